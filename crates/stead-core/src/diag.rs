@@ -1,0 +1,151 @@
+//! Findings about the user's text: a stable code, a place, a message, and what to do about it.
+
+use std::fmt;
+
+use crate::text::{Sources, Span};
+
+/// The stable identity of a kind of finding, with the text that `stead explain` shows.
+#[derive(Debug)]
+pub struct CodeInfo {
+    /// `E` or `W` and four digits; never reused.
+    pub id: &'static str,
+    /// What is wrong, in a few words.
+    pub title: &'static str,
+    /// What it means, why it is refused, and how it is mended; Markdown.
+    pub explanation: &'static str,
+}
+
+/// A stable code of a finding.
+pub type Code = &'static CodeInfo;
+
+impl PartialEq for CodeInfo {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+impl Eq for CodeInfo {}
+
+impl fmt::Display for CodeInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id)
+    }
+}
+
+/// Declares the codes of a module, and `CODES`, the list of them.
+#[macro_export]
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $id:literal, $title:literal, $explanation:literal;)*) => {
+        $(
+            $(#[$doc])*
+            #[doc = concat!($id, ": ", $title, ".")]
+            pub static $name: $crate::diag::CodeInfo =
+                $crate::diag::CodeInfo { id: $id, title: $title, explanation: $explanation };
+        )*
+        /// Every code of this module.
+        pub static CODES: &[$crate::diag::Code] = &[$(&$name),*];
+    };
+}
+
+/// How much a finding matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Severity {
+    /// Nothing runs before it is mended.
+    Error,
+    /// It runs, but probably not as meant.
+    Warning,
+}
+
+/// A change to the text that mends a finding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fix {
+    /// What is replaced.
+    pub span: Span,
+    /// What it is replaced by.
+    pub replacement: String,
+}
+
+/// One finding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// What kind of finding it is.
+    pub code: Code,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What is wrong, in one sentence, with the names involved.
+    pub message: String,
+    /// Where; absent only when the finding is about something that is not text.
+    pub span: Option<Span>,
+    /// Other places that explain it, such as the first of two equal names.
+    pub labels: Vec<(Span, String)>,
+    /// What to do, in one sentence.
+    pub help: Option<String>,
+    /// The change that does it, where a machine can make it.
+    pub fix: Option<Fix>,
+}
+
+impl Diagnostic {
+    /// An error at a place.
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            span: Some(span),
+            labels: Vec::new(),
+            help: None,
+            fix: None,
+        }
+    }
+
+    /// A warning at a place.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, span, message) }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+
+    /// The same with another place that explains it.
+    #[must_use]
+    pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push((span, text.into()));
+        self
+    }
+
+    /// The same with a change that mends it.
+    #[must_use]
+    pub fn with_fix(self, span: Span, replacement: impl Into<String>) -> Self {
+        Self { fix: Some(Fix { span, replacement: replacement.into() }), ..self }
+    }
+
+    /// `path:line:column: error[E0101]: message`, one line without the text around it.
+    pub fn brief(&self, sources: &Sources) -> String {
+        let place = self.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();
+        let kind = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        format!("{place}{kind}[{}]: {}", self.code, self.message)
+    }
+}
+
+/// Whether any of them keeps a document from being used.
+pub fn any_error(findings: &[Diagnostic]) -> bool {
+    findings.iter().any(|finding| finding.severity == Severity::Error)
+}
+
+/// The candidate that was most likely meant, if one is near enough to be worth a hint.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A third of the letters may be wrong: fewer misses typing errors, more suggests strangers.
+    let allowed = (word.chars().count() / 3).max(1);
+    let lower = word.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min()
+        .map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,205 @@
+//! Configuration documents as data: what was written, with places, before any of it is resolved.
+//!
+//! The keys and their meaning are those of DSC v3 configuration documents.
+
+use crate::id::TypeName;
+use crate::text::{Node, SourceId, Span, Spanned};
+
+/// A configuration document.
+#[derive(Clone, Debug, Default)]
+pub struct Document {
+    /// The text it was read from.
+    pub source: SourceId,
+    /// `$schema`
+    pub schema: Option<Spanned<String>>,
+    /// `contentVersion`
+    pub content_version: Option<Spanned<String>>,
+    /// `directives`
+    pub directives: Directives,
+    /// `metadata`, as written
+    pub metadata: Option<Node>,
+    /// `parameters`, in the order written
+    pub parameters: Vec<Parameter>,
+    /// `variables`, in the order written; each may be or contain an expression
+    pub variables: Vec<Named<Node>>,
+    /// `functions`, flattened
+    pub functions: Vec<UserFunction>,
+    /// `outputs`, in the order written
+    pub outputs: Vec<Output>,
+    /// `resources`, in the order written
+    pub resources: Vec<Instance>,
+}
+
+/// Something with a name of its own.
+#[derive(Clone, Debug)]
+pub struct Named<T> {
+    /// The name and where it stands.
+    pub name: Spanned<String>,
+    /// What it names.
+    pub value: T,
+}
+
+/// `directives` of a document.
+#[derive(Clone, Debug, Default)]
+pub struct Directives {
+    /// `resourceDiscovery`
+    pub discovery: Option<Spanned<Discovery>>,
+    /// `securityContext`
+    pub security_context: Option<Spanned<SecurityContext>>,
+    /// `version`: what the program's version has to satisfy
+    pub version: Option<Spanned<String>>,
+}
+
+/// When resources are looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Discovery {
+    /// Once, before anything runs.
+    PreDeployment,
+    /// Again before an instance whose type is not known yet.
+    DuringDeployment,
+}
+
+/// With what rights something has to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SecurityContext {
+    /// Any.
+    Current,
+    /// As administrator or root.
+    Elevated,
+    /// Not as administrator or root.
+    Restricted,
+}
+
+/// One of `parameters`.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// `type`
+    pub data_type: Spanned<DataType>,
+    /// `defaultValue`, a value or an expression
+    pub default: Option<Node>,
+    /// `allowedValues`
+    pub allowed: Option<Spanned<Vec<Node>>>,
+    /// `minValue`
+    pub min_value: Option<Spanned<i64>>,
+    /// `maxValue`
+    pub max_value: Option<Spanned<i64>>,
+    /// `minLength`: in bytes for strings, in elements for arrays
+    pub min_length: Option<Spanned<u64>>,
+    /// `maxLength`
+    pub max_length: Option<Spanned<u64>>,
+    /// `description`
+    pub description: Option<String>,
+}
+
+/// The type of a parameter, an output or an argument of a user function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DataType {
+    /// `string`
+    String,
+    /// `secureString`
+    SecureString,
+    /// `int`
+    Int,
+    /// `bool`
+    Bool,
+    /// `object`
+    Object,
+    /// `secureObject`
+    SecureObject,
+    /// `array`
+    Array,
+}
+
+impl DataType {
+    /// Every type with the word that documents use.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("string", Self::String),
+        ("secureString", Self::SecureString),
+        ("int", Self::Int),
+        ("bool", Self::Bool),
+        ("object", Self::Object),
+        ("secureObject", Self::SecureObject),
+        ("array", Self::Array),
+    ];
+
+    /// The word that documents use.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, each)| *each == self).map_or("", |(word, _)| word)
+    }
+
+    /// Whether values of it are secrets.
+    pub fn is_secure(self) -> bool {
+        matches!(self, Self::SecureString | Self::SecureObject)
+    }
+}
+
+/// One member of `functions`: a function that the document defines.
+#[derive(Clone, Debug)]
+pub struct UserFunction {
+    /// `namespace.name`, the way it is called
+    pub name: Spanned<String>,
+    /// Its parameters in order.
+    pub parameters: Vec<Named<DataType>>,
+    /// The type of what it returns.
+    pub output_type: Spanned<DataType>,
+    /// The value it returns, usually an expression in which only `parameters()` is known.
+    pub output: Node,
+}
+
+/// One of `outputs`.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// `type`
+    pub data_type: Spanned<DataType>,
+    /// `condition`
+    pub condition: Option<Node>,
+    /// `value`
+    pub value: Node,
+}
+
+/// One of `resources`: a resource instance as declared.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// The whole declaration.
+    pub span: Span,
+    /// `type`
+    pub type_name: Spanned<TypeName>,
+    /// `name`, text or an expression
+    pub name: Node,
+    /// `condition`
+    pub condition: Option<Node>,
+    /// `requireVersion` or `apiVersion`
+    pub require_version: Option<Spanned<String>>,
+    /// `directives`
+    pub directives: InstanceDirectives,
+    /// `dependsOn`, each text or an expression
+    pub depends_on: Vec<Node>,
+    /// `copy`
+    pub copy: Option<Copy>,
+    /// `properties`; an object
+    pub properties: Option<Node>,
+    /// `metadata`, as written
+    pub metadata: Option<Node>,
+}
+
+/// `directives` of an instance.
+#[derive(Clone, Debug, Default)]
+pub struct InstanceDirectives {
+    /// `requireAdapter`
+    pub require_adapter: Option<Spanned<TypeName>>,
+    /// `securityContext`
+    pub security_context: Option<Spanned<SecurityContext>>,
+}
+
+/// `copy`: an instance that stands for many.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// The name of the loop.
+    pub name: Spanned<String>,
+    /// How many: a number or an expression.
+    pub count: Node,
+}

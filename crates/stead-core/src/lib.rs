@@ -1,0 +1,18 @@
+//! The pure core of stead: text in, decisions out.
+//!
+//! ```text
+//! text ──parse──▶ Document ──resolve──▶ Graph ──Run──▶ Call ⇄ Outcome ──▶ Event ──▶ Report
+//! ```
+//!
+//! Nothing in here reads a clock, a file, the environment or a process: what the machine knows comes in as values
+//! ([`expr::FactKey`], [`call::Outcome`]), what should happen goes out as values ([`call::Call`], `event::Event`).
+
+pub mod call;
+pub mod diag;
+pub mod document;
+pub mod expr;
+pub mod id;
+pub mod manifest;
+pub mod schema;
+pub mod text;
+pub mod value;

@@ -1,0 +1,300 @@
+//! Manifests: what a resource says about itself, and the catalog of all that are known.
+//!
+//! The keys are those of DSC v3 resource manifests. These types are what the engine works with; the wire format is
+//! converted at the border.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::document::SecurityContext;
+use crate::id::TypeName;
+
+/// What a resource is to the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It manages something itself.
+    Resource,
+    /// It carries out resources of another kind.
+    Adapter,
+    /// It holds nested instances.
+    Group,
+    /// It resolves something external to nested instances.
+    Importer,
+    /// It lists instances of other types.
+    Exporter,
+}
+
+/// The version of a resource: a semantic version, or a date as Azure uses them.
+///
+/// Invariant: every semantic version is greater than every date.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Version {
+    /// `YYYY-MM-DD` with an optional `-suffix`
+    Date(String),
+    /// `1.2.3-pre+build`
+    Semantic(semver::Version),
+}
+
+/// What a resource can do. A capability that is missing is either made up for by the engine or refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "a set of independent abilities, each named by the protocol")]
+pub struct Capabilities {
+    /// `get`
+    pub get: bool,
+    /// `set`
+    pub set: bool,
+    /// `set` deletes when `_exist` is false
+    pub set_handles_exist: bool,
+    /// `set` can say what it would do
+    pub set_what_if: bool,
+    /// `set` tests by itself and does nothing when in the desired state
+    pub implements_pretest: bool,
+    /// `test`
+    pub test: bool,
+    /// `delete`
+    pub delete: bool,
+    /// `delete` can say what it would do
+    pub delete_what_if: bool,
+    /// `export`
+    pub export: bool,
+    /// `export` filters by itself
+    pub export_filters: bool,
+    /// `resolve`
+    pub resolve: bool,
+}
+
+/// A resource as the engine knows it.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// Its type.
+    pub type_name: TypeName,
+    /// Its version.
+    pub version: Version,
+    /// Its kind.
+    pub kind: Kind,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// What it says of itself.
+    pub description: Option<String>,
+    /// What to use instead, when it is deprecated.
+    pub deprecation: Option<String>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Who made it.
+    pub author: Option<String>,
+    /// The type of the adapter that carries it out.
+    pub require_adapter: Option<TypeName>,
+    /// With what rights its operations have to run.
+    pub security: OperationSecurity,
+    /// How it is carried out.
+    pub implementation: Implementation,
+}
+
+/// `requireSecurityContext` of each operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OperationSecurity {
+    /// For `get`
+    pub get: Option<SecurityContext>,
+    /// For `set`
+    pub set: Option<SecurityContext>,
+    /// For `test`
+    pub test: Option<SecurityContext>,
+    /// For `delete`
+    pub delete: Option<SecurityContext>,
+    /// For `export`
+    pub export: Option<SecurityContext>,
+}
+
+/// How a resource is carried out.
+#[derive(Clone, Debug)]
+pub enum Implementation {
+    /// By code of this program.
+    BuiltIn,
+    /// By the engine itself: its nested instances are part of the run.
+    Engine,
+    /// By programs.
+    Command(Arc<CommandResource>),
+    /// By its adapter.
+    Adapted(Arc<AdaptedResource>),
+}
+
+/// A resource whose operations are programs.
+#[derive(Clone, Debug, Default)]
+pub struct CommandResource {
+    /// The manifest file; programs run in its directory and are looked for there first.
+    pub manifest_path: PathBuf,
+    /// The manifest as written, for listings.
+    pub manifest: serde_json::Value,
+    /// `get`
+    pub get: Option<Method>,
+    /// `set`
+    pub set: Option<Method>,
+    /// `whatIf`, which is deprecated
+    pub what_if: Option<Method>,
+    /// `test`
+    pub test: Option<Method>,
+    /// `delete`
+    pub delete: Option<Method>,
+    /// `export`
+    pub export: Option<Method>,
+    /// `validate`
+    pub validate: Option<Method>,
+    /// `resolve`
+    pub resolve: Option<Method>,
+    /// `schema`
+    pub schema: Option<SchemaSource>,
+    /// `export.schema`
+    pub export_schema: Option<SchemaSource>,
+    /// `adapter`
+    pub adapter: Option<AdapterMethods>,
+    /// `exitCodes`
+    pub exit_codes: BTreeMap<i32, String>,
+}
+
+/// A program and how it is called.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Method {
+    /// The program: a name, or a path relative to the manifest.
+    pub executable: String,
+    /// What it is called with.
+    pub arguments: Vec<Argument>,
+    /// How it gets the desired state besides its arguments.
+    pub input: Input,
+    /// What it prints.
+    pub returns: Option<Returns>,
+    /// What it prints in what-if, where that differs.
+    pub what_if_returns: Option<Returns>,
+}
+
+/// One argument of a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Argument {
+    /// The text itself.
+    Literal(String),
+    /// Two arguments: the name, then the desired state as JSON. Left out when there is none and it is not mandatory.
+    Json {
+        /// The name.
+        name: String,
+        /// Whether it is there even without a desired state.
+        mandatory: bool,
+    },
+    /// Two arguments: the name, then the content of the adapted manifest as JSON.
+    AdaptedContent(String),
+    /// Two arguments: the name, then the type.
+    ResourceType(String),
+    /// Two arguments: the name, then the version.
+    ResourceVersion(String),
+    /// Two arguments: the name, then the path of the adapted resource.
+    ResourcePath {
+        /// The name.
+        name: String,
+        /// Whether the path is put in double quotes.
+        quoted: bool,
+    },
+    /// The text, but only in what-if.
+    WhatIf(String),
+}
+
+/// How a program gets the desired state besides its arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Input {
+    /// Not at all.
+    #[default]
+    None,
+    /// As JSON on standard input.
+    Stdin,
+    /// Each property as an environment variable.
+    Environment,
+}
+
+/// What a program prints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Returns {
+    /// One line: the state.
+    State,
+    /// Two lines: the state, and an array of the names of differing or changed properties.
+    StateAndDiff,
+}
+
+/// Where a schema comes from.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SchemaSource {
+    /// It is printed by a program.
+    Command {
+        /// The program.
+        executable: String,
+        /// Literals, and the type and version arguments.
+        arguments: Vec<Argument>,
+    },
+    /// It is in the manifest.
+    Embedded(serde_json::Value),
+}
+
+/// `adapter` of a manifest.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AdapterMethods {
+    /// Lists the adapted resources, one JSON object a line.
+    pub list: Option<Method>,
+    /// What it is given.
+    pub input_kind: AdapterInput,
+}
+
+/// What an adapter is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AdapterInput {
+    /// A document with all instances.
+    Full,
+    /// The instances one after the other, in one process.
+    Sequence,
+    /// One instance, its type as an argument.
+    Single,
+}
+
+/// A resource that an adapter carries out.
+#[derive(Clone, Debug)]
+pub struct AdaptedResource {
+    /// The adapter.
+    pub adapter: Arc<Manifest>,
+    /// The file that it is implemented in.
+    pub path: Option<PathBuf>,
+    /// `content` of its manifest, for adapters that want it.
+    pub content: Option<serde_json::Value>,
+    /// Its schema, where it states one.
+    pub schema: Option<serde_json::Value>,
+    /// The names of its properties, where an adapter lists them instead of a schema.
+    pub properties: Vec<String>,
+    /// What the listing shows as `implementedAs`.
+    pub implemented_as: Option<serde_json::Value>,
+    /// The manifest file, if it came from one.
+    pub manifest_path: Option<PathBuf>,
+    /// The manifest as written, for listings.
+    pub manifest: serde_json::Value,
+}
+
+/// Every resource that is known, newest version first; an immutable snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    by_type: BTreeMap<TypeName, Vec<Arc<Manifest>>>,
+}
+
+impl Catalog {
+    /// Adds a manifest. One of the same type and version that is there already stays and wins.
+    pub fn add(&mut self, manifest: Arc<Manifest>) {
+        let versions = self.by_type.entry(manifest.type_name.clone()).or_default();
+        let at = versions.partition_point(|other| other.version > manifest.version);
+        if versions.get(at).is_none_or(|other| other.version != manifest.version) {
+            versions.insert(at, manifest);
+        }
+    }
+
+    /// Every version of a type, newest first.
+    pub fn versions(&self, type_name: &TypeName) -> &[Arc<Manifest>] {
+        self.by_type.get(type_name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every type in order, and of each its versions, newest first.
+    pub fn iter(&self) -> impl Iterator<Item = (&TypeName, &[Arc<Manifest>])> {
+        self.by_type.iter().map(|(name, versions)| (name, versions.as_slice()))
+    }
+}

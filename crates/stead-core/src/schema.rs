@@ -1,0 +1,21 @@
+//! Schemas of resources: compiled once, asked often.
+
+/// A compiled JSON Schema, and what the engine reads from it besides.
+pub struct Schema {
+    json: serde_json::Value,
+    validator: jsonschema::Validator,
+}
+
+/// A schema that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the schema is not valid: {0}")]
+pub struct InvalidSchema(pub String);
+
+/// One way in which a value does not fit a schema.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    /// Where in the value, as a JSON pointer; empty for the whole.
+    pub pointer: String,
+    /// What is wrong. Guarantees: no part of the value is quoted, it may be secret.
+    pub message: String,
+}

@@ -1,0 +1,84 @@
+//! The tree that documents are read into: JSON values with places, in which strings may be expressions.
+
+use super::{Span, Spanned};
+use crate::expr::Expression;
+use crate::value::Number;
+
+/// A value of a document and where it stands.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node {
+    /// Where it was written.
+    pub span: Span,
+    /// What was written.
+    pub kind: Kind,
+}
+
+/// What a [`Node`] holds.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number
+    Number(Number),
+    /// Text that is taken as it is
+    String(Box<str>),
+    /// Text of the form `[…]`, once it has been read as an expression
+    Expression(Box<Expression>),
+    /// A sequence
+    Array(Vec<Node>),
+    /// Named values in the order written; no key occurs twice
+    Object(Vec<Entry>),
+}
+
+/// A member of an object.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Entry {
+    /// The name.
+    pub key: Box<str>,
+    /// Where the name stands.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node,
+}
+
+impl Node {
+    /// The word that messages use for this kind of value.
+    pub fn kind_name(&self) -> &'static str {
+        match &self.kind {
+            Kind::Null => "null",
+            Kind::Bool(_) => "boolean",
+            Kind::Number(_) => "number",
+            Kind::String(_) => "string",
+            Kind::Expression(_) => "expression",
+            Kind::Array(_) => "array",
+            Kind::Object(_) => "object",
+        }
+    }
+
+    /// The text, if it is plain text.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Kind::String(text) = &self.kind { Some(text) } else { None }
+    }
+
+    /// The members, if it is an object.
+    pub fn entries(&self) -> Option<&[Entry]> {
+        if let Kind::Object(entries) = &self.kind { Some(entries) } else { None }
+    }
+
+    /// The elements, if it is an array.
+    pub fn items(&self) -> Option<&[Node]> {
+        if let Kind::Array(items) = &self.kind { Some(items) } else { None }
+    }
+
+    /// The member of that name, if it is an object that has one.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entries()?.iter().find(|entry| &*entry.key == key).map(|entry| &entry.value)
+    }
+
+    /// The text with its place, if it is plain text.
+    pub fn spanned_str(&self) -> Option<Spanned<&str>> {
+        self.as_str().map(|text| Spanned::new(text, self.span))
+    }
+}

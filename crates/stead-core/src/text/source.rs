@@ -1,0 +1,134 @@
+//! Sources and places in them.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// One of the texts that a run is made from: the document, or one that it includes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct SourceId(pub u16);
+
+/// A stretch of one source, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Span {
+    /// The source.
+    pub source: SourceId,
+    /// The first byte.
+    pub start: u32,
+    /// The byte behind the last.
+    pub end: u32,
+}
+
+impl Span {
+    /// The bytes from `start` to `end` of `source`.
+    pub fn new(source: SourceId, start: u32, end: u32) -> Self {
+        Self { source, start, end }
+    }
+
+    /// The span of both and what lies between.
+    #[must_use]
+    pub fn to(self, other: Span) -> Self {
+        Self { source: self.source, start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+}
+
+/// Something and where it was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Spanned<T> {
+    /// What was written.
+    pub value: T,
+    /// Where.
+    pub span: Span,
+}
+
+impl<T> Spanned<T> {
+    /// `value` as written at `span`.
+    pub fn new(value: T, span: Span) -> Self {
+        Self { value, span }
+    }
+}
+
+/// A text and the name that messages call it by.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// A path, or a word such as `<input>`.
+    pub name: String,
+    /// The text, without a byte order mark.
+    pub text: Arc<str>,
+    lines: Arc<OnceLock<Vec<u32>>>,
+}
+
+impl Source {
+    /// A source of that name. A leading byte order mark is dropped.
+    pub fn new(name: impl Into<String>, text: &str) -> Self {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        Self { name: name.into(), text: text.into(), lines: Arc::default() }
+    }
+
+    /// Line and column of a byte, both from 1; the column counts characters.
+    pub fn line_column(&self, offset: u32) -> (usize, usize) {
+        let starts = self.lines.get_or_init(|| line_starts(&self.text));
+        let line = starts.partition_point(|start| *start <= offset).max(1);
+        let from = starts.get(line - 1).copied().unwrap_or(0) as usize;
+        let upto = (offset as usize).min(self.text.len());
+        let column = self.text.get(from..upto).map_or(0, |text| text.chars().count());
+        (line, column + 1)
+    }
+}
+
+fn line_starts(text: &str) -> Vec<u32> {
+    let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+    std::iter::once(0).chain(breaks.map(|(at, _)| u32::try_from(at + 1).unwrap_or(u32::MAX))).collect()
+}
+
+/// Every source of a run; spans are read against it.
+#[derive(Clone, Debug, Default)]
+pub struct Sources(Vec<Source>);
+
+/// `name:line:column`
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The name of the source.
+    pub name: String,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.name, self.line, self.column)
+    }
+}
+
+impl Sources {
+    /// Adds a source and returns its number.
+    ///
+    /// Assumptions: there are fewer than 65,536; the reader of includes sees to that.
+    pub fn add(&mut self, source: Source) -> SourceId {
+        let id = SourceId(u16::try_from(self.0.len()).unwrap_or(u16::MAX));
+        self.0.push(source);
+        id
+    }
+
+    /// The source of that number, if there is one.
+    pub fn get(&self, id: SourceId) -> Option<&Source> {
+        self.0.get(usize::from(id.0))
+    }
+
+    /// Every source with its number.
+    pub fn iter(&self) -> impl Iterator<Item = (SourceId, &Source)> {
+        self.0.iter().enumerate().map(|(at, source)| (SourceId(u16::try_from(at).unwrap_or(u16::MAX)), source))
+    }
+
+    /// Where a span starts, as people write it.
+    pub fn place(&self, span: Span) -> Place {
+        match self.get(span.source) {
+            Some(source) => {
+                let (line, column) = source.line_column(span.start);
+                Place { name: source.name.clone(), line, column }
+            }
+            None => Place { name: "<unknown>".to_owned(), line: 1, column: 1 },
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Values: what expressions compute, what resources are given and what they answer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use zeroize::Zeroize;
+
+use crate::expr::Recipe;
+
+/// A JSON number; integers are kept exactly over the whole range of 64 bits.
+pub type Number = serde_json::Number;
+
+/// An object; keys keep the order in which they were written.
+pub type Object = IndexMap<String, Value>;
+
+/// A JSON value in which any part may be sealed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum Value {
+    /// `null`
+    #[default]
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// An integer or a floating-point number
+    Number(Number),
+    /// Text
+    String(String),
+    /// A sequence
+    Array(Vec<Value>),
+    /// Named values in order
+    Object(Object),
+    /// A value that the core cannot read: a secret, or what is computed from one
+    Sealed(Sealed),
+}
+
+impl Value {
+    /// The word that messages use for this kind of value.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "boolean",
+            Self::Number(_) => "number",
+            Self::String(_) => "string",
+            Self::Array(_) => "array",
+            Self::Object(_) => "object",
+            Self::Sealed(_) => "secure value",
+        }
+    }
+
+    /// The text, if it is text.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Self::String(text) = self { Some(text) } else { None }
+    }
+
+    /// The truth value, if it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Self::Bool(truth) = self { Some(*truth) } else { None }
+    }
+
+    /// The integer, if it is a number without a fraction that fits.
+    pub fn as_i64(&self) -> Option<i64> {
+        if let Self::Number(number) = self { number.as_i64() } else { None }
+    }
+
+    /// The elements, if it is an array.
+    pub fn as_array(&self) -> Option<&[Value]> {
+        if let Self::Array(items) = self { Some(items) } else { None }
+    }
+
+    /// The members, if it is an object.
+    pub fn as_object(&self) -> Option<&Object> {
+        if let Self::Object(members) = self { Some(members) } else { None }
+    }
+
+    /// Whether any part of it is sealed.
+    pub fn has_sealed(&self) -> bool {
+        match self {
+            Self::Sealed(_) => true,
+            Self::Array(items) => items.iter().any(Self::has_sealed),
+            Self::Object(members) => members.values().any(Self::has_sealed),
+            _ => false,
+        }
+    }
+
+    /// The value as JSON, every sealed part replaced by [`REDACTED`].
+    pub fn to_redacted_json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match self {
+            Self::Null => Json::Null,
+            Self::Bool(truth) => Json::Bool(*truth),
+            Self::Number(number) => Json::Number(number.clone()),
+            Self::String(text) => Json::String(text.clone()),
+            Self::Array(items) => Json::Array(items.iter().map(Self::to_redacted_json).collect()),
+            Self::Object(members) => {
+                Json::Object(members.iter().map(|(key, value)| (key.clone(), value.to_redacted_json())).collect())
+            }
+            Self::Sealed(_) => Json::String(REDACTED.to_owned()),
+        }
+    }
+}
+
+/// What is printed in place of a sealed value; the same text as DSC v3 prints.
+pub const REDACTED: &str = "<secureValue>";
+
+impl From<serde_json::Value> for Value {
+    fn from(json: serde_json::Value) -> Self {
+        use serde_json::Value as Json;
+        match json {
+            Json::Null => Self::Null,
+            Json::Bool(truth) => Self::Bool(truth),
+            Json::Number(number) => Self::Number(number),
+            Json::String(text) => Self::String(text),
+            Json::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
+            Json::Object(members) => {
+                Self::Object(members.into_iter().map(|(key, value)| (key, Self::from(value))).collect())
+            }
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::String(text)
+    }
+}
+impl From<bool> for Value {
+    fn from(truth: bool) -> Self {
+        Self::Bool(truth)
+    }
+}
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+/// A value whose plaintext the core never sees: how to compute it once its secrets are known.
+///
+/// Guarantees: it can be compared, cloned and opened, but not printed.
+#[derive(Clone, PartialEq)]
+pub struct Sealed(Arc<Recipe>);
+
+impl Sealed {
+    /// Seals what a recipe will compute.
+    pub fn new(recipe: Recipe) -> Self {
+        Self(Arc::new(recipe))
+    }
+
+    /// How it is computed.
+    pub fn recipe(&self) -> &Recipe {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(sealed)")
+    }
+}
+
+/// Plaintext that must not be printed: no `Display`, no `Serialize`, and a `Debug` that says nothing.
+///
+/// It is wiped from memory when dropped, as far as its type can be.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sensitive<T: Zeroize>(T);
+
+impl<T: Zeroize> Sensitive<T> {
+    /// Marks plaintext as such.
+    pub fn new(plaintext: T) -> Self {
+        Self(plaintext)
+    }
+
+    /// The plaintext. The one way to it; every use is a place to review.
+    pub fn expose(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Zeroize> Drop for Sensitive<T> {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl<T: Zeroize> fmt::Debug for Sensitive<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(sensitive)")
+    }
+}
+
+impl Zeroize for Value {
+    fn zeroize(&mut self) {
+        match self {
+            Self::String(text) => text.zeroize(),
+            Self::Array(items) => items.iter_mut().for_each(Zeroize::zeroize),
+            Self::Object(members) => members.values_mut().for_each(Zeroize::zeroize),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::Sealed(_) => {}
+        }
+        *self = Self::Null;
+    }
+}

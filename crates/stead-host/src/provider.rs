@@ -1,0 +1,173 @@
+//! The seam to resources: one trait, implemented by built-in, command and adapted ones.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use stead_core::call::{Execution, Exported, Failure, FailureKind};
+use stead_core::schema::Schema;
+
+/// Carries out the operations of one resource, each by itself: no method calls another.
+///
+/// How `test` is made up for by `get`, what precedes a `set` and what verifies it is the business of [`crate::operate`].
+///
+/// Guarantees: every method returns within the deadline of its [`Context`] and a grace of seconds, leaves no process
+/// behind, and changes nothing when told [`Execution::WhatIf`]. A method that the capabilities of the manifest do not
+/// name is not called; the default bodies answer [`FailureKind::Unsupported`].
+pub trait Provider: Send + Sync {
+    /// The schema of the properties, compiled once; `None` when the resource checks them itself.
+    fn schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
+        Ok(None)
+    }
+
+    /// Reads the actual state. The input is null when the instance has no properties.
+    fn get(&self, _cx: &Context, _input: &Plain) -> Result<State, Failure> {
+        Err(unsupported("get"))
+    }
+
+    /// Compares the actual state with the desired one.
+    fn test(&self, _cx: &Context, _input: &Plain) -> Result<TestReply, Failure> {
+        Err(unsupported("test"))
+    }
+
+    /// Brings about the desired state.
+    fn set(&self, _cx: &Context, _input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {
+        Err(unsupported("set"))
+    }
+
+    /// Removes the instance. Returns what would be done in words, when only asked.
+    fn delete(&self, _cx: &Context, _input: &Plain, _execution: Execution) -> Result<Vec<String>, Failure> {
+        Err(unsupported("delete"))
+    }
+
+    /// Lists the instances that are there. The input is a filter, or null.
+    fn export(&self, _cx: &Context, _input: &Plain) -> Result<Vec<Exported>, Failure> {
+        Err(unsupported("export"))
+    }
+
+    /// How long a call takes, in order of magnitude; decides whether calls are handed to threads one by one.
+    fn cost(&self) -> Cost {
+        Cost::Process
+    }
+
+    /// The paths that an instance with this desired state reads or writes, if that is all it can have an effect on.
+    ///
+    /// `None` means: anything. A plan uses it to tell what a change can reach; watching will use it too.
+    fn touches(&self, _input: &Plain) -> Option<Vec<PathBuf>> {
+        None
+    }
+}
+
+fn unsupported(method: &str) -> Failure {
+    Failure {
+        kind: FailureKind::Unsupported,
+        message: format!("the resource does not support '{method}'"),
+        property: None,
+    }
+}
+
+/// The order of magnitude of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cost {
+    /// Microseconds: a few system calls in this process.
+    Inline,
+    /// Milliseconds and more: a process, or waiting.
+    Process,
+}
+
+/// The actual state as a resource reported it, secrets included.
+pub type State = Plain;
+
+/// What a `test` reported.
+pub struct TestReply {
+    /// The actual state; `None` when the resource's test does not report it and `get` has to be asked.
+    pub actual: Option<State>,
+    /// Its own verdict, if it gave one.
+    pub in_desired_state: Option<bool>,
+    /// The properties that it says differ.
+    pub differing: Option<Vec<String>>,
+}
+
+/// What a `set` reported.
+#[derive(Default)]
+pub struct SetReply {
+    /// The state after it; `None` when `get` has to be asked.
+    pub after: Option<State>,
+    /// The properties that it says it changed.
+    pub changed: Option<Vec<String>>,
+    /// In what-if: what it would do, in words.
+    pub what_if: Vec<String>,
+}
+
+/// JSON that may hold secrets in the clear: what goes to a resource and what comes back.
+///
+/// It has no `Debug`, no `Display` and no `Serialize`; [`Plain::expose`] is the one way in.
+#[derive(Clone, Default)]
+pub struct Plain(Json);
+
+impl Plain {
+    /// Marks JSON as such.
+    pub fn new(json: Json) -> Self {
+        Self(json)
+    }
+
+    /// The JSON. Every use is a place to review.
+    pub fn expose(&self) -> &Json {
+        &self.0
+    }
+
+    /// The JSON itself.
+    pub fn into_exposed(self) -> Json {
+        self.0
+    }
+}
+
+/// What a call is carried out with.
+#[derive(Clone)]
+pub struct Context {
+    /// The name of the instance, or of the resource when it is called without one; for messages.
+    pub name: Arc<str>,
+    /// How long one process of the resource may take.
+    pub deadline: Duration,
+    /// How many bytes one process of the resource may write to each of its outputs.
+    pub output_limit: usize,
+    /// Ends the call early.
+    pub cancel: Cancel,
+    /// The directory that relative paths of a document are resolved against.
+    pub root: Arc<std::path::Path>,
+    /// Where messages of a resource go: level and text, one call each.
+    pub trace: Arc<dyn Fn(TraceLevel, &str) + Send + Sync>,
+}
+
+/// The level of a message that a resource wrote.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum TraceLevel {
+    /// Something failed.
+    Error,
+    /// Something is suspicious.
+    Warn,
+    /// Something happened.
+    Info,
+    /// For the author of the resource.
+    Debug,
+    /// For the author of the resource, in detail.
+    Trace,
+}
+
+/// A flag that ends what is under way; clones share it.
+#[derive(Clone, Default, Debug)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks for the end.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the end was asked for.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
