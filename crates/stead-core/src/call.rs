@@ -71,6 +71,48 @@ pub struct Changed {
     pub changed: Option<Vec<String>>,
     /// What the resource says of a what-if in words.
     pub what_if: Vec<String>,
+    /// Whether the state after it is the desired one.
+    pub verified: Verification,
+}
+
+/// What a look at the state after a set showed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verification {
+    /// It is the desired one.
+    InState,
+    /// These top-level properties still differ.
+    Differs(Vec<String>),
+    /// The resource does not tell, or nothing was done.
+    NotVerifiable,
+}
+
+/// What a provider answered, whole.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answered {
+    /// The answer itself.
+    pub outcome: Outcome,
+    /// `_metadata` that the resource returned, without the keys that the engine reserves.
+    pub metadata: Option<Value>,
+    /// What the resource says has to be restarted.
+    pub restarts: Vec<Restart>,
+    /// In what-if: the paths that the instance reads or writes, if that is all it can have an effect on.
+    pub touches: Option<Vec<std::path::PathBuf>>,
+}
+
+/// Something that has to be restarted for a change to take effect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Restart {
+    /// The machine, by a name that the resource gives it.
+    System(String),
+    /// A service.
+    Service(String),
+    /// A process.
+    Process {
+        /// Its name.
+        name: String,
+        /// Its number.
+        id: u32,
+    },
 }
 
 /// The answer to a [`Call`].
