@@ -1,5 +1,6 @@
 //! The journal's vocabulary: what happened in a run, in the order in which it happened.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +54,8 @@ pub enum Fact {
         answer: Arc<Answered>,
         /// How long it took.
         elapsed: Duration,
+        /// In what-if: the paths that the instance reads or writes, if that is all it can have an effect on.
+        touches: Option<Vec<PathBuf>>,
     },
     /// A holder's turn has come: its nested instances can begin.
     Opened {

@@ -20,3 +20,4 @@ pub mod run;
 pub mod schema;
 pub mod text;
 pub mod value;
+pub mod wire;

@@ -97,7 +97,11 @@ fn not_found(graph: &Graph, from: NodeId, id: &ResourceId, span: Span, verb: &st
         return external_target(graph, from, *external, span, verb);
     }
     let message = match verb {
-        "depends on" => format!("'dependsOn' resource name '{}' does not exist for resource named '{}': there is no {wanted}", id.name, graph.node(from).name),
+        "depends on" => format!(
+            "'dependsOn' resource name '{}' does not exist for resource named '{}': there is no {wanted}",
+            id.name,
+            graph.node(from).name
+        ),
         _ => format!("{this} {verb} {wanted}, which does not exist"),
     };
     let finding = Diagnostic::error(&UNKNOWN_INSTANCE, span, message);

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Found, Graph, Inputs, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, Wants, evaluate, link};
+use super::{
+    Found, Graph, Inputs, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, Wants, evaluate, link,
+};
 use crate::codes;
 use crate::diag::{Code, Diagnostic, any_error};
 use crate::document::{self, Document, Instance, Parameter};
@@ -228,7 +230,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Text that has to be known before anything runs and can be shown.
-    pub(super) fn text(&mut self, scope: ScopeId, turn: Option<&Turn>, node: &text::Node, what: &str) -> Option<String> {
+    pub(super) fn text(
+        &mut self,
+        scope: ScopeId,
+        turn: Option<&Turn>,
+        node: &text::Node,
+        what: &str,
+    ) -> Option<String> {
         match self.value(scope, turn, node)? {
             Value::String(text) => return Some(text),
             Value::Sealed(_) => self.error(&SECRET_HERE, node.span, format!("{what} cannot be a secret")),
@@ -340,7 +348,9 @@ impl<'a> Builder<'a> {
         let built_in = matches!(manifest.implementation, Implementation::Engine);
         let holds = instance.properties.as_ref().is_some_and(|properties| properties.get("resources").is_some());
         let purpose = match manifest.kind {
-            Kind::Group if built_in && manifest.type_name.short().eq_ignore_ascii_case("Assertion") => Purpose::Assertion,
+            Kind::Group if built_in && manifest.type_name.short().eq_ignore_ascii_case("Assertion") => {
+                Purpose::Assertion
+            }
             Kind::Group if built_in => Purpose::Group,
             Kind::Importer if built_in => Purpose::Include,
             Kind::Adapter if holds => Purpose::Adapter,
@@ -367,7 +377,8 @@ impl<'a> Builder<'a> {
     /// The document in the properties of a group.
     fn nested(&mut self, instance: &Instance, purpose: Purpose) -> Option<Document> {
         let Some(properties) = &instance.properties else {
-            let message = format!("'{}' holds nested instances: its properties need 'resources'", instance.type_name.value);
+            let message =
+                format!("'{}' holds nested instances: its properties need 'resources'", instance.type_name.value);
             self.error(&NOT_AN_OBJECT, instance.span, message);
             return None;
         };
@@ -416,7 +427,9 @@ impl<'a> Builder<'a> {
         match keys.map(|key| from.get(key)) {
             [None | Some(Value::Null), None | Some(Value::Null)] => Some(None),
             [Some(Value::String(path)), None | Some(Value::Null)] => self.document(path, span).map(Some),
-            [None | Some(Value::Null), Some(Value::String(text))] => Some(Some((format!("<{}>", keys[1]), text.clone()))),
+            [None | Some(Value::Null), Some(Value::String(text))] => {
+                Some(Some((format!("<{}>", keys[1]), text.clone())))
+            }
             _ => {
                 let message = format!("an include takes either '{}' or '{}', as text", keys[0], keys[1]);
                 self.error(&BAD_INCLUDE, span, message);

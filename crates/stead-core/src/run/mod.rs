@@ -230,7 +230,11 @@ impl Run {
         if let Role::Holder { inner, .. } = node.role
             && self.report.record(id).began.is_some()
         {
-            debug_assert_eq!(self.open_members[inner.index()], 0, "a holder is woken again when its members are settled");
+            debug_assert_eq!(
+                self.open_members[inner.index()],
+                0,
+                "a holder is woken again when its members are settled"
+            );
             return Decision::Note(Fact::Closed { node: id });
         }
         let decided = match self.condition(id) {
@@ -259,7 +263,12 @@ impl Run {
     fn view(&self, id: NodeId) -> View<'_> {
         let node = self.graph.node(id);
         View {
-            place: Place { scopes: &self.graph.scopes, scope: node.scope, turn: node.turn.as_ref(), facts: &self.facts },
+            place: Place {
+                scopes: &self.graph.scopes,
+                scope: node.scope,
+                turn: node.turn.as_ref(),
+                facts: &self.facts,
+            },
             run: self,
         }
     }
@@ -362,9 +371,9 @@ impl Run {
     fn only_tested(&self, scope: ScopeId) -> bool {
         let holder = |scope: ScopeId| self.graph.scope(scope).holder;
         let holders = std::iter::successors(holder(scope), |id| holder(self.graph.node(*id).scope));
-        holders.into_iter().any(|id| {
-            matches!(self.graph.node(id).role, Role::Holder { purpose: Purpose::Assertion, .. })
-        })
+        holders
+            .into_iter()
+            .any(|id| matches!(self.graph.node(id).role, Role::Holder { purpose: Purpose::Assertion, .. }))
     }
 
     /// Takes in what happened. The only mutation.
@@ -379,9 +388,9 @@ impl Run {
                 self.sleep(*node);
                 self.asked.insert(*node);
             }
-            Fact::Answered { node, answer, .. } => {
+            Fact::Answered { node, answer, touches, .. } => {
                 self.asked.remove(node);
-                self.answered(*node, answer);
+                self.answered(*node, answer, touches.as_deref());
             }
             Fact::Opened { node } => self.opened(*node),
             Fact::Closed { node } => {
@@ -394,24 +403,24 @@ impl Run {
         }
     }
 
-    fn answered(&mut self, id: NodeId, answer: &Answered) {
+    fn answered(&mut self, id: NodeId, answer: &Answered, touches: Option<&[PathBuf]>) {
         let status = match &answer.outcome {
             Outcome::Got(_) | Outcome::Exported(_) => Status::Read,
             Outcome::Failed(_) => Status::Failed,
-            Outcome::Tested(tested) if tested.in_desired_state => self.still_in_state(id, answer),
+            Outcome::Tested(tested) if tested.in_desired_state => self.still_in_state(id, touches),
             Outcome::Tested(_) if self.sets(id) => {
                 self.ready.insert((self.rank[id.index()], id));
                 return;
             }
             Outcome::Tested(_) => Status::Drifted,
-            Outcome::Changed(changed) if changed.changed.is_none() => self.still_in_state(id, answer),
+            Outcome::Changed(changed) if changed.changed.is_none() => self.still_in_state(id, touches),
             Outcome::Changed(_) => match self.report.record(id).not_converged() {
                 Some(_) if self.mode.verification == Verify::Strict => Status::Failed,
                 _ => Status::Changed,
             },
         };
         if status == Status::Changed && self.mode.execution == Execution::WhatIf {
-            self.changes(id, answer);
+            self.changes(id, touches);
         }
         self.settle(id, status);
     }
@@ -422,9 +431,9 @@ impl Run {
     }
 
     /// In what-if, an instance that is in state now may not be once the changes before it are made.
-    fn still_in_state(&self, id: NodeId, answer: &Answered) -> Status {
+    fn still_in_state(&self, id: NodeId, touches: Option<&[PathBuf]>) -> Status {
         let reached = self.graph.node(id).needs.iter().filter_map(|need| self.reach.get(need));
-        let by = reached.filter_map(|reach| match (reach, &answer.touches) {
+        let by = reached.filter_map(|reach| match (reach, touches) {
             (Reach::Anything(by), _) | (Reach::Paths(_, by), None) => Some(*by),
             (Reach::Paths(paths, by), Some(own)) => own.iter().any(|path| paths.contains(path)).then_some(*by),
         });
@@ -432,8 +441,8 @@ impl Run {
     }
 
     /// Notes what a foreseen change can reach.
-    fn changes(&mut self, id: NodeId, answer: &Answered) {
-        let own = match &answer.touches {
+    fn changes(&mut self, id: NodeId, touches: Option<&[PathBuf]>) {
+        let own = match touches {
             Some(paths) => Reach::Paths(Arc::new(paths.iter().cloned().collect()), id),
             None => Reach::Anything(id),
         };
@@ -472,7 +481,8 @@ impl Run {
         let any = |wanted: fn(&Status) -> bool| {
             members.iter().find(|member| self.report.status(**member).is_some_and(wanted)).copied()
         };
-        if any(Status::blocks).is_some() || (purpose == Purpose::Assertion && any(|s| *s == Status::Drifted).is_some()) {
+        if any(Status::blocks).is_some() || (purpose == Purpose::Assertion && any(|s| *s == Status::Drifted).is_some())
+        {
             return Status::Failed;
         }
         if let Some(member) = any(|status| matches!(status, Status::Unforeseen(_))) {
@@ -548,9 +558,10 @@ impl Run {
         let place = Place { scopes: &self.graph.scopes, scope: ScopeId(0), turn: None, facts: &self.facts };
         let view = View { place, run: self };
         let wanted = scope.document.outputs.iter().filter(|output| {
-            output.condition.as_ref().is_none_or(|condition| {
-                !matches!(evaluate(condition, &view), Ok(Value::Bool(false)))
-            })
+            output
+                .condition
+                .as_ref()
+                .is_none_or(|condition| !matches!(evaluate(condition, &view), Ok(Value::Bool(false))))
         });
         wanted.map(|output| (output.name.value.clone(), evaluate(&output.value, &view))).collect()
     }
@@ -567,7 +578,8 @@ fn join(reaches: &[&Reach]) -> Option<Reach> {
     let mut joined = (*first).clone();
     for reach in rest {
         joined = match (joined, *reach) {
-            (Reach::Anything(by), _) | (_, Reach::Anything(by)) => Reach::Anything(by.to_owned()),
+            (Reach::Anything(by), _) => Reach::Anything(by),
+            (_, Reach::Anything(by)) => Reach::Anything(*by),
             (Reach::Paths(left, by), Reach::Paths(right, _)) if Arc::ptr_eq(&left, right) => Reach::Paths(left, by),
             (Reach::Paths(left, by), Reach::Paths(right, _)) => {
                 Reach::Paths(Arc::new(left.union(right).cloned().collect()), by)
