@@ -2,6 +2,7 @@
 //!
 //! Blocking calls on plain threads; no async runtime.
 
+pub mod facts;
 pub mod operate;
 pub mod provider;
 pub mod vault;
