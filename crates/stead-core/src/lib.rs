@@ -9,8 +9,10 @@
 
 pub mod call;
 pub mod diag;
+pub mod diff;
 pub mod document;
 pub mod event;
+pub mod export;
 pub mod expr;
 pub mod graph;
 pub mod id;

@@ -2,5 +2,11 @@
 //!
 //! Blocking calls on plain threads; no async runtime.
 
+<<<<<<< HEAD
 pub mod drive;
+=======
+pub mod facts;
+pub mod operate;
+>>>>>>> operate
 pub mod provider;
+pub mod vault;
