@@ -19,3 +19,11 @@ pub struct Mismatch {
     /// What is wrong. Guarantees: no part of the value is quoted, it may be secret.
     pub message: String,
 }
+
+impl Schema {
+    /// Compiles a schema.
+    pub fn compile(json: serde_json::Value) -> Result<Self, InvalidSchema> {
+        let validator = jsonschema::validator_for(&json).map_err(|error| InvalidSchema(error.to_string()))?;
+        Ok(Self { json, validator })
+    }
+}

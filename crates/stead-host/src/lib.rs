@@ -2,5 +2,6 @@
 //!
 //! Blocking calls on plain threads; no async runtime.
 
+pub mod command;
 pub mod process;
 pub mod provider;
