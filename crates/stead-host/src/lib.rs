@@ -2,11 +2,10 @@
 //!
 //! Blocking calls on plain threads; no async runtime.
 
-<<<<<<< HEAD
+pub mod command;
 pub mod drive;
-=======
 pub mod facts;
 pub mod operate;
->>>>>>> operate
+pub mod process;
 pub mod provider;
 pub mod vault;
