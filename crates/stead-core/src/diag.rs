@@ -97,6 +97,11 @@ impl Diagnostic {
         }
     }
 
+    /// A warning without a place.
+    fn plain(code: Code, message: String) -> Self {
+        Self { span: None, ..Self::warning(code, Span::default(), message) }
+    }
+
     /// A warning at a place.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, message) }
@@ -148,4 +153,41 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .filter(|(distance, _)| *distance <= allowed)
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// Findings as they are collected, up to a number that is worth reading.
+///
+/// Guarantees: whether there was an error is never lost, even when the finding itself is.
+#[derive(Debug)]
+pub struct Findings {
+    list: Vec<Diagnostic>,
+    limit: usize,
+    overflow: Code,
+}
+
+impl Findings {
+    /// Collects up to `limit` findings; more are replaced by one of the code `overflow`.
+    pub fn new(overflow: Code, limit: usize) -> Self {
+        Self { list: Vec::new(), limit, overflow }
+    }
+
+    /// Adds a finding.
+    pub fn push(&mut self, finding: Diagnostic) {
+        if self.list.len() < self.limit {
+            self.list.push(finding);
+            return;
+        }
+        if self.list.len() == self.limit {
+            let message = format!("there are more than {} findings, the rest is left out", self.limit);
+            self.list.push(Diagnostic { span: finding.span, ..Diagnostic::plain(self.overflow, message) });
+        }
+        if let Some(last) = self.list.last_mut() {
+            last.severity = last.severity.min(finding.severity);
+        }
+    }
+
+    /// Everything that was collected.
+    pub fn into_vec(self) -> Vec<Diagnostic> {
+        self.list
+    }
 }
