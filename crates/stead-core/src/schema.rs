@@ -55,7 +55,7 @@ impl Schema {
     /// Every way in which a value does not fit, in the order of the value; at most a page full.
     pub fn validate(&self, value: &Json) -> Vec<Mismatch> {
         let errors = self.validator.iter_errors(value).take(MISMATCHES);
-        let mut found: Vec<_> = errors.flat_map(|error| self.validate(&error)).collect();
+        let mut found: Vec<_> = errors.flat_map(|error| self.mismatches(&error)).collect();
         found.dedup();
         found
     }

@@ -152,3 +152,8 @@ impl Expression {
         Ok(Value::Null)
     }
 }
+impl Expression {
+    pub fn arguments_of(&self, _: &str) -> Vec<Expression> {
+        vec![]
+    }
+}

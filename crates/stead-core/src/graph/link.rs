@@ -62,7 +62,7 @@ fn collect_references(node: &Node, found: &mut Vec<(Span, Expression)>) {
     match &node.kind {
         Kind::Expression(expression) => {
             for name in ["reference", "stateChanged"] {
-                found.extend(expression.arguments_of(name).map(|argument| (node.span, argument)));
+                found.extend(expression.arguments_of(name).into_iter().map(|argument| (node.span, argument)));
             }
         }
         Kind::Array(items) => items.iter().for_each(|item| collect_references(item, found)),

@@ -19,7 +19,7 @@ use crate::manifest::Manifest;
 use crate::value::{Object, Value};
 
 pub use order::{Cycle, sort};
-pub use resolve::{CODES, resolve};
+pub use resolve::*;
 pub use scope::{Halt, Place, evaluate};
 
 /// What a run works on.

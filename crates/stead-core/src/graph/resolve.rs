@@ -9,12 +9,12 @@ use super::{
 use crate::codes;
 use crate::diag::{Code, Diagnostic, any_error};
 use crate::document::{self, Document, Instance, Parameter};
-use crate::expr::{Environment, FactKey, Stop};
+use crate::expr::{Environment, FactKey, Recipe, Stop};
 use crate::id::{NodeId, ResourceId, TypeName};
-use crate::manifest::{Implementation, Kind, Manifest};
+use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequirement};
 use crate::parameters;
 use crate::text::{self, Limits, Source, Sources, Span};
-use crate::value::{Object, Value};
+use crate::value::{Object, Sealed, Sensitive, Value};
 
 codes! {
     DUPLICATE_INSTANCE = "E0501", "two instances of the same name and type",
@@ -124,16 +124,17 @@ impl Environment for Defaults<'_> {
     }
 }
 
-impl<'a> Builder<'a> {
+impl Builder<'_> {
     fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.findings.push(Diagnostic::error(code, span, message));
     }
 
     fn check_version(&mut self, document: &Document) {
         let Some(required) = &document.directives.version else { return };
-        let problem = match semver::VersionReq::parse(&required.value) {
-            Err(error) => format!("'{}' is not a version requirement: {error}", required.value),
-            Ok(requirement) if crate::manifest::satisfies(&requirement, self.inputs.version) => return,
+        let version = Version::parse(self.inputs.version);
+        let problem = match VersionRequirement::parse(&required.value) {
+            Err(error) => error.to_string(),
+            Ok(requirement) if version.is_ok_and(|version| requirement.matches(&version)) => return,
             Ok(_) => format!(
                 "Configuration requires DSC version '{}', but the current version is '{}'",
                 required.value, self.inputs.version
@@ -164,7 +165,9 @@ impl<'a> Builder<'a> {
     }
 
     fn parameters(&mut self, id: ScopeId, document: &Document, supplied: &Object) {
-        self.findings.extend(parameters::unknown(document, supplied));
+        for finding in parameters::unknown(&document.parameters, supplied) {
+            self.unplaced(finding);
+        }
         for parameter in &document.parameters {
             if let Some(value) = self.parameter(id, parameter, supplied) {
                 self.graph.scopes[id.index()].parameters.insert(parameter.name.value.clone(), value);
@@ -183,13 +186,25 @@ impl<'a> Builder<'a> {
             }
             (None, None) => return None,
         };
-        match parameters::accept(parameter, value) {
-            Ok(value) => Some(value),
-            Err((code, message)) => {
-                self.error(code, span, message);
-                None
-            }
+        // A sealed value was checked where its plaintext was still at hand.
+        if matches!(value, Value::Sealed(_)) {
+            return Some(value);
         }
+        if let Err(finding) = parameters::check(parameter, &value) {
+            self.error(finding.code, span, finding.message);
+            return None;
+        }
+        let secure = parameter.data_type.value.is_secure();
+        let seal = |value| Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(value))));
+        Some(if secure { seal(value) } else { value })
+    }
+
+    /// A finding about what was supplied from outside the document.
+    fn unplaced(&mut self, finding: parameters::Finding) {
+        let mut diagnostic = Diagnostic::error(finding.code, Span::default(), finding.message);
+        diagnostic.span = None;
+        diagnostic.help = finding.help;
+        self.findings.push(diagnostic);
     }
 
     fn variables(&mut self, id: ScopeId, document: &Document) {
@@ -382,7 +397,7 @@ impl<'a> Builder<'a> {
             self.error(&NOT_AN_OBJECT, instance.span, message);
             return None;
         };
-        let (mut document, findings) = document::read_nested(properties);
+        let (mut document, findings) = document::read(properties.span.source, properties.clone());
         let usable = !any_error(&findings);
         self.findings.extend(findings);
         if purpose == Purpose::Adapter {
@@ -460,10 +475,10 @@ impl<'a> Builder<'a> {
         self.findings.extend(findings);
         let node = node?;
         let value = node.literal();
-        match parameters::supplied(&value) {
+        match parameters::supplied(value) {
             Ok(supplied) => Some(supplied),
-            Err(message) => {
-                self.error(&NOT_AN_OBJECT, node.span, message);
+            Err(finding) => {
+                self.error(finding.code, node.span, finding.message);
                 None
             }
         }

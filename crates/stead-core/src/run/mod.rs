@@ -171,7 +171,9 @@ impl Run {
     /// A run as its journal left it. A call that was announced but not answered is made again.
     pub fn resume(graph: Arc<Graph>, sources: Arc<Sources>, mode: Mode, facts: Facts, journal: &[Event]) -> Self {
         let mut run = Self::new(graph, sources, mode, facts);
-        journal.iter().for_each(|event| run.apply(event));
+        for event in journal {
+            run.apply(event);
+        }
         run.ask_again();
         run
     }
@@ -245,7 +247,7 @@ impl Run {
             Ok(false) => Ok(Decision::Note(Fact::Skipped { node: id, because: Because::Condition })),
             Err(halt) => Err(halt),
         };
-        decided.unwrap_or_else(|halt| self.halted(id, halt))
+        decided.unwrap_or_else(|trouble| self.halted(id, *trouble))
     }
 
     fn blocked(&self, id: NodeId) -> Option<Because> {
@@ -306,8 +308,8 @@ impl Run {
         evaluate(properties, &self.view(id)).map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
     }
 
-    fn halted(&self, id: NodeId, trouble: Box<Trouble>) -> Decision {
-        let halt = match *trouble {
+    fn halted(&self, id: NodeId, trouble: Trouble) -> Decision {
+        let halt = match trouble {
             Trouble::Finding(finding) => return Decision::Note(Fact::Refused { node: id, finding: Box::new(finding) }),
             Trouble::Halt(halt) => halt,
         };
