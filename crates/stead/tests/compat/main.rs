@@ -52,6 +52,7 @@ fn run() -> Result<bool, Box<dyn Error>> {
     }
     let harness = Harness::new(&root)?;
     let cases = case::read(&recorded)?;
+    check_comparison(&cases)?;
     let args: Vec<String> = env::args().skip(1).collect();
     if let [flag, suite, place] = args.as_slice()
         && flag == "--show"
@@ -74,6 +75,18 @@ fn run() -> Result<bool, Box<dyn Error>> {
     }
     let required = deviations::required(&root.join("corpus/compat/required.txt"))?;
     Ok(tally.reaches(&required, &mut out)? && idle.is_empty())
+}
+
+/// A recorded answer agrees with itself, or the comparison is wrong.
+fn check_comparison(cases: &[Case]) -> Result<(), String> {
+    for case in cases {
+        for run in &case.runs {
+            if let Some(difference) = compare::difference(&run.answer, &run.answer) {
+                return Err(format!("{} #{} differs from itself: {difference}", case.suite, case.place));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn is_chosen(case: &Case, filters: &[&String]) -> bool {
