@@ -9,10 +9,13 @@
 
 pub mod call;
 pub mod diag;
+pub mod diff;
 pub mod document;
+pub mod export;
 pub mod expr;
 pub mod id;
 pub mod manifest;
+pub mod parameters;
 pub mod schema;
 pub mod text;
 pub mod value;

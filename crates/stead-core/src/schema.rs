@@ -19,3 +19,27 @@ pub struct Mismatch {
     /// What is wrong. Guarantees: no part of the value is quoted, it may be secret.
     pub message: String,
 }
+
+impl Schema {
+    /// Compiles a schema.
+    pub fn compile(json: serde_json::Value) -> Result<Self, InvalidSchema> {
+        let validator = jsonschema::validator_for(&json).map_err(|error| InvalidSchema(error.to_string()))?;
+        Ok(Self { json, validator })
+    }
+
+    /// The schema as it was given.
+    pub fn json(&self) -> &serde_json::Value {
+        &self.json
+    }
+
+    /// Every way in which a value does not fit.
+    pub fn mismatches(&self, value: &serde_json::Value) -> Vec<Mismatch> {
+        let errors = self.validator.iter_errors(value);
+        errors
+            .map(|error| Mismatch {
+                pointer: error.instance_path().to_string(),
+                message: error.masked_with("the value").to_string(),
+            })
+            .collect()
+    }
+}

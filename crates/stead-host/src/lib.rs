@@ -2,5 +2,7 @@
 //!
 //! Blocking calls on plain threads; no async runtime.
 
+pub mod operate;
 pub mod process;
 pub mod provider;
+pub mod vault;

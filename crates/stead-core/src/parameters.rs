@@ -1,0 +1,1 @@
+//! Parameters: what a caller supplies, and whether it is what the document asks for.
