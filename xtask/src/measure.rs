@@ -153,6 +153,8 @@ impl<'ast> Visit<'ast> for Counter<'_> {
     fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
         if !is_test(&module.attrs) {
             visit::visit_item_mod(self, module);
+        } else if let Some(lines) = self.figures.files.last_mut() {
+            *lines -= lines_of(module.span());
         }
     }
 
@@ -288,6 +290,7 @@ mod tests {
             "/// Doc.\npub fn a() {\n}\n#[cfg(test)]\nmod tests { fn b() {} }\n#[test]\nfn c() {}\npub struct D;\n",
         );
         assert_eq!(found.lengths(), [2]);
+        assert_eq!(found.files, [6]);
         assert_eq!((found.public, found.documented), (2, 1));
     }
 
