@@ -11,7 +11,7 @@ use crate::repository::{Finding, Package, Repository, array, has_extension, stri
 const LAYERS: &[&str] = &["stead-core", "stead-host", "stead-resources", "stead"];
 
 /// What only developers build: nothing that ships may need one outside of tests.
-const TOOLS: &[&str] = &["stead-bench", "stead-testkit", "xtask"];
+const TOOLS: &[&str] = &["stead-bench", "stead-test-resources", "stead-testkit", "xtask"];
 
 /// All that the core may need. Text, numbers and data are fine; clocks, files, processes and networks are not.
 const CORE_MAY_NEED: &[&str] = &[
