@@ -179,7 +179,7 @@ pub struct Inputs<'a> {
 /// Facts that the host has supplied: the value, or why it cannot be had.
 pub type Facts = BTreeMap<FactKey, Result<Value, String>>;
 
-/// Finds resources; an immutable snapshot as far as the core can tell.
+/// Finds resources: a snapshot as far as the core can tell, which answers the same question always the same.
 pub trait Resources {
     /// The newest resource of that type whose version satisfies the requirement, carried out by that adapter if one
     /// is named.
@@ -191,8 +191,6 @@ pub trait Resources {
 pub enum Found {
     /// This one.
     Resource(Arc<Manifest>),
-    /// It is not known yet; the host has to look for it first.
-    NotSearched,
     /// There is none.
     Nothing {
         /// One sentence.
@@ -207,24 +205,8 @@ pub enum Found {
 pub enum Resolution {
     /// The graph, and warnings.
     Graph(Graph, Vec<Diagnostic>),
-    /// Something has to be supplied first; then it is to be resolved again.
-    Needs(Wants),
+    /// These facts have to be supplied first; then it is to be resolved again.
+    Needs(BTreeSet<FactKey>),
     /// The document cannot be used: everything that is wrong with it.
     Faulty(Vec<Diagnostic>),
-}
-
-/// What the host has to supply before a document can be resolved.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Wants {
-    /// Facts of the machine.
-    pub facts: BTreeSet<FactKey>,
-    /// Types that have to be looked for.
-    pub types: BTreeSet<TypeName>,
-}
-
-impl Wants {
-    /// Whether nothing is wanted.
-    pub fn is_empty(&self) -> bool {
-        self.facts.is_empty() && self.types.is_empty()
-    }
 }

@@ -1,11 +1,9 @@
 //! The first pass: scopes with their values, and a node for every instance and every turn of a loop.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{
-    Found, Graph, Inputs, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, Wants, evaluate, link,
-};
+use super::{Found, Graph, Inputs, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, evaluate, link};
 use crate::codes;
 use crate::diag::{Code, Diagnostic, any_error};
 use crate::document::{self, Document, Instance, Parameter};
@@ -75,7 +73,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         sources,
         graph: Graph::default(),
         findings: Vec::new(),
-        wants: Wants::default(),
+        wants: BTreeSet::new(),
         depth: 0,
         last_found: None,
     };
@@ -100,7 +98,7 @@ pub(super) struct Builder<'a> {
     pub(super) sources: &'a mut Sources,
     pub(super) graph: Graph,
     pub(super) findings: Vec<Diagnostic>,
-    wants: Wants,
+    wants: BTreeSet<FactKey>,
     depth: usize,
     /// Instances of one type mostly stand together; this saves most searches.
     last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
@@ -232,7 +230,7 @@ impl Builder<'_> {
             Stop::Missing(key) => match self.inputs.facts.get(key) {
                 Some(Err(reason)) => self.error(&MISSING_FACT, halt.span, reason.clone()),
                 _ => {
-                    self.wants.facts.insert(key.clone());
+                    self.wants.insert(key.clone());
                 }
             },
             Stop::Fault(_) => self.findings.extend(halt.diagnostic(self.sources)),
@@ -303,10 +301,6 @@ impl Builder<'_> {
                     self.last_found = Some((type_name.clone(), requirement.map(str::to_owned), Arc::clone(&manifest)));
                 }
                 Some(manifest)
-            }
-            Found::NotSearched => {
-                self.wants.types.insert(type_name.clone());
-                None
             }
             Found::Nothing { message, help } => {
                 let span = instance.require_version.as_ref().map_or(instance.type_name.span, |version| {
@@ -463,7 +457,7 @@ impl Builder<'_> {
                 None
             }
             None => {
-                self.wants.facts.insert(key);
+                self.wants.insert(key);
                 None
             }
         }
