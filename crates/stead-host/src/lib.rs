@@ -2,4 +2,6 @@
 //!
 //! Blocking calls on plain threads; no async runtime.
 
+pub mod catalog;
 pub mod provider;
+pub mod settings;
