@@ -2,10 +2,12 @@
 //!
 //! Blocking calls on plain threads; no async runtime.
 
+pub mod catalog;
 pub mod command;
 pub mod drive;
 pub mod facts;
 pub mod operate;
 pub mod process;
 pub mod provider;
+pub mod settings;
 pub mod vault;

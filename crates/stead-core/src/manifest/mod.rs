@@ -24,7 +24,7 @@ pub use extension::{
 };
 pub use listing::{extension_listing, listing};
 pub use parse::{AdaptedManifest, Declaration, Declared, Form, parse, parse_listed};
-pub use read::unplaced;
+pub use read::{plain, unplaced};
 pub use version::{InvalidRequirement, InvalidVersion, Version, VersionRequirement};
 
 /// What a resource is to the engine.

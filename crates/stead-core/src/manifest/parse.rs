@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::read::{Reader, Unknown, json, present, text_of};
+use super::read::{Reader, Unknown, plain, present, text_of};
 use super::{
     AdaptedResource, AdapterInput, AdapterMethods, Argument, Capabilities, CommandResource, DiscoverArgument,
     DiscoverMethod, Extension, Implementation, ImportArgument, ImportMethod, Input, Kind, Manifest, Method,
@@ -391,7 +391,7 @@ impl Parser<'_> {
         *security = self.security(node);
         CommandResource {
             manifest_path: self.path.to_owned(),
-            manifest: json(node),
+            manifest: plain(node),
             schema: present(node, "schema").and_then(|schema| self.schema(schema)),
             export_schema: self.export_schema(node),
             adapter: present(node, "adapter").and_then(|adapter| self.adapter(adapter)),
@@ -565,7 +565,7 @@ impl Parser<'_> {
             }
             (None, Some(embedded)) => {
                 self.reader.members(node, "'schema'", &["command", "embedded"], Unknown::Ignored)?;
-                Some(SchemaSource::Embedded(json(embedded)))
+                Some(SchemaSource::Embedded(plain(embedded)))
             }
             _ => {
                 let message = "a schema is an object with either 'embedded' or 'command'";
@@ -625,7 +625,7 @@ impl Parser<'_> {
             content: self.reader.object(node, "adaptedContent"),
             schema: self.reader.object(node, "schema"),
             properties: self.reader.texts(node, "properties"),
-            implemented_as: present(node, "implementedAs").map(json),
+            implemented_as: present(node, "implementedAs").map(plain),
             ..common
         })
     }
@@ -640,7 +640,7 @@ impl Parser<'_> {
             description: self.reader.optional_text(node, "description"),
             deprecation: self.reader.optional_text(node, "deprecationMessage"),
             author: self.reader.optional_text(node, "author"),
-            manifest: json(node),
+            manifest: plain(node),
             type_name: type_name?,
             require_adapter: require_adapter?,
             version: version?,
@@ -681,7 +681,7 @@ impl Parser<'_> {
         Some(Extension {
             exit_codes: self.reader.exit_codes(node),
             manifest_path: self.path.to_owned(),
-            manifest: json(node),
+            manifest: plain(node),
             type_name: type_name?,
             version: version?,
             description,

@@ -221,7 +221,7 @@ impl Reader {
             self.wrong_kind(value, &format!("'{key}'"), "an object");
             return None;
         }
-        Some(json(value))
+        Some(plain(value))
     }
 }
 
@@ -252,17 +252,17 @@ fn with_article(kind: &str) -> String {
     }
 }
 
-/// The tree as JSON.
-pub(super) fn json(node: &Node) -> Json {
+/// The tree as JSON, expressions as the text that they were written as.
+pub fn plain(node: &Node) -> Json {
     match &node.kind {
         Kind::Null => Json::Null,
         Kind::Bool(truth) => Json::Bool(*truth),
         Kind::Number(number) => Json::Number(number.clone()),
         Kind::String(text) => Json::String(text.to_string()),
         Kind::Expression(expression) => Json::String(expression.text.to_string()),
-        Kind::Array(items) => Json::Array(items.iter().map(json).collect()),
+        Kind::Array(items) => Json::Array(items.iter().map(plain).collect()),
         Kind::Object(entries) => {
-            Json::Object(entries.iter().map(|entry| (entry.key.to_string(), json(&entry.value))).collect())
+            Json::Object(entries.iter().map(|entry| (entry.key.to_string(), plain(&entry.value))).collect())
         }
     }
 }
