@@ -103,10 +103,16 @@ mod tests {
 
     #[test]
     fn medians_are_of_each_figure() {
-        let sample =
-            |cpu, wall, memory| Sample { cpu: Duration::from_micros(cpu), wall: Duration::from_micros(wall), memory };
+        let sample = |cpu, wall, memory| Sample {
+            cpu: Duration::from_micros(cpu),
+            wall: Duration::from_micros(wall),
+            memory,
+            unsteady: false,
+        };
         let middle = median(&[sample(1, 9, 5), sample(3, 7, 4), sample(2, 8, 6)]);
         assert_eq!((middle.cpu.as_micros(), middle.wall.as_micros(), middle.memory), (2, 8, 5));
+        assert!(middle.unsteady);
+        assert!(!median(&[sample(2, 1, 1), sample(4, 9, 1)]).unsteady);
     }
 
     #[test]

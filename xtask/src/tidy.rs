@@ -208,13 +208,97 @@ impl<'ast> Visit<'ast> for Exceptions<'_> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::repository;
 
     #[test]
     fn the_repository_is_tidy() {
         let repository = Repository::read().expect("the repository is readable");
         let findings = check(&repository).expect("the check runs");
         assert!(findings.is_empty(), "{findings:#?}");
+    }
+
+    /// A repository with these packages, each with what it needs, and these files.
+    fn made_up(packages: &[(&str, &[&str])], files: &[(&str, &str)]) -> Repository {
+        let id = |name: &str| format!("id of {name}");
+        let package = |(name, needs): &(&str, &[&str])| {
+            let needs: Vec<_> = needs.iter().map(|need| json!({ "name": need, "kind": null })).collect();
+            let manifest = repository::root().join("crates").join(name).join("Cargo.toml");
+            json!({ "name": name, "id": id(name), "source": null, "manifest_path": manifest, "dependencies": needs })
+        };
+        let node = |(name, needs): &(&str, &[&str])| {
+            let needs: Vec<_> =
+                needs.iter().map(|need| json!({ "pkg": id(need), "dep_kinds": [{ "kind": null }] })).collect();
+            json!({ "id": id(name), "deps": needs })
+        };
+        let nodes: Vec<_> = packages.iter().map(node).collect();
+        let packages: Vec<_> = packages.iter().map(package).collect();
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+        Repository { files, metadata: json!({ "packages": packages, "resolve": { "nodes": nodes } }) }
+    }
+
+    fn messages(findings: Vec<Finding>) -> Vec<String> {
+        findings.into_iter().map(|finding| finding.to_string()).collect()
+    }
+
+    #[test]
+    fn a_crate_may_need_those_below_it_only() {
+        let packages: &[(&str, &[&str])] = &[
+            ("stead-core", &["stead-host"]),
+            ("stead-host", &["stead-core", "xtask"]),
+            ("stead-resources", &["stead-core", "stead-host"]),
+            ("xtask", &["stead"]),
+            ("stead", &["stead-resources"]),
+            ("stranger", &[]),
+        ];
+        let expected = [
+            "crates/stead-core/Cargo.toml: needs stead-host, which lies above it",
+            "crates/stead-host/Cargo.toml: ships, and needs xtask, which does not",
+            "crates/stranger/Cargo.toml: is no crate that ships and no tool: say which in xtask/src/tidy.rs",
+        ];
+        assert_eq!(messages(direction(&made_up(packages, &[]))), expected);
+    }
+
+    #[test]
+    fn the_core_may_need_little_and_reach_little() {
+        let packages: &[(&str, &[&str])] =
+            &[("stead-core", &["regex", "log"]), ("regex", &["rand"]), ("log", &[]), ("rand", &[])];
+        let expected = [
+            "crates/stead-core/Cargo.toml: needs log, which the core may not",
+            "crates/stead-core/Cargo.toml: reaches rand, which the core may not",
+        ];
+        assert_eq!(messages(core_needs(&made_up(packages, &[]))), expected);
+    }
+
+    #[test]
+    fn the_map_has_every_crate_and_folder() {
+        let packages: &[(&str, &[&str])] = &[("stead-core", &[]), ("stead-host", &[])];
+        let files = [("crates/stead-core/src/lib.rs", ""), ("crates/stead-core/src/text/node.rs", "")];
+        assert_eq!(messages(map(&made_up(packages, &files))), ["ARCHITECTURE.md: is missing"]);
+        let mapped = [files[0], files[1], ("ARCHITECTURE.md", "`stead-core` begins with context/")];
+        let expected = [
+            "ARCHITECTURE.md: does not mention text/ of stead-core",
+            "ARCHITECTURE.md: does not mention stead-host of stead-host",
+        ];
+        assert_eq!(messages(map(&made_up(packages, &mapped))), expected);
+    }
+
+    #[test]
+    fn decisions_have_a_number_of_their_own_and_one_page() {
+        let long = "line\n".repeat(DECISION_LINES + 1);
+        let files = [
+            ("docs/decisions/0001-a.md", "a"),
+            ("docs/decisions/0001-b.md", long.as_str()),
+            ("docs/decisions/c.md", "c"),
+        ];
+        let expected = [
+            "docs/decisions/0001-b.md: has the number of docs/decisions/0001-a.md",
+            "docs/decisions/0001-b.md: has 61 lines, more than 60",
+            "docs/decisions/c.md: is not named NNNN-title.md",
+        ];
+        assert_eq!(messages(decisions(&made_up(&[], &files))), expected);
     }
 
     #[test]
