@@ -2,4 +2,5 @@
 //!
 //! Blocking calls on plain threads; no async runtime.
 
+pub mod fs;
 pub mod provider;
