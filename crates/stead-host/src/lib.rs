@@ -6,6 +6,7 @@ pub mod catalog;
 pub mod command;
 pub mod drive;
 pub mod facts;
+pub mod fs;
 pub mod operate;
 pub mod process;
 pub mod provider;
