@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Operation, Outcome};
 use stead_core::diag::{self, Diagnostic};
-use stead_core::diff::{Alteration, changes, overlaid};
+use stead_core::diff::{Alteration, Rules, changes, overlaid};
 use stead_core::event::{Because, Event, Fact};
 use stead_core::graph::Role;
 use stead_core::id::NodeId;
@@ -82,7 +82,7 @@ fn differences(record: &Record) -> Vec<Json> {
     let found = match (&record.status, record.changed(), &record.tested, &record.desired) {
         (Some(Status::Changed), Some(changed), _, _) => changes(&changed.before, &changed.after),
         (Some(Status::Drifted), None, Some(tested), Some(desired)) => {
-            changes(&tested.actual, &overlaid(&tested.actual, desired))
+            changes(&tested.actual, &overlaid(&tested.actual, desired, &Rules::default()))
         }
         _ => return Vec::new(),
     };

@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style as Paint};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stead_core::call::{Operation, Restart};
 use stead_core::diag;
-use stead_core::diff::changes;
+use stead_core::diff::{Rules, changes};
 use stead_core::event::{Because, Event};
 use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
@@ -224,7 +224,7 @@ fn differences(record: &Record) -> String {
     let (before, after) = match (record.changed(), &record.tested, &record.desired) {
         (Some(changed), _, _) => (changed.before.clone(), changed.after.clone()),
         (None, Some(tested), Some(desired)) => {
-            (tested.actual.clone(), stead_core::diff::overlaid(&tested.actual, desired))
+            (tested.actual.clone(), stead_core::diff::overlaid(&tested.actual, desired, &Rules::default()))
         }
         _ => return String::new(),
     };
