@@ -226,6 +226,14 @@ impl Wrong {
         Self { code: &codes::LIMIT, message, argument: None, help: None }
     }
 
+    /// The same with the name of the function in front, unless it is there.
+    pub(super) fn of(mut self, builtin: &Builtin) -> Self {
+        if !self.message.starts_with("Function '") {
+            self.message = format!("Function '{}': {}", builtin.name, self.message);
+        }
+        self
+    }
+
     pub(super) fn with_help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
@@ -271,9 +279,13 @@ fn conversion(from: Kind, to: &[Kind]) -> Option<&'static str> {
     match from {
         Kind::String if to.contains(&Kind::Number) => Some("int"),
         Kind::String if to.contains(&Kind::Boolean) => Some("bool"),
-        Kind::Number | Kind::Boolean | Kind::Array | Kind::Object if to.contains(&Kind::String) => Some("string"),
+        // What takes numbers as well does not mean any text.
+        Kind::Number | Kind::Boolean | Kind::Array | Kind::Object
+            if to.contains(&Kind::String) && !to.contains(&Kind::Number) =>
+        {
+            Some("string")
+        }
         Kind::Number if to.contains(&Kind::Boolean) => Some("bool"),
-        Kind::Number | Kind::String | Kind::Boolean if to == [Kind::Array] => Some("array"),
         _ => None,
     }
 }

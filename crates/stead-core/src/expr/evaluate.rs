@@ -88,7 +88,7 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
             let count = items.len();
             position.map(|position| items.swap_remove(position)).ok_or_else(|| {
                 wrong("Index is out of bounds".to_owned())
-                    .with_help(format!("the index is {index}, and the array has {count} elements, counted from 0"))
+                    .with_help(format!("the index is {index}, and the array has {count}, counted from 0"))
             })
         }
         (Value::Array(_), Key::Index(other)) => {
@@ -111,7 +111,10 @@ fn member(mut members: Object, name: &str) -> Result<Value, Wrong> {
 }
 
 pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
-    if let Some(meant) = nearest(name, known.clone()) {
+    let known = known.filter(|each| !each.is_empty());
+    // Names of one or two letters are all near to each other.
+    let meant = if name.chars().count() > 2 { nearest(name, known.clone()) } else { None };
+    if let Some(meant) = meant {
         return Some(format!("did you mean '{meant}'?"));
     }
     // More than a handful is no help any more.
@@ -215,7 +218,7 @@ impl<'e> Evaluator<'e> {
             return Ok(defer(Deferred::Apply { builtin, arguments: values }));
         }
         let outcome = builtin.compute(values).unwrap_or(Ok(Value::Null));
-        let result = outcome.map_err(|wrong| located(wrong, nodes, at))?;
+        let result = outcome.map_err(|wrong| located(wrong.of(builtin), nodes, at))?;
         self.budget.spend_shallow(&result).map_err(|Exhausted| too_large(at))?;
         Ok(result)
     }

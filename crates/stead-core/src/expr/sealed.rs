@@ -9,10 +9,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Environment;
 use super::builtin::{Builtin, Kind, Lazy, Run};
+use super::codes;
 use super::evaluate::{Budget, Evaluator, Key, MAX_NESTING, access, fits};
 use super::syntax::Lambda;
+use super::{Environment, Stop};
 use crate::document::DataType;
 use crate::id::SecretName;
 use crate::value::{Sealed, Sensitive, Value};
@@ -205,7 +206,7 @@ impl Opener<'_> {
                     Key::Index(index) => &Key::Index(self.value(index)?),
                     other => other,
                 };
-                access(of, key).map_err(|_| refused("access to a member or element"))
+                access(of, key).map_err(|_| refused("member access"))
             }
             Deferred::Keep(items) => {
                 let mut kept = Vec::new();
@@ -219,9 +220,9 @@ impl Opener<'_> {
             Deferred::Each { builtin, array, lambda } => self.each(builtin, array, lambda),
             Deferred::Typed { value, data_type } => {
                 let value = self.value(value)?;
-                if fits(*data_type, &value) { Ok(value) } else { Err(refused("a function of the document")) }
+                if fits(*data_type, &value) { Ok(value) } else { Err(refused("user function")) }
             }
-            Deferred::Failed => Err(refused("an expression")),
+            Deferred::Failed => Err(refused("expression")),
         }
     }
 
@@ -274,7 +275,10 @@ impl Opener<'_> {
         let mut evaluator = Evaluator::new(&Nothing, budget);
         let computed = evaluator.each(builtin, lambda, items);
         self.budget = evaluator.into_budget();
-        let computed = computed.map_err(|_| refused(builtin.name))?;
+        let computed = computed.map_err(|stop| match stop {
+            Stop::Fault(fault) if fault.code == &codes::LIMIT => OpenError::TooLarge,
+            _ => refused(builtin.name),
+        })?;
         // What the lambda captured may be sealed as well.
         if depth(&computed) > 2 * MAX_NESTING {
             return Err(OpenError::TooLarge);

@@ -205,11 +205,12 @@ impl<'t> Lexer<'t> {
                 "subtraction is written sub(a, b)",
             ));
         }
-        let fraction = self.rest().strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        if fraction {
+        let fraction = self.rest().strip_prefix('.').unwrap_or("");
+        let digits = fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len());
+        if digits > 0 {
             return Err(fault(
                 &codes::UNEXPECTED,
-                start..self.next + 1,
+                start..self.next + 1 + digits,
                 "Unable to parse: numbers in expressions are integers",
                 "write a number with a fraction as json('1.5')",
             ));
@@ -224,7 +225,7 @@ fn is_word(c: char) -> bool {
 
 fn stray(found: char, start: usize) -> Fault {
     let help = match found {
-        '"' => "text stands in single quotes",
+        '"' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '`' => "text stands in single quotes: '",
         '+' | '*' | '/' | '%' => "there are no operators: use add(), sub(), mul(), div() and mod()",
         '=' | '!' | '<' | '>' | '&' | '|' => {
             "there are no operators: use equals(), not(), less(), greater(), and(), or()"
@@ -232,7 +233,8 @@ fn stray(found: char, start: usize) -> Fault {
         '{' => "objects are made with createObject('key', value)",
         _ => "expressions are made of calls, 'text', integers, true and false",
     };
-    let message = format!("Unable to parse: '{}' has no meaning here", found.escape_debug());
+    let shown = if found.is_control() { found.escape_unicode().to_string() } else { found.to_string() };
+    let message = format!("Unable to parse: '{shown}' has no meaning here");
     fault(&codes::UNEXPECTED, start..start + found.len_utf8(), message, help)
 }
 
@@ -265,9 +267,12 @@ impl<'t> Parser<'t> {
     }
 
     fn unexpected(&self, wanted: &str) -> Fault {
+        // Text that happens to stand there may be long.
+        let shown: String = self.word(&self.at).chars().take(40).collect();
         let found = match &self.token {
             Token::End => "the text ends".to_owned(),
-            _ => format!("'{}' follows", self.word(&self.at)),
+            Token::Text(_) => format!("the text {shown} follows"),
+            _ => format!("'{shown}' follows"),
         };
         Fault {
             code: &codes::UNEXPECTED,
@@ -278,16 +283,21 @@ impl<'t> Parser<'t> {
     }
 
     fn root(&mut self) -> Result<Node, Fault> {
-        let literal = match &self.token {
-            Token::Text(_) | Token::Integer => true,
-            Token::Word => false,
-            _ => return Err(self.unexpected("a function")),
-        };
-        if literal {
-            let help = "a literal needs no brackets; write '[[' for text that begins with '['";
-            return Err(Fault { help: Some(help.to_owned()), ..self.unexpected("a function") });
+        let help =
+            || Some("write '[[' for text that begins with '['; a value that is no call needs no brackets".to_owned());
+        if !matches!(self.token, Token::Word | Token::Text(_) | Token::Integer) {
+            return Err(Fault { help: help(), ..self.unexpected("a function") });
         }
-        self.value()
+        let node = self.value()?;
+        match node.kind {
+            Form::Constant(_) => Err(Fault {
+                code: &codes::UNEXPECTED,
+                message: "Unable to parse: expected a function, but there is only a literal".to_owned(),
+                at: node.at,
+                help: help(),
+            }),
+            _ => Ok(node),
+        }
     }
 
     fn value(&mut self) -> Result<Node, Fault> {

@@ -50,8 +50,8 @@ impl<'e> Evaluator<'e> {
     ) -> Result<Vec<(&'e str, Value)>, Stop> {
         let wanted = function.parameters.len();
         if nodes.len() != wanted {
-            let message =
-                format!("User function '{name}' expects {wanted} parameters, but {} were provided", nodes.len());
+            let (plural, given) = (if wanted == 1 { "parameter" } else { "parameters" }, nodes.len());
+            let message = format!("User function '{name}' expects {wanted} {plural}, but {given} were provided");
             return Err(stop(&codes::USER_FUNCTION_TYPE, at, message, None));
         }
         let mut parameters = Vec::with_capacity(wanted);
