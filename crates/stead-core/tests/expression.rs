@@ -4,12 +4,14 @@
 //! several lines, and its `result` in full. In a table the result is JSON, with what a sealed value opens to behind it,
 //! or the code of a fault, the part of the expression that it is about, the message and the help.
 
+use std::fmt::Write;
 use std::process::ExitCode;
 
 mod expressions;
 
 use expressions::World;
 use stead_core::expr::{Expression, Fault, Stop};
+use stead_core::value::Value;
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {
@@ -17,7 +19,7 @@ fn main() -> ExitCode {
 }
 
 fn run(case: &Case) -> Result<Computed, String> {
-    let world = World::read(case.section("environment"))?;
+    let world = world(case.section("environment"))?;
     let mut computed = Vec::new();
     if case.has("table") {
         let lines = case.section("table").lines().map(|line| row(line, &world));
@@ -34,6 +36,13 @@ fn run(case: &Case) -> Result<Computed, String> {
     if computed.is_empty() { Err("neither a table nor an expression".to_owned()) } else { Ok(computed) }
 }
 
+fn world(environment: &str) -> Result<World, String> {
+    if environment.trim().is_empty() {
+        return Ok(World::default());
+    }
+    World::new(serde_json::from_str(environment).map_err(|error| format!("environment: {error}"))?)
+}
+
 /// A line of a table with its result; remarks and empty lines stay as they are.
 fn row(line: &str, world: &World) -> String {
     if line.trim().is_empty() || line.starts_with('#') {
@@ -43,11 +52,11 @@ fn row(line: &str, world: &World) -> String {
     format!("{text} => {}", short(text, world, evaluate(text, world)))
 }
 
-fn evaluate(text: &str, world: &World) -> Result<stead_core::value::Value, Stop> {
+fn evaluate(text: &str, world: &World) -> Result<Value, Stop> {
     Expression::parse(text).map_err(Stop::Fault)?.evaluate(world)
 }
 
-fn short(text: &str, world: &World, result: Result<stead_core::value::Value, Stop>) -> String {
+fn short(text: &str, world: &World, result: Result<Value, Stop>) -> String {
     match result {
         Ok(value) if value.has_sealed() => {
             let opened = match world.open(&value) {
@@ -73,19 +82,19 @@ fn pointed(text: &str, fault: &Fault) -> String {
     let mut start = 0;
     for line in text.split('\n') {
         let end = start + line.len();
-        out += &format!("  | {line}\n");
+        let _ = writeln!(out, "  | {line}");
         let from = fault.at.start.clamp(start, end);
         let upto = fault.at.end.clamp(start, end);
         let is_here = upto > from || (fault.at.is_empty() && (start..=end).contains(&fault.at.start));
         if is_here {
             let before = text[start..from].chars().count();
             let carets = text[from..upto].chars().count().max(1);
-            out += &format!("  | {}{}\n", " ".repeat(before), "^".repeat(carets));
+            let _ = writeln!(out, "  | {}{}", " ".repeat(before), "^".repeat(carets));
         }
         start = end + 1;
     }
     if let Some(help) = &fault.help {
-        out += &format!("help: {help}\n");
+        let _ = writeln!(out, "help: {help}");
     }
     out.trim_end().to_owned()
 }

@@ -181,7 +181,7 @@ impl<'e> Evaluator<'e> {
 
     fn call(&mut self, builtin: &'static Builtin, arguments: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
         match builtin.run {
-            Run::Pure(_) => {
+            Run::Total(_) | Run::Pure(_) => {
                 let values = self.arguments(builtin, arguments)?;
                 self.pure(builtin, values, arguments, at)
             }

@@ -152,11 +152,10 @@ fn collect(value: &Value, names: &mut BTreeSet<SecretName>, seen: &mut BTreeSet<
             Recipe::Secret(name) => {
                 names.insert(name.clone());
             }
-            Recipe::Literal(_) => {}
             Recipe::Computed(computed) if seen.insert(Arc::as_ptr(&computed.0)) => {
                 computed.0.step.values().into_iter().for_each(|part| collect(part, names, seen));
             }
-            Recipe::Computed(_) => {}
+            Recipe::Literal(_) | Recipe::Computed(_) => {}
         },
         _ => {}
     }

@@ -76,7 +76,9 @@ impl Node {
         match &self.kind {
             Form::Constant(_) => {}
             Form::Call { arguments, .. } | Form::UserCall { arguments, .. } => {
-                arguments.iter().for_each(|argument| argument.walk(visit));
+                for argument in arguments {
+                    argument.walk(visit);
+                }
             }
             Form::Lambda(lambda) => lambda.body.walk(visit),
             Form::Access { of, path } => {

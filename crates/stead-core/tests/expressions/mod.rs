@@ -30,13 +30,6 @@ impl World {
         Ok(Self { json, functions })
     }
 
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
-        if text.trim().is_empty() {
-            return Self::new(Json::Null);
-        }
-        Self::new(serde_json::from_str(text).map_err(|error| format!("environment: {error}"))?)
-    }
-
     fn lookup(&self, kind: &str, name: &str) -> Answer {
         let Some(named) = self.json[kind].as_object() else { return Answer::NotHere };
         match named.get(name) {
