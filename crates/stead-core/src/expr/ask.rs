@@ -137,7 +137,7 @@ impl Evaluator<'_> {
         let name = question.name();
         let absent = || format!("Parameter '{name}' not found in context");
         let Some(frame) = &self.frame else { return question.settle(self.environment.parameter(name), absent) };
-        let found = frame.parameters.iter().find(|(each, _)| *each == name);
+        let found = frame.parameters.iter().find(|(each, _)| **each == *name);
         found.map(|(_, value)| value.clone()).ok_or_else(|| {
             let known: Vec<String> = frame.parameters.iter().map(|(each, _)| each.to_string()).collect();
             question.absent(absent(), &known)

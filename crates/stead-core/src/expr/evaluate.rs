@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::builtin::{Ask, Builtin, Lazy, Run, Wrong};
+use super::capture::needed_later;
 use super::codes;
 use super::sealed::{Deferred, defer, depth};
 use super::syntax::{Accessor, Form, Lambda, Node, Step};
@@ -134,15 +135,16 @@ pub(super) fn fits(data_type: DataType, value: &Value) -> bool {
 }
 
 /// The parameters of the function of the document that is being computed.
-pub(super) struct Frame<'e> {
-    pub(super) parameters: Vec<(&'e str, Value)>,
+#[derive(Default)]
+pub(super) struct Frame {
+    pub(super) parameters: Vec<(Box<str>, Value)>,
 }
 
 /// One evaluation.
 pub(super) struct Evaluator<'e> {
     pub(super) environment: &'e dyn Environment,
     pub(super) lambda_variables: Vec<(Box<str>, Value)>,
-    pub(super) frame: Option<Frame<'e>>,
+    pub(super) frame: Option<Frame>,
     budget: Budget,
 }
 
@@ -164,6 +166,7 @@ impl<'e> Evaluator<'e> {
             Form::Constant(value) => self.copied(value.clone(), &node.at),
             Form::Call { builtin, arguments } => self.call(builtin, arguments, &node.at),
             Form::UserCall { name, arguments } => self.user_call(name, arguments, &node.at),
+            Form::Inlined(inlined) => self.inlined(inlined, &node.at),
             Form::Access { of, path } => self.accesses(of, path),
             Form::Lambda(_) => Err(stop(&codes::LAMBDA, &node.at, "a lambda is not a value", None)),
         }
@@ -225,10 +228,7 @@ impl<'e> Evaluator<'e> {
 
     /// The value of a part that may turn out not to be needed: what is wrong with it counts only if it is.
     fn possible(&mut self, builtin: &'static Builtin, position: usize, node: &Node) -> Result<Value, Stop> {
-        match self.argument(builtin, position, node) {
-            Err(Stop::Fault(fault)) if fault.code != &codes::LIMIT => Ok(defer(Deferred::Failed)),
-            other => other,
-        }
+        needed_later(self.argument(builtin, position, node))
     }
 
     fn choose(&mut self, builtin: &'static Builtin, nodes: &[Node], at: &Range<usize>) -> Result<Value, Stop> {

@@ -3,8 +3,8 @@
 //! A function that is given a sealed value is not computed but remembered, with its arguments, as a [`Recipe`]. The host
 //! [`open`]s a value at the last moment; the same functions are computed then.
 //!
-//! Invariant: opening what was computed from sealed values gives what would have been computed from their plaintext, or
-//! fails where that would have failed.
+//! Invariant: where there is a result for the plaintext, opening what was computed from the sealed values gives the same.
+//! Where there is none, opening fails as well, unless the part that fails turns out not to be needed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
