@@ -15,6 +15,8 @@ use stead_core::run::{Record, Run, Status};
 use stead_core::text::Sources;
 use stead_core::wire::results::{duration, operation_name, reason, restarts};
 
+use super::report::is_named;
+
 /// The report of a run: totals, every instance, restarts, outputs.
 pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
     let totals = run.totals();
@@ -80,7 +82,11 @@ fn word(status: &Status) -> &'static str {
 
 fn differences(record: &Record) -> Vec<Json> {
     let found = match (&record.status, record.changed(), &record.tested, &record.desired) {
-        (Some(Status::Changed), Some(changed), _, _) => changes(&changed.before, &changed.after),
+        (Some(Status::Changed), Some(changed), _, _) => {
+            let mut found = changes(&changed.before, &changed.after);
+            found.retain(|change| is_named(&change.path, changed.changed.as_deref()));
+            found
+        }
         (Some(Status::Drifted), None, Some(tested), Some(desired)) => {
             changes(&tested.actual, &overlaid(&tested.actual, desired, &Rules::default()))
         }

@@ -228,8 +228,17 @@ fn differences(record: &Record) -> String {
         }
         _ => return String::new(),
     };
+    let named = record.changed().and_then(|changed| changed.changed.as_deref());
     let shown = changes(&before, &after);
-    shown.iter().filter(|change| change.path != "/_exist").map(|change| values::change(change, "    ")).collect()
+    let news = shown.iter().filter(|change| change.path != "/_exist" && is_named(&change.path, named));
+    news.map(|change| values::change(change, "    ")).collect()
+}
+
+/// Whether a change is of a property that the resource says has changed; one that tells more of the state before than
+/// of the state after has not removed anything.
+pub(super) fn is_named(path: &str, named: Option<&[String]>) -> bool {
+    let property = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    named.is_none_or(|named| named.iter().any(|name| name == property))
 }
 
 fn totals(run: &Run, elapsed: Duration) -> String {
