@@ -26,8 +26,8 @@ pub(super) struct Builder<'t> {
     root: Option<Node>,
     anchors: Anchors<'t>,
     nodes: usize,
-    /// Where the last event that stands for text ended.
-    reached: u32,
+    /// The last piece that was read: a scalar, an alias, an opening or a whole list or object.
+    last: Span,
 }
 
 /// A list or an object that has not ended.
@@ -72,7 +72,7 @@ impl<'t> Builder<'t> {
             root: None,
             anchors: Anchors { by_id: HashMap::new(), names: None, copied: 0 },
             nodes: 0,
-            reached: 0,
+            last: Span::new(source, 0, 0),
         }
     }
 
@@ -117,9 +117,14 @@ impl<'t> Builder<'t> {
         self.text
     }
 
-    /// Where the last complete piece ended.
-    pub(super) fn reached(&self) -> usize {
-        self.reached as usize
+    /// How many levels are allowed.
+    pub(super) fn depth(&self) -> usize {
+        self.limits.depth
+    }
+
+    /// The last complete piece.
+    pub(super) fn last(&self) -> Span {
+        self.last
     }
 
     /// The place of bytes `start` to `end`.
@@ -185,9 +190,23 @@ impl<'t> Builder<'t> {
             self.anchors.by_id.insert(anchor, Anchored::Open { wanted: true });
         }
         let flow = style == granit_parser::StructureStyle::Flow;
-        self.reached = at.end;
+        let dash = !flow && matches!(content, Content::Array { .. });
+        let at = if dash { self.from_dash(at) } else { at };
+        self.last = at;
         self.frames.push(Frame { start: at.start, end: at.end, flow, anchor, tag, content });
         Ok(())
+    }
+
+    /// The parser starts a list that is as deep as the key above it behind its first dash.
+    fn from_dash(&self, at: Span) -> Span {
+        let before = self.text.get(self.last.end as usize..at.start as usize).unwrap_or_default();
+        match before.rfind('-') {
+            Some(dash) if !self.slice(self.span(at.start, at.start + 1)).starts_with('-') => {
+                let dash = offset(Some(self.last.end as usize + dash));
+                Span { start: dash, ..at }
+            }
+            _ => at,
+        }
     }
 
     fn close(&mut self, at: Span) -> Result<(), Stop> {
@@ -210,7 +229,7 @@ impl<'t> Builder<'t> {
         if let Some((tag, place)) = frame.tag {
             self.check_collection_tag(&tag, place, &kind);
         }
-        self.reached = end;
+        self.last = span;
         self.complete(Node { span, kind }, span, frame.anchor)
     }
 
@@ -259,7 +278,7 @@ impl<'t> Builder<'t> {
             ScalarStyle::Literal | ScalarStyle::Folded => self.block_scalar_place(at),
             _ => at,
         };
-        self.reached = at.end;
+        self.last = at;
         let tag = self.tag(tag, span);
         if let Some(key) = self.expected_key() {
             // The parser writes a tilde where nothing stands; as a key, nothing is the empty text.
@@ -284,8 +303,9 @@ impl<'t> Builder<'t> {
     /// last character that is no blank.
     fn block_scalar_place(&self, at: Span) -> Span {
         let (start, end) = (at.start as usize, at.end as usize);
-        let before = self.text.get(self.reached as usize..start).unwrap_or_default();
-        let header = before.find(['|', '>']).map_or(start, |found| self.reached as usize + found);
+        let from = self.last.end as usize;
+        let before = self.text.get(from..start).unwrap_or_default();
+        let header = before.find(['|', '>']).map_or(start, |found| from + found);
         let written = self.text.get(header..end).unwrap_or_default().trim_end();
         self.span(offset(Some(header)), offset(Some(header + written.len())))
     }
@@ -301,17 +321,17 @@ impl<'t> Builder<'t> {
         match scalar::plain(text) {
             Plain::Value(kind) => return kind,
             Plain::Text => {}
+            Plain::NotFinite => {
+                let message = format!("'{text}' has no form in JSON, which resources are given");
+                self.report(in_quotes(Diagnostic::error(&codes::NUMBER, at, message), text));
+            }
             Plain::Unkept => {
-                let message = format!("the number '{text}' cannot be kept exactly, nor rounded without harm");
-                let help = format!("write '\"{text}\"' if text is meant");
-                let finding = Diagnostic::error(&codes::NUMBER, at, message).with_help(help);
-                self.report(finding.with_fix(at, format!("\"{text}\"")));
+                let message = format!("the integer {} does not fit into 64 bits", shown(text));
+                self.report(in_quotes(Diagnostic::error(&codes::NUMBER, at, message), text));
             }
             Plain::TooLarge => {
-                let message = format!("'{text}' is larger than any number and is read as text");
-                let help = "put it in quotes if text is meant";
-                let finding = Diagnostic::warning(&codes::NUMBER_AS_TEXT, at, message).with_help(help);
-                self.report(finding.with_fix(at, format!("\"{text}\"")));
+                let message = format!("{} is larger than any number and is read as text", shown(text));
+                self.report(in_quotes(Diagnostic::warning(&codes::NUMBER_AS_TEXT, at, message), text));
             }
         }
         Kind::String(text.into())
@@ -335,7 +355,7 @@ impl<'t> Builder<'t> {
             }
         };
         kind.unwrap_or_else(|| {
-            self.tag_misfit(tag, place, &format!("'{text}'"));
+            self.tag_misfit(tag, place, &format!("'{}'", shown(text)));
             Kind::String(text.into())
         })
     }
@@ -373,7 +393,7 @@ impl<'t> Builder<'t> {
                 let message = format!("a key has to be text, found {}", article(node.kind_name()));
                 let help = "put the key in quotes if text is meant";
                 self.report(Diagnostic::error(&codes::KEY, written, message).with_help(help));
-                "".into()
+                self.slice(written).into()
             }
         };
         if let Some(key) = self.expected_key() {
@@ -448,7 +468,7 @@ impl<'t> Builder<'t> {
     }
 
     fn alias(&mut self, id: usize, at: Span) -> Result<(), Stop> {
-        self.reached = at.end;
+        self.last = at;
         let node = match self.anchors.by_id.get(&id) {
             Some(Anchored::Kept { nodes, depth, .. }) => {
                 let (nodes, depth) = (*nodes, *depth);
@@ -475,7 +495,7 @@ impl<'t> Builder<'t> {
 
     fn unknown_alias(&mut self, name: &str, at: Span) -> Result<(), Stop> {
         self.count(1, at)?;
-        self.reached = at.end;
+        self.last = at;
         let message = format!("nothing is marked as '&{}' above", shown(name));
         let help = "put text that starts with an asterisk in quotes";
         let fix = format!("'{}'", self.slice(at).replace('\'', "''"));
@@ -488,19 +508,33 @@ fn offset(offset: Option<usize>) -> u32 {
     offset.and_then(|offset| u32::try_from(offset).ok()).unwrap_or(0)
 }
 
+/// The finding with the change that makes text of what it is about.
+fn in_quotes(finding: Diagnostic, text: &str) -> Diagnostic {
+    let finding = finding.with_help("put it in quotes if text is meant");
+    match finding.span {
+        Some(span) => finding.with_fix(span, format!("\"{text}\"")),
+        None => finding,
+    }
+}
+
 /// A word with its article, for messages.
 fn article(word: &str) -> String {
     let vowel = word.starts_with(['a', 'e', 'i', 'o', 'u']);
     format!("{} {word}", if vowel { "an" } else { "a" })
 }
 
-/// The start of a name, so that a long one does not drown the message.
+/// The start of a name as messages show it: a long one would drown them, and control characters would garble them.
 pub(crate) fn shown(name: &str) -> String {
     const LONGEST: usize = 60;
-    match name.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}…", name.get(..at).unwrap_or_default()),
-        None => name.to_owned(),
+    let mut out = String::new();
+    for (count, c) in name.chars().enumerate() {
+        match c {
+            _ if count == LONGEST => return out + "…",
+            c if c.is_control() => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
     }
+    out
 }
 
 fn are_distinct(members: &[Entry]) -> bool {
