@@ -48,13 +48,11 @@ impl Reader<'_> {
     }
 
     pub(super) fn object(&mut self, node: Node, what: &str) -> Option<(Span, Vec<Entry>)> {
-        match node.kind {
-            Kind::Object(entries) => Some((node.span, entries)),
-            _ => {
-                self.wrong_kind(&node, what, "an object");
-                None
-            }
+        if let Kind::Object(entries) = node.kind {
+            return Some((node.span, entries));
         }
+        self.wrong_kind(&node, what, "an object");
+        None
     }
 
     /// The members of an object that may be left out.
@@ -66,13 +64,11 @@ impl Reader<'_> {
     }
 
     pub(super) fn array(&mut self, node: Node, what: &str) -> Vec<Node> {
-        match node.kind {
-            Kind::Array(items) => items,
-            _ => {
-                self.wrong_kind(&node, what, "a list");
-                Vec::new()
-            }
+        if let Kind::Array(items) = node.kind {
+            return items;
         }
+        self.wrong_kind(&node, what, "a list");
+        Vec::new()
     }
 
     /// Text that is taken as it is.

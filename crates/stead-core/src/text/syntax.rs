@@ -168,14 +168,14 @@ impl<'t> Fault<'_, 't> {
     }
 
     fn tab(&self) -> Diagnostic {
-        // The parser may notice it at the end of the text before it.
-        let blanks = self.text.get(self.at..).unwrap_or_default();
-        let blanks = blanks.split(|c: char| !c.is_whitespace()).next().unwrap_or_default();
-        let (start, line) = self.line_of(self.at + blanks.rfind('\n').map_or(0, |found| found + 1));
+        // The parser marks the start of text that a tab interrupts.
+        let tab = self.text.get(self.at..).and_then(|rest| rest.find('\t')).map_or(self.at, |found| self.at + found);
+        let (start, line) = self.line_of(tab);
         let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
         let indentation = line.get(..blank).unwrap_or_default();
         if !indentation.contains('\t') {
-            return Diagnostic::error(&codes::TAB, self.here(), "a tab cannot stand here").with_help("use spaces");
+            let span = self.span(tab..(tab + 1).min(self.text.len()));
+            return Diagnostic::error(&codes::TAB, span, "a tab cannot stand here").with_help("use spaces");
         }
         let span = self.span(start..start + blank);
         Diagnostic::error(&codes::TAB, span, "the line is indented by a tab")
