@@ -83,15 +83,15 @@ fn of_text(case: &Case, root: Option<&Node>, sources: &Sources, computed: &mut C
 
 /// Where each line of `parts` stands that occurs in a string of the tree.
 fn located(root: &Node, parts: &str, sources: &Sources) -> String {
-    let mut out = String::new();
+    let mut out = Vec::new();
     for (path, node) in tree::scalars(root) {
         for part in parts.lines() {
             let Some(at) = node.as_str().and_then(|text| text.find(part)) else { continue };
             let span = locate(sources, node.span, at..at + part.len());
-            out.push_str(&format!("{path} '{part}' {}\n", tree::slice(span, sources)));
+            out.push(format!("{path} '{part}' {}\n", tree::slice(span, sources)));
         }
     }
-    out
+    out.concat()
 }
 
 fn of_findings(case: &Case, found: &[Diagnostic], sources: &Sources, computed: &mut Computed) {

@@ -106,6 +106,8 @@ fn feed(builder: &mut Builder<'_>, text: &str, limits: &Limits) -> Result<(), En
         emit_anchor_events: true,
         emit_unresolved_aliases: true,
         emit_comments: false,
+        // YAML's own limit of 1024 would refuse JSON with longer keys.
+        simple_key_max_lookahead: 1 << 16,
         flow_nesting_limit: limits.depth,
         block_nesting_limit: limits.depth,
     };

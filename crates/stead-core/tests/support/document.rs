@@ -22,7 +22,7 @@ pub(crate) fn dump(document: &Document) -> String {
     out.extend(document.functions.iter().map(function));
     out.extend(document.resources.iter().flat_map(instance));
     out.extend(document.outputs.iter().map(output));
-    out.iter().map(|line| format!("{line}\n")).collect()
+    out.iter().map(|line| format!("{line}\n")).collect::<Vec<_>>().concat()
 }
 
 fn node(key: &str, node: Option<&Node>) -> Option<String> {
@@ -34,20 +34,16 @@ fn context(context: Option<&Spanned<SecurityContext>>) -> Option<String> {
 }
 
 fn parameter(parameter: &Parameter) -> String {
-    let mut out = format!("parameter {}: {}", parameter.name.value, parameter.data_type.value.as_str());
-    out += &node(" =", parameter.default.as_ref()).unwrap_or_default();
-    if let Some(allowed) = &parameter.allowed {
-        out += &format!(" allowed {}", allowed.value.iter().map(line).collect::<Vec<_>>().join("|"));
-    }
-    let values = [("minValue", &parameter.min_value), ("maxValue", &parameter.max_value)];
-    let lengths = [("minLength", &parameter.min_length), ("maxLength", &parameter.max_length)];
-    for (key, bound) in values {
-        out += &bound.as_ref().map(|bound| format!(" {key} {}", bound.value)).unwrap_or_default();
-    }
-    for (key, bound) in lengths {
-        out += &bound.as_ref().map(|bound| format!(" {key} {}", bound.value)).unwrap_or_default();
-    }
-    out + &parameter.description.as_ref().map(|text| format!(" -- {text}")).unwrap_or_default()
+    let mut out = vec![format!("parameter {}: {}", parameter.name.value, parameter.data_type.value.as_str())];
+    out.extend(node("=", parameter.default.as_ref()));
+    let allowed = |allowed: &Spanned<Vec<Node>>| allowed.value.iter().map(line).collect::<Vec<_>>().join("|");
+    out.extend(parameter.allowed.as_ref().map(|values| format!("allowed {}", allowed(values))));
+    out.extend(parameter.min_value.as_ref().map(|bound| format!("minValue {}", bound.value)));
+    out.extend(parameter.max_value.as_ref().map(|bound| format!("maxValue {}", bound.value)));
+    out.extend(parameter.min_length.as_ref().map(|bound| format!("minLength {}", bound.value)));
+    out.extend(parameter.max_length.as_ref().map(|bound| format!("maxLength {}", bound.value)));
+    out.extend(parameter.description.as_ref().map(|text| format!("-- {text}")));
+    out.join(" ")
 }
 
 fn function(function: &UserFunction) -> String {

@@ -8,19 +8,13 @@ use stead_core::text::Sources;
 
 /// Each finding on a line, with its labels, help and fix on lines of their own.
 pub(crate) fn findings(found: &[Diagnostic], sources: &Sources) -> String {
-    let mut out = String::new();
+    let mut out = Vec::new();
     for finding in found {
-        out.push_str(&finding.brief(sources));
-        out.push('\n');
-        for (span, text) in &finding.labels {
-            out.push_str(&format!("  {}: {text}\n", sources.place(*span)));
-        }
-        if let Some(help) = &finding.help {
-            out.push_str(&format!("  help: {help}\n"));
-        }
-        if let Some(fix) = &finding.fix {
-            out.push_str(&format!("  fix: {} -> {}\n", tree::slice(fix.span, sources), fix.replacement));
-        }
+        out.push(format!("{}\n", finding.brief(sources)));
+        out.extend(finding.labels.iter().map(|(span, text)| format!("  {}: {text}\n", sources.place(*span))));
+        out.extend(finding.help.iter().map(|help| format!("  help: {help}\n")));
+        let fixes = finding.fix.iter();
+        out.extend(fixes.map(|fix| format!("  fix: {} -> {}\n", tree::slice(fix.span, sources), fix.replacement)));
     }
-    out
+    out.concat()
 }

@@ -26,9 +26,9 @@ fn quoted(text: &str) -> String {
 pub(crate) fn value(root: &Node) -> String {
     match &root.kind {
         Kind::Object(entries) => {
-            entries.iter().map(|entry| format!("{}: {}\n", entry.key, line(&entry.value))).collect()
+            entries.iter().map(|entry| format!("{}: {}\n", entry.key, line(&entry.value))).collect::<Vec<_>>().concat()
         }
-        Kind::Array(items) => items.iter().map(|item| format!("- {}\n", line(item))).collect(),
+        Kind::Array(items) => items.iter().map(|item| format!("- {}\n", line(item))).collect::<Vec<_>>().concat(),
         _ => format!("{}\n", line(root)),
     }
 }
@@ -50,7 +50,8 @@ pub(crate) fn scalars(root: &Node) -> Vec<(String, &Node)> {
 
 /// Every value with its path and where it was written.
 pub(crate) fn spans(root: &Node, sources: &Sources) -> String {
-    scalars(root).iter().map(|(path, node)| format!("{path} {}\n", slice(node.span, sources))).collect()
+    let lines = scalars(root).into_iter().map(|(path, node)| format!("{path} {}\n", slice(node.span, sources)));
+    lines.collect::<Vec<_>>().concat()
 }
 
 /// A place and the text that stands there.
