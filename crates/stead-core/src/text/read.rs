@@ -65,7 +65,7 @@ pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec
 
 /// How often a text may be read again past a fault that is understood: less often the longer it is.
 fn passes(bytes: usize) -> usize {
-    ((16 << 20) / bytes.max(1)).clamp(2, 20)
+    ((16 << 20) / bytes.max(1)).clamp(2, 200)
 }
 
 fn too_long(source: SourceId, text: &str, limits: &Limits) -> Diagnostic {
