@@ -171,10 +171,22 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let lower = word.to_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
+        .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// How many letters differ; a word that goes on, as `default` in `defaultValue`, is as near as one wrong letter.
+fn distance(word: &str, candidate: &str) -> usize {
+    /// Fewer letters start too many words.
+    const TELLING: usize = 3;
+    let shorter = word.len().min(candidate.len());
+    let goes_on = word.starts_with(candidate) || candidate.starts_with(word);
+    if goes_on && shorter >= TELLING && word.len() != candidate.len() {
+        return 1;
+    }
+    strsim::damerau_levenshtein(word, candidate)
 }
 
 /// Findings as they are collected, up to a number that is worth reading.

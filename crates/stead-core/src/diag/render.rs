@@ -56,9 +56,10 @@ struct Excerpt<'s> {
     cut: bool,
 }
 
-/// What of a line is shown around a mark when the line is longer than a terminal is wide.
-const AROUND: usize = 80;
-const LONG: usize = 400;
+/// Up to this many bytes a line is left to the renderer, which shows of it what is around the mark.
+const LONG: usize = 1 << 16;
+/// What is kept of a longer one on each side of the mark.
+const AROUND: usize = 200;
 
 fn excerpt(sources: &Sources, span: Span) -> Option<Excerpt<'_>> {
     let source = sources.get(span.source)?;

@@ -17,7 +17,7 @@ pub struct Limits {
     pub depth: usize,
     /// Values, keys not counted.
     pub nodes: usize,
-    /// Values that aliases repeat, and those kept to be repeated.
+    /// Values that aliases repeat, and those kept to be repeated; 64 bytes of text count as one more.
     pub aliases: usize,
     /// Findings that are reported.
     pub findings: usize,
@@ -46,6 +46,11 @@ pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec
     if text.len() > limits.bytes.min(u32::MAX as usize) {
         return (None, vec![too_long(source, &text, limits)]);
     }
+    if text.starts_with('\u{feff}') {
+        let message = "the text starts with two byte order marks";
+        let finding = Diagnostic::error(&codes::SYNTAX, Span::new(source, 0, 3), message);
+        return (None, vec![finding.with_help("remove both")]);
+    }
     let mut passes = passes(text.len());
     let mut faults: Vec<Diagnostic> = Vec::new();
     loop {
@@ -60,7 +65,7 @@ pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec
 
 /// How often a text may be read again past a fault that is understood: less often the longer it is.
 fn passes(bytes: usize) -> usize {
-    ((16 << 20) / bytes.max(1)).clamp(2, 20)
+    ((16 << 20) / bytes.max(1)).clamp(2, 200)
 }
 
 fn too_long(source: SourceId, text: &str, limits: &Limits) -> Diagnostic {
@@ -101,6 +106,8 @@ fn feed(builder: &mut Builder<'_>, text: &str, limits: &Limits) -> Result<(), En
         emit_anchor_events: true,
         emit_unresolved_aliases: true,
         emit_comments: false,
+        // YAML's own limit of 1024 would refuse JSON with longer keys.
+        simple_key_max_lookahead: 1 << 16,
         flow_nesting_limit: limits.depth,
         block_nesting_limit: limits.depth,
     };
