@@ -68,20 +68,22 @@ impl Subject<'_> {
                 [] => "in desired state".to_owned(),
                 differing => format!("differs: {}", differing.join(", ")),
             };
-            format!("{verdict}\n{}", reply.actual.as_ref().map(|state| lasting(state, self.desired)).unwrap_or_default())
+            format!(
+                "{verdict}\n{}",
+                reply.actual.as_ref().map(|state| lasting(state, self.desired)).unwrap_or_default()
+            )
         })
     }
 
     fn set(&self, reply: &SetReply) -> String {
         let changed = reply.changed.as_deref().unwrap_or_default().join(", ");
-        format!("changed: {changed}\n{}", reply.after.as_ref().map(|state| lasting(state, self.desired)).unwrap_or_default())
+        format!(
+            "changed: {changed}\n{}",
+            reply.after.as_ref().map(|state| lasting(state, self.desired)).unwrap_or_default()
+        )
     }
 
-    fn check_laws(
-        &self,
-        what_if: &Result<SetReply, Failure>,
-        set: &Result<SetReply, Failure>,
-    ) -> Result<(), String> {
+    fn check_laws(&self, what_if: &Result<SetReply, Failure>, set: &Result<SetReply, Failure>) -> Result<(), String> {
         let Ok(set) = set else { return Ok(()) };
         let Ok(what_if) = what_if else { return Err("the what-if failed, the set did not".to_owned()) };
         if self.set(what_if) != self.set(set) {

@@ -15,14 +15,14 @@ use stead_host::provider::{Cancel, Context, Plain, Provider};
 use tempfile::TempDir;
 
 /// A temporary root and what was traced in it.
-pub struct World {
-    pub root: TempDir,
-    pub trace: Arc<Mutex<Vec<String>>>,
+pub(crate) struct World {
+    pub(crate) root: TempDir,
+    pub(crate) trace: Arc<Mutex<Vec<String>>>,
 }
 
 impl World {
     /// Builds a tree from lines such as `file a/b 0644 "text"`, `dir a 0755`, `link l -> target` and `fifo p 0600`.
-    pub fn build(given: &str) -> Self {
+    pub(crate) fn build(given: &str) -> Self {
         let world = Self { root: tempfile::tempdir().unwrap(), trace: Arc::default() };
         let mut modes = Vec::new();
         for line in given.lines().filter(|line| !line.trim().is_empty()) {
@@ -48,7 +48,7 @@ impl World {
         world
     }
 
-    pub fn context(&self) -> Context {
+    pub(crate) fn context(&self) -> Context {
         let trace = Arc::clone(&self.trace);
         Context {
             name: "test".into(),
@@ -61,21 +61,21 @@ impl World {
     }
 
     /// The tree in the form that [`World::build`] takes.
-    pub fn tree(&self) -> String {
+    pub(crate) fn tree(&self) -> String {
         walk(self.root.path()).into_iter().map(|(name, node)| format!("{}\n", node.line(&name))).collect()
     }
 
     /// The tree with inodes and times: equal only if nothing at all was done to it.
-    pub fn imprint(&self) -> BTreeMap<OsString, Node> {
+    pub(crate) fn imprint(&self) -> BTreeMap<OsString, Node> {
         walk(self.root.path())
     }
 
     /// Text without the accidental name of the root.
-    pub fn neutral(&self, text: &str) -> String {
+    pub(crate) fn neutral(&self, text: &str) -> String {
         text.replace(&self.root.path().display().to_string(), "ROOT")
     }
 
-    pub fn show_failure(&self, failure: &Failure) -> String {
+    pub(crate) fn show_failure(&self, failure: &Failure) -> String {
         let property = failure.property.as_deref().unwrap_or("/");
         self.neutral(&format!("error {property}: {}\n", failure.message))
     }
@@ -88,7 +88,7 @@ fn bytes(json: &str) -> Vec<u8> {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Node {
+pub(crate) struct Node {
     mode: u32,
     content: Vec<u8>,
     inode: u64,
@@ -113,12 +113,12 @@ impl Node {
 
     /// What a copy has in common with its original.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
-    pub fn copied(&self) -> (u32, Vec<u8>, (u32, u32)) {
+    pub(crate) fn copied(&self) -> (u32, Vec<u8>, (u32, u32)) {
         (self.mode, self.content.clone(), self.owner)
     }
 }
 
-pub fn walk(root: &Path) -> BTreeMap<OsString, Node> {
+pub(crate) fn walk(root: &Path) -> BTreeMap<OsString, Node> {
     let mut nodes = BTreeMap::new();
     let mut pending = vec![root.to_owned()];
     while let Some(directory) = pending.pop() {
@@ -145,18 +145,18 @@ pub fn walk(root: &Path) -> BTreeMap<OsString, Node> {
 }
 
 /// The built-in resource of that type.
-pub fn provider(type_name: &str) -> Arc<dyn Provider> {
+pub(crate) fn provider(type_name: &str) -> Arc<dyn Provider> {
     let mut found = stead_resources::builtins().into_iter();
     found.find(|each| each.manifest.type_name.as_str() == type_name).expect("a built-in resource").provider
 }
 
-pub fn plain(json: &str) -> Plain {
+pub(crate) fn plain(json: &str) -> Plain {
     Plain::new(serde_json::from_str(json).expect("JSON"))
 }
 
 /// A state without what depends on when and by whom the test is run.
 #[allow(dead_code, reason = "each test binary uses a part of this module")]
-pub fn lasting(state: &Plain, desired: &Plain) -> String {
+pub(crate) fn lasting(state: &Plain, desired: &Plain) -> String {
     let mut json: Json = state.expose().clone();
     if let Json::Object(members) = &mut json {
         members.retain(|name, _| {
