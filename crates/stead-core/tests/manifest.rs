@@ -3,6 +3,7 @@
 use std::fmt::{Debug, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use stead_core::diag::Diagnostic;
 use stead_core::manifest::{
@@ -35,13 +36,43 @@ fn run(case: &Case) -> Result<Computed, String> {
         }
     }
     let diagnostics = findings.iter().map(|finding| shown(finding, &sources)).collect();
-    Ok(vec![("diagnostics", diagnostics), ("manifest", declared.iter().map(meaning).collect())])
+    let mut computed = vec![("diagnostics", diagnostics), ("manifest", declared.iter().map(meaning).collect())];
+    if case.has("listing") {
+        computed.push(("listing", declared.iter().map(listed).collect()));
+    }
+    Ok(computed)
 }
 
 fn shown(finding: &Diagnostic, sources: &Sources) -> String {
     let labels = finding.labels.iter().map(|(span, text)| format!("  {}: {text}\n", sources.place(*span)));
     let help = finding.help.iter().map(|help| format!("  help: {help}\n"));
     format!("{}\n{}", finding.brief(sources), labels.chain(help).collect::<String>())
+}
+
+/// As `resource list` and `extension list` print it.
+fn listed(declared: &Declared) -> String {
+    let listing = match &declared.declaration {
+        Declaration::Resource(manifest) => manifest::listing(manifest),
+        Declaration::Extension(extension) => manifest::extension_listing(extension),
+        Declaration::Adapted(adapted) => {
+            let no_adapter = CommandResource::default();
+            let adapter = Manifest {
+                type_name: adapted.require_adapter.clone(),
+                version: adapted.version.clone(),
+                kind: manifest::Kind::Adapter,
+                capabilities: manifest::Capabilities::default(),
+                description: None,
+                deprecation: None,
+                tags: Vec::new(),
+                author: None,
+                require_adapter: None,
+                security: manifest::OperationSecurity::default(),
+                implementation: Implementation::Command(Arc::new(no_adapter)),
+            };
+            manifest::listing(&(**adapted).clone().into_manifest(Arc::new(adapter)))
+        }
+    };
+    format!("{listing:#}\n")
 }
 
 fn meaning(declared: &Declared) -> String {

@@ -240,7 +240,7 @@ pub(super) fn text_of(node: &Node) -> Option<&str> {
 }
 
 /// Where a finding about something that an object lacks is shown: at its first key, since a whole object would bury it.
-fn head(node: &Node) -> Span {
+pub(super) fn head(node: &Node) -> Span {
     node.entries().and_then(<[Entry]>::first).map_or(node.span, |entry| entry.key_span)
 }
 
