@@ -336,6 +336,7 @@ impl Parser<'_> {
     }
 
     fn resource(&mut self, node: &Node) -> Option<Manifest> {
+        let before = self.reader.errors();
         self.reader.members(node, "a resource manifest", &RESOURCE_KEYS, Unknown::Refused)?;
         let type_name = self.reader.type_name(node, "type", "the manifest");
         let version = self.version(node);
@@ -347,7 +348,10 @@ impl Parser<'_> {
         let mut security = OperationSecurity::default();
         let command = self.command(node, &mut capabilities, &mut security);
         let kind = self.kind(node, &command);
-        self.warn_if_idle(node, &command);
+        // A misspelled operation has been found already.
+        if self.reader.errors() == before {
+            self.warn_if_idle(node, &command);
+        }
         Some(Manifest {
             type_name: type_name?,
             version: version?,
