@@ -36,7 +36,8 @@ crate::codes! {
         "`minValue` and `maxValue` apply to the type `int`, `minLength` and `maxLength` to strings and arrays; and the \
          lower bound is at most the upper one.\n";
     TWO_VERSIONS = "E0210", "a version stated twice",
-        "`apiVersion` is another name of `requireVersion`. An instance has one of them.\n";
+        "`apiVersion` is another name of `requireVersion`, which ARM templates use. An instance states a version by one \
+         of the two.\n";
     FUNCTION_NAME = "E0211", "a function that could not be called",
         "A function of `functions` is called by its namespace and its name, `[space.name()]`. Both consist of letters, \
          digits and underscores, start with no digit, and occur once.\n";

@@ -20,21 +20,39 @@ impl Reader<'_> {
     /// `what` is the subject of the message, such as `'properties'`.
     pub(super) fn wrong_kind(&mut self, node: &Node, what: &str, expected: &str) {
         let message = format!("{what} has to be {expected}, found {}", described(node));
-        let mut finding = Diagnostic::error(&codes::WRONG_KIND, node.span, message);
-        if let Some((key, value)) = node.as_str().and_then(missing_space) {
-            finding = finding.with_help(format!("put a space behind the colon: '{key}: {value}'"));
-        }
-        self.report(finding);
+        let finding = Diagnostic::error(&codes::WRONG_KIND, node.span, message);
+        self.report(match node.as_str().and_then(missing_space) {
+            Some((key, value)) if expected != "a list" => {
+                finding.with_help(format!("put a space behind the colon: '{key}: {}'", shown(value)))
+            }
+            _ => finding,
+        });
+    }
+
+    fn written(&self, span: Span) -> Option<&str> {
+        self.text?.get(span.start as usize..span.end as usize)
+    }
+
+    /// A value that YAML takes for something else than text, unless it is in quotes.
+    fn not_text(&mut self, node: &Node, what: &str) {
+        let message = format!("{what} has to be text, found {}", described(node));
+        let finding = Diagnostic::error(&codes::WRONG_KIND, node.span, message);
+        let scalar = matches!(node.kind, Kind::Bool(_) | Kind::Number(_));
+        self.report(match self.written(node.span).filter(|_| scalar) {
+            Some(written) => {
+                let quoted = format!("'{written}'");
+                finding.with_help("put it in quotes").with_fix(node.span, quoted)
+            }
+            None => finding,
+        });
     }
 
     pub(super) fn object(&mut self, node: Node, what: &str) -> Option<(Span, Vec<Entry>)> {
-        match node.kind {
-            Kind::Object(entries) => Some((node.span, entries)),
-            _ => {
-                self.wrong_kind(&node, what, "an object");
-                None
-            }
+        if let Kind::Object(entries) = node.kind {
+            return Some((node.span, entries));
         }
+        self.wrong_kind(&node, what, "an object");
+        None
     }
 
     /// The members of an object that may be left out.
@@ -46,17 +64,11 @@ impl Reader<'_> {
     }
 
     pub(super) fn array(&mut self, node: Node, what: &str) -> Vec<Node> {
-        match node.kind {
-            Kind::Array(items) => items,
-            Kind::Object(_) => {
-                self.wrong_kind(&node, what, "a list");
-                Vec::new()
-            }
-            _ => {
-                self.wrong_kind(&node, what, "a list");
-                Vec::new()
-            }
+        if let Kind::Array(items) = node.kind {
+            return items;
         }
+        self.wrong_kind(&node, what, "a list");
+        Vec::new()
     }
 
     /// Text that is taken as it is.
@@ -69,7 +81,7 @@ impl Reader<'_> {
                 None
             }
             _ => {
-                self.wrong_kind(&node, what, "text");
+                self.not_text(&node, what);
                 None
             }
         }
@@ -134,7 +146,11 @@ impl Reader<'_> {
         let message = format!("{owner} has no key '{}'", shown(key));
         let finding = Diagnostic::error(&codes::UNKNOWN_KEY, span, message);
         self.report(match nearest(key, known.iter().copied()) {
-            Some(meant) => finding.with_help(format!("did you mean '{meant}'?")).with_fix(span, meant),
+            Some(meant) => {
+                let quote = self.written(span).and_then(|text| text.chars().next()).filter(|c| matches!(c, '"' | '\''));
+                let quote = quote.map(String::from).unwrap_or_default();
+                finding.with_help(format!("did you mean '{meant}'?")).with_fix(span, format!("{quote}{meant}{quote}"))
+            }
             None => finding.with_help(format!("its keys are {}", known.join(", "))),
         });
     }

@@ -149,22 +149,26 @@ impl Reader<'_> {
 
     fn namespace(&mut self, node: Node, functions: &mut Vec<UserFunction>) {
         let Some((span, entries)) = self.object(node, "an element of 'functions'") else { return };
-        let (mut namespace, mut members) = (None, None);
+        let (mut namespace, mut members, mut has_namespace) = (None, None, false);
         for Entry { key, key_span, value } in entries {
             match &*key {
-                "namespace" => namespace = self.string(value, "'namespace'"),
+                "namespace" => {
+                    has_namespace = true;
+                    namespace = self.string(value, "'namespace'");
+                }
                 "members" => members = Some(self.entries(value, "'members'")),
                 _ => self.unknown_key(&key, key_span, "an element of 'functions'", &["namespace", "members"]),
             }
         }
-        match (namespace, members) {
-            (Some(namespace), Some(members)) => {
-                self.check_name(&namespace.value, namespace.span, "a namespace");
-                functions.extend(members.into_iter().filter_map(|member| self.function(&namespace.value, member)));
-            }
-            (None, _) => self.missing(span, "an element of 'functions'", "namespace", "functions are called by it"),
-            (_, None) => self.missing(span, "an element of 'functions'", "members", "it holds the functions by name"),
+        for (key, _) in [("namespace", has_namespace), ("members", members.is_some())].iter().filter(|(_, has)| !has) {
+            self.missing(span, "an element of 'functions'", key, "functions are called as 'namespace.member'");
         }
+        if let Some(namespace) = &namespace {
+            self.check_name(&namespace.value, namespace.span, "a namespace");
+        }
+        // Members are checked even if they cannot be called.
+        let space = namespace.map(|namespace| namespace.value).unwrap_or_default();
+        functions.extend(members.unwrap_or_default().into_iter().filter_map(|member| self.function(&space, member)));
     }
 
     fn check_name(&mut self, name: &str, span: Span, what: &str) {

@@ -10,9 +10,9 @@ use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned};
 /// Guarantees: it never fails and says everything that is wrong, in the order of the text. A document that comes with
 /// an error holds what could be understood, and must not be run.
 pub fn parse(source: SourceId, text: &str, limits: &Limits) -> (Document, Vec<Diagnostic>) {
+    let (root, mut findings) = text::read(source, text, limits);
     // Places do not count a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (root, mut findings) = text::read(source, text, limits);
     let Some(root) = root else { return (Document { source, ..Document::default() }, findings) };
     let mut reader = Reader { text: Some(text), findings: Findings::new(&text::codes::TOO_MANY, limits.findings) };
     let document = reader.document(source, root);

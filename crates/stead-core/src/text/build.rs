@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use granit_parser::{Event, ScalarStyle, Tag};
 
+use super::anchors::{Anchors, Repeated, TooMuch};
 use super::read::Limits;
 use super::scalar::{self, Plain};
 use super::{Entry, Kind, Node, SourceId, Span, codes, syntax};
@@ -26,8 +27,8 @@ pub(super) struct Builder<'t> {
     root: Option<Node>,
     anchors: Anchors<'t>,
     nodes: usize,
-    /// Where the last event that stands for text ended.
-    reached: u32,
+    /// The last piece that was read: a scalar, an alias, an opening or a whole list or object.
+    last: Span,
 }
 
 /// A list or an object that has not ended.
@@ -45,20 +46,6 @@ enum Content {
     Object { base: usize, key: Option<(Box<str>, Span)> },
 }
 
-/// Values that `&name` marks.
-struct Anchors<'t> {
-    by_id: HashMap<usize, Anchored>,
-    /// What follows an asterisk anywhere in the text: only what may be repeated is kept.
-    names: Option<HashSet<&'t str>>,
-    copied: usize,
-}
-
-enum Anchored {
-    Open { wanted: bool },
-    Kept { node: Node, nodes: usize, depth: usize },
-    Unused,
-}
-
 impl<'t> Builder<'t> {
     pub(super) fn new(source: SourceId, text: &'t str, limits: &'t Limits, findings: Findings) -> Self {
         Self {
@@ -70,9 +57,9 @@ impl<'t> Builder<'t> {
             elements: Vec::new(),
             members: Vec::new(),
             root: None,
-            anchors: Anchors { by_id: HashMap::new(), names: None, copied: 0 },
+            anchors: Anchors::new(text, limits.aliases),
             nodes: 0,
-            reached: 0,
+            last: Span::new(source, 0, 0),
         }
     }
 
@@ -91,7 +78,7 @@ impl<'t> Builder<'t> {
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(at),
             Event::Anchor(id, name) => {
-                self.mark(id, &name);
+                self.anchors.name(id, &name);
                 Ok(())
             }
             Event::Alias(id) => self.alias(id, at),
@@ -117,9 +104,14 @@ impl<'t> Builder<'t> {
         self.text
     }
 
-    /// Where the last complete piece ended.
-    pub(super) fn reached(&self) -> usize {
-        self.reached as usize
+    /// How many levels are allowed.
+    pub(super) fn depth(&self) -> usize {
+        self.limits.depth
+    }
+
+    /// The last complete piece.
+    pub(super) fn last(&self) -> Span {
+        self.last
     }
 
     /// The place of bytes `start` to `end`.
@@ -129,7 +121,9 @@ impl<'t> Builder<'t> {
 
     /// Where the innermost list or object in brackets starts.
     pub(super) fn open_bracket(&self) -> Option<u32> {
-        self.frames.last().filter(|frame| frame.flow).map(|frame| frame.start)
+        let bracket = |frame: &&Frame| self.slice(self.span(frame.start, frame.start + 1)).starts_with(['[', '{']);
+        // A pair within a list is an object without brackets of its own.
+        self.frames.iter().rev().take_while(|frame| frame.flow).find(bracket).map(|frame| frame.start)
     }
 
     fn report(&mut self, finding: Diagnostic) {
@@ -137,8 +131,17 @@ impl<'t> Builder<'t> {
     }
 
     fn place(&self, span: &granit_parser::Span) -> Span {
-        let start = offset(span.start.byte_offset());
-        self.span(start, offset(span.end.byte_offset()).max(start))
+        let start = self.border(span.start);
+        self.span(start, self.border(span.end).max(start))
+    }
+
+    /// The parser miscounts byte order marks between documents; a place within a character would make slices fail.
+    fn border(&self, marker: granit_parser::Marker) -> u32 {
+        let mut at = marker.byte_offset().unwrap_or(0).min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        offset(Some(at))
     }
 
     fn tag(&self, tag: Option<&Tag>, span: &granit_parser::Span) -> Option<(String, Span)> {
@@ -182,12 +185,26 @@ impl<'t> Builder<'t> {
         self.count(1, at)?;
         self.check(self.frames.len() + 1, self.limits.depth, "levels", at)?;
         if anchor != 0 {
-            self.anchors.by_id.insert(anchor, Anchored::Open { wanted: true });
+            self.anchors.open(anchor);
         }
         let flow = style == granit_parser::StructureStyle::Flow;
-        self.reached = at.end;
+        let dash = !flow && matches!(content, Content::Array { .. });
+        let at = if dash { self.with_dash(at) } else { at };
+        self.last = at;
         self.frames.push(Frame { start: at.start, end: at.end, flow, anchor, tag, content });
         Ok(())
+    }
+
+    /// The parser starts a list that is as deep as the key above it behind its first dash.
+    fn with_dash(&self, at: Span) -> Span {
+        let before = self.text.get(self.last.end as usize..at.start as usize).unwrap_or_default();
+        match before.rfind('-') {
+            Some(dash) if !self.slice(self.span(at.start, at.start + 1)).starts_with('-') => {
+                let dash = offset(Some(self.last.end as usize + dash));
+                Span { start: dash, ..at }
+            }
+            _ => at,
+        }
     }
 
     fn close(&mut self, at: Span) -> Result<(), Stop> {
@@ -210,7 +227,7 @@ impl<'t> Builder<'t> {
         if let Some((tag, place)) = frame.tag {
             self.check_collection_tag(&tag, place, &kind);
         }
-        self.reached = end;
+        self.last = span;
         self.complete(Node { span, kind }, span, frame.anchor)
     }
 
@@ -259,7 +276,7 @@ impl<'t> Builder<'t> {
             ScalarStyle::Literal | ScalarStyle::Folded => self.block_scalar_place(at),
             _ => at,
         };
-        self.reached = at.end;
+        self.last = at;
         let tag = self.tag(tag, span);
         if let Some(key) = self.expected_key() {
             // The parser writes a tilde where nothing stands; as a key, nothing is the empty text.
@@ -284,8 +301,9 @@ impl<'t> Builder<'t> {
     /// last character that is no blank.
     fn block_scalar_place(&self, at: Span) -> Span {
         let (start, end) = (at.start as usize, at.end as usize);
-        let before = self.text.get(self.reached as usize..start).unwrap_or_default();
-        let header = before.find(['|', '>']).map_or(start, |found| self.reached as usize + found);
+        let from = self.last.end as usize;
+        let before = self.text.get(from..start).unwrap_or_default();
+        let header = before.find(['|', '>']).map_or(start, |found| from + found);
         let written = self.text.get(header..end).unwrap_or_default().trim_end();
         self.span(offset(Some(header)), offset(Some(header + written.len())))
     }
@@ -301,17 +319,17 @@ impl<'t> Builder<'t> {
         match scalar::plain(text) {
             Plain::Value(kind) => return kind,
             Plain::Text => {}
+            Plain::NotFinite => {
+                let message = format!("'{text}' has no form in JSON, which resources are given");
+                self.report(in_quotes(Diagnostic::error(&codes::NUMBER, at, message), text));
+            }
             Plain::Unkept => {
-                let message = format!("the number '{text}' cannot be kept exactly, nor rounded without harm");
-                let help = format!("write '\"{text}\"' if text is meant");
-                let finding = Diagnostic::error(&codes::NUMBER, at, message).with_help(help);
-                self.report(finding.with_fix(at, format!("\"{text}\"")));
+                let message = format!("the integer {} does not fit into 64 bits", shown(text));
+                self.report(in_quotes(Diagnostic::error(&codes::NUMBER, at, message), text));
             }
             Plain::TooLarge => {
-                let message = format!("'{text}' is larger than any number and is read as text");
-                let help = "put it in quotes if text is meant";
-                let finding = Diagnostic::warning(&codes::NUMBER_AS_TEXT, at, message).with_help(help);
-                self.report(finding.with_fix(at, format!("\"{text}\"")));
+                let message = format!("{} is larger than any number and is read as text", shown(text));
+                self.report(in_quotes(Diagnostic::warning(&codes::NUMBER_AS_TEXT, at, message), text));
             }
         }
         Kind::String(text.into())
@@ -335,7 +353,7 @@ impl<'t> Builder<'t> {
             }
         };
         kind.unwrap_or_else(|| {
-            self.tag_misfit(tag, place, &format!("'{text}'"));
+            self.tag_misfit(tag, place, &format!("'{}'", shown(text)));
             Kind::String(text.into())
         })
     }
@@ -373,7 +391,7 @@ impl<'t> Builder<'t> {
                 let message = format!("a key has to be text, found {}", article(node.kind_name()));
                 let help = "put the key in quotes if text is meant";
                 self.report(Diagnostic::error(&codes::KEY, written, message).with_help(help));
-                "".into()
+                self.slice(written).into()
             }
         };
         if let Some(key) = self.expected_key() {
@@ -382,10 +400,12 @@ impl<'t> Builder<'t> {
     }
 
     fn without_duplicates(&mut self, members: Vec<Entry>) -> Vec<Entry> {
-        for member in members.iter().filter(|member| &*member.key == "<<") {
+        // In quotes it never was a merge key.
+        let merges = |member: &&Entry| &*member.key == "<<" && self.slice(member.key_span) == "<<";
+        for key_span in members.iter().filter(merges).map(|member| member.key_span).collect::<Vec<Span>>() {
             let message = "the key '<<' merges nothing, it is an ordinary key";
-            let finding = Diagnostic::warning(&codes::MERGE, member.key_span, message);
-            self.report(finding.with_help("write the members out"));
+            let finding = Diagnostic::warning(&codes::MERGE, key_span, message);
+            self.findings.push(finding.with_help("write the members out"));
         }
         if are_distinct(&members) {
             return members;
@@ -394,74 +414,42 @@ impl<'t> Builder<'t> {
         let mut kept: Vec<Entry> = Vec::new();
         for member in members {
             let place = places.get(&member.key).copied();
-            match place.and_then(|place| kept.get_mut(place)) {
-                Some(first) => {
-                    let message = format!("the key '{}' occurs twice, the last value counts", shown(&member.key));
-                    let finding = Diagnostic::warning(&codes::DUPLICATE, member.key_span, message)
-                        .with_label(first.key_span, "this value is ignored")
-                        .with_help("remove one of them");
-                    self.findings.push(finding);
-                    *first = member;
-                }
-                None => {
-                    places.insert(member.key.clone(), kept.len());
-                    kept.push(member);
-                }
-            }
+            let Some(first) = place.and_then(|place| kept.get_mut(place)) else {
+                places.insert(member.key.clone(), kept.len());
+                kept.push(member);
+                continue;
+            };
+            let message = format!("the key '{}' occurs twice, the last value counts", shown(&member.key));
+            let finding = Diagnostic::warning(&codes::DUPLICATE, member.key_span, message);
+            self.findings
+                .push(finding.with_label(first.key_span, "this value is ignored").with_help("remove one of them"));
+            *first = member;
         }
         kept
     }
 
-    fn mark(&mut self, id: usize, name: &str) {
-        let text = self.text;
-        let names = self.anchors.names.get_or_insert_with(|| alias_names(text));
-        if !names.contains(name)
-            && let Some(anchored) = self.anchors.by_id.get_mut(&id)
-        {
-            *anchored = match anchored {
-                Anchored::Open { .. } => Anchored::Open { wanted: false },
-                Anchored::Kept { nodes, .. } => {
-                    self.anchors.copied = self.anchors.copied.saturating_sub(*nodes);
-                    Anchored::Unused
-                }
-                Anchored::Unused => Anchored::Unused,
-            };
-        }
-    }
-
     /// Keeps a marked value for the aliases of it.
     fn keep(&mut self, id: usize, node: &Node, at: Span) -> Result<(), Stop> {
-        let anchored = if let Some(Anchored::Open { wanted: false }) = self.anchors.by_id.get(&id) {
-            Anchored::Unused
-        } else {
-            let (nodes, depth) = measure(node);
-            self.count_copies(nodes, at)?;
-            Anchored::Kept { node: node.clone(), nodes, depth }
-        };
-        self.anchors.by_id.insert(id, anchored);
-        Ok(())
+        self.anchors.keep(id, node).map_err(|TooMuch| self.too_much_repeated(at))
     }
 
-    fn count_copies(&mut self, nodes: usize, at: Span) -> Result<(), Stop> {
-        self.anchors.copied = self.anchors.copied.saturating_add(nodes);
-        self.check(self.anchors.copied, self.limits.aliases, "values that aliases repeat", at)
+    fn too_much_repeated(&mut self, at: Span) -> Stop {
+        let message = format!("aliases repeat more than {} values, which is the limit", self.limits.aliases);
+        self.report(Diagnostic::error(&codes::LIMIT, at, message));
+        Stop
     }
 
     fn alias(&mut self, id: usize, at: Span) -> Result<(), Stop> {
-        self.reached = at.end;
-        let node = match self.anchors.by_id.get(&id) {
-            Some(Anchored::Kept { nodes, depth, .. }) => {
-                let (nodes, depth) = (*nodes, *depth);
-                self.count(nodes, at)?;
-                self.count_copies(nodes, at)?;
-                self.check(self.frames.len() + depth, self.limits.depth, "levels", at)?;
-                match self.anchors.by_id.get(&id) {
-                    Some(Anchored::Kept { node, .. }) => node.clone(),
-                    _ => Node { span: at, kind: Kind::Null },
-                }
+        self.last = at;
+        let node = match self.anchors.repeat(id) {
+            Repeated::Node(node, size) => {
+                self.count(size.cost, at)?;
+                self.check(self.frames.len() + size.depth, self.limits.depth, "levels", at)?;
+                node
             }
-            _ => {
-                let message = format!("the alias {} stands inside the value that it repeats", self.slice(at));
+            Repeated::TooMuch => return Err(self.too_much_repeated(at)),
+            Repeated::Open => {
+                let message = format!("the alias {} stands inside the value that it repeats", shown(self.slice(at)));
                 self.report(Diagnostic::error(&codes::CYCLE, at, message));
                 Node { span: at, kind: Kind::Null }
             }
@@ -475,7 +463,7 @@ impl<'t> Builder<'t> {
 
     fn unknown_alias(&mut self, name: &str, at: Span) -> Result<(), Stop> {
         self.count(1, at)?;
-        self.reached = at.end;
+        self.last = at;
         let message = format!("nothing is marked as '&{}' above", shown(name));
         let help = "put text that starts with an asterisk in quotes";
         let fix = format!("'{}'", self.slice(at).replace('\'', "''"));
@@ -488,19 +476,33 @@ fn offset(offset: Option<usize>) -> u32 {
     offset.and_then(|offset| u32::try_from(offset).ok()).unwrap_or(0)
 }
 
+/// The finding with the change that makes text of what it is about.
+fn in_quotes(finding: Diagnostic, text: &str) -> Diagnostic {
+    let finding = finding.with_help("put it in quotes if text is meant");
+    match finding.span {
+        Some(span) => finding.with_fix(span, format!("\"{text}\"")),
+        None => finding,
+    }
+}
+
 /// A word with its article, for messages.
 fn article(word: &str) -> String {
     let vowel = word.starts_with(['a', 'e', 'i', 'o', 'u']);
     format!("{} {word}", if vowel { "an" } else { "a" })
 }
 
-/// The start of a name, so that a long one does not drown the message.
+/// The start of a name as messages show it: a long one would drown them, and control characters would garble them.
 pub(crate) fn shown(name: &str) -> String {
     const LONGEST: usize = 60;
-    match name.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}…", name.get(..at).unwrap_or_default()),
-        None => name.to_owned(),
+    let mut out = String::new();
+    for (count, c) in name.chars().enumerate() {
+        match c {
+            _ if count == LONGEST => return out + "…",
+            c if c.is_control() => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
     }
+    out
 }
 
 fn are_distinct(members: &[Entry]) -> bool {
@@ -518,24 +520,4 @@ fn are_distinct(members: &[Entry]) -> bool {
     }
     let mut seen = HashSet::with_capacity(members.len());
     members.iter().all(|member| seen.insert(&*member.key))
-}
-
-/// How many values it is made of, and how many levels.
-fn measure(node: &Node) -> (usize, usize) {
-    let add = |(nodes, depth): (usize, usize), child: &Node| {
-        let (more, below) = measure(child);
-        (nodes + more, depth.max(below + 1))
-    };
-    match &node.kind {
-        Kind::Array(items) => items.iter().fold((1, 1), add),
-        Kind::Object(entries) => entries.iter().map(|entry| &entry.value).fold((1, 1), add),
-        _ => (1, 0),
-    }
-}
-
-/// Everything that could be the name of an alias.
-fn alias_names(text: &str) -> HashSet<&str> {
-    let ends = [' ', '\t', '\n', '\r', '[', ']', '{', '}', ','];
-    let behind = text.match_indices('*').filter_map(|(at, _)| text.get(at + 1..));
-    behind.filter_map(|rest| rest.split(ends).next()).filter(|name| !name.is_empty()).collect()
 }

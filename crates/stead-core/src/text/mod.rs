@@ -1,5 +1,6 @@
 //! Text with places: sources, spans, and the tree that YAML and JSON are read into.
 
+mod anchors;
 mod build;
 pub mod codes;
 mod locate;

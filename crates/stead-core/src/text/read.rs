@@ -17,7 +17,7 @@ pub struct Limits {
     pub depth: usize,
     /// Values, keys not counted.
     pub nodes: usize,
-    /// Values that aliases repeat, and those kept to be repeated.
+    /// Values that aliases repeat, and those kept to be repeated; 64 bytes of text count as one more.
     pub aliases: usize,
     /// Findings that are reported.
     pub findings: usize,
@@ -45,6 +45,11 @@ pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec
     let mut text = Cow::Borrowed(text.strip_prefix('\u{feff}').unwrap_or(text));
     if text.len() > limits.bytes.min(u32::MAX as usize) {
         return (None, vec![too_long(source, &text, limits)]);
+    }
+    if text.starts_with('\u{feff}') {
+        let message = "the text starts with two byte order marks";
+        let finding = Diagnostic::error(&codes::SYNTAX, Span::new(source, 0, 3), message);
+        return (None, vec![finding.with_help("remove both")]);
     }
     let mut passes = passes(text.len());
     let mut faults: Vec<Diagnostic> = Vec::new();

@@ -7,8 +7,10 @@ use crate::value::Number;
 pub(super) enum Plain {
     /// A value.
     Value(Kind),
-    /// An integer beyond 64 bits, infinity, or not-a-number.
+    /// An integer beyond 64 bits.
     Unkept,
+    /// Infinity, or not-a-number.
+    NotFinite,
     /// Text, although it has the form of a number.
     TooLarge,
     /// Text.
@@ -50,7 +52,7 @@ pub(super) fn number(text: &str) -> Plain {
         None => {}
     }
     if is_special_float(text) {
-        return Plain::Unkept;
+        return Plain::NotFinite;
     }
     match float(text) {
         Some(value) => Number::from_f64(value).map_or(Plain::TooLarge, |number| Plain::Value(Kind::Number(number))),

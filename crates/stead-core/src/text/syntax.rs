@@ -102,6 +102,10 @@ fn starts_value(text: &str, at: usize) -> bool {
     before.is_empty() || before.ends_with([':', '-', ',', '[', '{'])
 }
 
+fn closing(open: char) -> char {
+    if open == '{' { '}' } else { ']' }
+}
+
 /// A fault of syntax and its surroundings.
 struct Fault<'b, 't> {
     builder: &'b Builder<'t>,
@@ -114,9 +118,14 @@ impl<'t> Fault<'_, 't> {
         use ErrorKind as K;
         match kind {
             K::RecursionLimitExceeded => {
-                Diagnostic::error(&codes::LIMIT, self.here(), "lists and objects are nested deeper than the limit")
+                let message = format!("the text has more than {} levels, which is the limit", self.builder.depth());
+                Diagnostic::error(&codes::LIMIT, self.here(), message)
             }
-            K::TabNotAllowed | K::TabInBlockIndentation | K::TabInIndentation | K::TabAtBlockScalarStart => self.tab(),
+            K::TabNotAllowed
+            | K::TabInBlockIndentation
+            | K::TabInIndentation
+            | K::TabAtBlockScalarStart
+            | K::TabInPlainScalar => self.tab(),
             K::UnclosedQuotedScalar | K::InvalidQuotedScalarIndent | K::DocumentIndicatorInQuotedScalar => self.quote(),
             K::UnknownQuotedScalarEscape
             | K::InvalidQuotedScalarHexEscape
@@ -126,8 +135,9 @@ impl<'t> Fault<'_, 't> {
             | K::UnpairedLowSurrogate
             | K::InvalidUnicodeEscape => self.escape(),
             K::MismatchedFlowCollectionEnd { open, close } => {
-                self.bracket(format!("'{close}' does not close the bracket '{open}'"))
+                self.bracket(&format!("the bracket {open} is closed by {close}"), *open)
             }
+            K::UnclosedFlowCollection { open } => self.bracket(&format!("the bracket {open} is not closed"), *open),
             K::MisplacedFlowCollectionEnd => {
                 Diagnostic::error(&codes::BRACKET, self.here(), "this closes a bracket that was not opened")
             }
@@ -148,17 +158,24 @@ impl<'t> Fault<'_, 't> {
 
     /// The line of the fault and where it starts.
     fn line(&self) -> (usize, &'t str) {
-        let start = self.text.get(..self.at).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+        self.line_of(self.at)
+    }
+
+    fn line_of(&self, at: usize) -> (usize, &'t str) {
+        let start = self.text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
         let line = self.text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
         (start, line)
     }
 
     fn tab(&self) -> Diagnostic {
-        let (start, line) = self.line();
+        // The parser marks the start of text that a tab interrupts.
+        let tab = self.text.get(self.at..).and_then(|rest| rest.find('\t')).map_or(self.at, |found| self.at + found);
+        let (start, line) = self.line_of(tab);
         let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
         let indentation = line.get(..blank).unwrap_or_default();
         if !indentation.contains('\t') {
-            return Diagnostic::error(&codes::TAB, self.here(), "a tab cannot stand here").with_help("use spaces");
+            let span = self.span(tab..(tab + 1).min(self.text.len()));
+            return Diagnostic::error(&codes::TAB, span, "a tab cannot stand here").with_help("use spaces");
         }
         let span = self.span(start..start + blank);
         Diagnostic::error(&codes::TAB, span, "the line is indented by a tab")
@@ -167,7 +184,7 @@ impl<'t> Fault<'_, 't> {
     }
 
     fn quote(&self) -> Diagnostic {
-        let from = self.builder.reached();
+        let from = self.builder.last().end as usize;
         let between = self.text.get(from..self.at.max(from)).unwrap_or_default();
         let Some((found, quote)) = between.char_indices().find(|(_, c)| matches!(c, '"' | '\'')) else {
             return Diagnostic::error(&codes::QUOTE, self.here(), "a quote is not closed");
@@ -188,20 +205,18 @@ impl<'t> Fault<'_, 't> {
             .with_help("write two backslashes, or use single quotes, in which a backslash means itself")
     }
 
-    fn bracket(&self, message: String) -> Diagnostic {
-        let finding = Diagnostic::error(&codes::BRACKET, self.here(), message);
-        match self.builder.open_bracket() {
-            Some(open) => finding.with_label(self.span(open as usize..open as usize + 1), "opened here"),
-            None => finding,
-        }
+    fn bracket(&self, message: &str, open: char) -> Diagnostic {
+        let help = format!("close it with {}", closing(open));
+        Diagnostic::error(&codes::BRACKET, self.here(), message).with_help(help)
     }
 
     fn in_brackets(&self) -> Diagnostic {
-        let open = self.builder.open_bracket().unwrap_or_default() as usize;
-        let (opening, closing) =
-            if self.text.get(open..).is_some_and(|text| text.starts_with('{')) { ('{', '}') } else { ('[', ']') };
-        let finding = self.bracket(format!("expected ',' or '{closing}' to go on from the '{opening}'"));
-        finding.with_help(format!("close it with '{closing}', or put the text in quotes if no list or object is meant"))
+        let start = self.builder.open_bracket().unwrap_or_default();
+        let open = self.text.get(start as usize..).and_then(|text| text.chars().next()).unwrap_or('[');
+        let close = closing(open);
+        Diagnostic::error(&codes::BRACKET, self.here(), format!("expected , or {close} before this"))
+            .with_label(self.builder.span(start, start + 1), format!("the bracket {open} is open since here"))
+            .with_help(format!("add the comma, or close the bracket with {close}, or put text with brackets in quotes"))
     }
 
     fn in_block(&self, kind: &ErrorKind) -> Diagnostic {
@@ -214,12 +229,20 @@ impl<'t> Fault<'_, 't> {
             | K::ExpectedBlockSequenceEntry
             | K::InvalidIndentation
             | K::InvalidBlockScalarIndent
-            | K::BlockSequenceEntryNotAllowed
             | K::ExpectedDocumentStart => self.indentation(),
+            K::BlockSequenceEntryNotAllowed => self.syntax(
+                "a dash starts an element of a list, and none can stand here".to_owned(),
+                "put the list on lines of its own, or the dash in quotes if text is meant",
+            ),
+            K::UnexpectedCharacter { character } if character.is_control() => self.syntax(
+                format!("the control character U+{:04X} cannot stand in YAML", u32::from(*character)),
+                "within double quotes an escape such as \\u0000 stands for it",
+            ),
             K::UnexpectedCharacter { character } => {
                 let message = format!("text cannot start with the character {character}");
                 self.syntax(message, "put the text in quotes")
             }
+            K::MappingValueNotAllowed if self.continues_above() => self.indentation(),
             K::MappingValueNotAllowed => {
                 self.syntax("a colon cannot stand here".to_owned(), "put text that holds ': ' in quotes")
             }
@@ -232,6 +255,11 @@ impl<'t> Fault<'_, 't> {
             ),
             _ => Diagnostic::error(&codes::SYNTAX, self.here(), kind.to_string()),
         }
+    }
+
+    /// Whether the text that ends at the fault started on a line above, because its own line is too deep for a key.
+    fn continues_above(&self) -> bool {
+        self.builder.last().start < position(self.line().0) && self.builder.last().end > position(self.line().0)
     }
 
     fn syntax(&self, message: String, help: &str) -> Diagnostic {

@@ -1,5 +1,11 @@
 //! Findings about the user's text: a stable code, a place, a message, and what to do about it.
 
+mod json;
+mod render;
+
+pub use json::to_json;
+pub use render::render;
+
 use std::fmt;
 
 use crate::text::{Sources, Span};
@@ -31,6 +37,16 @@ impl fmt::Display for CodeInfo {
     }
 }
 
+/// Every code there is, in the order of the pipeline.
+pub fn all() -> Vec<Code> {
+    [crate::text::codes::CODES, crate::document::codes::CODES].concat()
+}
+
+/// The code of that id, whatever its case.
+pub fn explain(id: &str) -> Option<Code> {
+    all().into_iter().find(|code| code.id.eq_ignore_ascii_case(id))
+}
+
 /// Declares the codes of a module, and `CODES`, the list of them.
 #[macro_export]
 macro_rules! codes {
@@ -53,6 +69,16 @@ pub enum Severity {
     Error,
     /// It runs, but probably not as meant.
     Warning,
+}
+
+impl Severity {
+    /// The word that messages use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
 }
 
 /// A change to the text that mends a finding.
@@ -129,11 +155,7 @@ impl Diagnostic {
     /// `path:line:column: error[E0101]: message`, one line without the text around it.
     pub fn brief(&self, sources: &Sources) -> String {
         let place = self.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();
-        let kind = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
-        format!("{place}{kind}[{}]: {}", self.code, self.message)
+        format!("{place}{}[{}]: {}", self.severity.as_str(), self.code, self.message)
     }
 }
 
@@ -149,10 +171,22 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let lower = word.to_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
+        .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// How many letters differ; a word that goes on, as `default` in `defaultValue`, is as near as one wrong letter.
+fn distance(word: &str, candidate: &str) -> usize {
+    /// Fewer letters start too many words.
+    const TELLING: usize = 3;
+    let shorter = word.len().min(candidate.len());
+    let goes_on = word.starts_with(candidate) || candidate.starts_with(word);
+    if goes_on && shorter >= TELLING && word.len() != candidate.len() {
+        return 1;
+    }
+    strsim::damerau_levenshtein(word, candidate)
 }
 
 /// Findings as they are collected, up to a number that is worth reading.

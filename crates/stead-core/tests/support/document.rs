@@ -1,0 +1,82 @@
+//! Documents as text.
+
+use stead_core::document::{DataType, Document, Instance, Named, Output, Parameter, SecurityContext, UserFunction};
+use stead_core::text::{Node, Spanned};
+
+use super::tree::line;
+
+/// A document, one part a line.
+pub(crate) fn dump(document: &Document) -> String {
+    let mut out = Vec::new();
+    let mut text = |key: &str, value: &Option<Spanned<String>>| {
+        out.extend(value.iter().map(|value| format!("{key} {}", value.value)));
+    };
+    text("schema", &document.schema);
+    text("contentVersion", &document.content_version);
+    text("version", &document.directives.version);
+    out.extend(document.directives.discovery.iter().map(|discovery| format!("discovery {:?}", discovery.value)));
+    out.extend(context(document.directives.security_context.as_ref()));
+    out.extend(node("metadata", document.metadata.as_ref()));
+    out.extend(document.parameters.iter().map(parameter));
+    out.extend(document.variables.iter().map(|each| format!("variable {} = {}", each.name.value, line(&each.value))));
+    out.extend(document.functions.iter().map(function));
+    out.extend(document.resources.iter().flat_map(instance));
+    out.extend(document.outputs.iter().map(output));
+    out.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn node(key: &str, node: Option<&Node>) -> Option<String> {
+    node.map(|node| format!("{key} {}", line(node)))
+}
+
+fn context(context: Option<&Spanned<SecurityContext>>) -> Option<String> {
+    context.map(|context| format!("securityContext {:?}", context.value))
+}
+
+fn parameter(parameter: &Parameter) -> String {
+    let mut out = format!("parameter {}: {}", parameter.name.value, parameter.data_type.value.as_str());
+    out += &node(" =", parameter.default.as_ref()).unwrap_or_default();
+    if let Some(allowed) = &parameter.allowed {
+        out += &format!(" allowed {}", allowed.value.iter().map(line).collect::<Vec<_>>().join("|"));
+    }
+    let values = [("minValue", &parameter.min_value), ("maxValue", &parameter.max_value)];
+    let lengths = [("minLength", &parameter.min_length), ("maxLength", &parameter.max_length)];
+    for (key, bound) in values {
+        out += &bound.as_ref().map(|bound| format!(" {key} {}", bound.value)).unwrap_or_default();
+    }
+    for (key, bound) in lengths {
+        out += &bound.as_ref().map(|bound| format!(" {key} {}", bound.value)).unwrap_or_default();
+    }
+    out + &parameter.description.as_ref().map(|text| format!(" -- {text}")).unwrap_or_default()
+}
+
+fn function(function: &UserFunction) -> String {
+    let parameters = function.parameters.iter().map(typed).collect::<Vec<_>>().join(", ");
+    let output = (function.output_type.value.as_str(), line(&function.output));
+    format!("function {}({parameters}): {} = {}", function.name.value, output.0, output.1)
+}
+
+fn typed(parameter: &Named<DataType>) -> String {
+    format!("{}: {}", parameter.name.value, parameter.value.as_str())
+}
+
+fn output(output: &Output) -> String {
+    let condition = node(" if", output.condition.as_ref()).unwrap_or_default();
+    format!("output {}: {} = {}{condition}", output.name.value, output.data_type.value.as_str(), line(&output.value))
+}
+
+fn instance(instance: &Instance) -> Vec<String> {
+    let mut out = vec![format!("instance {} {}", instance.type_name.value, line(&instance.name))];
+    let mut add = |line: Option<String>| out.extend(line.map(|line| format!("  {line}")));
+    add(node("condition", instance.condition.as_ref()));
+    add(instance.require_version.as_ref().map(|version| format!("requireVersion {}", version.value)));
+    add(instance.directives.require_adapter.as_ref().map(|adapter| format!("requireAdapter {}", adapter.value)));
+    add(context(instance.directives.security_context.as_ref()));
+    for needed in &instance.depends_on {
+        add(node("dependsOn", Some(needed)));
+    }
+    add(instance.copy.as_ref().map(|copy| format!("copy {} {}", copy.name.value, line(&copy.count))));
+    add(node("properties", instance.properties.as_ref()));
+    add(node("metadata", instance.metadata.as_ref()));
+    out
+}
