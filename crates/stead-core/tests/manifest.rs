@@ -56,7 +56,7 @@ fn listed(declared: &Declared) -> String {
         Declaration::Extension(extension) => manifest::extension_listing(extension),
         Declaration::Adapted(adapted) => {
             let no_adapter = CommandResource::default();
-            let adapter = Manifest {
+            let carrier = Manifest {
                 type_name: adapted.require_adapter.clone(),
                 version: adapted.version.clone(),
                 kind: manifest::Kind::Adapter,
@@ -69,7 +69,7 @@ fn listed(declared: &Declared) -> String {
                 security: manifest::OperationSecurity::default(),
                 implementation: Implementation::Command(Arc::new(no_adapter)),
             };
-            manifest::listing(&(**adapted).clone().into_manifest(Arc::new(adapter)))
+            manifest::listing(&(**adapted).clone().into_manifest(Arc::new(carrier)))
         }
     };
     format!("{listing:#}\n")

@@ -332,13 +332,11 @@ impl Reader {
     fn directories(&mut self, node: &Node) -> Vec<PathBuf> {
         let Some(value) = node.get("directories") else { return Vec::new() };
         let texts = value.items().map(|items| items.iter().map(Node::as_str).collect::<Option<Vec<_>>>());
-        match texts.flatten() {
-            Some(texts) => texts.into_iter().map(PathBuf::from).collect(),
-            None => {
-                self.wrong(value, "'directories' has to be an array of strings");
-                Vec::new()
-            }
+        if let Some(texts) = texts.flatten() {
+            return texts.into_iter().map(PathBuf::from).collect();
         }
+        self.wrong(value, "'directories' has to be an array of strings");
+        Vec::new()
     }
 
     fn truth(&mut self, node: &Node, key: &str) -> Option<bool> {

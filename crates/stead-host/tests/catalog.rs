@@ -1,5 +1,7 @@
 //! The search of a machine: what is found, what is left out and why, and that the index never changes the answer.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -45,8 +47,13 @@ impl Programs for Fake {
         answer(&self.discovers, &extension.type_name)
     }
 
-    fn fact(&self, _key: &FactKey) -> Option<Value> {
-        None
+    fn fact(&self, key: &FactKey) -> Option<Value> {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        match key {
+            FactKey::Executable(name) if name == "there" => Some("/bin/there".into()),
+            FactKey::Executable(_) => Some(Value::Null),
+            _ => None,
+        }
     }
 }
 
@@ -63,7 +70,9 @@ impl Machine {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let directories = ["a", "b"].map(|name| home.path().join(name)).to_vec();
-        directories.iter().for_each(|directory| fs::create_dir(directory).unwrap());
+        for directory in &directories {
+            fs::create_dir(directory).unwrap();
+        }
         let (cache, user) = (Some(home.path().join("cache")), User::current());
         Self { home, directories, cache, user, fake: Arc::default(), built_in: Catalog::default() }
     }
@@ -93,7 +102,7 @@ impl Machine {
         let resources = discovered.catalog.iter().flat_map(|(_, versions)| versions);
         let lines = resources.map(|manifest| listing(manifest).to_string());
         let extensions = discovered.extensions.values().map(|extension| extension.manifest.to_string());
-        let problems = discovered.problems.iter().map(|problem| problem.to_string());
+        let problems = discovered.problems.iter().map(ToString::to_string);
         lines.chain(extensions).chain(problems).collect::<Vec<_>>().join("\n")
     }
 
@@ -221,6 +230,34 @@ fn what_is_built_in_needs_no_search() {
     assert!(discovery.has_searched());
     let own = TypeName::parse("A/Own").unwrap();
     assert_eq!(discovery.discovered().catalog.find(&own, None).unwrap().version.to_string(), "1.0.0");
+}
+
+#[test]
+fn conditions_are_asked_of_the_machine_each_time() {
+    let machine = Machine::new();
+    let conditions = [
+        ("A/There", "[not(equals(tryWhich('there'), null()))]"),
+        ("A/ThereToo", "[not(equals(tryWhich('there'), null()))]"),
+        ("A/Gone", "[not(equals(tryWhich('gone'), null()))]"),
+        ("A/Text", "[concat('a', 'b')]"),
+        ("A/Unknown", "[equals(envvar('HOME'), 'x')]"),
+        ("A/Fault", "[div(1, 0)]"),
+    ];
+    for (at, (name, condition)) in conditions.iter().enumerate() {
+        let mut manifest = resource(name, "1.0.0");
+        manifest["condition"] = json!(condition);
+        machine.write(&format!("a/{at}.dsc.resource.json"), &manifest);
+    }
+    let discovery = machine.discovery();
+    let found: Vec<_> = discovery.discovered().catalog.iter().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(found, ["A/There", "A/ThereToo"]);
+    assert_eq!(machine.fake.runs.load(Ordering::SeqCst), 3, "each fact is found out once");
+    let problems = machine.problems();
+    let expected = ["'A/Text' is string, not true or false", "'A/Unknown' asks for something", "'A/Fault' cannot be"];
+    assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+    for (problem, expected) in problems.iter().zip(expected) {
+        assert!(problem.contains(&format!("the condition of {expected}")), "{problem}");
+    }
 }
 
 #[test]
@@ -455,7 +492,9 @@ proptest! {
         let mut machine = Machine::new();
         let cache = machine.cache.clone();
         for changes in rounds {
-            changes.iter().for_each(|change| apply(&machine, change));
+            for change in &changes {
+                apply(&machine, change);
+            }
             machine.cache.clone_from(&cache);
             let indexed = machine.seen();
             machine.cache = None;

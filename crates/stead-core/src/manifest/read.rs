@@ -97,13 +97,11 @@ impl Reader {
 
     pub(super) fn truth(&mut self, node: &Node, key: &str) -> Option<bool> {
         let value = present(node, key)?;
-        match value.kind {
-            Kind::Bool(truth) => Some(truth),
-            _ => {
-                self.wrong_kind(value, &format!("'{key}'"), "a boolean");
-                None
-            }
+        if let Kind::Bool(truth) = value.kind {
+            return Some(truth);
         }
+        self.wrong_kind(value, &format!("'{key}'"), "a boolean");
+        None
     }
 
     /// The elements; none when the key is absent.

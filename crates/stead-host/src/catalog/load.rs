@@ -59,7 +59,7 @@ fn with_adapter(adapted: AdaptedManifest, catalog: &Catalog) -> Result<Manifest,
         return Err(Reason::Implementation(adapted.type_name, path.clone()));
     }
     match catalog.find(&adapted.require_adapter, None) {
-        Ok(adapter) if adapter.kind == Kind::Adapter => Ok(adapted.into_manifest(adapter.clone())),
+        Ok(found) if found.kind == Kind::Adapter => Ok(adapted.into_manifest(found.clone())),
         _ => Err(Reason::Adapter(adapted.type_name, adapted.require_adapter)),
     }
 }
