@@ -1,6 +1,7 @@
 //! What holds for every manifest and every version.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#![expect(clippy::disallowed_methods, reason = "the cases are files; the core itself reads none")]
 
 use std::fs;
 use std::path::Path;
@@ -224,7 +225,7 @@ fn requirements_choose_as_recorded() {
             pairs.extend(cases.iter().filter(|case| case["suite"] == "dsc_config_version").filter_map(|case| {
                 let vars = &case["vars"];
                 Some((vars["req"].as_str()?.to_owned(), vars["expected"].as_str()?.to_owned()))
-            }))
+            }));
         }
     }
     for (requirement, expected) in pairs {

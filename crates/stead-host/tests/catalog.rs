@@ -253,7 +253,11 @@ fn conditions_are_asked_of_the_machine_each_time() {
     assert_eq!(found, ["A/There", "A/ThereToo"]);
     assert_eq!(machine.fake.runs.load(Ordering::SeqCst), 3, "each fact is found out once");
     let problems = machine.problems();
-    let expected = ["'A/Text' is string, not true or false", "'A/Unknown' asks for something", "'A/Fault' cannot be"];
+    let expected = [
+        "'A/Text' has to be true or false, and is of type string",
+        "'A/Unknown' asks for something",
+        "'A/Fault' cannot be",
+    ];
     assert_eq!(problems.len(), expected.len(), "{problems:#?}");
     for (problem, expected) in problems.iter().zip(expected) {
         assert!(problem.contains(&format!("the condition of {expected}")), "{problem}");
