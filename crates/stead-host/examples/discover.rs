@@ -14,11 +14,11 @@ use stead_core::value::Value;
 use stead_host::catalog::{Discovery, Programs, Search, SearchEnvironment, User};
 use stead_host::settings::ResourcePath;
 
-struct None;
+struct NoPrograms;
 
-impl Programs for None {
+impl Programs for NoPrograms {
     fn list_adapted(&self, _adapter: &Manifest) -> Result<Vec<Json>, Failure> {
-        Err(Failure { kind: FailureKind::Unsupported, message: "no programs are run".into(), property: Option::None })
+        Err(Failure { kind: FailureKind::Unsupported, message: "no programs are run".into(), property: None })
     }
 
     fn discover(&self, _extension: &Extension) -> Result<Vec<Json>, Failure> {
@@ -36,7 +36,7 @@ fn main() -> std::io::Result<()> {
     let mut search = Search::new(&environment, &ResourcePath::default(), User::current());
     search.cache = std::env::args_os().nth(1).map(Into::into);
     let begun = Instant::now();
-    let discovery = Discovery::new(search, Catalog::default(), Arc::new(None));
+    let discovery = Discovery::new(search, Catalog::default(), Arc::new(NoPrograms));
     let discovered = discovery.discovered();
     let took = begun.elapsed();
     let mut out = std::io::stdout().lock();

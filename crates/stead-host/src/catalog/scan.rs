@@ -197,11 +197,12 @@ fn open(path: &Path, user: User) -> Result<(String, Stamp), Reason> {
         return Err(Reason::NoFile);
     }
     trust::file(user, &metadata).map_err(Reason::Untrusted)?;
-    Ok((contents(file)?, Stamp::of(&metadata)))
+    Ok((contents(file, metadata.len())?, Stamp::of(&metadata)))
 }
 
-fn contents(file: File) -> Result<String, Reason> {
-    let mut bytes = Vec::new();
+/// The text of a file that has about `size` bytes; it may be growing.
+fn contents(file: File, size: u64) -> Result<String, Reason> {
+    let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGEST)).unwrap_or(0) + 1);
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| Reason::Unreadable(error.kind()))?;
     if bytes.len() as u64 > LARGEST {
         return Err(Reason::TooLarge(LARGEST));
