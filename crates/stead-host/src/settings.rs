@@ -222,7 +222,7 @@ pub enum IgnoredBecause {
     #[error("it cannot be read: {0}")]
     Unreadable(io::ErrorKind),
     /// Others than root can change it.
-    #[error("its directory has to be owned by root and writable by nobody else")]
+    #[error("it and its directory have to be owned by root and writable by nobody else")]
     Untrusted,
     /// There are findings about its text, of which one at least is an error.
     #[error("it is not valid")]
@@ -267,9 +267,11 @@ fn load_layer(path: &Path, place: Place) -> Result<Layer, IgnoredBecause> {
     let unreadable = |error: io::Error| IgnoredBecause::Unreadable(error.kind());
     if place == Place::Policy {
         let directory = path.parent().unwrap_or(Path::new("/"));
-        let metadata = fs::metadata(directory).map_err(unreadable)?;
-        if metadata.uid() != 0 || metadata.mode() & 0o022 != 0 {
-            return Err(IgnoredBecause::Untrusted);
+        for place in [directory, path] {
+            let metadata = fs::metadata(place).map_err(unreadable)?;
+            if metadata.uid() != 0 || metadata.mode() & 0o022 != 0 {
+                return Err(IgnoredBecause::Untrusted);
+            }
         }
     }
     let text = fs::read_to_string(path).map_err(unreadable)?;
@@ -452,6 +454,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("dsc.settings.json");
         fs::write(&file, r#"{"tracing": {"level": "TRACE"}}"#).unwrap();
+        let mode = |mode: u32| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o644);
         let files = SettingsFiles { policy: Some(file.clone()), ..SettingsFiles::default() };
         let counts = |mode: u32| {
             fs::set_permissions(home.path(), fs::Permissions::from_mode(mode)).unwrap();
@@ -462,6 +466,9 @@ mod tests {
         let root = fs::metadata(&file).unwrap().uid() == 0;
         assert_eq!(counts(0o755), root);
         assert!(!counts(0o775) && !counts(0o757));
+        mode(0o666);
+        assert!(!counts(0o755));
+        mode(0o644);
         let as_settings = SettingsFiles { settings: Some(file.clone()), ..SettingsFiles::default() };
         assert!(Layers::load(&as_settings).0.settings.tracing.is_some());
         fs::write(&file, "{\"tracing\": 1}").unwrap();

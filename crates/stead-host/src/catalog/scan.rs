@@ -49,7 +49,8 @@ pub(super) fn scan(search: &Search, now: SystemTime) -> Scan {
 /// Reads one manifest file that something other than a search named.
 pub(super) fn single(path: &Path, form: Form, user: User) -> Scan {
     let mut scan = Scan::default();
-    match open(path, user) {
+    // Its directory has not been looked at before, unlike those of a search.
+    match trust::behind_link(user, path).map_err(Reason::Untrusted).and_then(|()| open(path, user)) {
         Ok((text, _)) => drop(scan.note(path, form, &text)),
         Err(reason) => scan.problems.push(Problem::new(path, reason)),
     }
