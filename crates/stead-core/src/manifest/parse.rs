@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::read::{Reader, Unknown, plain, present, text_of};
+use super::read::{Reader, Unknown, head, plain, present, text_of};
 use super::{
     AdaptedResource, AdapterInput, AdapterMethods, Argument, Capabilities, CommandResource, DiscoverArgument,
-    DiscoverMethod, Extension, Implementation, ImportArgument, ImportMethod, Input, Kind, Manifest, Method,
-    OperationSecurity, Returns, SchemaSource, SecretArgument, SecretMethod, Version, codes,
+    DiscoverMethod, Extension, Implementation, ImportArgument, ImportMethod, Input, InvalidVersion, Kind, Manifest,
+    Method, OperationSecurity, Returns, SchemaSource, SecretArgument, SecretMethod, Version, codes,
 };
 use crate::diag::Diagnostic;
 use crate::document::SecurityContext;
 use crate::id::TypeName;
-use crate::text::Node;
+use crate::text::{Node, Span};
 
 /// What a manifest file is, by its name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -159,7 +159,9 @@ pub fn parse(form: Form, node: &Node, path: &Path) -> (Vec<Declared>, Vec<Diagno
         Form::List => parser.list(node, &mut declared),
         form => declared.extend(parser.one(form, node)),
     }
-    (declared, parser.reader.found)
+    let mut found = parser.reader.found;
+    found.sort_by_key(|finding| finding.span);
+    (declared, found)
 }
 
 /// Reads one object that an adapter listed. A relative `path` stays as it is: only the adapter knows what it means.
@@ -334,6 +336,7 @@ impl Parser<'_> {
     }
 
     fn resource(&mut self, node: &Node) -> Option<Manifest> {
+        let before = self.reader.errors();
         self.reader.members(node, "a resource manifest", &RESOURCE_KEYS, Unknown::Refused)?;
         let type_name = self.reader.type_name(node, "type", "the manifest");
         let version = self.version(node);
@@ -345,7 +348,10 @@ impl Parser<'_> {
         let mut security = OperationSecurity::default();
         let command = self.command(node, &mut capabilities, &mut security);
         let kind = self.kind(node, &command);
-        self.warn_if_idle(node, &command);
+        // A misspelled operation has been found already.
+        if self.reader.errors() == before {
+            self.warn_if_idle(node, &command);
+        }
         Some(Manifest {
             type_name: type_name?,
             version: version?,
@@ -424,26 +430,23 @@ impl Parser<'_> {
     }
 
     fn version(&mut self, node: &Node) -> Option<Version> {
+        let (version, span) = self.any_version(node)?;
+        if let Version::Date(date) = &version {
+            let finding = Diagnostic::warning(&codes::DATE_VERSION, span, format!("the version '{date}' is a date"));
+            self.reader.note(finding.with_help("use a semantic version such as '1.0.0'"));
+        }
+        Some(version)
+    }
+
+    fn any_version(&mut self, node: &Node) -> Option<(Version, Span)> {
         let value = self.reader.required(node, "version", "the manifest")?;
         let text = self.reader.text(value, "'version'")?;
-        match Version::parse(&text) {
-            Ok(version) => {
-                if matches!(version, Version::Date(_)) {
-                    let message = format!("the version '{text}' is a date");
-                    let finding = Diagnostic::warning(&codes::DATE_VERSION, value.span, message);
-                    self.reader.note(finding.with_help("use a semantic version such as '1.0.0'"));
-                }
-                Some(version)
-            }
-            Err(error) => {
-                let finding = Diagnostic::error(&codes::VERSION, value.span, error.to_string());
-                self.reader.note(match error.suggestion {
-                    Some(suggestion) => finding.with_help(format!("write '{suggestion}'")),
-                    None => finding,
-                });
-                None
-            }
-        }
+        let invalid = |error: InvalidVersion| {
+            let finding = Diagnostic::error(&codes::VERSION, value.span, error.to_string());
+            let help = error.suggestion.map(|suggestion| format!("write '{suggestion}'"));
+            self.reader.note(Diagnostic { help, ..finding });
+        };
+        Version::parse(&text).map(|version| (version, value.span)).map_err(invalid).ok()
     }
 
     fn method(&mut self, node: &Node, key: &str, keys: &[&str], arguments: &[&'static str]) -> Option<Method> {
@@ -604,17 +607,22 @@ impl Parser<'_> {
         }
         let content = self.reader.object(node, "content");
         let path = self.reader.optional_text(node, "path");
-        if present(node, "path").is_some() == present(node, "content").is_some() {
-            let span = present(node, "content").map_or(node.span, |content| content.span);
-            let message = "an adapted resource has either 'path' or 'content'";
-            self.reader.note(Diagnostic::error(&codes::PATH_OR_CONTENT, span, message));
-        }
+        self.path_or_content(node);
         let directory = self.path.parent().unwrap_or(Path::new(""));
         let path = path.map(|path| directory.join(path));
         let schema = self.reader.object(node, "schema");
         let manifest_path = Some(self.path.to_owned());
         let common = self.adapted_common(node)?;
         Some(AdaptedManifest { path, content, schema, manifest_path, ..common })
+    }
+
+    fn path_or_content(&mut self, node: &Node) {
+        let (span, message) = match (present(node, "path"), present(node, "content")) {
+            (Some(_), Some(content)) => (content.span, "an adapted resource cannot have both 'path' and 'content'"),
+            (None, None) => (head(node), "an adapted resource needs 'path' or 'content'"),
+            _ => return,
+        };
+        self.reader.note(Diagnostic::error(&codes::PATH_OR_CONTENT, span, message));
     }
 
     fn listed(&mut self, node: &Node) -> Option<AdaptedManifest> {
@@ -694,10 +702,10 @@ impl Parser<'_> {
     }
 
     fn semantic_version(&mut self, node: &Node) -> Option<semver::Version> {
-        match self.version(node)? {
+        let (version, span) = self.any_version(node)?;
+        match version {
             Version::Semantic(version) => Some(version),
             Version::Date(date) => {
-                let span = present(node, "version").map_or(node.span, |value| value.span);
                 let message = format!("the version of an extension cannot be a date such as '{date}'");
                 self.reader.note(Diagnostic::error(&codes::VERSION, span, message));
                 None

@@ -97,13 +97,11 @@ impl Reader {
 
     pub(super) fn truth(&mut self, node: &Node, key: &str) -> Option<bool> {
         let value = present(node, key)?;
-        match value.kind {
-            Kind::Bool(truth) => Some(truth),
-            _ => {
-                self.wrong_kind(value, &format!("'{key}'"), "a boolean");
-                None
-            }
+        if let Kind::Bool(truth) = value.kind {
+            return Some(truth);
         }
+        self.wrong_kind(value, &format!("'{key}'"), "a boolean");
+        None
     }
 
     /// The elements; none when the key is absent.
@@ -240,7 +238,7 @@ pub(super) fn text_of(node: &Node) -> Option<&str> {
 }
 
 /// Where a finding about something that an object lacks is shown: at its first key, since a whole object would bury it.
-fn head(node: &Node) -> Span {
+pub(super) fn head(node: &Node) -> Span {
     node.entries().and_then(<[Entry]>::first).map_or(node.span, |entry| entry.key_span)
 }
 

@@ -4,6 +4,7 @@
 //! as empty.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -145,7 +146,10 @@ fn private(user: User, metadata: &Metadata) -> Result<(), Unusable> {
 }
 
 fn digest(body: &[u8]) -> String {
-    Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(body).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

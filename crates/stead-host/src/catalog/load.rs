@@ -59,7 +59,7 @@ fn with_adapter(adapted: AdaptedManifest, catalog: &Catalog) -> Result<Manifest,
         return Err(Reason::Implementation(adapted.type_name, path.clone()));
     }
     match catalog.find(&adapted.require_adapter, None) {
-        Ok(adapter) if adapter.kind == Kind::Adapter => Ok(adapted.into_manifest(adapter.clone())),
+        Ok(found) if found.kind == Kind::Adapter => Ok(adapted.into_manifest(found.clone())),
         _ => Err(Reason::Adapter(adapted.type_name, adapted.require_adapter)),
     }
 }
@@ -188,7 +188,7 @@ impl Facts<'_> {
         let Some(NodeKind::Expression(expression)) = condition.map(|node| &node.kind) else { return Ok(true) };
         match expression.evaluate(self) {
             Ok(Value::Bool(holds)) => Ok(holds),
-            Ok(other) => Err(format!("is {}, not true or false", other.kind())),
+            Ok(other) => Err(format!("has to be true or false, and is of type {}", other.kind())),
             Err(Stop::Fault(fault)) => Err(format!("cannot be evaluated: {}", fault.message)),
             Err(Stop::Missing(_)) => Err("asks for something that is not known here".to_owned()),
             Err(Stop::Unknown(id)) => Err(format!("depends on the instance {id}")),

@@ -74,7 +74,6 @@ pub struct Discovery {
     search: Search,
     programs: Arc<dyn Programs>,
     built_in: Catalog,
-    now: fn() -> SystemTime,
     files: OnceLock<load::Files>,
     discovered: OnceLock<Discovered>,
     listed: Mutex<BTreeMap<TypeName, Arc<OnceLock<Listed>>>>,
@@ -94,7 +93,6 @@ impl Discovery {
             search,
             programs,
             built_in,
-            now: SystemTime::now,
             files: OnceLock::new(),
             discovered: OnceLock::new(),
             listed: Mutex::default(),
@@ -117,7 +115,7 @@ impl Discovery {
     }
 
     fn files(&self) -> &load::Files {
-        self.files.get_or_init(|| load::files(&self.search, (self.now)(), &*self.programs))
+        self.files.get_or_init(|| load::files(&self.search, SystemTime::now(), &*self.programs))
     }
 
     /// Whether the machine has been searched, so that there may be problems to report.
@@ -144,12 +142,8 @@ impl Discovery {
         if let Ok(manifest) = fitting(&self.built_in, wanted) {
             return Ok(manifest);
         }
-        let catalog = &self.discovered().catalog;
-        match fitting(catalog, wanted) {
-            Err(NotFound::Type { near, .. }) => self.find_adapted(wanted).ok_or_else(|| NotFound::Type {
-                wanted: wanted.type_name.clone(),
-                near: near.or_else(|| self.near_adapted(wanted)),
-            }),
+        match fitting(&self.discovered().catalog, wanted) {
+            Err(NotFound::Type { .. }) => self.find_adapted(wanted),
             answer => answer,
         }
     }
@@ -183,23 +177,19 @@ impl Discovery {
         newest.filter(|manifest| lists(manifest)).cloned().collect()
     }
 
-    fn find_adapted(&self, wanted: &Wanted) -> Option<Arc<Manifest>> {
+    fn find_adapted(&self, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound> {
         let asked = |adapter: &&Arc<Manifest>| wanted.adapter.as_ref().is_none_or(|name| *name == adapter.type_name);
         let adapters = self.adapters();
-        adapters.iter().filter(asked).find_map(|adapter| fitting(&self.adapted_by(adapter), wanted).ok())
-    }
-
-    /// The near name among what adapters have listed by now.
-    fn near_adapted(&self, wanted: &Wanted) -> Option<TypeName> {
-        let near = |adapter: &Arc<Manifest>| match self.adapted_by(adapter).find(&wanted.type_name, None) {
-            Err(NotFound::Type { near, .. }) => near,
-            _ => None,
-        };
-        self.adapters().iter().filter(|each| self.has_listed(&each.type_name)).find_map(near)
-    }
-
-    fn has_listed(&self, adapter: &TypeName) -> bool {
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner).contains_key(adapter)
+        let mut known = self.discovered().catalog.clone();
+        for adapter in adapters.iter().filter(asked) {
+            let listed = self.adapted_by(adapter);
+            if let Ok(manifest) = fitting(&listed, wanted) {
+                return Ok(manifest);
+            }
+            listed.iter().flat_map(|(_, versions)| versions).for_each(|each| known.add(each.clone()));
+        }
+        // Nothing fits; asking everything that is known says what is near, or which versions there are.
+        fitting(&known, wanted)
     }
 
     fn listed(&self, adapter: &Arc<Manifest>) -> Listed {

@@ -49,7 +49,8 @@ pub(super) fn scan(search: &Search, now: SystemTime) -> Scan {
 /// Reads one manifest file that something other than a search named.
 pub(super) fn single(path: &Path, form: Form, user: User) -> Scan {
     let mut scan = Scan::default();
-    match open(path, user) {
+    // Its directory has not been looked at before, unlike those of a search.
+    match trust::behind_link(user, path).map_err(Reason::Untrusted).and_then(|()| open(path, user)) {
         Ok((text, _)) => drop(scan.note(path, form, &text)),
         Err(reason) => scan.problems.push(Problem::new(path, reason)),
     }
@@ -197,11 +198,12 @@ fn open(path: &Path, user: User) -> Result<(String, Stamp), Reason> {
         return Err(Reason::NoFile);
     }
     trust::file(user, &metadata).map_err(Reason::Untrusted)?;
-    Ok((contents(file)?, Stamp::of(&metadata)))
+    Ok((contents(file, metadata.len())?, Stamp::of(&metadata)))
 }
 
-fn contents(file: File) -> Result<String, Reason> {
-    let mut bytes = Vec::new();
+/// The text of a file that has about `size` bytes; it may be growing.
+fn contents(file: File, size: u64) -> Result<String, Reason> {
+    let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGEST)).unwrap_or(0) + 1);
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| Reason::Unreadable(error.kind()))?;
     if bytes.len() as u64 > LARGEST {
         return Err(Reason::TooLarge(LARGEST));

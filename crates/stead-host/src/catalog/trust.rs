@@ -78,7 +78,7 @@ pub(super) fn directory(user: User, metadata: &Metadata) -> Result<(), Untrusted
     owner(user, metadata).map_err(Untrusted::DirectoryOwner)
 }
 
-/// The same for the directory that a symbolic link leads into.
+/// The same for the directory that a file really lies in, symbolic links followed.
 pub(super) fn behind_link(user: User, path: &Path) -> Result<(), Untrusted> {
     if !user.is_root() {
         return Ok(());
