@@ -8,13 +8,19 @@ use stead_core::manifest::{Capabilities, Implementation, Kind, Manifest, Operati
 use stead_host::provider::Provider;
 
 pub mod command;
+pub mod directory;
 pub mod echo;
 pub mod engine;
+pub mod file;
+mod input;
+pub mod line;
 pub mod osinfo;
+mod permissions;
 pub mod process;
 mod program;
 pub mod run_command_on_set;
 mod schema;
+pub mod symlink;
 
 /// A resource that this program carries out itself.
 #[derive(Clone)]
@@ -31,10 +37,14 @@ pub struct BuiltIn {
 pub fn builtins() -> Vec<BuiltIn> {
     let mut all: Vec<BuiltIn> = [
         command::built_in(),
+        directory::built_in(),
         echo::built_in(),
+        file::built_in(),
+        line::built_in(),
         osinfo::built_in(),
         process::built_in(),
         run_command_on_set::built_in(),
+        symlink::built_in(),
     ]
     .into_iter()
     .chain(engine::built_ins())
@@ -95,6 +105,21 @@ const NOTHING: Capabilities = Capabilities {
     resolve: false,
 };
 
+/// What a resource can do that reads, compares, changes and removes by itself.
+const ALL_BUT_EXPORT: Capabilities = Capabilities {
+    get: true,
+    set: true,
+    set_handles_exist: true,
+    set_what_if: true,
+    implements_pretest: true,
+    test: true,
+    delete: true,
+    delete_what_if: true,
+    export: false,
+    export_filters: false,
+    resolve: false,
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +136,10 @@ mod tests {
             "Microsoft/OSInfo",
             "Microsoft/Process",
             "Stead/Command",
+            "Stead/Directory",
+            "Stead/File",
+            "Stead/Line",
+            "Stead/Symlink",
         ];
         for name in expected {
             assert!(names.iter().any(|each| each == name), "{name} is missing");

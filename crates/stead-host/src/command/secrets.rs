@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn secrets_are_found_at_any_depth() {
-        let input = json!({"a": [{"b": {"secureString": "hunter2!"}}], "c": {"secureObject": {"k": "pa\"ss", "n": 12345}}});
+        let input =
+            json!({"a": [{"b": {"secureString": "hunter2!"}}], "c": {"secureObject": {"k": "pa\"ss", "n": 12345}}});
         let secrets = Secrets::of(&input);
         assert!(!secrets.is_empty());
         let text = r#"hunter2! pa"ss pa\"ss 12345 other"#;

@@ -52,11 +52,7 @@ impl<'a> Running<'a> {
     }
 
     /// Follows the program to its end and makes sure that it was the end of all of it.
-    pub(super) fn finish(
-        mut self,
-        cancel: &Cancel,
-        errors: &mut dyn FnMut(&[u8]),
-    ) -> Result<Finished, ProcessError> {
+    pub(super) fn finish(mut self, cancel: &Cancel, errors: &mut dyn FnMut(&[u8])) -> Result<Finished, ProcessError> {
         let exit = match self.follow(cancel, errors) {
             Ok(exit) => exit,
             Err(cause) => return Err(self.end(cause)),

@@ -119,8 +119,7 @@ impl Drop for Tree {
 fn is_adopted(process: &Stat) -> bool {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let own_group = rustix::process::getpgrp().as_raw_nonzero().get();
-    let started_here =
-        process.group == own_group || (process.session == own_session() && process.group == process.pid);
+    let started_here = process.group == own_group || (process.session == own_session() && process.group == process.pid);
     process.parent == own && !started_here
 }
 
