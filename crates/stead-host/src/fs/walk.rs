@@ -33,7 +33,8 @@ pub fn open(path: &Path, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
 /// Opens a directory to look names up in; `None` when nothing is there.
 pub fn open_directory(path: &Path) -> Result<Option<OwnedFd>, FsError> {
     match open_without_links(path, STEP) {
-        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => Walk::run(path),
+        // A link as the last component is "no directory" as well; here it may be followed.
+        Err(Errno::LOOP | Errno::NOTDIR | Errno::NOSYS | Errno::PERM) => Walk::run(path),
         opened => found(opened, path, "open the directory"),
     }
 }

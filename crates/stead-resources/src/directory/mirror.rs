@@ -135,13 +135,13 @@ impl<'a> Mirror<'a> {
         Ok(())
     }
 
-    /// Makes way for something of another kind.
-    fn make_way(&self, place: &Place, found: Kind) -> Result<(), Failure> {
-        if found == Kind::Directory && !self.purge {
-            let hint = "Add '_purge: true' to remove it with everything in it";
-            return Err(refused("source", format!("'{}' is a directory here only. {hint}", place.path().display())));
+    /// Refuses to let a directory make way for something else without being told so.
+    fn check_way(&self, entry: &Entry, found: Option<Status>) -> Result<(), Failure> {
+        if self.purge || found.is_none_or(|found| found.kind != Kind::Directory) {
+            return Ok(());
         }
-        self.remove(place, found)
+        let hint = "Add '_purge: true' to remove it with everything in it";
+        Err(refused("source", format!("'{}' is a directory here only. {hint}", entry.target_path.display())))
     }
 
     fn subdirectory(&mut self, at: &Pair<'_>, entry: &Entry) -> Result<(), Failure> {
@@ -175,7 +175,7 @@ impl<'a> Mirror<'a> {
         self.drift.note(if found.is_some() { "different" } else { "missing" }, &entry.below);
         let (Some(place), Execution::Actual) = (&entry.place, self.execution) else { return Ok(None) };
         if let Some(found) = found {
-            self.make_way(place, found.kind)?;
+            self.remove(place, found.kind)?;
         }
         Ok(Some(place.make_directory()?))
     }
@@ -211,10 +211,11 @@ impl<'a> Mirror<'a> {
         {
             return Ok(());
         }
+        self.check_way(entry, found)?;
         self.drift.note(if found.is_some() { "different" } else { "missing" }, &entry.below);
         let (Some(place), Execution::Actual) = (&entry.place, self.execution) else { return Ok(()) };
         if found.is_some_and(|found| found.kind == Kind::Directory) {
-            self.make_way(place, Kind::Directory)?;
+            self.remove(place, Kind::Directory)?;
         }
         let replacement = Replacement::begin(place)?;
         content::copy(&source, &replacement)?;
@@ -235,10 +236,11 @@ impl<'a> Mirror<'a> {
         {
             return Ok(());
         }
+        self.check_way(entry, found)?;
         self.drift.note(if found.is_some() { "different" } else { "missing" }, &entry.below);
         let (Some(place), Execution::Actual) = (&entry.place, self.execution) else { return Ok(()) };
         if found.is_some_and(|found| found.kind == Kind::Directory) {
-            self.make_way(place, Kind::Directory)?;
+            self.remove(place, Kind::Directory)?;
         }
         place.replace_by_link(OsStr::from_bytes(&target), ownership)?;
         Ok(())

@@ -86,6 +86,9 @@ impl Provider for Files {
         let Some(place) = Place::find(&desired.path)? else { return desired.without_directory(execution) };
         let current = Current::open(&desired.path, |flags| place.open(flags), desired.reads())?;
         let differing = desired.differing(current.as_ref())?;
+        if let Some(current) = &current {
+            desired.check_in_place(&place, current, &differing)?;
+        }
         let what_if = match execution {
             Execution::WhatIf => desired.intentions(current.as_ref(), &differing),
             Execution::Actual => {
@@ -320,17 +323,20 @@ impl<'a> Desired<'a> {
         Ok(())
     }
 
+    /// Refuses to change permissions in place where that is not safe, unless the content is known for a new file.
+    fn check_in_place(&self, place: &Place, current: &Current, differing: &[&str]) -> Result<(), Failure> {
+        let needed = self.exist && !self.reads() && !differing.is_empty();
+        if !needed || fs::may_change_in_place(&place.directory_status()?, &current.status) {
+            return Ok(());
+        }
+        let why = "others can write to its directory, and it may be another name of somebody else's file";
+        Err(refused("path", format!("the permissions of the file are not changed: {why}. State its content")))
+    }
+
     fn change_permissions(&self, place: &Place, current: &Current) -> Result<(), Failure> {
         let asked = self.permissions.ownership()?;
         if !fs::may_change_in_place(&place.directory_status()?, &current.status) {
-            if self.reads() {
-                return self.replace(place, self.mode_or(current.status.mode), self.kept(current)?);
-            }
-            let why = "others can write to its directory, and it may be another name of somebody else's file";
-            return Err(refused(
-                "path",
-                format!("the permissions of the file are not changed: {why}. State its content"),
-            ));
+            return self.replace(place, self.mode_or(current.status.mode), self.kept(current)?);
         }
         let ownership = asked.beyond(&current.status);
         ownership.apply(current.file.as_fd()).map_err(|errno| cannot("change the owner of", &self.path, errno))?;

@@ -232,7 +232,9 @@ fn intention(step: &Step, file_exists: bool) -> Option<String> {
         Step::Insert(_) if !file_exists => Some("create the file with the line".to_owned()),
         Step::Insert(at) => Some(format!("add the line as line {}", at + 1)),
         Step::Replace(at) => Some(format!("replace line {}", at + 1)),
-        Step::Remove(doomed) => Some(format!("remove line {}", numbers(doomed))),
+        Step::Remove(doomed) => {
+            Some(format!("remove line{} {}", if doomed.len() > 1 { "s" } else { "" }, numbers(doomed)))
+        }
     }
 }
 

@@ -1,0 +1,292 @@
+//! What holds for every start and every desired state, and for whole trees.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+use stead_core::call::Execution;
+use stead_host::provider::Plain;
+use support::{World, plain, provider, walk};
+
+/// What may be at the path in question, besides what is around it.
+fn start() -> impl Strategy<Value = String> {
+    let around = "dir d 0755\nfile d/x 0644 \"x\"\nlink d/l -> x\ndir src 0700\nfile src/a 0600 \"a\"\nlink src/k -> a\ndir src/b 0755\n";
+    let mode = prop_oneof![Just("0600"), Just("0644"), Just("0755"), Just("4711")];
+    let content = prop_oneof![Just(""), Just("a\\n"), Just("b\\na\\n"), Just("a\\r\\nb"), Just("\\u00ff")];
+    let filled = "dir p 0755\nfile p/a 0644 \"A\"\ndir p/extra 0755\nlink p/k -> elsewhere\n";
+    prop_oneof![
+        1 => Just(String::new()),
+        6 => (mode, content).prop_map(|(mode, content)| format!("file p {mode} \"{content}\"\n")),
+        1 => Just("dir p 0700\n".to_owned()),
+        2 => Just(filled.to_owned()),
+        1 => Just("link p -> d/x\n".to_owned()),
+        1 => Just("link p -> nowhere\n".to_owned()),
+        1 => Just("fifo p 0600\n".to_owned()),
+    ]
+    .prop_map(move |at| around.to_owned() + &at)
+}
+
+fn properties(table: Vec<(&'static str, Vec<Json>)>) -> impl Strategy<Value = Json> {
+    let each: Vec<_> = table
+        .into_iter()
+        .map(|(name, values)| (Just(name), proptest::option::of(proptest::sample::select(values))))
+        .collect();
+    each.prop_map(|chosen| {
+        let chosen = chosen.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let path = [("path".to_owned(), json!("p"))];
+        Json::Object(path.into_iter().chain(chosen).collect())
+    })
+}
+
+fn desired() -> impl Strategy<Value = (&'static str, Json)> {
+    let flags = || vec![json!(true), json!(false)];
+    let modes = || vec![json!("0644"), json!("755"), json!("2711")];
+    let file = vec![
+        ("content", vec![json!("a\n"), json!("other")]),
+        ("contentBase64", vec![json!("/w==")]),
+        ("source", vec![json!("d/x"), json!("d/l"), json!("src")]),
+        ("mode", modes()),
+        ("owner", vec![json!("0")]),
+        ("backup", vec![json!(true), json!(".old")]),
+        ("_exist", flags()),
+    ];
+    let directory = vec![
+        ("source", vec![json!("src"), json!("d")]),
+        ("mode", modes()),
+        ("_purge", flags()),
+        ("recurse", flags()),
+        ("_exist", flags()),
+    ];
+    let link = vec![("target", vec![json!("d/x"), json!("y")]), ("force", flags()), ("_exist", flags())];
+    let line = vec![
+        ("line", vec![json!("a"), json!("new")]),
+        ("match", vec![json!("^a"), json!("b$")]),
+        ("after", vec![json!("^b"), json!("BOF")]),
+        ("before", vec![json!("a"), json!("EOF")]),
+        ("create", flags()),
+        ("_exist", flags()),
+    ];
+    prop_oneof![
+        properties(file).prop_map(|state| ("Stead/File", state)),
+        properties(directory).prop_map(|state| ("Stead/Directory", state)),
+        properties(link).prop_map(|state| ("Stead/Symlink", state)),
+        properties(line).prop_map(|state| ("Stead/Line", state)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Either a typed failure, or the desired state: as predicted, once and for all, and without leftovers.
+    #[test]
+    fn every_state_converges(given in start(), (type_name, desired) in desired()) {
+        let world = World::build(&given);
+        let (provider, cx, desired) = (provider(type_name), world.context(), Plain::new(desired));
+        let before = world.imprint();
+        let tested = provider.test(&cx, &desired);
+        let predicted = provider.set(&cx, &desired, Execution::WhatIf);
+        prop_assert_eq!(&world.imprint(), &before, "a test or a what-if changed something");
+        if let Ok(set) = provider.set(&cx, &desired, Execution::Actual) {
+            let predicted = predicted.map_err(|failure| TestCaseError::fail(failure.message))?;
+            prop_assert_eq!(&predicted.changed, &set.changed);
+            prop_assert!(predicted.after.unwrap().expose() == set.after.unwrap().expose(), "another state than predicted");
+            let tested = tested.map_err(|failure| TestCaseError::fail(failure.message))?;
+            prop_assert_eq!(tested.differing, set.changed);
+            let after = provider.test(&cx, &desired).map_err(|failure| TestCaseError::fail(failure.message))?;
+            prop_assert_eq!(after.in_desired_state, Some(true));
+            let settled = world.imprint();
+            prop_assert!(provider.set(&cx, &desired, Execution::Actual).is_ok());
+            prop_assert_eq!(world.imprint(), settled, "a second set changed something");
+        }
+        prop_assert!(!world.tree().contains(".stead-"), "left behind:\n{}", world.tree());
+    }
+}
+
+/// Copies a tree by exporting it and setting every instance below an empty root.
+fn copy_by_export(tree: &Path) -> World {
+    let world = World::build("");
+    let cx = world.context();
+    let filter = Plain::new(json!({ "path": tree, "relativeTo": tree }));
+    for instance in provider("Stead/Directory").export(&cx, &filter).map_err(|failure| failure.message).unwrap() {
+        let type_name = instance.type_name.as_ref().map_or("Stead/Directory", stead_core::id::TypeName::as_str);
+        let desired = Plain::new(instance.properties.to_redacted_json());
+        let set = provider(type_name).set(&cx, &desired, Execution::Actual);
+        set.map_err(|failure| format!("{:?}: {}", instance.name, failure.message)).unwrap();
+    }
+    world
+}
+
+fn assert_same_tree(one: &Path, other: &Path) {
+    let (one, other) = (walk(one), walk(other));
+    assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
+    for (name, node) in &one {
+        assert_eq!(node.copied(), other[name].copied(), "{}", name.display());
+    }
+}
+
+#[test]
+fn an_exported_tree_can_be_applied_elsewhere() {
+    let original = World::build(
+        "dir a 0750\nfile a/key 0400 \"k\"\nfile a/blob 2755 \"\\u0000\\u00ff\"\ndir a/b 1777\nlink a/b/up -> ../key\nlink dangling -> /nowhere\nfile empty 0000 \"\"\n",
+    );
+    assert_same_tree(original.root.path(), copy_by_export(original.root.path()).root.path());
+}
+
+#[test]
+fn the_configuration_of_this_machine_can_be_applied_elsewhere() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can read all of /etc");
+        return;
+    }
+    // A copy first: others may be working on the original, and it may hold what cannot be in a document.
+    let stable = World::build("");
+    let cx = stable.context();
+    let desired = plain(r#"{"path": "etc", "source": "/etc", "mode": "0755"}"#);
+    provider("Stead/Directory").set(&cx, &desired, Execution::Actual).map_err(|failure| failure.message).unwrap();
+    let etc = stable.root.path().join("etc");
+    assert_same_tree(&etc, copy_by_export(&etc).root.path());
+}
+
+#[test]
+fn owners_are_set_and_kept() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can give files away");
+        return;
+    }
+    let world = World::build("file f 4755 \"x\"\nlink l -> f\ndir d 0755\n");
+    let (cx, at) = (world.context(), |name: &str| world.root.path().join(name));
+    let set = |type_name: &str, desired: &str| {
+        provider(type_name).set(&cx, &plain(desired), Execution::Actual).map_err(|failure| failure.message).unwrap();
+    };
+    set("Stead/File", r#"{"path": "f", "owner": "4711", "group": "4712", "mode": "4755"}"#);
+    assert_eq!(fs::metadata(at("f")).unwrap().mode() & 0o7777, 0o4755, "a change of the owner takes set-user-id away");
+    set("Stead/File", r#"{"path": "f", "content": "new"}"#);
+    let kept = fs::metadata(at("f")).unwrap();
+    assert_eq!((kept.uid(), kept.gid(), kept.mode() & 0o7777), (4711, 4712, 0o4755));
+    set("Stead/Line", r#"{"path": "f", "line": "a line"}"#);
+    let kept = fs::metadata(at("f")).unwrap();
+    assert_eq!((kept.uid(), kept.gid(), kept.mode() & 0o7777), (4711, 4712, 0o4755));
+    set("Stead/Symlink", r#"{"path": "l", "target": "f", "owner": "4711"}"#);
+    set("Stead/Symlink", r#"{"path": "l", "target": "d"}"#);
+    assert_eq!(fs::symlink_metadata(at("l")).unwrap().uid(), 4711);
+    set("Stead/Directory", r#"{"path": "d", "group": "4712"}"#);
+    assert_eq!((fs::metadata(at("d")).unwrap().uid(), fs::metadata(at("d")).unwrap().gid()), (0, 4712));
+}
+
+#[test]
+fn what_belongs_to_others_is_not_followed() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can make files of others");
+        return;
+    }
+    let world = World::build("dir home 0755\ndir etc 0755\nlink home/etc -> ../etc\nfile home/f 0600 \"x\"\n");
+    chown(world.root.path().join("home"), Some(4711), Some(4711)).unwrap();
+    let set = |type_name: &str, desired: &str| {
+        let set = provider(type_name).set(&world.context(), &plain(desired), Execution::Actual);
+        set.map(|_| ()).map_err(|failure| failure.message)
+    };
+    let refused = set("Stead/File", r#"{"path": "home/etc/passwd", "content": "x"}"#).unwrap_err();
+    assert!(refused.contains("its directory belongs to another user"), "{refused}");
+    // The owner of the directory could have made it another name of a file of root.
+    let refused = set("Stead/File", r#"{"path": "home/f", "owner": "4711"}"#).unwrap_err();
+    assert!(refused.contains("another name of somebody else's file"), "{refused}");
+    set("Stead/File", r#"{"path": "home/f", "owner": "4711", "content": "x"}"#).unwrap();
+}
+
+#[test]
+fn a_deep_tree_is_removed() {
+    let world = World::build("dir d 0755\n");
+    let mut directory = fs::File::open(world.root.path().join("d")).unwrap();
+    for _ in 0..3000 {
+        rustix::fs::mkdirat(&directory, "x", rustix::fs::Mode::RWXU).unwrap();
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
+        directory = rustix::fs::openat(&directory, "x", flags, rustix::fs::Mode::empty()).unwrap().into();
+    }
+    let desired = plain(r#"{"path": "d", "_exist": false, "recurse": true}"#);
+    let set = provider("Stead/Directory").set(&world.context(), &desired, Execution::Actual);
+    set.map_err(|failure| failure.message).unwrap();
+    assert_eq!(world.tree(), "");
+}
+
+#[test]
+fn lines_that_are_set_at_once_are_all_there() {
+    let world = World::build("file f 0644 \"begin\\n\"\ndir d 0755\nlink d/up -> ..\n");
+    let provider = provider("Stead/Line");
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (provider, cx) = (&provider, world.context());
+            scope.spawn(move || {
+                for line in 0..50 {
+                    // By two paths, which are the same file.
+                    let path = if line % 2 == 0 { "f" } else { "d/up/f" };
+                    let desired = Plain::new(json!({ "path": path, "line": format!("{thread} {line}") }));
+                    provider.set(&cx, &desired, Execution::Actual).map_err(|failure| failure.message).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_to_string(world.root.path().join("f")).unwrap().lines().count(), 201);
+}
+
+#[test]
+fn a_line_that_changed_behind_the_back_is_seen() {
+    let world = World::build("file f 0644 \"a\\n\"\n");
+    let (provider, cx, path) = (provider("Stead/Line"), world.context(), world.root.path().join("f"));
+    let desired = plain(r#"{"path": "f", "line": "a"}"#);
+    for round in 0..200 {
+        let there = round % 2 == 0;
+        // The same size, in the same inode, and often within the same tick of the clock of the file system.
+        fs::write(&path, if there { "a\n" } else { "b\n" }).unwrap();
+        assert_eq!(provider.test(&cx, &desired).ok().unwrap().in_desired_state, Some(there), "round {round}");
+    }
+}
+
+#[test]
+fn drift_that_keeps_size_and_time_is_found() {
+    let world = World::build("file f 0644 \"one\"\n");
+    let path = world.root.path().join("f");
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, "two").unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let desired = plain(r#"{"path": "f", "content": "one"}"#);
+    let tested = provider("Stead/File").test(&world.context(), &desired).ok().unwrap();
+    assert_eq!(tested.differing, Some(vec!["content".to_owned()]));
+}
+
+#[test]
+fn nobody_else_can_read_content_before_it_has_its_mode() {
+    let world = World::build("dir d 0755\n");
+    let place = stead_host::fs::Place::find(&world.root.path().join("d/f")).unwrap().unwrap();
+    let replacement = stead_host::fs::Replacement::begin(&place).unwrap();
+    replacement.write(b"secret").unwrap();
+    let tree = world.tree();
+    assert!(tree.contains("0600 \"secret\"") && !tree.contains("d/f "), "{tree}");
+    drop(replacement);
+    assert_eq!(world.tree(), "dir d 0755\n");
+}
+
+#[test]
+fn every_schema_names_exactly_what_is_accepted() {
+    for built_in in stead_resources::builtins() {
+        let properties = built_in.schema["properties"].as_object().unwrap();
+        assert_eq!(built_in.schema["additionalProperties"], json!(false));
+        for (name, property) in properties {
+            assert!(property["description"].is_string(), "{name}");
+            let mut state = json!({ "path": "p" });
+            match built_in.manifest.type_name.short() {
+                "Line" => state["line"] = json!("a line"),
+                "Symlink" => state["target"] = json!("a target"),
+                _ => {}
+            }
+            state[name] = json!([]);
+            let failure = built_in.provider.test(&World::build("").context(), &Plain::new(state)).err().unwrap();
+            let refusal = if property["readOnly"] == json!(true) { "can only be read" } else { "has to be" };
+            assert!(failure.message.contains(refusal), "{}: {name}: {}", built_in.manifest.type_name, failure.message);
+        }
+    }
+    assert_eq!(stead_resources::builtins().len(), 4);
+}

@@ -1,0 +1,167 @@
+//! Somebody exchanges a directory and a link to another one, again and again, while resources work below it.
+//!
+//! What the link leads to is the victim: nothing of it may change. That the attack is a real one is shown by a naive
+//! implementation, which does reach the victim.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use stead_core::call::Execution;
+use stead_host::provider::Plain;
+use support::{World, provider, walk};
+
+const ROUNDS: usize = 20_000;
+
+/// The attacker's place, which others may write to, with a directory `d` and a link `l` to the victim.
+fn battlefield() -> World {
+    let world = World::build(
+        "dir play 0777\ndir play/d 0777\ndir victim 0755\nfile victim/f 0600 \"precious\"\ndir victim/sub 0755\nfile victim/sub/g 0644 \"g\"\ndir source 0755\nfile source/f 0644 \"copied\"\ndir source/sub 0755\n",
+    );
+    symlink(world.root.path().join("victim"), world.root.path().join("play/l")).unwrap();
+    world
+}
+
+/// Runs the work while the two are being exchanged. Returns how often they were.
+fn under_attack(world: &World, work: impl FnOnce()) -> usize {
+    let done = AtomicBool::new(false);
+    let (d, l) = (world.root.path().join("play/d"), world.root.path().join("play/l"));
+    thread::scope(|scope| {
+        let attacker = scope.spawn(|| {
+            let mut swaps = 0;
+            while !done.load(Ordering::Relaxed) {
+                swaps += usize::from(renameat_with(CWD, &d, CWD, &l, RenameFlags::EXCHANGE).is_ok());
+            }
+            swaps
+        });
+        work();
+        done.store(true, Ordering::Relaxed);
+        attacker.join().unwrap()
+    })
+}
+
+/// Calls `set` again and again. Returns how often it worked and how often it was refused.
+fn set_repeatedly(world: &World, type_name: &str, states: &[Plain]) -> (usize, usize) {
+    let (provider, cx) = (provider(type_name), world.context());
+    let (mut worked, mut refused) = (0, 0);
+    for desired in states.iter().cycle().take(ROUNDS) {
+        match provider.set(&cx, desired, Execution::Actual) {
+            Ok(_) => worked += 1,
+            Err(_) => refused += 1,
+        }
+    }
+    (worked, refused)
+}
+
+fn stays_untouched(type_name: &str, states: &[&str]) {
+    let world = battlefield();
+    let victim = world.root.path().join("victim");
+    let before = walk(&victim);
+    let states: Vec<Plain> = states.iter().map(|state| support::plain(state)).collect();
+    let mut counts = (0, 0);
+    let swaps = under_attack(&world, || counts = set_repeatedly(&world, type_name, &states));
+    assert_eq!(walk(&victim), before, "the victim was reached");
+    assert!(swaps > 0 && counts.0 > 0 && counts.1 > 0, "no attack took place: {swaps} swaps, {counts:?}");
+}
+
+#[test]
+fn files_are_written_and_removed_where_they_should_be() {
+    stays_untouched(
+        "Stead/File",
+        &[
+            r#"{"path": "play/d/f", "content": "new", "mode": "0666"}"#,
+            r#"{"path": "play/d/f", "content": "newer", "mode": "0600", "backup": ".old"}"#,
+            r#"{"path": "play/d/f", "_exist": false}"#,
+            r#"{"path": "play/d/sub/g", "_exist": false}"#,
+        ],
+    );
+}
+
+#[test]
+fn links_are_placed_where_they_should_be() {
+    stays_untouched(
+        "Stead/Symlink",
+        &[
+            r#"{"path": "play/d/f", "target": "x", "force": true}"#,
+            r#"{"path": "play/d/sub", "target": "x", "force": true}"#,
+            r#"{"path": "play/d/sub", "_exist": false}"#,
+        ],
+    );
+}
+
+#[test]
+fn lines_are_written_where_they_should_be() {
+    stays_untouched(
+        "Stead/Line",
+        &[
+            r#"{"path": "play/d/f", "line": "x", "create": true}"#,
+            r#"{"path": "play/d/f", "match": ".", "_exist": false}"#,
+        ],
+    );
+}
+
+#[test]
+fn trees_are_copied_and_removed_where_they_should_be() {
+    stays_untouched(
+        "Stead/Directory",
+        &[
+            r#"{"path": "play/d/copy", "source": "source", "_purge": true, "mode": "0777"}"#,
+            r#"{"path": "play/d/copy/sub", "_exist": false, "recurse": true}"#,
+            r#"{"path": "play/d/sub", "_exist": false, "recurse": true}"#,
+            r#"{"path": "play/d/copy", "_exist": false, "recurse": true}"#,
+        ],
+    );
+}
+
+#[test]
+fn a_tree_is_removed_while_its_parts_are_exchanged() {
+    let world = battlefield();
+    let victim = world.root.path().join("victim");
+    let before = walk(&victim);
+    let (provider, cx) = (provider("Stead/Directory"), world.context());
+    let desired = support::plain(r#"{"path": "play/d", "_exist": false, "recurse": true}"#);
+    for _ in 0..50 {
+        let (d, l) = (world.root.path().join("play/d"), world.root.path().join("play/l"));
+        let _ = fs::remove_file(&d).and_then(|()| fs::remove_dir_all(&l));
+        let _ = fs::remove_dir_all(&d).and_then(|()| fs::remove_file(&l));
+        for each in 0..50 {
+            fs::create_dir_all(d.join(format!("{each}/sub"))).unwrap();
+        }
+        let _ = symlink(&victim, &l);
+        under_attack(&world, || {
+            for _ in 0..20 {
+                let _ = provider.set(&cx, &desired, Execution::Actual);
+            }
+        });
+        assert_eq!(walk(&victim), before, "the victim was reached");
+    }
+}
+
+/// Looks whether a parent is a link, and then trusts the path.
+fn naive_write(path: &Path) {
+    let parent = path.parent().unwrap();
+    if parent.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        let _ = fs::write(path, "naive");
+    }
+}
+
+#[test]
+fn control_a_naive_implementation_reaches_the_victim() {
+    let world = battlefield();
+    let (path, victim) = (world.root.path().join("play/d/naive"), world.root.path().join("victim/naive"));
+    let mut reached = false;
+    under_attack(&world, || {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !reached && Instant::now() < until {
+            (0..1000).for_each(|_| naive_write(&path));
+            reached = victim.exists();
+        }
+    });
+    assert!(reached, "the attack does not work, so the other tests prove nothing");
+}

@@ -1,0 +1,167 @@
+//! Trees as text, and calls of built-in resources below a temporary root.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use stead_core::call::Failure;
+use stead_host::provider::{Cancel, Context, Plain, Provider};
+use tempfile::TempDir;
+
+/// A temporary root and what was traced in it.
+pub(crate) struct World {
+    pub(crate) root: TempDir,
+    pub(crate) trace: Arc<Mutex<Vec<String>>>,
+}
+
+impl World {
+    /// Builds a tree from lines such as `file a/b 0644 "text"`, `dir a 0755`, `link l -> target` and `fifo p 0600`.
+    pub(crate) fn build(given: &str) -> Self {
+        let world = Self { root: tempfile::tempdir().unwrap(), trace: Arc::default() };
+        let mut modes = Vec::new();
+        for line in given.lines().filter(|line| !line.trim().is_empty()) {
+            let (kind, rest) = line.split_once(' ').expect("a kind and a path");
+            let (name, rest) = rest.split_once(' ').expect("a path and a mode or target");
+            let path = world.root.path().join(name);
+            if kind == "link" {
+                symlink(rest.strip_prefix("-> ").expect("'-> target'"), path).unwrap();
+                continue;
+            }
+            let (mode, content) = rest.split_once(' ').unwrap_or((rest, "\"\""));
+            match kind {
+                "dir" => fs::create_dir(&path).unwrap(),
+                "file" => fs::write(&path, bytes(content)).unwrap(),
+                "fifo" => rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap(),
+                other => panic!("what is a '{other}'?"),
+            }
+            modes.push((path, u32::from_str_radix(mode, 8).unwrap()));
+        }
+        for (path, mode) in modes.into_iter().rev() {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        world
+    }
+
+    pub(crate) fn context(&self) -> Context {
+        let trace = Arc::clone(&self.trace);
+        Context {
+            name: "test".into(),
+            deadline: Duration::from_secs(60),
+            output_limit: 1 << 20,
+            cancel: Cancel::default(),
+            root: self.root.path().into(),
+            trace: Arc::new(move |_, text| trace.lock().unwrap().push(text.to_owned())),
+        }
+    }
+
+    /// The tree in the form that [`World::build`] takes.
+    pub(crate) fn tree(&self) -> String {
+        walk(self.root.path()).into_iter().map(|(name, node)| format!("{}\n", node.line(&name))).collect()
+    }
+
+    /// The tree with inodes and times: equal only if nothing at all was done to it.
+    pub(crate) fn imprint(&self) -> BTreeMap<OsString, Node> {
+        walk(self.root.path())
+    }
+
+    /// Text without the accidental name of the root.
+    pub(crate) fn neutral(&self, text: &str) -> String {
+        text.replace(&self.root.path().display().to_string(), "ROOT")
+    }
+
+    pub(crate) fn show_failure(&self, failure: &Failure) -> String {
+        let property = failure.property.as_deref().unwrap_or("/");
+        self.neutral(&format!("error {property}: {}\n", failure.message))
+    }
+}
+
+fn bytes(json: &str) -> Vec<u8> {
+    // Latin-1 in, so that any byte can be written as \u00XX.
+    let text: String = serde_json::from_str(json).expect("content as JSON text");
+    text.chars().map(|c| u8::try_from(u32::from(c)).expect("one byte")).collect()
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Node {
+    mode: u32,
+    content: Vec<u8>,
+    inode: u64,
+    changed: (i64, i64),
+    owner: (u32, u32),
+}
+
+impl Node {
+    fn line(&self, name: &OsString) -> String {
+        let name = name.to_string_lossy();
+        let mode = format!("{:04o}", self.mode & 0o7777);
+        match self.mode & 0o170_000 {
+            0o040_000 => format!("dir {name} {mode}"),
+            0o120_000 => format!("link {name} -> {}", String::from_utf8_lossy(&self.content)),
+            0o100_000 => {
+                let text: String = self.content.iter().map(|byte| char::from(*byte)).collect();
+                format!("file {name} {mode} {}", serde_json::to_string(&text).unwrap())
+            }
+            _ => format!("fifo {name} {mode}"),
+        }
+    }
+
+    /// What a copy has in common with its original.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
+    pub(crate) fn copied(&self) -> (u32, Vec<u8>, (u32, u32)) {
+        (self.mode, self.content.clone(), self.owner)
+    }
+}
+
+pub(crate) fn walk(root: &Path) -> BTreeMap<OsString, Node> {
+    let mut nodes = BTreeMap::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = path.symlink_metadata().unwrap();
+            let content = if metadata.is_symlink() {
+                fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec()
+            } else if metadata.is_file() {
+                fs::read(&path).unwrap()
+            } else {
+                Vec::new()
+            };
+            if metadata.is_dir() {
+                pending.push(path.clone());
+            }
+            let changed = (metadata.ctime(), metadata.ctime_nsec());
+            let owner = (metadata.uid(), metadata.gid());
+            let node = Node { mode: metadata.mode(), content, inode: metadata.ino(), changed, owner };
+            nodes.insert(path.strip_prefix(root).unwrap().into(), node);
+        }
+    }
+    nodes
+}
+
+/// The built-in resource of that type.
+pub(crate) fn provider(type_name: &str) -> Arc<dyn Provider> {
+    let mut found = stead_resources::builtins().into_iter();
+    found.find(|each| each.manifest.type_name.as_str() == type_name).expect("a built-in resource").provider
+}
+
+pub(crate) fn plain(json: &str) -> Plain {
+    Plain::new(serde_json::from_str(json).expect("JSON"))
+}
+
+/// A state without what depends on when and by whom the test is run.
+#[allow(dead_code, reason = "each test binary uses a part of this module")]
+pub(crate) fn lasting(state: &Plain, desired: &Plain) -> String {
+    let mut json: Json = state.expose().clone();
+    if let Json::Object(members) = &mut json {
+        members.retain(|name, _| {
+            desired.expose().get(name).is_some() || !["owner", "group", "modified"].contains(&name.as_str())
+        });
+    }
+    format!("{json}\n")
+}
