@@ -1,5 +1,7 @@
 //! What holds for every start and every desired state, and for whole trees.
 
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
 mod support;
 
 use std::fs;
@@ -61,7 +63,7 @@ fn desired() -> impl Strategy<Value = (&'static str, Json)> {
         ("recurse", flags()),
         ("_exist", flags()),
     ];
-    let link = vec![("target", vec![json!("d/x"), json!("y")]), ("force", flags()), ("_exist", flags())];
+    let symlink = vec![("target", vec![json!("d/x"), json!("y")]), ("force", flags()), ("_exist", flags())];
     let line = vec![
         ("line", vec![json!("a"), json!("new")]),
         ("match", vec![json!("^a"), json!("b$")]),
@@ -73,7 +75,7 @@ fn desired() -> impl Strategy<Value = (&'static str, Json)> {
     prop_oneof![
         properties(file).prop_map(|state| ("Stead/File", state)),
         properties(directory).prop_map(|state| ("Stead/Directory", state)),
-        properties(link).prop_map(|state| ("Stead/Symlink", state)),
+        properties(symlink).prop_map(|state| ("Stead/Symlink", state)),
         properties(line).prop_map(|state| ("Stead/Line", state)),
     ]
 }

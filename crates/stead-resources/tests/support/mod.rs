@@ -52,7 +52,7 @@ impl World {
         let trace = Arc::clone(&self.trace);
         Context {
             name: "test".into(),
-            deadline: Duration::from_secs(60),
+            deadline: Duration::from_mins(1),
             output_limit: 1 << 20,
             cancel: Cancel::default(),
             root: self.root.path().into(),
@@ -61,20 +61,25 @@ impl World {
     }
 
     /// The tree in the form that [`World::build`] takes.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn tree(&self) -> String {
-        walk(self.root.path()).into_iter().map(|(name, node)| format!("{}\n", node.line(&name))).collect()
+        let lines: Vec<_> = walk(self.root.path()).iter().map(|(name, node)| node.line(name) + "\n").collect();
+        lines.concat()
     }
 
     /// The tree with inodes and times: equal only if nothing at all was done to it.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn imprint(&self) -> BTreeMap<OsString, Node> {
         walk(self.root.path())
     }
 
     /// Text without the accidental name of the root.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn neutral(&self, text: &str) -> String {
         text.replace(&self.root.path().display().to_string(), "ROOT")
     }
 
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn show_failure(&self, failure: &Failure) -> String {
         let property = failure.property.as_deref().unwrap_or("/");
         self.neutral(&format!("error {property}: {}\n", failure.message))
@@ -97,6 +102,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
     fn line(&self, name: &OsString) -> String {
         let name = name.to_string_lossy();
         let mode = format!("{:04o}", self.mode & 0o7777);
@@ -118,6 +124,7 @@ impl Node {
     }
 }
 
+#[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub(crate) fn walk(root: &Path) -> BTreeMap<OsString, Node> {
     let mut nodes = BTreeMap::new();
     let mut pending = vec![root.to_owned()];
