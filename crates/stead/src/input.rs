@@ -104,7 +104,7 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
     }
     for pair in from.single {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = serde_json::from_str(value).map_or_else(|_| Value::from(value), Value::from);
+        let value = serde_json::from_str::<serde_json::Value>(value).map_or_else(|_| Value::from(value), Value::from);
         all.insert(name.to_owned(), value);
     }
     Ok(all)

@@ -45,12 +45,13 @@ impl<'q> Question<'q> {
 
     fn not_here(&self) -> Stop {
         let name = self.builtin.name;
-        let message = match name {
-            "utcNow" => "The 'utcNow()' function can only be used as a parameter default".to_owned(),
-            "copyIndex" => "The 'copyIndex()' function can only be used when processing a 'Copy' loop".to_owned(),
-            _ => format!("The '{name}()' function is not available here"),
+        let restriction = match name {
+            "utcNow" => "can only be used as a parameter default",
+            "copyIndex" => "can only be used when processing a 'Copy' loop",
+            _ => "is not available here",
         };
-        stop(&codes::NOT_HERE, self.at, message, self.builtin.constraints.map(str::to_owned))
+        let help = (name == "parameters").then(|| "the default of a parameter cannot depend on another one".to_owned());
+        stop(&codes::NOT_HERE, self.at, format!("The '{name}()' function {restriction}"), help)
     }
 
     /// The value of an answer; `absent` says what is missing.
@@ -136,7 +137,7 @@ impl Evaluator<'_> {
         let name = question.name();
         let absent = || format!("Parameter '{name}' not found in context");
         let Some(frame) = &self.frame else { return question.settle(self.environment.parameter(name), absent) };
-        let found = frame.parameters.iter().find(|(each, _)| *each == name);
+        let found = frame.parameters.iter().find(|(each, _)| **each == *name);
         found.map(|(_, value)| value.clone()).ok_or_else(|| {
             let known: Vec<String> = frame.parameters.iter().map(|(each, _)| each.to_string()).collect();
             question.absent(absent(), &known)
@@ -200,7 +201,7 @@ impl Evaluator<'_> {
         }
         let now = self.fact(FactKey::Now)?;
         let formatted = date::format(now.as_str().unwrap_or(""), question.text(0));
-        formatted.map(Value::from).map_err(|wrong| located(wrong, question.nodes, question.at))
+        formatted.map(Value::from).map_err(|wrong| located(wrong.of(question.builtin), question.nodes, question.at))
     }
 
     fn secret(&self, question: &Question<'_>) -> Result<Value, Stop> {

@@ -114,6 +114,8 @@ pub(super) fn find(name: &str) -> Option<&'static Builtin> {
 /// How a function is computed.
 #[derive(Clone, Copy)]
 pub(super) enum Run {
+    /// From the values of its arguments alone; there is a result for all of the right types.
+    Total(fn(Arguments) -> Value),
     /// From the values of its arguments alone.
     Pure(fn(Arguments) -> Outcome),
     /// Decides itself which arguments are computed.
@@ -226,6 +228,14 @@ impl Wrong {
         Self { code: &codes::LIMIT, message, argument: None, help: None }
     }
 
+    /// The same with the name of the function in front, unless it is there.
+    pub(super) fn of(mut self, builtin: &Builtin) -> Self {
+        if !self.message.starts_with("Function '") {
+            self.message = format!("Function '{}': {}", builtin.name, self.message);
+        }
+        self
+    }
+
     pub(super) fn with_help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
@@ -260,9 +270,11 @@ impl Builtin {
 
     /// Computes a pure function; every argument has the right type and hides nothing that it has to see.
     pub(super) fn compute(&self, arguments: Vec<Value>) -> Option<Outcome> {
+        let arguments = Arguments { values: arguments.into_iter(), taken: 0 };
         match self.run {
-            Run::Pure(run) => Some(run(Arguments { values: arguments.into_iter(), taken: 0 })),
-            _ => None,
+            Run::Total(run) => Some(Ok(run(arguments))),
+            Run::Pure(run) => Some(run(arguments)),
+            Run::Lazy(_) | Run::Ask(_) | Run::Lambda => None,
         }
     }
 }
@@ -270,10 +282,13 @@ impl Builtin {
 fn conversion(from: Kind, to: &[Kind]) -> Option<&'static str> {
     match from {
         Kind::String if to.contains(&Kind::Number) => Some("int"),
-        Kind::String if to.contains(&Kind::Boolean) => Some("bool"),
-        Kind::Number | Kind::Boolean | Kind::Array | Kind::Object if to.contains(&Kind::String) => Some("string"),
-        Kind::Number if to.contains(&Kind::Boolean) => Some("bool"),
-        Kind::Number | Kind::String | Kind::Boolean if to == [Kind::Array] => Some("array"),
+        Kind::String | Kind::Number if to.contains(&Kind::Boolean) => Some("bool"),
+        // What takes numbers as well does not mean any text.
+        Kind::Number | Kind::Boolean | Kind::Array | Kind::Object
+            if to.contains(&Kind::String) && !to.contains(&Kind::Number) =>
+        {
+            Some("string")
+        }
         _ => None,
     }
 }
@@ -307,7 +322,7 @@ impl Arguments {
     /// The next, which is an integer.
     pub(super) fn integer(&mut self) -> Result<i64, Wrong> {
         match self.any() {
-            Value::Number(number) => integer_of(&number).ok_or_else(|| self.wrong("an integer of at most 64 bits")),
+            Value::Number(number) => number.as_i64().ok_or_else(|| self.wrong("an integer of at most 64 bits")),
             _ => Err(self.wrong("an integer")),
         }
     }
@@ -340,9 +355,4 @@ impl Iterator for Arguments {
         self.taken += 1;
         self.values.next()
     }
-}
-
-/// The integer that a number is; a number with a fraction is none, even when the fraction is 0.
-fn integer_of(number: &crate::value::Number) -> Option<i64> {
-    number.as_i64()
 }

@@ -22,7 +22,8 @@ crate::codes! {
         "`lambda('x', body)` is written directly as an argument of `map` or `filter`. Its parameters are one or two names\n\
          in quotes, the element and its index; in the body they are read with `lambdaVariables('x')`.";
     UNCLOSED_TEXT = "E0308", "text without a closing quote",
-        "Text stands in single quotes. A quote within it is written twice: `'it''s'`.";
+        "Text stands in single quotes: `'text'`. There are no other quotes, and no escapes with a backslash; a single quote\n\
+         within text is written twice: `'it''s'`.";
     ARGUMENT_TYPE = "E0401", "an argument of a wrong type",
         "The function does not take values of this type at this place. Convert it with `string()`, `int()`, `bool()`,\n\
          `array()` or `json()`; `stead function list NAME` shows which types are taken.";

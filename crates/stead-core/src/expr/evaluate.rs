@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::builtin::{Ask, Builtin, Lazy, Run, Wrong};
+use super::capture::needed_later;
 use super::codes;
 use super::sealed::{Deferred, defer, depth};
 use super::syntax::{Accessor, Form, Lambda, Node, Step};
@@ -88,7 +89,7 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
             let count = items.len();
             position.map(|position| items.swap_remove(position)).ok_or_else(|| {
                 wrong("Index is out of bounds".to_owned())
-                    .with_help(format!("the index is {index}, and the array has {count} elements, counted from 0"))
+                    .with_help(format!("the index is {index}, and the array has {count}, counted from 0"))
             })
         }
         (Value::Array(_), Key::Index(other)) => {
@@ -111,7 +112,10 @@ fn member(mut members: Object, name: &str) -> Result<Value, Wrong> {
 }
 
 pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
-    if let Some(meant) = nearest(name, known.clone()) {
+    let known = known.filter(|each| !each.is_empty());
+    // Names of one or two letters are all near to each other.
+    let meant = if name.chars().count() > 2 { nearest(name, known.clone()) } else { None };
+    if let Some(meant) = meant {
         return Some(format!("did you mean '{meant}'?"));
     }
     // More than a handful is no help any more.
@@ -131,15 +135,16 @@ pub(super) fn fits(data_type: DataType, value: &Value) -> bool {
 }
 
 /// The parameters of the function of the document that is being computed.
-pub(super) struct Frame<'e> {
-    pub(super) parameters: Vec<(&'e str, Value)>,
+#[derive(Default)]
+pub(super) struct Frame {
+    pub(super) parameters: Vec<(Box<str>, Value)>,
 }
 
 /// One evaluation.
 pub(super) struct Evaluator<'e> {
     pub(super) environment: &'e dyn Environment,
     pub(super) lambda_variables: Vec<(Box<str>, Value)>,
-    pub(super) frame: Option<Frame<'e>>,
+    pub(super) frame: Option<Frame>,
     budget: Budget,
 }
 
@@ -161,6 +166,7 @@ impl<'e> Evaluator<'e> {
             Form::Constant(value) => self.copied(value.clone(), &node.at),
             Form::Call { builtin, arguments } => self.call(builtin, arguments, &node.at),
             Form::UserCall { name, arguments } => self.user_call(name, arguments, &node.at),
+            Form::Inlined(inlined) => self.inlined(inlined, &node.at),
             Form::Access { of, path } => self.accesses(of, path),
             Form::Lambda(_) => Err(stop(&codes::LAMBDA, &node.at, "a lambda is not a value", None)),
         }
@@ -178,7 +184,7 @@ impl<'e> Evaluator<'e> {
 
     fn call(&mut self, builtin: &'static Builtin, arguments: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
         match builtin.run {
-            Run::Pure(_) => {
+            Run::Total(_) | Run::Pure(_) => {
                 let values = self.arguments(builtin, arguments)?;
                 self.pure(builtin, values, arguments, at)
             }
@@ -215,17 +221,14 @@ impl<'e> Evaluator<'e> {
             return Ok(defer(Deferred::Apply { builtin, arguments: values }));
         }
         let outcome = builtin.compute(values).unwrap_or(Ok(Value::Null));
-        let result = outcome.map_err(|wrong| located(wrong, nodes, at))?;
+        let result = outcome.map_err(|wrong| located(wrong.of(builtin), nodes, at))?;
         self.budget.spend_shallow(&result).map_err(|Exhausted| too_large(at))?;
         Ok(result)
     }
 
     /// The value of a part that may turn out not to be needed: what is wrong with it counts only if it is.
     fn possible(&mut self, builtin: &'static Builtin, position: usize, node: &Node) -> Result<Value, Stop> {
-        match self.argument(builtin, position, node) {
-            Err(Stop::Fault(fault)) if fault.code != &codes::LIMIT => Ok(defer(Deferred::Failed)),
-            other => other,
-        }
+        needed_later(self.argument(builtin, position, node))
     }
 
     fn choose(&mut self, builtin: &'static Builtin, nodes: &[Node], at: &Range<usize>) -> Result<Value, Stop> {

@@ -3,16 +3,17 @@
 //! A function that is given a sealed value is not computed but remembered, with its arguments, as a [`Recipe`]. The host
 //! [`open`]s a value at the last moment; the same functions are computed then.
 //!
-//! Invariant: opening what was computed from sealed values gives what would have been computed from their plaintext, or
-//! fails where that would have failed.
+//! Invariant: where there is a result for the plaintext, opening what was computed from the sealed values gives the same.
+//! Where there is none, opening fails as well, unless the part that fails turns out not to be needed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Environment;
 use super::builtin::{Builtin, Kind, Lazy, Run};
+use super::codes;
 use super::evaluate::{Budget, Evaluator, Key, MAX_NESTING, access, fits};
 use super::syntax::Lambda;
+use super::{Environment, Stop};
 use crate::document::DataType;
 use crate::id::SecretName;
 use crate::value::{Sealed, Sensitive, Value};
@@ -151,11 +152,10 @@ fn collect(value: &Value, names: &mut BTreeSet<SecretName>, seen: &mut BTreeSet<
             Recipe::Secret(name) => {
                 names.insert(name.clone());
             }
-            Recipe::Literal(_) => {}
             Recipe::Computed(computed) if seen.insert(Arc::as_ptr(&computed.0)) => {
                 computed.0.step.values().into_iter().for_each(|part| collect(part, names, seen));
             }
-            Recipe::Computed(_) => {}
+            Recipe::Literal(_) | Recipe::Computed(_) => {}
         },
         _ => {}
     }
@@ -205,7 +205,7 @@ impl Opener<'_> {
                     Key::Index(index) => &Key::Index(self.value(index)?),
                     other => other,
                 };
-                access(of, key).map_err(|_| refused("access to a member or element"))
+                access(of, key).map_err(|_| refused("member access"))
             }
             Deferred::Keep(items) => {
                 let mut kept = Vec::new();
@@ -219,9 +219,9 @@ impl Opener<'_> {
             Deferred::Each { builtin, array, lambda } => self.each(builtin, array, lambda),
             Deferred::Typed { value, data_type } => {
                 let value = self.value(value)?;
-                if fits(*data_type, &value) { Ok(value) } else { Err(refused("a function of the document")) }
+                if fits(*data_type, &value) { Ok(value) } else { Err(refused("user function")) }
             }
-            Deferred::Failed => Err(refused("an expression")),
+            Deferred::Failed => Err(refused("expression")),
         }
     }
 
@@ -274,7 +274,10 @@ impl Opener<'_> {
         let mut evaluator = Evaluator::new(&Nothing, budget);
         let computed = evaluator.each(builtin, lambda, items);
         self.budget = evaluator.into_budget();
-        let computed = computed.map_err(|_| refused(builtin.name))?;
+        let computed = computed.map_err(|stop| match stop {
+            Stop::Fault(fault) if fault.code == &codes::LIMIT => OpenError::TooLarge,
+            _ => refused(builtin.name),
+        })?;
         // What the lambda captured may be sealed as well.
         if depth(&computed) > 2 * MAX_NESTING {
             return Err(OpenError::TooLarge);

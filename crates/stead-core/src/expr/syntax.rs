@@ -16,6 +16,7 @@ use super::Fault;
 use super::builtin::{Builtin, Kind, find, functions};
 use super::codes;
 use crate::diag::{Code, nearest};
+use crate::document::DataType;
 use crate::value::Value;
 
 /// How deep calls may be nested; deeper is a mistake, and evaluation recurses.
@@ -40,6 +41,8 @@ pub(super) enum Form {
     Call { builtin: &'static Builtin, arguments: Vec<Node> },
     /// A call of a function that the document defines.
     UserCall { name: Box<str>, arguments: Vec<Node> },
+    /// Such a call with the function itself, which the environment need not be asked for any more.
+    Inlined(Box<Inlined>),
     /// `lambda('a', 'b', body)`; only where the function that it is given to takes one.
     Lambda(Arc<Lambda>),
     /// Members and elements of a value.
@@ -51,6 +54,22 @@ pub(super) enum Form {
 pub(super) struct Lambda {
     pub(super) parameters: Vec<Box<str>>,
     pub(super) body: Node,
+}
+
+/// A call of a function of the document that carries the function along.
+#[derive(Clone, PartialEq)]
+pub(super) struct Inlined {
+    pub(super) signature: Signature,
+    pub(super) body: Node,
+    pub(super) arguments: Vec<Node>,
+}
+
+/// What a function of the document takes and returns.
+#[derive(Clone, PartialEq)]
+pub(super) struct Signature {
+    pub(super) name: Box<str>,
+    pub(super) parameters: Vec<(Box<str>, DataType)>,
+    pub(super) output: DataType,
 }
 
 /// One step of an access.
@@ -76,7 +95,15 @@ impl Node {
         match &self.kind {
             Form::Constant(_) => {}
             Form::Call { arguments, .. } | Form::UserCall { arguments, .. } => {
-                arguments.iter().for_each(|argument| argument.walk(visit));
+                for argument in arguments {
+                    argument.walk(visit);
+                }
+            }
+            Form::Inlined(inlined) => {
+                inlined.body.walk(visit);
+                for argument in &inlined.arguments {
+                    argument.walk(visit);
+                }
             }
             Form::Lambda(lambda) => lambda.body.walk(visit),
             Form::Access { of, path } => {
@@ -205,11 +232,12 @@ impl<'t> Lexer<'t> {
                 "subtraction is written sub(a, b)",
             ));
         }
-        let fraction = self.rest().strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        if fraction {
+        let fraction = self.rest().strip_prefix('.').unwrap_or("");
+        let digits = fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len());
+        if digits > 0 {
             return Err(fault(
                 &codes::UNEXPECTED,
-                start..self.next + 1,
+                start..self.next + 1 + digits,
                 "Unable to parse: numbers in expressions are integers",
                 "write a number with a fraction as json('1.5')",
             ));
@@ -224,7 +252,7 @@ fn is_word(c: char) -> bool {
 
 fn stray(found: char, start: usize) -> Fault {
     let help = match found {
-        '"' => "text stands in single quotes",
+        '"' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '`' => "text stands in single quotes: '",
         '+' | '*' | '/' | '%' => "there are no operators: use add(), sub(), mul(), div() and mod()",
         '=' | '!' | '<' | '>' | '&' | '|' => {
             "there are no operators: use equals(), not(), less(), greater(), and(), or()"
@@ -232,7 +260,8 @@ fn stray(found: char, start: usize) -> Fault {
         '{' => "objects are made with createObject('key', value)",
         _ => "expressions are made of calls, 'text', integers, true and false",
     };
-    let message = format!("Unable to parse: '{}' has no meaning here", found.escape_debug());
+    let shown = if found.is_control() { found.escape_unicode().to_string() } else { found.to_string() };
+    let message = format!("Unable to parse: '{shown}' has no meaning here");
     fault(&codes::UNEXPECTED, start..start + found.len_utf8(), message, help)
 }
 
@@ -265,9 +294,12 @@ impl<'t> Parser<'t> {
     }
 
     fn unexpected(&self, wanted: &str) -> Fault {
+        // Text that happens to stand there may be long.
+        let shown: String = self.word(&self.at).chars().take(40).collect();
         let found = match &self.token {
             Token::End => "the text ends".to_owned(),
-            _ => format!("'{}' follows", self.word(&self.at)),
+            Token::Text(_) => format!("the text {shown} follows"),
+            _ => format!("'{shown}' follows"),
         };
         Fault {
             code: &codes::UNEXPECTED,
@@ -278,16 +310,21 @@ impl<'t> Parser<'t> {
     }
 
     fn root(&mut self) -> Result<Node, Fault> {
-        let literal = match &self.token {
-            Token::Text(_) | Token::Integer => true,
-            Token::Word => false,
-            _ => return Err(self.unexpected("a function")),
-        };
-        if literal {
-            let help = "a literal needs no brackets; write '[[' for text that begins with '['";
-            return Err(Fault { help: Some(help.to_owned()), ..self.unexpected("a function") });
+        let help =
+            || Some("write '[[' for text that begins with '['; a value that is no call needs no brackets".to_owned());
+        if !matches!(self.token, Token::Word | Token::Text(_) | Token::Integer) {
+            return Err(Fault { help: help(), ..self.unexpected("a function") });
         }
-        self.value()
+        let node = self.value()?;
+        match node.kind {
+            Form::Constant(_) => Err(Fault {
+                code: &codes::UNEXPECTED,
+                message: "Unable to parse: expected a function, but there is only a literal".to_owned(),
+                at: node.at,
+                help: help(),
+            }),
+            _ => Ok(node),
+        }
     }
 
     fn value(&mut self) -> Result<Node, Fault> {

@@ -5,26 +5,55 @@ use std::ops::Range;
 use super::codes;
 use super::evaluate::{Evaluator, Frame, fits, hint, stop};
 use super::sealed::{Deferred, defer};
-use super::syntax::Node;
+use super::syntax::{Inlined, Node, Signature};
 use super::{Fault, Recipe, Stop};
 use crate::document::{DataType, UserFunction};
 use crate::text;
 use crate::value::{Object, Sealed, Sensitive, Value};
 
+impl Signature {
+    pub(super) fn of(function: &UserFunction) -> Self {
+        let parameters = function.parameters.iter();
+        Self {
+            name: function.name.value.as_str().into(),
+            parameters: parameters.map(|each| (each.name.value.as_str().into(), each.value)).collect(),
+            output: function.output_type.value,
+        }
+    }
+}
+
 impl<'e> Evaluator<'e> {
     pub(super) fn user_call(&mut self, name: &str, nodes: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
-        // They cannot call each other: that keeps them from recursion.
+        let function = self.function(name, at)?;
+        self.invoked(&Signature::of(function), nodes, at, |evaluator| evaluator.written(&function.output))
+    }
+
+    pub(super) fn inlined(&mut self, inlined: &Inlined, at: &Range<usize>) -> Result<Value, Stop> {
+        self.invoked(&inlined.signature, &inlined.arguments, at, |evaluator| evaluator.value(&inlined.body))
+    }
+
+    /// The function of that name. Inside of one there is none: that keeps them from recursion.
+    pub(super) fn function(&self, name: &str, at: &Range<usize>) -> Result<&'e UserFunction, Stop> {
         let known = if self.frame.is_some() { None } else { self.environment.function(name) };
-        let Some(function) = known else { return Err(self.unknown(name, at)) };
-        let parameters = self.parameters(function, name, nodes, at)?;
+        known.ok_or_else(|| self.unknown(name, at))
+    }
+
+    fn invoked(
+        &mut self,
+        signature: &Signature,
+        nodes: &[Node],
+        at: &Range<usize>,
+        body: impl FnOnce(&mut Self) -> Result<Value, Stop>,
+    ) -> Result<Value, Stop> {
+        let name = &signature.name;
+        let parameters = self.parameters(signature, nodes, at)?;
         let outer = std::mem::take(&mut self.lambda_variables);
         self.frame = Some(Frame { parameters });
-        let output = self.written(&function.output);
+        let output = body(self);
         self.frame = None;
         self.lambda_variables = outer;
-        let output = output.map_err(|stop| within(stop, name, at))?;
-        typed(output, function.output_type.value).map_err(|found| {
-            let wanted = function.output_type.value.as_str();
+        typed(output.map_err(|stop| within(stop, name, at))?, signature.output).map_err(|found| {
+            let wanted = signature.output.as_str();
             let message =
                 format!("Output of user function '{name}' is of type '{found}', but it is declared as '{wanted}'");
             stop(&codes::USER_FUNCTION_TYPE, at, message, None)
@@ -43,26 +72,25 @@ impl<'e> Evaluator<'e> {
 
     fn parameters(
         &mut self,
-        function: &'e UserFunction,
-        name: &str,
+        signature: &Signature,
         nodes: &[Node],
         at: &Range<usize>,
-    ) -> Result<Vec<(&'e str, Value)>, Stop> {
-        let wanted = function.parameters.len();
+    ) -> Result<Vec<(Box<str>, Value)>, Stop> {
+        let (name, wanted) = (&signature.name, signature.parameters.len());
         if nodes.len() != wanted {
-            let message =
-                format!("User function '{name}' expects {wanted} parameters, but {} were provided", nodes.len());
+            let (plural, given) = (if wanted == 1 { "parameter" } else { "parameters" }, nodes.len());
+            let message = format!("User function '{name}' expects {wanted} {plural}, but {given} were provided");
             return Err(stop(&codes::USER_FUNCTION_TYPE, at, message, None));
         }
         let mut parameters = Vec::with_capacity(wanted);
-        for (parameter, node) in function.parameters.iter().zip(nodes) {
-            let value = typed(self.value(node)?, parameter.value).map_err(|found| {
-                let (parameter, wanted) = (&parameter.name.value, parameter.value.as_str());
+        for ((parameter, data_type), node) in signature.parameters.iter().zip(nodes) {
+            let value = typed(self.value(node)?, *data_type).map_err(|found| {
+                let wanted = data_type.as_str();
                 let message =
                     format!("Parameter '{parameter}' of user function '{name}' expects type '{wanted}', not '{found}'");
                 stop(&codes::USER_FUNCTION_TYPE, &node.at, message, None)
             })?;
-            parameters.push((parameter.name.value.as_str(), value));
+            parameters.push((parameter.clone(), value));
         }
         Ok(parameters)
     }

@@ -18,13 +18,13 @@ mod secrets;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use stead_core::call::{Answered, Call, Failure, FailureKind, Operation, Outcome};
+use stead_core::call::{Answered, Call, Execution, Failure, FailureKind, Operation, Outcome};
 use stead_core::value::{Object, Sensitive, Value};
 
 use self::attempt::Attempt;
 use self::opened::Opened;
 use self::reseal::Resealer;
-use crate::provider::{Context, Provider};
+use crate::provider::{Context, Provider, TraceLevel};
 use crate::vault::Vault;
 
 /// Carries out a call with the methods that the resource has.
@@ -110,4 +110,21 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
         Err(Failure::new(FailureKind::System, format!("the resource stopped because of a defect in it: {text}")))
     })
+}
+
+/// Removes an instance without a document: the `delete` of the resource, called directly.
+///
+/// In what-if a resource that cannot say what it would do is not called at all.
+pub fn delete(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &Context) -> Result<Vec<String>, Failure> {
+    let capabilities = call.manifest.capabilities;
+    if call.execution == Execution::WhatIf && capabilities.delete && !capabilities.delete_what_if {
+        (cx.trace)(TraceLevel::Info, &format!("'{}' would be called to delete", call.manifest.type_name));
+        return Ok(Vec::new());
+    }
+    let attempt = guarded(|| prepare(call, provider, vault, cx))?;
+    let done = guarded(|| provider.delete(&attempt.cx, &attempt.input, call.execution));
+    match done {
+        Ok(said) => Ok(said.iter().map(|text| attempt.resealer.text(text)).collect()),
+        Err(failure) => Err(attempt.scrubbed(failure)),
+    }
 }

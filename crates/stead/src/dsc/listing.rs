@@ -4,10 +4,11 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
-use comfy_table::{Table, presets};
+use comfy_table::{Table, TableStyle};
 use serde_json::{Value as Json, json};
 use stead_core::expr;
 use stead_core::manifest::{Catalog, Manifest, extension_listing, listing};
+use stead_core::wire::function_definition;
 
 use crate::args::{Extension, Function, ListFormat, Resource, Schema};
 use crate::exit::Exit;
@@ -29,7 +30,7 @@ impl Listing {
         };
         if as_table {
             let mut table = Table::new();
-            table.load_preset(presets::NOTHING).set_header(self.columns);
+            table.load_style(TableStyle::default()).set_header(self.columns);
             self.rows.into_iter().for_each(|row| {
                 table.add_row(row);
             });
@@ -116,7 +117,7 @@ pub(super) fn functions(command: &Function) -> Exit {
     let Function::List { function_name, category, description, output_format } = command;
     let name = function_name.as_deref().unwrap_or("*");
     let has = |function: &expr::Builtin, wanted: &String| {
-        function.categories.iter().any(|each| each.as_str().eq_ignore_ascii_case(wanted))
+        function.categories.iter().any(|each| each.eq_ignore_ascii_case(wanted))
     };
     let mut shown: Vec<&expr::Builtin> = expr::functions()
         .iter()
@@ -125,7 +126,7 @@ pub(super) fn functions(command: &Function) -> Exit {
         .filter(|function| description.as_ref().is_none_or(|wanted| fits(wanted, function.description)))
         .collect();
     shown.sort_by_key(|function| function.name);
-    let items: Vec<Json> = shown.iter().map(|function| function.definition()).collect();
+    let items: Vec<Json> = shown.iter().map(|function| function_definition(function)).collect();
     Listing {
         rows: items.iter().map(|item| row(item, ["category", "name", "syntax", "description"])).collect(),
         columns: &["Category", "Function", "Syntax", "Description"],

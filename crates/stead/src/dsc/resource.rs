@@ -83,8 +83,8 @@ impl Called {
         })
     }
 
-    fn ask(&self, operation: Operation, execution: Execution, desired: Value) -> Result<Answered, Exit> {
-        let call = Call {
+    fn call(&self, operation: Operation, execution: Execution, desired: Value) -> Call {
+        Call {
             node: NodeId(0),
             name: self.manifest.type_name.to_string(),
             manifest: Arc::clone(&self.manifest),
@@ -93,7 +93,11 @@ impl Called {
             desired: Arc::new(desired),
             tested: None,
             metadata: None,
-        };
+        }
+    }
+
+    fn ask(&self, operation: Operation, execution: Execution, desired: Value) -> Result<Answered, Exit> {
+        let call = self.call(operation, execution, desired);
         let provider = self.session.provider(&self.manifest);
         let cx = self.session.context(&call.name);
         let answer = carry_out(&call, &*provider, &*self.session.vault, &cx);
@@ -192,7 +196,8 @@ fn remove(target: &Target, input: &Input, execution: Execution) -> Result<(), Ex
     let desired = called.desired(text.as_ref())?;
     let provider = called.session.provider(&called.manifest);
     let cx = called.session.context(called.manifest.type_name.as_str());
-    let said = delete(&called.manifest, &*provider, &desired, execution, &*called.session.vault, &cx);
+    let call = called.call(Operation::Set, execution, desired);
+    let said = delete(&call, &*provider, &*called.session.vault, &cx);
     let said = said.map_err(|failure| failed(&failure))?;
     if execution == Execution::WhatIf && called.manifest.capabilities.delete_what_if {
         data(&json!({ "_metadata": { "whatIf": said } }), input.output_format);

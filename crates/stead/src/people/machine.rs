@@ -7,13 +7,15 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Operation, Outcome};
 use stead_core::diag::{self, Diagnostic};
-use stead_core::diff::{Alteration, changes, overlaid};
+use stead_core::diff::{Alteration, Rules, changes, overlaid};
 use stead_core::event::{Because, Event, Fact};
 use stead_core::graph::Role;
 use stead_core::id::NodeId;
 use stead_core::run::{Record, Run, Status};
 use stead_core::text::Sources;
 use stead_core::wire::results::{duration, operation_name, reason, restarts};
+
+use super::report::is_named;
 
 /// The report of a run: totals, every instance, restarts, outputs.
 pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
@@ -80,9 +82,13 @@ fn word(status: &Status) -> &'static str {
 
 fn differences(record: &Record) -> Vec<Json> {
     let found = match (&record.status, record.changed(), &record.tested, &record.desired) {
-        (Some(Status::Changed), Some(changed), _, _) => changes(&changed.before, &changed.after),
+        (Some(Status::Changed), Some(changed), _, _) => {
+            let mut found = changes(&changed.before, &changed.after);
+            found.retain(|change| is_named(&change.path, changed.changed.as_deref()));
+            found
+        }
         (Some(Status::Drifted), None, Some(tested), Some(desired)) => {
-            changes(&tested.actual, &overlaid(&tested.actual, desired))
+            changes(&tested.actual, &overlaid(&tested.actual, desired, &Rules::default()))
         }
         _ => return Vec::new(),
     };

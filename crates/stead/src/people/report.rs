@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style as Paint};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stead_core::call::{Operation, Restart};
 use stead_core::diag;
-use stead_core::diff::changes;
+use stead_core::diff::{Rules, changes};
 use stead_core::event::{Because, Event};
 use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
@@ -226,12 +226,21 @@ fn differences(record: &Record) -> String {
     let (before, after) = match (record.changed(), &record.tested, &record.desired) {
         (Some(changed), _, _) => (changed.before.clone(), changed.after.clone()),
         (None, Some(tested), Some(desired)) => {
-            (tested.actual.clone(), stead_core::diff::overlaid(&tested.actual, desired))
+            (tested.actual.clone(), stead_core::diff::overlaid(&tested.actual, desired, &Rules::default()))
         }
         _ => return String::new(),
     };
+    let named = record.changed().and_then(|changed| changed.changed.as_deref());
     let shown = changes(&before, &after);
-    shown.iter().filter(|change| change.path != "/_exist").map(|change| values::change(change, "    ")).collect()
+    let news = shown.iter().filter(|change| change.path != "/_exist" && is_named(&change.path, named));
+    news.map(|change| values::change(change, "    ")).collect()
+}
+
+/// Whether a change is of a property that the resource says has changed; one that tells more of the state before than
+/// of the state after has not removed anything.
+pub(super) fn is_named(path: &str, named: Option<&[String]>) -> bool {
+    let property = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    named.is_none_or(|named| named.iter().any(|name| name == property))
 }
 
 fn totals(run: &Run, elapsed: Duration) -> String {

@@ -1,7 +1,9 @@
 //! Arrays, and what works on arrays, objects and strings alike.
 
+use std::collections::BTreeSet;
+
 use super::super::builtin::{Arguments, Outcome, Wrong};
-use super::logic::same;
+use super::logic::{identity, same};
 use super::to_text;
 use crate::value::{Object, Value};
 
@@ -9,12 +11,12 @@ use crate::value::{Object, Value};
 const RANGE_COUNT: i64 = 10_000;
 const RANGE_END: i64 = 2_147_483_647;
 
-pub(super) fn array(mut arguments: Arguments) -> Outcome {
-    Ok(Value::Array(vec![arguments.any()]))
+pub(super) fn array(mut arguments: Arguments) -> Value {
+    Value::Array(vec![arguments.any()])
 }
 
-pub(super) fn create(arguments: Arguments) -> Outcome {
-    Ok(Value::Array(arguments.collect()))
+pub(super) fn create(arguments: Arguments) -> Value {
+    Value::Array(arguments.collect())
 }
 
 pub(super) fn range(mut arguments: Arguments) -> Outcome {
@@ -54,8 +56,13 @@ pub(super) fn try_get(mut arguments: Arguments) -> Outcome {
 pub(super) fn intersection(arguments: Arguments) -> Outcome {
     match alike(arguments)? {
         Alike::Arrays(first, others) => {
-            let shared = first.into_iter().filter(|item| others.iter().all(|other| has(other, item)));
-            Ok(Value::Array(distinct(shared)))
+            let others: Vec<BTreeSet<String>> =
+                others.iter().map(|other| other.iter().map(identity).collect()).collect();
+            let is_shared = |item: &Value| {
+                let identity = identity(item);
+                others.iter().all(|other| other.contains(&identity))
+            };
+            Ok(Value::Array(distinct(first.into_iter().filter(is_shared))))
         }
         Alike::Objects(mut first, others) => {
             first.retain(|key, value| {
@@ -88,7 +95,7 @@ pub(super) fn concat(arguments: Arguments) -> Outcome {
         }
         Alike::Strings(mut first, others) => {
             first.reserve(others.iter().map(String::len).sum());
-            others.iter().for_each(|other| first.push_str(other));
+            first.extend(others);
             Ok(first.into())
         }
         Alike::Objects(..) => Err(not_alike()),
@@ -136,30 +143,16 @@ fn not_alike() -> Wrong {
     Wrong { argument: None, ..Wrong::kind(0, "All arguments must be of the same type") }
 }
 
-fn has(items: &[Value], item: &Value) -> bool {
-    items.iter().any(|each| same(each, item))
-}
-
-/// Each once, where it was first. Text, by far the most usual, is looked up; the rest is compared one by one.
+/// Each once, where it was first.
 fn distinct(items: impl Iterator<Item = Value>) -> Vec<Value> {
-    let mut texts = std::collections::BTreeSet::new();
-    let mut kept: Vec<Value> = Vec::new();
-    for item in items {
-        let is_new = match &item {
-            Value::String(text) => texts.insert(text.clone()),
-            _ => !has(&kept, &item),
-        };
-        if is_new {
-            kept.push(item);
-        }
-    }
-    kept
+    let mut seen = BTreeSet::new();
+    items.filter(|item| seen.insert(identity(item))).collect()
 }
 
 pub(super) fn contains(mut arguments: Arguments) -> Outcome {
     let (container, item) = (arguments.any(), arguments.any());
     if let Value::Array(items) = &container {
-        return Ok(has(items, &item).into());
+        return Ok(items.iter().any(|each| same(each, &item)).into());
     }
     if !matches!(item, Value::String(_) | Value::Number(_)) {
         return Err(Wrong::kind(1, "an object has only keys, and a string only parts, that are strings or numbers"));
@@ -173,8 +166,8 @@ pub(super) fn contains(mut arguments: Arguments) -> Outcome {
     .into())
 }
 
-pub(super) fn empty(mut arguments: Arguments) -> Outcome {
-    Ok((size(&arguments.any()) == 0).into())
+pub(super) fn empty(mut arguments: Arguments) -> Value {
+    (size(&arguments.any()) == 0).into()
 }
 
 pub(super) fn length(mut arguments: Arguments) -> Outcome {
@@ -205,11 +198,11 @@ pub(super) fn first(mut arguments: Arguments) -> Outcome {
 }
 
 /// Unlike `first`, an empty value has a last element: null, or an empty string.
-pub(super) fn last(mut arguments: Arguments) -> Outcome {
+pub(super) fn last(mut arguments: Arguments) -> Value {
     match arguments.any() {
-        Value::Array(mut items) => Ok(items.pop().unwrap_or_default()),
-        Value::String(text) => Ok(text.chars().next_back().map(String::from).unwrap_or_default().into()),
-        _ => Ok(Value::Null),
+        Value::Array(mut items) => items.pop().unwrap_or_default(),
+        Value::String(text) => text.chars().next_back().map(String::from).unwrap_or_default().into(),
+        _ => Value::Null,
     }
 }
 

@@ -70,16 +70,12 @@ fn custom(time: DateTime, pattern: &str) -> Result<String, Wrong> {
                 fraction(time, run, &mut out)?;
                 run
             }
-            _ => match specifier(time, first, run)? {
-                Some(text) => {
-                    out.push_str(&text);
-                    run
-                }
-                None => {
-                    out.push(first);
-                    first.len_utf8()
-                }
-            },
+            _ => {
+                let text = specifier(time, first, run)?;
+                let length = if text.is_some() { run } else { first.len_utf8() };
+                out.push_str(&text.unwrap_or_else(|| first.to_string()));
+                length
+            }
         };
         rest = rest.get(length..).unwrap_or("");
     }

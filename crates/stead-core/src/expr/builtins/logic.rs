@@ -5,16 +5,16 @@ use std::cmp::Ordering;
 use super::super::builtin::{Arguments, Outcome, Wrong};
 use crate::value::{Number, Value};
 
-pub(super) fn yes(_: Arguments) -> Outcome {
-    Ok(true.into())
+pub(super) fn yes(_: Arguments) -> Value {
+    true.into()
 }
 
-pub(super) fn no(_: Arguments) -> Outcome {
-    Ok(false.into())
+pub(super) fn no(_: Arguments) -> Value {
+    false.into()
 }
 
-pub(super) fn not(mut arguments: Arguments) -> Outcome {
-    Ok((arguments.any() == Value::Bool(false)).into())
+pub(super) fn not(mut arguments: Arguments) -> Value {
+    (arguments.any() == Value::Bool(false)).into()
 }
 
 pub(super) fn boolean(mut arguments: Arguments) -> Outcome {
@@ -26,8 +26,8 @@ pub(super) fn boolean(mut arguments: Arguments) -> Outcome {
     }
 }
 
-pub(super) fn equals(mut arguments: Arguments) -> Outcome {
-    Ok(same(&arguments.any(), &arguments.any()).into())
+pub(super) fn equals(mut arguments: Arguments) -> Value {
+    same(&arguments.any(), &arguments.any()).into()
 }
 
 pub(super) fn greater(arguments: Arguments) -> Outcome {
@@ -72,6 +72,52 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
+/// Text that two values share exactly when they are the same, so that many can be compared with a set.
+pub(super) fn identity(value: &Value) -> String {
+    let mut text = String::new();
+    identify(value, &mut text);
+    text
+}
+
+fn identify(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => out.push('~'),
+        Value::Bool(truth) => out.push(if *truth { 'T' } else { 'F' }),
+        Value::Number(number) => {
+            let exact = whole(number).or_else(|| number.as_f64().and_then(whole_float));
+            out.push_str(&exact.map_or_else(|| number.to_string(), |exact| exact.to_string()));
+        }
+        Value::String(text) => quote(text, out),
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                identify(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::Object(members) => {
+            let mut sorted: Vec<_> = members.iter().collect();
+            sorted.sort_by_key(|(key, _)| *key);
+            out.push('{');
+            for (key, value) in sorted {
+                quote(key, out);
+                identify(value, out);
+            }
+            out.push('}');
+        }
+        // Whoever asks sees the whole of his arguments, and is not asked as long as any part is sealed.
+        Value::Sealed(_) => out.push('?'),
+    }
+}
+
+/// The length in front says where it ends, whatever it contains.
+fn quote(text: &str, out: &mut String) {
+    out.push_str(&text.len().to_string());
+    out.push(':');
+    out.push_str(text);
+}
+
 /// Compares without rounding: an integer and a fraction are equal only if they are.
 fn compare(left: &Number, right: &Number) -> Option<Ordering> {
     match (whole(left), whole(right)) {
@@ -86,17 +132,23 @@ fn whole(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
+/// Every integer of 64 bits lies within, and all floats within have a whole part that fits into 128 bits.
+const BEYOND: f64 = 1e30;
+
 #[expect(clippy::cast_possible_truncation, reason = "truncation is the point, and the range is checked before it")]
 fn against(integer: i128, float: f64) -> Option<Ordering> {
-    // Every integer of 64 bits lies within, so that the conversion below is exact but for the fraction.
-    const BEYOND: f64 = 1e30;
     if float.is_nan() {
         return None;
     }
     if float.abs() >= BEYOND {
         return Some(if float > 0.0 { Ordering::Less } else { Ordering::Greater });
     }
-    let fraction = float - float.trunc();
-    let by_fraction = 0.0_f64.partial_cmp(&fraction)?;
+    let by_fraction = 0.0_f64.partial_cmp(&float.fract())?;
     Some(integer.cmp(&(float.trunc() as i128)).then(by_fraction))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked, and there is no fraction")]
+fn whole_float(float: f64) -> Option<i128> {
+    let is_whole = float.fract() == 0.0 && float.abs() < BEYOND;
+    is_whole.then_some(float as i128)
 }

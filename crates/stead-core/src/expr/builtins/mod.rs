@@ -12,7 +12,7 @@ mod text;
 mod unique;
 
 use super::builtin::Kind::{self, Array, Boolean, Null, Number, Object, String};
-use super::builtin::Run::{Ask as Asks, Lambda, Lazy as Lazily, Pure};
+use super::builtin::Run::{Ask as Asks, Lambda, Lazy as Lazily, Pure, Total};
 use super::builtin::{Ask, Builtin, Lazy, Run, Sight};
 
 use text::to_text;
@@ -54,7 +54,7 @@ impl Builtin {
     }
 
     const fn says(self, syntax: &'static str, description: &'static str) -> Self {
-        Self { syntax, description, ..self }
+        Self { description, syntax, ..self }
     }
 
     const fn if_only(self, constraints: &'static str) -> Self {
@@ -64,12 +64,12 @@ impl Builtin {
 
 /// By category, then in the order in which each is listed.
 pub(super) static TABLE: &[Builtin] = &[
-    function("array", Pure(array::array), &["array"])
+    function("array", Total(array::array), &["array"])
         .takes(1, Some(1), &[ANY])
         .returns(&[Array])
         .sees(Sight::Blind)
         .says("array(<value>)", "An array whose only element is the value."),
-    function("createArray", Pure(array::create), &["array"])
+    function("createArray", Total(array::create), &["array"])
         .takes(0, None, &[])
         .then(ANY)
         .returns(&[Array])
@@ -129,7 +129,7 @@ pub(super) static TABLE: &[Builtin] = &[
             "contains(<array | object | string>, <item>)",
             "Whether an array has an element, an object has a key, or a string has a part.",
         ),
-    function("empty", Pure(array::empty), &["array", "object", "string"])
+    function("empty", Total(array::empty), &["array", "object", "string"])
         .takes(1, Some(1), &[&[Array, Object, String]])
         .returns(&[Boolean])
         .sees(Sight::Shape)
@@ -158,7 +158,7 @@ pub(super) static TABLE: &[Builtin] = &[
         .takes(2, Some(2), &[&[Array], ANY])
         .returns(&[Number])
         .says("indexOf(<array>, <item>)", "The index of the first element that equals the item, or -1."),
-    function("last", Pure(array::last), &["array", "string"])
+    function("last", Total(array::last), &["array", "string"])
         .takes(1, Some(1), &[&[Array, String]])
         .returns(ANY)
         .sees(Sight::Shape)
@@ -200,7 +200,7 @@ pub(super) static TABLE: &[Builtin] = &[
         .then(ANY)
         .returns(ANY)
         .says("coalesce(<value>, ...)", "The first of the values that is not null, or null when there is none."),
-    function("equals", Pure(logic::equals), &["comparison"])
+    function("equals", Total(logic::equals), &["comparison"])
         .takes(2, Some(2), &[ANY, ANY])
         .returns(&[Boolean])
         .says("equals(<value>, <value>)", "Whether two values are the same."),
@@ -274,7 +274,7 @@ pub(super) static TABLE: &[Builtin] = &[
         .takes(1, Some(1), &[&[String, Number]])
         .returns(&[Boolean])
         .says("bool(<string | number>)", "The boolean that a string names, or whether a number is not 0."),
-    function("false", Pure(logic::no), &["logical"])
+    function("false", Total(logic::no), &["logical"])
         .takes(0, Some(0), &[])
         .returns(&[Boolean])
         .says("false()", "The value false."),
@@ -282,7 +282,7 @@ pub(super) static TABLE: &[Builtin] = &[
         "if(<condition>, <value>, <value>)",
         "The second argument if the condition is true, else the third; the other one is not computed.",
     ),
-    function("not", Pure(logic::not), &["logical"])
+    function("not", Total(logic::not), &["logical"])
         .takes(1, Some(1), &[&[Boolean]])
         .returns(&[Boolean])
         .says("not(<boolean>)", "The opposite of a boolean."),
@@ -294,7 +294,7 @@ pub(super) static TABLE: &[Builtin] = &[
             "or(<boolean>, <boolean>, ...)",
             "Whether any of the arguments is true; those behind the first true one are not computed.",
         ),
-    function("true", Pure(logic::yes), &["logical"])
+    function("true", Total(logic::yes), &["logical"])
         .takes(0, Some(0), &[])
         .returns(&[Boolean])
         .says("true()", "The value true."),
@@ -356,7 +356,7 @@ pub(super) static TABLE: &[Builtin] = &[
         .takes(1, Some(1), &[&[String]])
         .returns(ANY)
         .says("json(<string>)", "The value that a JSON text stands for."),
-    function("null", Pure(object::null), &["object"])
+    function("null", Total(object::null), &["object"])
         .takes(0, Some(0), &[])
         .returns(&[Null])
         .says("null()", "The value null."),

@@ -31,8 +31,8 @@ fn nonzero(divisor: i64) -> Option<i64> {
 fn arithmetic(mut arguments: Arguments, name: &str, compute: fn(i64, i64) -> Option<i64>) -> Outcome {
     let (left, right) = (arguments.integer()?, arguments.integer()?);
     compute(left, right).map(Value::from).ok_or_else(|| match name {
-        "div" | "mod" if right == 0 => Wrong::arithmetic(format!("Function '{name}': Cannot divide by zero")),
-        _ => Wrong::arithmetic(format!("Function '{name}': the result overflows the 64 bits of an integer"))
+        "div" | "mod" if right == 0 => Wrong::arithmetic("Cannot divide by zero"),
+        _ => Wrong::arithmetic("the result overflows the 64 bits of an integer")
             .with_help(format!("{name}({left}, {right}) has no result")),
     })
 }
@@ -80,11 +80,12 @@ pub(super) fn integer(mut arguments: Arguments) -> Outcome {
 }
 
 fn is_integer(text: &str) -> bool {
-    text.trim_start_matches(['-', '+']).bytes().all(|byte| byte.is_ascii_digit())
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn too_large() -> Wrong {
-    Wrong::arithmetic("Function 'int': the number does not fit into the 64 bits of an integer")
+    Wrong::arithmetic("the number does not fit into the 64 bits of an integer")
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "truncation is the point, and the range is checked before it")]

@@ -3,12 +3,12 @@
 use super::super::builtin::{Arguments, Outcome, Wrong};
 use crate::value::{Object, Value};
 
-pub(super) fn null(_: Arguments) -> Outcome {
-    Ok(Value::Null)
+pub(super) fn null(_: Arguments) -> Value {
+    Value::Null
 }
 
 pub(super) fn create(mut arguments: Arguments) -> Outcome {
-    if arguments.left() % 2 != 0 {
+    if !arguments.left().is_multiple_of(2) {
         let message = "Arguments must be provided in key-value pairs";
         return Err(Wrong { argument: None, ..Wrong::value(0, message) });
     }
