@@ -53,7 +53,8 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
     if bytes.len() > limit {
         return Err(Unreadable::TooLarge { path: path.to_path_buf(), limit });
     }
-    let text = String::from_utf8(bytes).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))?;
     let (name, folder) = match standard {
         true => ("<stdin>".to_owned(), std::env::current_dir().map_err(failed)?),
         false => (path.display().to_string(), folder_of(path)),
@@ -71,7 +72,11 @@ pub(crate) fn inline(text: &str) -> Result<Text, Unreadable> {
 }
 
 fn not_empty(text: Text) -> Result<Text, Unreadable> {
-    if text.text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() { Err(Unreadable::Empty) } else { Ok(text) }
+    if text.text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() {
+        Err(Unreadable::Empty)
+    } else {
+        Ok(text)
+    }
 }
 
 /// Why parameters cannot be used.

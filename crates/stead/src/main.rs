@@ -34,9 +34,9 @@ fn main() -> ExitCode {
 
 /// Reads the command line. `stead dsc …` and a link named `dsc` are the same as `stead …`.
 fn parse(mut words: Vec<OsString>) -> Result<(Arguments, bool), Exit> {
-    let linked = words.first().is_some_and(|program| {
-        std::path::Path::new(program).file_stem().is_some_and(|stem| stem == "dsc")
-    });
+    let linked = words
+        .first()
+        .is_some_and(|program| std::path::Path::new(program).file_stem().is_some_and(|stem| stem == "dsc"));
     let prefixed = words.get(1).is_some_and(|word| word == "dsc");
     if prefixed {
         words.remove(1);

@@ -83,12 +83,7 @@ impl Session {
     }
 
     /// Makes a document ready to run, or says everything that is wrong with it.
-    pub(crate) fn prepare(
-        &mut self,
-        name: &str,
-        text: &str,
-        supplied: Object,
-    ) -> Result<Prepared, Vec<Diagnostic>> {
+    pub(crate) fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Vec<Diagnostic>> {
         let source = self.sources.add(Source::new(name, text));
         let (document, mut findings) = document::parse(source, text, &Limits::default());
         if any_error(&findings) {

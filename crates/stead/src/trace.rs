@@ -22,7 +22,8 @@ pub(crate) fn install(arguments: &Arguments, _as_dsc: bool) {
         TraceLevel::Trace => LevelFilter::TRACE,
     };
     let format = arguments.trace_format.unwrap_or(TraceFormat::Default);
-    let coloured = format == TraceFormat::Default && crate::output::is_watched() && std::env::var_os("NO_COLOR").is_none();
+    let coloured =
+        format == TraceFormat::Default && crate::output::is_watched() && std::env::var_os("NO_COLOR").is_none();
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter);
     // A second subscriber is impossible here: this is the only place that installs one.
     let _ = match format {

@@ -103,6 +103,12 @@ impl<'a> Desired<'a> {
     fn read(input: &'a Plain, cx: &Context) -> Result<Self, Failure> {
         let properties = input.expose().as_object();
         let properties = properties.ok_or_else(|| Failure::new(FailureKind::Invalid, "there are no properties"))?;
+        // The schema cannot say so: states have to fit it too.
+        if !["get", "test", "set", "creates"].iter().any(|property| properties.contains_key(*property)) {
+            let message =
+                "there is nothing to run and nothing to look for: 'get', 'test', 'set' or 'creates' is missing";
+            return Err(Failure::new(FailureKind::Invalid, message));
+        }
         let directory = properties.get("workingDirectory").and_then(Json::as_str);
         Ok(Self { properties, directory: cx.root.join(directory.unwrap_or_default()) })
     }

@@ -136,3 +136,18 @@ impl<'a> Wanted<'a> {
         state
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_found_by_its_number() {
+        let own = std::process::id();
+        let found = list(Path::new("/proc")).unwrap();
+        assert!(found.is_sorted_by_key(|process| process.pid));
+        let found = found.into_iter().find(|process| process.pid == own).unwrap();
+        assert_eq!(found.cmdline.split(' ').next(), std::env::args().next().as_deref());
+        assert!(!found.name.is_empty());
+    }
+}

@@ -130,11 +130,8 @@ fn root(config: &Config, text: &Text) -> Result<PathBuf, Exit> {
 }
 
 fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {
-    let from = ParameterSources {
-        file: config.parameters_file.as_deref(),
-        inline: config.parameters.as_deref(),
-        single: &[],
-    };
+    let from =
+        ParameterSources { file: config.parameters_file.as_deref(), inline: config.parameters.as_deref(), single: &[] };
     input::parameters(session, &from).map_err(|bad| bad_parameters(&bad, &session.sources))
 }
 

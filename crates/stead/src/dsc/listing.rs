@@ -80,7 +80,12 @@ pub(super) fn resources(command: &Resource) -> Exit {
     Listing {
         items: shown.iter().map(|manifest| listing(manifest)).collect(),
         columns: &["Type", "Kind", "Version", "Capabilities", "RequireAdapter", "Description"],
-        rows: shown.iter().map(|manifest| row(&listing(manifest), ["type", "kind", "version", "capabilities", "requireAdapter", "description"])).collect(),
+        rows: shown
+            .iter()
+            .map(|manifest| {
+                row(&listing(manifest), ["type", "kind", "version", "capabilities", "requireAdapter", "description"])
+            })
+            .collect(),
     }
     .print(*output_format);
     Exit::Success

@@ -86,7 +86,9 @@ impl Printer {
         let told = match status {
             Status::Failed => true,
             Status::Skipped(Because::Condition) | Status::Read | Status::InState => self.style.verbose && !holder,
-            Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unforeseen(_) => !self.style.quiet && !holder,
+            Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unforeseen(_) => {
+                !self.style.quiet && !holder
+            }
         };
         if !told {
             return String::new();

@@ -1,6 +1,8 @@
 //! Compares an answer with the recorded one: by value where it is JSON, by substance where it is an error message.
 
 use serde_json::Value as Json;
+use stead_core::manifest;
+use stead_core::text::{self, Limits, SourceId};
 
 use crate::case::Answer;
 
@@ -26,11 +28,16 @@ fn is_cut(recorded: &str) -> bool {
 }
 
 fn stdout(recorded: &str, actual: &str) -> Option<String> {
-    let expected = json_values(recorded);
-    if expected.is_empty() || expected.iter().all(|value| !value.is_object() && !value.is_array()) {
-        return text_difference(recorded, actual);
+    for read in [json_values, yaml_values] {
+        let expected = read(recorded);
+        if !expected.is_empty() && expected.iter().all(|value| value.is_object() || value.is_array()) {
+            return values_difference(&expected, &read(actual), is_cut(recorded));
+        }
     }
-    let found = json_values(actual);
+    text_difference(recorded, actual)
+}
+
+fn values_difference(expected: &[Json], found: &[Json], cut: bool) -> Option<String> {
     for (index, value) in expected.iter().enumerate() {
         let Some(other) = found.get(index) else {
             return Some(format!("stdout: value {} of {} is missing", index + 1, expected.len()));
@@ -39,13 +46,23 @@ fn stdout(recorded: &str, actual: &str) -> Option<String> {
             return Some(format!("stdout, value {}: {difference}", index + 1));
         }
     }
-    (found.len() > expected.len() && !is_cut(recorded))
+    (found.len() > expected.len() && !cut)
         .then(|| format!("stdout: {} values instead of {}", found.len(), expected.len()))
 }
 
 /// The JSON values that a text starts with, one after the other.
 fn json_values(text: &str) -> Vec<Json> {
     serde_json::Deserializer::from_str(text).into_iter().map_while(Result::ok).collect()
+}
+
+/// The documents of a YAML text. What was cut off is left out.
+fn yaml_values(text: &str) -> Vec<Json> {
+    let mut documents: Vec<&str> = text.split("\n---\n").collect();
+    if is_cut(text) {
+        documents.pop();
+    }
+    let read = |document: &str| text::read(SourceId::default(), document, &Limits::default()).0;
+    documents.into_iter().filter_map(read).map(|node| manifest::plain(&node)).collect()
 }
 
 /// The value with everything replaced that changes from run to run.
@@ -135,7 +152,7 @@ fn short(value: &Json) -> String {
     if text.chars().count() > 200 { text.chars().take(200).chain("...".chars()).collect() } else { text }
 }
 
-/// Compares texts line by line: without colours, trailing spaces, and what changes from run to run.
+/// Compares texts line by line, without colours and trailing spaces.
 fn text_difference(recorded: &str, actual: &str) -> Option<String> {
     let (mut expected, mut found) = (plain_lines(recorded), plain_lines(actual));
     if is_cut(recorded) {
@@ -148,22 +165,11 @@ fn text_difference(recorded: &str, actual: &str) -> Option<String> {
 }
 
 fn plain_lines(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = without_colours(text).lines().map(normal_line).collect();
+    let mut lines: Vec<String> = without_colours(text).lines().map(|line| line.trim_end().to_owned()).collect();
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
     lines
-}
-
-/// A line of YAML or of a table, its value made comparable.
-fn normal_line(line: &str) -> String {
-    let line = line.trim_end();
-    match line.split_once(": ") {
-        // Only `executionInformation` and `Microsoft.DSC` have a version that far in.
-        Some((key @ ("  version" | "    version"), _)) => format!("{key}: ${{VERSION}}"),
-        Some((key, value)) => format!("{key}: {}", normal_text(value)),
-        None => line.to_owned(),
-    }
 }
 
 fn without_colours(text: &str) -> String {
