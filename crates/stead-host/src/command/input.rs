@@ -177,3 +177,62 @@ fn check_sizes(method: &Method, prepared: &Prepared) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn subject() -> Subject {
+        Subject { type_name: "Test/A".to_owned(), version: "1.0.0".to_owned(), path: None, content: None }
+    }
+
+    fn any_method() -> impl Strategy<Value = Method> {
+        let argument = prop_oneof![
+            "[a-z]{0,3}".prop_map(Argument::Literal),
+            any::<bool>().prop_map(|mandatory| Argument::Json { name: "--input".to_owned(), mandatory }),
+            Just(Argument::ResourceType("--type".to_owned())),
+            Just(Argument::WhatIf("--what-if".to_owned())),
+        ];
+        let input = prop_oneof![Just(Input::None), Just(Input::Stdin), Just(Input::Environment)];
+        (proptest::collection::vec(argument, 0..5), input).prop_map(|(arguments, input)| Method {
+            executable: "program".to_owned(),
+            arguments,
+            input,
+            returns: None,
+            what_if_returns: None,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_secret_is_in_sight(method in any_method(), depth in 0..4, wrapper in "secure(String|Object)") {
+            let mut wanted = json!({ wrapper: "canary" });
+            for level in 0..depth {
+                wanted = if level % 2 == 0 { json!({"k": wanted, "other": 1}) } else { json!([wanted]) };
+            }
+            let wanted = json!({"property": wanted});
+            let secrets = Secrets::of(&wanted);
+            match prepare(&method, &subject(), &wanted, &secrets, Execution::Actual) {
+                Ok(prepared) => {
+                    let seen = prepared.variables.iter().flat_map(|(name, value)| [name, value]);
+                    let mut seen = seen.chain(&prepared.arguments);
+                    prop_assert!(seen.all(|text| !text.to_string_lossy().contains("canary")));
+                }
+                Err(failure) => prop_assert!(!failure.message.contains("canary")),
+            }
+        }
+
+        #[test]
+        fn the_argument_for_a_what_if_is_there_in_one_only(method in any_method()) {
+            let count = |execution| {
+                let secrets = Secrets::default();
+                let prepared = prepare(&method, &subject(), &json!({"a": 1}), &secrets, execution).unwrap();
+                prepared.arguments.iter().filter(|argument| *argument == "--what-if").count()
+            };
+            let expected = method.arguments.iter().filter(|each| matches!(each, Argument::WhatIf(_))).count();
+            prop_assert_eq!((count(Execution::Actual), count(Execution::WhatIf)), (0, expected));
+        }
+    }
+}
