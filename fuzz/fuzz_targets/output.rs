@@ -11,7 +11,7 @@ fuzz_target!(|output: &[u8]| {
         match parse(output, expected) {
             Ok(values) => {
                 // What was read once is read again from its own text: no value is made of thin air.
-                let lines: String = values.iter().map(|value| format!("{value}\n")).collect();
+                let lines = values.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
                 assert_eq!(parse(lines.as_bytes(), Expected::Lines).as_ref(), Ok(&values));
             }
             Err(garbage) => assert!(garbage.offset <= output.len()),

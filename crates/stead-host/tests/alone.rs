@@ -18,7 +18,7 @@ fn play(body: &str) -> Result<Finished, ProcessError> {
         input: None,
     };
     let limits = Limits {
-        deadline: Duration::from_secs(60),
+        deadline: Duration::from_mins(1),
         grace: Duration::from_millis(300),
         settle: Duration::from_millis(200),
         ..Limits::default()
@@ -28,23 +28,23 @@ fn play(body: &str) -> Result<Finished, ProcessError> {
 
 /// The most memory that this process ever had, in KiB.
 fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).expect("a peak");
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
 }
 
 fn open_descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
+    std::fs::read_dir("/proc/self/fd").expect("descriptors").count()
 }
 
 /// Processes that this one was given and has not forgotten, ended or not.
 fn children() -> Vec<String> {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let tasks = std::fs::read_dir("/proc/self/task").expect("threads").flatten();
     tasks.flat_map(|task| read_words(&task.path().join("children"))).collect()
 }
 
 fn read_words(path: &Path) -> Vec<String> {
-    std::fs::read_to_string(path).unwrap().split_whitespace().map(str::to_owned).collect()
+    std::fs::read_to_string(path).expect("children").split_whitespace().map(str::to_owned).collect()
 }
 
 #[test]
@@ -57,19 +57,19 @@ fn alone() {
 fn floods_cost_little_memory() {
     let before = peak();
     for flood in ["exec head -c 1073741824 /dev/zero", "exec head -c 1073741824 /dev/zero >&2"] {
-        assert_eq!(play(flood).err().unwrap().kind(), FailureKind::OutputLimit);
+        assert_eq!(play(flood).err().expect("a failure").kind(), FailureKind::OutputLimit);
     }
     assert!(peak() - before < 64 << 10, "memory grew by {} KiB", peak() - before);
 }
 
 /// It left its group, lost its parents and emptied its environment: it is known by having been given to this process.
 fn daemons_without_a_mark_are_ended() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a folder");
     let pid = folder.path().join("pid");
     let daemon = format!("echo $$ > {}; exec /bin/sleep 3600", pid.display());
     let body = format!("(setsid env -i /bin/sh -c '{daemon}' &) </dev/null >/dev/null 2>&1; sleep 0.5");
-    assert_eq!(play(&body).err().unwrap().kind(), FailureKind::LeftBehind);
-    let pid = std::fs::read_to_string(pid).unwrap();
+    assert_eq!(play(&body).err().expect("a failure").kind(), FailureKind::LeftBehind);
+    let pid = std::fs::read_to_string(pid).expect("a pid");
     assert!(!Path::new("/proc").join(pid.trim()).exists());
 }
 

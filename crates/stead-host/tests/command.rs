@@ -67,7 +67,9 @@ fn context(root: &Path, said: &Arc<Mutex<String>>) -> Context {
         output_limit: 1 << 20,
         cancel: Cancel::default(),
         root: root.into(),
-        trace: Arc::new(move |level, text| said.lock().unwrap().push_str(&format!("{level:?}: {text}\n"))),
+        trace: Arc::new(move |level, text| {
+            said.lock().expect("no panic before").push_str(&format!("{level:?}: {text}\n"))
+        }),
     }
 }
 

@@ -37,7 +37,7 @@ impl Stage {
             grace: Duration::from_millis(300),
             settle: Duration::from_millis(200),
         };
-        Self { folder: tempfile::tempdir().unwrap(), mark, limits }
+        Self { folder: tempfile::tempdir().expect("a folder"), mark, limits }
     }
 
     fn with(change: impl FnOnce(&mut Limits)) -> Self {
@@ -48,7 +48,7 @@ impl Stage {
 
     fn script(&self, body: &str) -> PathBuf {
         let path = self.folder.path().join("script");
-        std::fs::write(&path, format!("{body}\n")).unwrap();
+        std::fs::write(&path, format!("{body}\n")).expect("a script");
         path
     }
 
@@ -103,7 +103,7 @@ fn living(mark: &str) -> Vec<String> {
         let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
         String::from_utf8_lossy(&environment).split('\0').any(|each| each == entry)
     };
-    let folders = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let folders = std::fs::read_dir("/proc").expect("processes").flatten().map(|entry| entry.path());
     folders.filter(|folder| marked(folder)).map(|folder| folder.display().to_string()).collect()
 }
 
@@ -143,7 +143,7 @@ fn endless_errors_are_cut_off() {
 
 #[test]
 fn a_flood_that_ignores_its_end_is_ended() {
-    let stage = Stage::with(|limits| limits.grace = Duration::from_secs(3600));
+    let stage = Stage::with(|limits| limits.grace = Duration::from_hours(1));
     assert_eq!(stage.play("trap '' TERM PIPE; while :; do cat /dev/zero; done").kind(), FailureKind::OutputLimit);
 }
 

@@ -287,7 +287,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_printed_is_read(values in proptest::collection::vec(any_json(), 0..4)) {
-            let lines: String = values.iter().map(|value| format!("{value}\n")).collect();
+            let lines = values.iter().map(Json::to_string).collect::<Vec<_>>().join("\n");
             prop_assert_eq!(parse(lines.as_bytes(), Expected::Lines).unwrap(), values.clone());
             for value in values {
                 let pretty = serde_json::to_string_pretty(&value).unwrap();
