@@ -56,9 +56,9 @@ pub struct Call {
 pub struct Tested {
     /// The actual state.
     pub actual: Value,
-    /// Whether it is the desired one.
+    /// Whether it is the desired one. The word of a resource that judges by itself counts more than `differing`.
     pub in_desired_state: bool,
-    /// The top-level properties that differ; empty when in the desired state.
+    /// The top-level properties that differ.
     pub differing: Vec<String>,
 }
 
@@ -73,6 +73,90 @@ pub struct Changed {
     pub changed: Option<Vec<String>>,
     /// What the resource says of a what-if in words.
     pub what_if: Vec<String>,
+    /// Whether the state after it is the desired one. What that means for the run is not decided here.
+    pub verified: Verification,
+}
+
+/// Whether a set reached the desired state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verification {
+    /// It did.
+    InState,
+    /// It did not: these top-level properties still differ.
+    Differs(Vec<String>),
+    /// Nobody can tell: nothing was done, or the resource does not say in what state things are.
+    NotVerifiable,
+}
+
+/// What a resource says has to be restarted before its state has effect.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Restart {
+    /// The machine of that name.
+    System(String),
+    /// A service.
+    Service(String),
+    /// A process.
+    Process {
+        /// Its name.
+        name: String,
+        /// Its number.
+        id: u32,
+    },
+}
+
+/// The restarts that a state asks for in `_restartRequired`, in the order given, each once.
+///
+/// Items of another form are left out; [`invalid_restarts`] tells whether there are any.
+pub fn restarts(state: &Value) -> Vec<Restart> {
+    let mut found = Vec::new();
+    for restart in restart_items(state).iter().filter_map(restart) {
+        if !found.contains(&restart) {
+            found.push(restart);
+        }
+    }
+    found
+}
+
+/// Whether `_restartRequired` of a state holds anything that is not understood.
+pub fn invalid_restarts(state: &Value) -> bool {
+    let property = state.as_object().and_then(|members| members.get("_restartRequired"));
+    let is_list = matches!(property, None | Some(Value::Null | Value::Array(_)));
+    !is_list || restart_items(state).iter().any(|item| restart(item).is_none())
+}
+
+fn restart_items(state: &Value) -> &[Value] {
+    let property = state.as_object().and_then(|members| members.get("_restartRequired"));
+    property.and_then(Value::as_array).unwrap_or_default()
+}
+
+fn restart(item: &Value) -> Option<Restart> {
+    let members = item.as_object().filter(|members| members.len() == 1)?;
+    match members.first()? {
+        (key, Value::String(name)) if key == "system" => Some(Restart::System(name.clone())),
+        (key, Value::String(name)) if key == "service" => Some(Restart::Service(name.clone())),
+        (key, Value::Object(process)) if key == "process" => Some(Restart::Process {
+            name: process.get("name")?.as_str()?.to_owned(),
+            id: process.get("id")?.as_i64()?.try_into().ok()?,
+        }),
+        _ => None,
+    }
+}
+
+/// The answer to a [`Call`], and what the resource said besides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answered {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// `_metadata` that came with the last state, without what is reserved to the engine.
+    pub metadata: Option<Value>,
+    /// What has to be restarted before the state has effect.
+    pub restarts: Vec<Restart>,
+}
+
+impl From<Failure> for Answered {
+    fn from(failure: Failure) -> Self {
+        Self { outcome: Outcome::Failed(failure), metadata: None, restarts: Vec::new() }
+    }
 }
 
 /// The answer to a [`Call`].
@@ -143,6 +227,13 @@ pub enum FailureKind {
     NotConverged,
     /// The system refused something: a file, a right, space.
     System,
+}
+
+impl Failure {
+    /// A failure that is not about one property.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), property: None }
+    }
 }
 
 /// The stable code of a kind of failure.

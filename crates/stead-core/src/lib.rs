@@ -9,10 +9,17 @@
 
 pub mod call;
 pub mod diag;
+pub mod diff;
 pub mod document;
+pub mod event;
+pub mod export;
 pub mod expr;
+pub mod graph;
 pub mod id;
 pub mod manifest;
+pub mod parameters;
+pub mod run;
 pub mod schema;
 pub mod text;
 pub mod value;
+pub mod wire;

@@ -47,6 +47,11 @@ pub trait Provider: Send + Sync {
         Err(unsupported("export"))
     }
 
+    /// Whether secrets are to come as `{"secureString": …}` and `{"secureObject": …}` when there is no schema to tell.
+    fn wants_wrapped_secrets(&self) -> bool {
+        false
+    }
+
     /// How long a call takes, in order of magnitude; decides whether calls are handed to threads one by one.
     fn cost(&self) -> Cost {
         Cost::Process

@@ -1,0 +1,98 @@
+//! Desired against actual: which properties differ, and what changed between two states.
+//!
+//! A desired state is a *part* of the actual one: only what it names counts, at every depth of objects. Arrays are
+//! compared without regard to order, every element once. Sealed values are equal when their recipes are; the host makes
+//! sure that an actual secret equal to the desired one has its recipe.
+
+mod arrays;
+mod changes;
+mod rules;
+mod scalar;
+
+pub use changes::{Alteration, Change, changes};
+pub use rules::{Case, Rules};
+
+use crate::value::{Object, Value};
+use rules::Shape;
+
+/// Whether an instance is to be there, or is.
+const EXIST: &str = "_exist";
+
+/// What is for the engine or an editor, and no part of the state.
+const NOT_STATE: [&str; 2] = ["$schema", "_metadata"];
+
+/// The names of the top-level properties in which the actual state is not the desired one, in the order desired.
+///
+/// Guarantees: nothing differs from itself, and what is added to an actual state makes nothing differ (arrays and
+/// `_exist` aside).
+///
+/// - `_exist` is true where it is not stated. When the instance is not to be there, nothing else about it matters.
+/// - What the schema calls `writeOnly` is not compared; its `default` stands in for what the actual state leaves out.
+/// - A secret that the actual state leaves out or states as null does not differ: the resource keeps it to itself.
+pub fn differing(desired: &Value, actual: &Value, rules: &Rules<'_>) -> Vec<String> {
+    let (Value::Object(desired), Value::Object(actual)) = (desired, actual) else {
+        return Vec::new();
+    };
+    if exists(desired) != exists(actual) && !exists(desired) {
+        return vec![EXIST.to_owned()];
+    }
+    if !exists(desired) {
+        return Vec::new();
+    }
+    let shape = rules.shape();
+    let mut names: Vec<String> = desired
+        .iter()
+        .filter(|(name, _)| !NOT_STATE.contains(&name.as_str()) && *name != EXIST)
+        .filter(|(name, wanted)| !member_matches(wanted, rules.member(actual, name), shape.property(name), rules))
+        .map(|(name, _)| name.clone())
+        .collect();
+    if !exists(actual) {
+        names.push(EXIST.to_owned());
+    }
+    names
+}
+
+/// Whether a state says that the instance is there; it does unless it says otherwise.
+pub fn exists(state: &Object) -> bool {
+    state.get(EXIST).and_then(Value::as_bool).unwrap_or(true)
+}
+
+/// Whether the actual value has everything that the desired one names.
+pub fn contains(actual: &Value, desired: &Value, rules: &Rules<'_>) -> bool {
+    matches(desired, actual, rules.shape(), rules)
+}
+
+/// The actual state with everything that the desired one names put in its place: what a set is expected to bring about.
+#[must_use]
+pub fn overlaid(actual: &Value, desired: &Value) -> Value {
+    let (Value::Object(actual), Value::Object(desired)) = (actual, desired) else {
+        return desired.clone();
+    };
+    let mut after = actual.clone();
+    for (name, wanted) in desired.iter().filter(|(name, _)| !NOT_STATE.contains(&name.as_str())) {
+        let value = actual.get(name).map_or_else(|| wanted.clone(), |old| overlaid(old, wanted));
+        after.insert(name.clone(), value);
+    }
+    Value::Object(after)
+}
+
+/// Whether a member is as desired, when the state may leave it out.
+fn member_matches(wanted: &Value, actual: Option<&Value>, shape: Shape<'_>, rules: &Rules<'_>) -> bool {
+    if shape.is_write_only() || (matches!(wanted, Value::Sealed(_)) && matches!(actual, None | Some(Value::Null))) {
+        return true;
+    }
+    match actual {
+        Some(actual) => matches(wanted, actual, shape, rules),
+        None => shape.default().is_some_and(|default| matches(wanted, &Value::from(default.clone()), shape, rules)),
+    }
+}
+
+fn matches(wanted: &Value, actual: &Value, shape: Shape<'_>, rules: &Rules<'_>) -> bool {
+    match (wanted, actual) {
+        (Value::Object(wanted), Value::Object(actual)) => wanted
+            .iter()
+            .all(|(name, value)| member_matches(value, rules.member(actual, name), shape.property(name), rules)),
+        (Value::Array(wanted), Value::Array(actual)) => arrays::matches(wanted, actual, rules),
+        _ => scalar::equal(wanted, actual, rules.case),
+    }
+}

@@ -1,0 +1,93 @@
+//! What a comparison takes into account besides the two states.
+
+use serde_json::Value as Json;
+
+use crate::value::{Object, Value};
+
+/// Whether upper and lower case are the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Case {
+    /// They differ.
+    #[default]
+    Exact,
+    /// They are the same, in values and in names of properties.
+    Ignored,
+}
+
+/// What a comparison takes into account besides the two states.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules<'a> {
+    /// Whether upper and lower case are the same.
+    pub case: Case,
+    /// The JSON Schema of the properties, for `writeOnly` and `default`.
+    pub schema: Option<&'a Json>,
+}
+
+impl<'a> Rules<'a> {
+    /// The rules of a resource with this schema.
+    pub fn of_schema(schema: &'a Json) -> Self {
+        Self { case: Case::Exact, schema: Some(schema) }
+    }
+
+    pub(super) fn shape(&self) -> Shape<'a> {
+        self.schema.map_or(Shape::ANY, |root| Shape { root: Some(root), node: Some(root) })
+    }
+
+    /// Inside arrays the schema does not count: a default there could make one element equal to two different ones.
+    pub(super) fn without_schema(self) -> Rules<'static> {
+        Rules { case: self.case, schema: None }
+    }
+
+    pub(super) fn member<'v>(&self, members: &'v Object, name: &str) -> Option<&'v Value> {
+        members.get(name).or_else(|| match self.case {
+            Case::Exact => None,
+            Case::Ignored => {
+                let name = name.to_lowercase();
+                members.iter().find(|(key, _)| key.to_lowercase() == name).map(|(_, value)| value)
+            }
+        })
+    }
+}
+
+/// How many references of a schema are followed one after the other; more is a circle.
+const REFERENCES: usize = 16;
+
+/// The part of a schema that is about one value.
+#[derive(Clone, Copy)]
+pub(super) struct Shape<'a> {
+    root: Option<&'a Json>,
+    node: Option<&'a Json>,
+}
+
+impl<'a> Shape<'a> {
+    /// Nothing is known.
+    pub(super) const ANY: Self = Self { root: None, node: None };
+
+    pub(super) fn property(self, name: &str) -> Self {
+        let find = |part: &'a Json| part.get("properties")?.get(name);
+        Self { node: self.parts().find_map(find), ..self }
+    }
+
+    pub(super) fn is_write_only(self) -> bool {
+        self.parts().any(|part| part.get("writeOnly").and_then(Json::as_bool) == Some(true))
+    }
+
+    pub(super) fn default(self) -> Option<&'a Json> {
+        self.parts().find_map(|part| part.get("default"))
+    }
+
+    /// The schema itself, what it refers to, and what it is put together from.
+    fn parts(self) -> impl Iterator<Item = &'a Json> {
+        let references = std::iter::successors(self.node, move |node| self.referred(node)).take(REFERENCES);
+        references.flat_map(move |part| {
+            let all_of = part.get("allOf").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+            let named = all_of.iter().flat_map(move |each| [Some(each), self.referred(each)]).flatten();
+            std::iter::once(part).chain(named)
+        })
+    }
+
+    fn referred(self, node: &'a Json) -> Option<&'a Json> {
+        let pointer = node.get("$ref")?.as_str()?.strip_prefix('#')?;
+        self.root?.pointer(pointer)
+    }
+}

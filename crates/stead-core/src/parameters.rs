@@ -1,0 +1,182 @@
+//! Parameters: what a caller supplies, and whether it is what the document asks for.
+
+mod codes;
+
+pub use codes::*;
+
+use crate::diag::{Code, nearest};
+use crate::diff::{Rules, contains};
+use crate::document::{DataType, Parameter};
+use crate::text::{Kind, Node};
+use crate::value::{Object, Value};
+
+/// What is wrong with a parameter that a caller supplied. There is no place to point at: it is not in the document.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// What kind of finding it is.
+    pub code: Code,
+    /// One sentence. Guarantees: no value of a secure parameter is in it.
+    pub message: String,
+    /// What to do, in one sentence.
+    pub help: Option<String>,
+}
+
+impl Finding {
+    fn new(code: Code, message: String) -> Self {
+        Self { code, message, help: None }
+    }
+}
+
+/// The values by name, out of `{"parameters": {"name": value}}` or of a parameter file of ARM templates, in which every
+/// value stands in `{"value": …}`.
+pub fn supplied(input: Value) -> Result<Object, Finding> {
+    let kind = input.kind();
+    let Value::Object(mut members) = input else {
+        return Err(wrong_form(format!("parameters have to be an object, this is {kind}")));
+    };
+    let parameters = match members.swap_remove("parameters") {
+        Some(Value::Object(parameters)) => parameters,
+        Some(other) => return Err(wrong_form(format!("'parameters' has to be an object, it is {}", other.kind()))),
+        None => return Err(wrong_form("there is no member 'parameters'".to_owned())),
+    };
+    let is_arm = |value: &Value| value.as_object().is_some_and(|members| members.contains_key("value"));
+    if !parameters.values().all(is_arm) {
+        return Ok(parameters);
+    }
+    let value = |value| match value {
+        Value::Object(mut members) => members.swap_remove("value").unwrap_or_default(),
+        other => other,
+    };
+    Ok(parameters.into_iter().map(|(name, each)| (name, value(each))).collect())
+}
+
+fn wrong_form(message: String) -> Finding {
+    let help = "write {\"parameters\": {\"name\": \"value\"}}".to_owned();
+    Finding { help: Some(help), ..Finding::new(&WRONG_FORM, message) }
+}
+
+/// The names supplied that the document does not have.
+pub fn unknown(parameters: &[Parameter], supplied: &Object) -> Vec<Finding> {
+    let known = || parameters.iter().map(|parameter| parameter.name.value.as_str());
+    let unknown = supplied.keys().filter(|name| known().all(|each| each != *name));
+    let finding = |name: &String| Finding {
+        code: &UNKNOWN,
+        message: format!("the document has no parameter '{name}'"),
+        help: Some(match nearest(name, known()) {
+            Some(meant) => format!("did you mean '{meant}'?"),
+            None if parameters.is_empty() => "it has no parameters at all".to_owned(),
+            None => format!("it has: {}", known().collect::<Vec<_>>().join(", ")),
+        }),
+    };
+    unknown.map(finding).collect()
+}
+
+/// Whether a value is of the parameter's type and within what it allows. Secrets have to be in the clear.
+pub fn check(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
+    check_type(parameter, value)?;
+    check_allowed(parameter, value)?;
+    check_range(parameter, value)?;
+    check_length(parameter, value)
+}
+
+fn check_type(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
+    let data_type = parameter.data_type.value;
+    let fits = match data_type {
+        DataType::String | DataType::SecureString => value.as_str().is_some(),
+        DataType::Int => value.as_i64().is_some(),
+        DataType::Bool => value.as_bool().is_some(),
+        DataType::Object | DataType::SecureObject => value.as_object().is_some(),
+        DataType::Array => value.as_array().is_some(),
+    };
+    if fits {
+        return Ok(());
+    }
+    let (name, wanted) = (&parameter.name.value, article(data_type));
+    Err(Finding::new(&WRONG_TYPE, format!("parameter '{name}' is not {wanted}, but {}", described(value))))
+}
+
+fn article(data_type: DataType) -> &'static str {
+    match data_type {
+        DataType::String | DataType::SecureString => "a string",
+        DataType::Int => "an integer",
+        DataType::Bool => "a boolean",
+        DataType::Object | DataType::SecureObject => "an object",
+        DataType::Array => "an array",
+    }
+}
+
+fn described(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(number) if number.is_f64() => "a number with a fraction",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+        Value::Sealed(_) => "a secure value",
+    }
+}
+
+fn check_allowed(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
+    let Some(allowed) = &parameter.allowed else { return Ok(()) };
+    let rules = Rules::default();
+    let allowed: Vec<Value> = allowed.value.iter().map(as_written).collect();
+    if allowed.iter().any(|each| contains(each, value, &rules) && contains(value, each, &rules)) {
+        return Ok(());
+    }
+    let message = format!("the value of parameter '{}' is not one of the allowed values", parameter.name.value);
+    let texts: Vec<String> = allowed.iter().map(|each| each.to_redacted_json().to_string()).collect();
+    // The allowed values of a secret narrow it down to a few.
+    let help = (!parameter.data_type.value.is_secure()).then(|| format!("allowed are {}", texts.join(", ")));
+    Err(Finding { help, ..Finding::new(&NOT_ALLOWED, message) })
+}
+
+/// The value of a node; what looks like an expression is text here, since nothing is computed in `allowedValues`.
+fn as_written(node: &Node) -> Value {
+    match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Bool(truth) => Value::Bool(*truth),
+        Kind::Number(number) => Value::Number(number.clone()),
+        Kind::String(text) => Value::from(&**text),
+        Kind::Expression(expression) => Value::from(&*expression.text),
+        Kind::Array(items) => Value::Array(items.iter().map(as_written).collect()),
+        Kind::Object(entries) => {
+            Value::Object(entries.iter().map(|entry| (entry.key.to_string(), as_written(&entry.value))).collect())
+        }
+    }
+}
+
+fn check_range(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
+    let Some(value) = value.as_i64() else { return Ok(()) };
+    let name = &parameter.name.value;
+    if let Some(least) = parameter.min_value.as_ref().filter(|least| value < least.value) {
+        let message = format!("parameter '{name}' has a minimum value of {} but is {value}", least.value);
+        return Err(Finding::new(&TOO_SMALL, message));
+    }
+    if let Some(most) = parameter.max_value.as_ref().filter(|most| value > most.value) {
+        let message = format!("parameter '{name}' has a maximum value of {} but is {value}", most.value);
+        return Err(Finding::new(&TOO_LARGE, message));
+    }
+    Ok(())
+}
+
+fn check_length(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
+    let (length, unit) = match value {
+        Value::String(text) => (text.len() as u64, "bytes"),
+        Value::Array(items) => (items.len() as u64, "elements"),
+        _ => return Ok(()),
+    };
+    let name = &parameter.name.value;
+    // The length of a secret says something about it.
+    let is = if parameter.data_type.value.is_secure() { String::new() } else { format!(" but has {length}") };
+    if let Some(least) = parameter.min_length.as_ref().filter(|least| length < least.value) {
+        let message = format!("parameter '{name}' has a minimum length of {} {unit}{is}", least.value);
+        return Err(Finding::new(&TOO_SHORT, if is.is_empty() { message + " but is shorter" } else { message }));
+    }
+    if let Some(most) = parameter.max_length.as_ref().filter(|most| length > most.value) {
+        let message = format!("parameter '{name}' has a maximum length of {} {unit}{is}", most.value);
+        return Err(Finding::new(&TOO_LONG, if is.is_empty() { message + " but is longer" } else { message }));
+    }
+    Ok(())
+}

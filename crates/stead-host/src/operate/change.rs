@@ -1,0 +1,223 @@
+//! Setting and deleting, for real and in what-if.
+
+use stead_core::call::{Answered, Changed, Execution, Failure, FailureKind, Outcome, Tested, Verification};
+use stead_core::diff::{Rules, differing, exists, overlaid};
+use stead_core::manifest::Implementation;
+use stead_core::value::{Object, Value};
+
+use super::attempt::{Attempt, Reading};
+use crate::provider::SetReply;
+
+/// How the desired state is brought about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Set,
+    Delete,
+}
+
+impl Attempt<'_> {
+    /// Brings about the desired state, or says what that would do.
+    pub(super) fn set(&self) -> Result<Answered, Failure> {
+        let way = self.way()?;
+        match (self.call.execution, way) {
+            (Execution::Actual, _) if self.found_in_state() => self.nothing_to_do(),
+            (Execution::Actual, Way::Set) => self.really_set(),
+            (Execution::Actual, Way::Delete) => self.really_delete(),
+            (Execution::WhatIf, Way::Set) if self.has_own_what_if() => self.ask_what_if(),
+            (Execution::WhatIf, Way::Delete) if self.capabilities().delete_what_if => self.ask_what_if_of_delete(),
+            (Execution::WhatIf, Way::Set) if self.capabilities().implements_pretest => Err(Failure::new(
+                FailureKind::Unsupported,
+                "cannot process what-if execution type, as resource implements pre-test and does not support what-if",
+            )),
+            (Execution::WhatIf, way) => self.predict(way),
+        }
+    }
+
+    fn way(&self) -> Result<Way, Failure> {
+        let capabilities = self.capabilities();
+        let wanted = self.desired.as_object().is_none_or(exists);
+        let unsupported = |message: &str| Err(Failure::new(FailureKind::Unsupported, message));
+        match () {
+            () if (wanted || capabilities.set_handles_exist) && capabilities.set => Ok(Way::Set),
+            () if wanted => unsupported("the resource does not support 'set'"),
+            () if capabilities.delete => Ok(Way::Delete),
+            () => unsupported("the resource can neither delete nor set '_exist' to false"),
+        }
+    }
+
+    fn found_in_state(&self) -> bool {
+        self.call.tested.as_ref().is_some_and(|tested| tested.in_desired_state)
+    }
+
+    fn has_own_what_if(&self) -> bool {
+        let deprecated = match &self.call.manifest.implementation {
+            Implementation::Command(command) => command.what_if.is_some(),
+            _ => false,
+        };
+        self.capabilities().set_what_if || deprecated
+    }
+
+    fn nothing_to_do(&self) -> Result<Answered, Failure> {
+        let actual = self.before()?;
+        Ok(self.changed(
+            Changed {
+                before: actual.state.clone(),
+                after: actual.state,
+                changed: None,
+                what_if: Vec::new(),
+                verified: Verification::InState,
+            },
+            actual.metadata,
+        ))
+    }
+
+    /// The state before: what the test found, or what a get finds; null when the resource cannot tell.
+    fn before(&self) -> Result<Reading, Failure> {
+        match &self.call.tested {
+            Some(tested) => Ok(Reading { state: tested.actual.clone(), metadata: None }),
+            None if self.capabilities().get => self.read(),
+            None => Ok(Reading { state: Value::Null, metadata: None }),
+        }
+    }
+
+    fn really_set(&self) -> Result<Answered, Failure> {
+        let before = self.before()?.state;
+        self.proceed()?;
+        let SetReply { after, changed, what_if } = self.provider.set(&self.cx, &self.input, Execution::Actual)?;
+        let told = after.is_some();
+        let after = match after {
+            Some(after) => Some(self.reading(after)?),
+            None if self.capabilities().get => Some(self.read()?),
+            None => None,
+        };
+        let Some(after) = after else { return Ok(self.blindly_set(before, changed)) };
+        let changed =
+            changed.map_or_else(|| changes_between(&before, &after.state), |names| self.scrubbed_names(names));
+        let verified = self.verify(&after.state, told)?;
+        let what_if = what_if.iter().map(|text| self.resealer.text(text)).collect();
+        let changed = Changed { before, after: after.state, changed: Some(changed), what_if, verified };
+        Ok(self.changed(changed, after.metadata))
+    }
+
+    /// Nobody says what the state is now: the desired one is all that can be reported.
+    fn blindly_set(&self, before: Value, changed: Option<Vec<String>>) -> Answered {
+        let changed = changed.map(|names| self.scrubbed_names(names));
+        let after = (*self.desired).clone();
+        let verified = Verification::NotVerifiable;
+        self.changed(Changed { before, after, changed, what_if: Vec::new(), verified }, None)
+    }
+
+    /// Whether the desired state was reached. A state that a set only told is looked at again before it is held against
+    /// the resource; a resource that judges by itself has the last word.
+    fn verify(&self, after: &Value, told: bool) -> Result<Verification, Failure> {
+        let (Value::Object(_), Value::Object(_)) = (&*self.desired, after) else {
+            return Ok(Verification::NotVerifiable);
+        };
+        let compared = differing(&self.desired, after, &self.rules());
+        let again = self.capabilities().test || (told && self.capabilities().get);
+        if compared.is_empty() || !again {
+            return Ok(verification(compared));
+        }
+        let Tested { in_desired_state, differing, .. } = self.tested()?.0;
+        Ok(if in_desired_state { Verification::InState } else { Verification::Differs(differing) })
+    }
+
+    fn really_delete(&self) -> Result<Answered, Failure> {
+        let before = self.before()?.state;
+        if !before.as_object().is_none_or(exists) {
+            let changed = Changed {
+                after: before.clone(),
+                before,
+                changed: None,
+                what_if: Vec::new(),
+                verified: Verification::InState,
+            };
+            return Ok(self.changed(changed, None));
+        }
+        self.proceed()?;
+        self.provider.delete(&self.cx, &self.input, Execution::Actual)?;
+        if !self.capabilities().get {
+            return Ok(self.blindly_set(before, None));
+        }
+        let after = self.read()?;
+        let gone = !after.state.as_object().is_none_or(exists);
+        let verified = if gone { Verification::InState } else { Verification::Differs(vec!["_exist".to_owned()]) };
+        let changed = Some(changes_between(&before, &after.state));
+        Ok(self.changed(Changed { before, after: after.state, changed, what_if: Vec::new(), verified }, after.metadata))
+    }
+
+    fn ask_what_if(&self) -> Result<Answered, Failure> {
+        let before = self.before()?.state;
+        self.proceed()?;
+        let reply = self.provider.set(&self.cx, &self.input, Execution::WhatIf)?;
+        let after = match reply.after {
+            Some(after) => self.reading(after)?,
+            None => Reading { state: overlaid(&before, &self.desired), metadata: None },
+        };
+        let (words, metadata) = what_if_words(after.metadata);
+        let changed =
+            reply.changed.map_or_else(|| changes_between(&before, &after.state), |names| self.scrubbed_names(names));
+        let what_if = reply.what_if.iter().map(|text| self.resealer.text(text)).chain(words).collect();
+        let verified = Verification::NotVerifiable;
+        Ok(self.changed(Changed { before, after: after.state, changed: Some(changed), what_if, verified }, metadata))
+    }
+
+    fn ask_what_if_of_delete(&self) -> Result<Answered, Failure> {
+        let before = self.before()?.state;
+        self.proceed()?;
+        let words = self.provider.delete(&self.cx, &self.input, Execution::WhatIf)?;
+        let after = without(&before);
+        let changed = Some(changes_between(&before, &after));
+        let what_if = words.iter().map(|text| self.resealer.text(text)).collect();
+        let verified = Verification::NotVerifiable;
+        Ok(self.changed(Changed { before, after, changed, what_if, verified }, None))
+    }
+
+    /// What a resource would do that cannot say so itself: what its test finds to differ.
+    fn predict(&self, way: Way) -> Result<Answered, Failure> {
+        let (tested, metadata) = match &self.call.tested {
+            Some(tested) => ((**tested).clone(), None),
+            None => self.tested()?,
+        };
+        let before = tested.actual;
+        let (after, changed) = match way {
+            _ if tested.in_desired_state => (before.clone(), None),
+            Way::Set => (overlaid(&before, &self.desired), Some(tested.differing)),
+            Way::Delete => (without(&before), Some(vec!["_exist".to_owned()])),
+        };
+        let verified = Verification::NotVerifiable;
+        Ok(self.changed(Changed { before, after, changed, what_if: Vec::new(), verified }, metadata))
+    }
+
+    fn changed(&self, changed: Changed, metadata: Option<Value>) -> Answered {
+        self.answered(Outcome::Changed(changed), metadata)
+    }
+}
+
+fn verification(differing: Vec<String>) -> Verification {
+    if differing.is_empty() { Verification::InState } else { Verification::Differs(differing) }
+}
+
+/// The properties of the later state that are not as before.
+fn changes_between(before: &Value, after: &Value) -> Vec<String> {
+    differing(after, before, &Rules::default())
+}
+
+/// The state of an instance that is gone.
+fn without(before: &Value) -> Value {
+    match before.as_object() {
+        Some(members) if !exists(members) => before.clone(),
+        _ => Value::Object(Object::from_iter([("_exist".to_owned(), Value::Bool(false))])),
+    }
+}
+
+/// `whatIf` of the metadata, apart from the rest of it.
+fn what_if_words(metadata: Option<Value>) -> (Vec<String>, Option<Value>) {
+    let Some(Value::Object(mut members)) = metadata else { return (Vec::new(), metadata) };
+    let words = match members.shift_remove("whatIf") {
+        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::String(word)) => vec![word],
+        _ => Vec::new(),
+    };
+    (words, (!members.is_empty()).then_some(Value::Object(members)))
+}

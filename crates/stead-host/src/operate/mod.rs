@@ -1,0 +1,113 @@
+//! Carrying out a call: an operation is made of the methods that a resource has.
+//!
+//! ```text
+//! Call ──open──▶ input ──▶ method, method, … ──▶ states ──reseal──▶ Outcome
+//! ```
+//!
+//! What a resource cannot do by itself is made up for: a test by a get and a comparison, a what-if by a test, a
+//! filtered export by filtering. This is the border for secrets: they are opened on the way out and sealed again on the
+//! way in, so that nothing behind it ever holds one.
+
+mod attempt;
+mod change;
+mod export;
+mod opened;
+mod reseal;
+mod secrets;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use stead_core::call::{Answered, Call, Failure, FailureKind, Operation, Outcome};
+use stead_core::value::{Object, Sensitive, Value};
+
+use self::attempt::Attempt;
+use self::opened::Opened;
+use self::reseal::Resealer;
+use crate::provider::{Context, Provider};
+use crate::vault::Vault;
+
+/// Carries out a call with the methods that the resource has.
+///
+/// Guarantees: nothing changes in [`stead_core::call::Execution::WhatIf`]. A resource that panics has failed. No secret of
+/// the call is in the answer or in what is traced, except sealed.
+///
+/// Assumptions: the panic hook of the program prints no payload; it runs before this function hears of a panic.
+pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &Context) -> Answered {
+    let prepared = guarded(|| prepare(call, provider, vault, cx));
+    let attempt = match prepared {
+        Ok(attempt) => attempt,
+        Err(failure) => return failure.into(),
+    };
+    let answer = guarded(|| match call.operation {
+        Operation::Get => attempt.get(),
+        Operation::Test => {
+            attempt.tested().map(|(tested, metadata)| attempt.answered(Outcome::Tested(tested), metadata))
+        }
+        Operation::Set => attempt.set(),
+        Operation::Export => attempt.export(),
+    });
+    answer.unwrap_or_else(|failure| attempt.scrubbed(failure).into())
+}
+
+fn prepare<'a>(
+    call: &'a Call,
+    provider: &'a dyn Provider,
+    vault: &dyn Vault,
+    cx: &Context,
+) -> Result<Attempt<'a>, Failure> {
+    if cx.cancel.is_cancelled() {
+        return Err(Failure::new(FailureKind::Cancelled, "the run was cancelled before it began"));
+    }
+    let schema = provider.schema(cx)?;
+    let desired = Arc::new(with_metadata(call, schema.as_deref().is_some_and(takes_metadata)));
+    let Opened { bare, wrapped, secrets } = Opened::open(&desired, vault)?;
+    let plain = Arc::new(Sensitive::new(Value::from(bare.expose().clone())));
+    let resealer = Resealer { desired: Arc::clone(&desired), plain, secrets: Arc::new(secrets) };
+    let cx = with_scrubbed_trace(cx, &resealer);
+    let mut attempt = Attempt { call, provider, schema, desired, input: bare, resealer, cx };
+    attempt.choose_input(wrapped)?;
+    Ok(attempt)
+}
+
+fn takes_metadata(schema: &stead_core::schema::Schema) -> bool {
+    schema.json().pointer("/properties/_metadata").is_some()
+}
+
+/// The desired state with the metadata of the instance, for a resource that takes it. What the properties state wins.
+fn with_metadata(call: &Call, taken: bool) -> Value {
+    let metadata = call.metadata.as_deref().and_then(Value::as_object).filter(|_| taken);
+    let mut passed: Object = metadata.cloned().unwrap_or_default();
+    passed.retain(|name, _| !attempt::is_reserved(name));
+    let desired = match &*call.desired {
+        Value::Object(desired) => desired.clone(),
+        Value::Null => Object::new(),
+        other => return other.clone(),
+    };
+    if passed.is_empty() {
+        return (*call.desired).clone();
+    }
+    let mut desired = desired;
+    if let Some(Value::Object(stated)) = desired.get("_metadata") {
+        passed.extend(stated.clone());
+    }
+    desired.insert("_metadata".to_owned(), Value::Object(passed));
+    Value::Object(desired)
+}
+
+fn with_scrubbed_trace(cx: &Context, resealer: &Resealer) -> Context {
+    if resealer.secrets.is_empty() {
+        return cx.clone();
+    }
+    let (trace, resealer) = (Arc::clone(&cx.trace), resealer.clone());
+    Context { trace: Arc::new(move |level, text| trace(level, &resealer.text(text))), ..cx.clone() }
+}
+
+/// A bug of one resource must not take down the run.
+fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(Failure::new(FailureKind::System, format!("the resource stopped because of a defect in it: {text}")))
+    })
+}

@@ -1,0 +1,81 @@
+//! The desired state with its secrets in the clear, in the two forms that resources take.
+
+use std::cell::RefCell;
+
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::{Failure, FailureKind};
+use stead_core::expr::Recipe;
+use stead_core::value::{Sealed, Value};
+
+use super::secrets::Secrets;
+use crate::provider::Plain;
+use crate::vault::{Vault, VaultError};
+
+/// A value whose sealed parts were opened.
+pub(super) struct Opened {
+    /// Secrets as they are.
+    pub(super) bare: Plain,
+    /// Secrets as `{"secureString": …}` and `{"secureObject": …}`.
+    pub(super) wrapped: Plain,
+    /// Every secret in it, to be found again in what comes back.
+    pub(super) secrets: Secrets,
+}
+
+impl Opened {
+    /// Opens all sealed parts of a value.
+    pub(super) fn open(value: &Value, vault: &dyn Vault) -> Result<Self, Failure> {
+        let secrets = RefCell::new(Secrets::default());
+        let opener = Opener { vault, secrets: &secrets };
+        let bare = opener.open(value, &|plain| plain)?;
+        let wrapped = if value.has_sealed() { opener.open(value, &wrapped)? } else { bare.clone() };
+        Ok(Self { bare: Plain::new(bare), wrapped: Plain::new(wrapped), secrets: secrets.into_inner() })
+    }
+}
+
+struct Opener<'a> {
+    vault: &'a dyn Vault,
+    secrets: &'a RefCell<Secrets>,
+}
+
+impl Opener<'_> {
+    fn open(&self, value: &Value, form: &dyn Fn(Json) -> Json) -> Result<Json, Failure> {
+        Ok(match value {
+            Value::Sealed(sealed) => {
+                let plain = open_sealed(sealed, self.vault).map_err(|error| unavailable(&error))?;
+                let plain = plain.to_redacted_json();
+                self.secrets.borrow_mut().add(&plain);
+                form(plain)
+            }
+            Value::Array(items) => {
+                Json::Array(items.iter().map(|item| self.open(item, form)).collect::<Result<_, _>>()?)
+            }
+            Value::Object(members) => {
+                let member = |(name, value): (&String, &Value)| Ok((name.clone(), self.open(value, form)?));
+                Json::Object(members.iter().map(member).collect::<Result<Map<_, _>, Failure>>()?)
+            }
+            plain => plain.to_redacted_json(),
+        })
+    }
+}
+
+/// Computes a sealed value. What it returns holds no sealed value.
+fn open_sealed(sealed: &Sealed, vault: &dyn Vault) -> Result<Value, VaultError> {
+    match sealed.recipe() {
+        Recipe::Secret(name) => vault.reveal(name).map(|secret| secret.expose().clone()),
+        Recipe::Literal(plaintext) => Ok(plaintext.expose().clone()),
+    }
+}
+
+fn unavailable(error: &VaultError) -> Failure {
+    Failure::new(FailureKind::Invalid, error.to_string())
+}
+
+/// Text and objects in the wrapping that says that they are secret; arrays element by element, the rest as it is.
+fn wrapped(plain: Json) -> Json {
+    match plain {
+        Json::String(_) => json!({ "secureString": plain }),
+        Json::Object(_) => json!({ "secureObject": plain }),
+        Json::Array(items) => Json::Array(items.into_iter().map(wrapped).collect()),
+        other => other,
+    }
+}

@@ -1,0 +1,165 @@
+//! What a resource answered, with its secrets sealed again.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use stead_core::diff::{Rules, contains};
+use stead_core::expr::Recipe;
+use stead_core::value::{Object, REDACTED, Sealed, Sensitive, Value};
+
+use super::secrets::Secrets;
+
+/// Seals what came back from a resource.
+///
+/// Guarantees: no secret of the call is left in it in the clear, unless the document states the same text in the clear
+/// at the same place.
+///
+/// - Where the desired state is sealed, an equal actual value becomes that sealed value, so that the two compare equal;
+///   any other becomes a sealed value of its own. A resource that covers the value by itself counts as equal: it does
+///   not tell.
+/// - A value in the wrapping of secrets is sealed wherever it stands.
+/// - Everywhere else secrets within texts are covered.
+#[derive(Clone)]
+pub(super) struct Resealer {
+    /// The desired state.
+    pub(super) desired: Arc<Value>,
+    /// The same with its secrets in the clear.
+    pub(super) plain: Arc<Sensitive<Value>>,
+    /// All secrets of the call.
+    pub(super) secrets: Arc<Secrets>,
+}
+
+/// What is desired at a place: as the document has it, and in the clear.
+type Wanted<'a> = Option<(&'a Value, &'a Value)>;
+
+impl Resealer {
+    /// Seals a state.
+    pub(super) fn state(&self, actual: Json) -> Value {
+        self.value(Some((&self.desired, self.plain.expose())), actual)
+    }
+
+    /// Covers secrets in a text.
+    pub(super) fn text(&self, text: &str) -> String {
+        self.secrets.scrub(text)
+    }
+
+    fn value(&self, wanted: Wanted<'_>, actual: Json) -> Value {
+        if let Some((Value::Sealed(sealed), plain)) = wanted {
+            return seal_like(sealed, plain, unwrapped(actual));
+        }
+        if is_wrapped(&actual) {
+            let inner = Value::from(unwrapped(actual));
+            // The document states it in the clear: nothing is kept by hiding it.
+            let stated = wanted.is_some_and(|(_, plain)| contains(&inner, plain, &Rules::default()));
+            return if stated { inner } else { literal(inner) };
+        }
+        match actual {
+            Json::Object(members) => Value::Object(self.members(wanted, members)),
+            Json::Array(items) => Value::Array(self.elements(wanted, items)),
+            Json::String(text) if wanted.and_then(|(_, plain)| plain.as_str()) == Some(&text) => Value::String(text),
+            Json::String(text) => Value::String(self.secrets.scrub(&text)),
+            Json::Number(number) => {
+                let value = Value::Number(number.clone());
+                let stated = wanted.is_some_and(|(_, plain)| *plain == value);
+                if !stated && self.secrets.has(&number.to_string()) { Value::from(REDACTED) } else { value }
+            }
+            other => Value::from(other),
+        }
+    }
+
+    fn members(&self, wanted: Wanted<'_>, members: Map<String, Json>) -> Object {
+        let of = |name: &str| {
+            let (desired, plain) = wanted?;
+            desired.as_object()?.get(name).zip(plain.as_object()?.get(name))
+        };
+        let member = |(name, value): (String, Json)| match of(&name) {
+            Some(wanted) => (name, self.value(Some(wanted), value)),
+            None => (self.secrets.scrub(&name), self.value(None, value)),
+        };
+        members.into_iter().map(member).collect()
+    }
+
+    /// Elements may come in another order: each is taken for the desired one that it has everything of, else for one
+    /// that has secrets, so that an old secret is not shown because it stands at another place.
+    fn elements(&self, wanted: Wanted<'_>, items: Vec<Json>) -> Vec<Value> {
+        let (desired, plain) = match wanted {
+            Some((Value::Array(desired), Value::Array(plain))) => (desired.as_slice(), plain.as_slice()),
+            _ => (&[][..], &[][..]),
+        };
+        let pairs: Vec<(&Value, &Value)> = desired.iter().zip(plain).collect();
+        let secret = pairs.iter().find(|(desired, _)| desired.has_sealed()).copied();
+        let mut free = vec![true; pairs.len()];
+        let element = |(at, item): (usize, Json)| {
+            let own = pairs.get(at).copied();
+            let counterpart = match secret {
+                Some(secret) => take_equal(&pairs, &mut free, at, &item)
+                    .or(own.filter(|(desired, _)| desired.has_sealed()))
+                    .or(Some(secret)),
+                None => own,
+            };
+            self.value(counterpart, item)
+        };
+        items.into_iter().enumerate().map(element).collect()
+    }
+}
+
+/// The desired element that an actual one has everything of, taken out of those that are free.
+fn take_equal<'v>(
+    pairs: &[(&'v Value, &'v Value)],
+    free: &mut [bool],
+    at: usize,
+    item: &Json,
+) -> Option<(&'v Value, &'v Value)> {
+    let actual = Sensitive::new(Value::from(unwrapped(item.clone())));
+    let order = std::iter::once(at).chain(0..pairs.len());
+    for place in order {
+        let (Some(pair), Some(free)) = (pairs.get(place), free.get_mut(place)) else { continue };
+        if *free && contains(actual.expose(), pair.1, &Rules::default()) {
+            *free = false;
+            return Some(*pair);
+        }
+    }
+    None
+}
+
+fn seal_like(sealed: &Sealed, plain: &Value, actual: Json) -> Value {
+    match Value::from(actual) {
+        Value::Null => Value::Null,
+        actual if actual.as_str() == Some(REDACTED) => Value::Sealed(sealed.clone()),
+        actual if contains(&actual, plain, &Rules::default()) => Value::Sealed(sealed.clone()),
+        actual => literal(actual),
+    }
+}
+
+fn literal(plaintext: Value) -> Value {
+    Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(plaintext))))
+}
+
+/// Whether a value says by its form that it is secret.
+fn is_wrapped(value: &Json) -> bool {
+    let members = value.as_object().filter(|members| members.len() == 1);
+    members.is_some_and(|members| {
+        members.get("secureString").is_some_and(Json::is_string) || members.get("secureObject").is_some()
+    })
+}
+
+/// The value without the wrapping of secrets, at any depth.
+fn unwrapped(value: Json) -> Json {
+    match value {
+        Json::Object(members) if members.len() == 1 => {
+            let keep = |(name, value)| match name {
+                name if name == "secureString" || name == "secureObject" => Err(value),
+                name => Ok((name, unwrapped(value))),
+            };
+            match members.into_iter().map(keep).collect::<Result<Map<_, _>, _>>() {
+                Ok(members) => Json::Object(members),
+                Err(secret) => secret,
+            }
+        }
+        Json::Object(members) => {
+            Json::Object(members.into_iter().map(|(name, value)| (name, unwrapped(value))).collect())
+        }
+        Json::Array(items) => Json::Array(items.into_iter().map(unwrapped).collect()),
+        other => other,
+    }
+}
