@@ -33,20 +33,30 @@ fn run(case: &Case) -> Result<Computed, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     std::fs::write(folder.path().join("script"), case.section("script")).map_err(|error| error.to_string())?;
     let manifest = Arc::new(manifest(&read(case.section("manifest.json"))?, folder.path())?);
-    let called = match case.has("adapted.json") {
-        true => Arc::new(adapted(&read(case.section("adapted.json"))?, &manifest)?),
-        false => Arc::clone(&manifest),
+    let called = if case.has("adapted.json") {
+        Arc::new(adapted(&read(case.section("adapted.json"))?, &manifest)?)
+    } else {
+        Arc::clone(&manifest)
     };
-    let said = Arc::new(Mutex::new(String::new()));
+    let said = Said::default();
     let cx = context(folder.path(), &said);
     let provider = CommandProvider::new(&called, settings()).ok_or("no provider for this manifest")?;
     for line in case.section("calls").lines() {
-        said.lock().map_err(|error| error.to_string())?.push_str(&format!("> {line}\n"));
-        let answer = answer(&provider, &manifest, &cx, line)?;
-        said.lock().map_err(|error| error.to_string())?.push_str(&answer);
+        said.line(&format!("> {line}"));
+        said.line(&answer(&provider, &manifest, &cx, line)?);
     }
-    let said = said.lock().map_err(|error| error.to_string())?;
+    let said = said.0.lock().map_err(|error| error.to_string())?.join("");
     Ok(vec![("answers", said.replace(&folder.path().display().to_string(), "$DIR"))])
+}
+
+/// What was traced and answered, line by line.
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<Vec<String>>>);
+
+impl Said {
+    fn line(&self, text: &str) {
+        self.0.lock().expect("no thread panicked before").push(format!("{text}\n"));
+    }
 }
 
 fn read(text: &str) -> Result<Json, String> {
@@ -59,17 +69,15 @@ fn settings() -> Settings {
     Settings { environment, grace: Duration::from_millis(300), settle: Duration::from_millis(200) }
 }
 
-fn context(root: &Path, said: &Arc<Mutex<String>>) -> Context {
-    let said = Arc::clone(said);
+fn context(root: &Path, said: &Said) -> Context {
+    let said = said.clone();
     Context {
         name: "instance".into(),
         deadline: Duration::from_secs(20),
         output_limit: 1 << 20,
         cancel: Cancel::default(),
         root: root.into(),
-        trace: Arc::new(move |level, text| {
-            said.lock().expect("no panic before").push_str(&format!("{level:?}: {text}\n"))
-        }),
+        trace: Arc::new(move |level, text| said.line(&format!("{level:?}: {text}"))),
     }
 }
 
@@ -77,7 +85,10 @@ fn answer(provider: &CommandProvider, adapter: &Manifest, cx: &Context, line: &s
     let (operation, input) = line.find(['{', '[']).map_or((line, ""), |at| line.split_at(at));
     // `"$LONG"` stands for a text that is longer than any argument may be.
     let input = input.replace("$LONG", &"x".repeat(140_000));
-    let input = Plain::new(if input.is_empty() { Json::Null } else { read(&input)? });
+    let input = if input.is_empty() { Json::Null } else { read(&input)? };
+    // Secrets need no wrapping to be known as such.
+    let secret = input.to_string().contains("bare secret");
+    let input = if secret { Plain::secret(input) } else { Plain::new(input) };
     let reply = match operation.trim() {
         "get" => provider.get(cx, &input).map(|state| state.into_exposed().to_string()),
         "test" => provider.test(cx, &input).map(|reply| {
@@ -94,7 +105,7 @@ fn answer(provider: &CommandProvider, adapter: &Manifest, cx: &Context, line: &s
         "list" => list_adapted(adapter, &settings(), cx).map(|found| Json::from(found).to_string()),
         other => return Err(format!("no such operation: '{other}'")),
     };
-    Ok(reply.unwrap_or_else(|failure| complain(&failure)) + "\n")
+    Ok(reply.unwrap_or_else(|failure| complain(&failure)))
 }
 
 fn set(provider: &CommandProvider, cx: &Context, input: &Plain, execution: Execution) -> Result<String, Failure> {
@@ -153,13 +164,7 @@ fn manifest(json: &Json, folder: &Path) -> Result<Manifest, String> {
         export: method("export"),
         validate: method("validate"),
         resolve: None,
-        schema: json.get("schema").map(|schema| match schema.get("embedded") {
-            Some(embedded) => SchemaSource::Embedded(embedded.clone()),
-            None => {
-                let Method { executable, arguments, .. } = self::method(&schema["command"]);
-                SchemaSource::Command { executable, arguments }
-            }
-        }),
+        schema: json.get("schema").map(schema_source),
         export_schema: None,
         adapter: json.get("adapter").map(|adapter| AdapterMethods {
             list: adapter.get("list").map(self::method),
@@ -174,6 +179,14 @@ fn manifest(json: &Json, folder: &Path) -> Result<Manifest, String> {
             .collect(),
     };
     base(json, Implementation::Command(Arc::new(resource)))
+}
+
+fn schema_source(json: &Json) -> SchemaSource {
+    if let Some(embedded) = json.get("embedded") {
+        return SchemaSource::Embedded(embedded.clone());
+    }
+    let Method { executable, arguments, .. } = method(&json["command"]);
+    SchemaSource::Command { executable, arguments }
 }
 
 fn adapted(json: &Json, adapter: &Arc<Manifest>) -> Result<Manifest, String> {

@@ -181,6 +181,7 @@ fn check_sizes(method: &Method, prepared: &Prepared) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::Plain;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -207,13 +208,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_secret_is_in_sight(method in any_method(), depth in 0..4, wrapper in "secure(String|Object)") {
-            let mut wanted = json!({ wrapper: "canary" });
+        fn no_secret_is_in_sight(method in any_method(), depth in 0..4, wrapper in "secure(String|Object)|bare") {
+            let mut wanted = json!({ wrapper.clone(): "canary" });
             for level in 0..depth {
                 wanted = if level % 2 == 0 { json!({"k": wanted, "other": 1}) } else { json!([wanted]) };
             }
             let wanted = json!({"property": wanted});
-            let secrets = Secrets::of(&wanted);
+            let plain = if wrapper == "bare" { Plain::secret(wanted.clone()) } else { Plain::new(wanted.clone()) };
+            let secrets = Secrets::of(&plain);
             match prepare(&method, &subject(), &wanted, &secrets, Execution::Actual) {
                 Ok(prepared) => {
                     let seen = prepared.variables.iter().flat_map(|(name, value)| [name, value]);

@@ -157,7 +157,7 @@ impl CommandProvider {
 
     /// Runs one program and reads its answer.
     fn call(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Answer, Failure> {
-        let secrets = Secrets::of(input.expose());
+        let secrets = Secrets::of(input);
         let wanted = self.shape.wrap(&self.subject.type_name, input.expose());
         self.validate(cx, &wanted, &secrets)?;
         let invocation = self.invocation(request.operation, &request.method.executable, &secrets);
@@ -340,6 +340,11 @@ impl Provider for CommandProvider {
         }
         let schema = self.load_schema(cx)?;
         Ok(self.schema.get_or_init(|| schema).clone())
+    }
+
+    /// What resources that are programs are used to.
+    fn wants_wrapped_secrets(&self) -> bool {
+        true
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<Plain, Failure> {
