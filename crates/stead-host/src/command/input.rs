@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Failure, FailureKind};
-use stead_core::manifest::{Argument, Input, Method, Version};
+use stead_core::manifest::{Argument, Input, Method};
 
-use super::failure;
 use super::secrets::Secrets;
 use crate::process::LONGEST_ARGUMENT;
 
@@ -18,14 +17,6 @@ pub(super) struct Subject {
     pub(super) version: String,
     pub(super) path: Option<PathBuf>,
     pub(super) content: Option<Json>,
-}
-
-/// The text of a version, as it stands in manifests.
-pub(super) fn version_text(version: &Version) -> String {
-    match version {
-        Version::Date(date) => date.clone(),
-        Version::Semantic(version) => version.to_string(),
-    }
 }
 
 /// What a program is started with.
@@ -75,7 +66,7 @@ fn shield(argument: &Argument, method: &Method) -> Result<(), Failure> {
 
 fn exposes(method: &Method, place: &str) -> Failure {
     let program = &method.executable;
-    failure(
+    Failure::new(
         FailureKind::Unsupported,
         format!(
             "the properties hold secrets, and '{program}' takes them in {place}, where others on the machine can read \
@@ -150,7 +141,7 @@ fn element(value: &Json) -> Option<String> {
 fn unfit(name: &str, why: &str) -> Failure {
     let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
     let message = format!("the program of the resource takes properties as environment variables, and {why}");
-    Failure { property: Some(pointer), ..failure(FailureKind::Invalid, message) }
+    Failure { property: Some(pointer), ..Failure::new(FailureKind::Invalid, message) }
 }
 
 /// Says what the kernel would only call "argument list too long".
@@ -163,7 +154,7 @@ fn check_sizes(method: &Method, prepared: &Prepared) -> Result<(), Failure> {
     let too_long = arguments.chain(variables).find(|(_, length)| *length > LONGEST_ARGUMENT);
     if let Some((what, length)) = too_long {
         let program = &method.executable;
-        return Err(failure(
+        return Err(Failure::new(
             FailureKind::Unsupported,
             format!(
                 "{what} of '{program}' would be {length} bytes long, and the system allows {LONGEST_ARGUMENT}. A \
@@ -173,7 +164,10 @@ fn check_sizes(method: &Method, prepared: &Prepared) -> Result<(), Failure> {
     }
     if prepared.arguments.iter().any(|argument| argument.as_encoded_bytes().contains(&0)) {
         let program = &method.executable;
-        return Err(failure(FailureKind::Invalid, format!("an argument of '{program}' would hold a NUL character")));
+        return Err(Failure::new(
+            FailureKind::Invalid,
+            format!("an argument of '{program}' would hold a NUL character"),
+        ));
     }
     Ok(())
 }
