@@ -5,6 +5,7 @@
 //! -- adapted.json --    optional: the adapted resource that is called through the manifest
 //! -- script --          the program
 //! -- calls --           an operation a line, and the input as JSON: `set what-if {"a":1}`
+//! -- extension.json --  instead of the two: an extension, with `discover`, `import FILE` and `secret NAME VAULT`
 //! -- answers --         what came of each: traces first, then the reply or the failure
 //! ```
 
@@ -15,26 +16,28 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Failure, code};
-use stead_core::id::TypeName;
-use stead_core::manifest::{
-    AdaptedResource, AdapterInput, AdapterMethods, Argument, Capabilities, CommandResource, Implementation, Input,
-    Kind, Manifest, Method, OperationSecurity, Returns, SchemaSource, Version,
-};
+use stead_core::diag::any_error;
+use stead_core::manifest::{Declaration, Extension, Form, Manifest, parse, unplaced};
+use stead_host::command::extension::{discover, import, secret};
 use stead_host::command::{CommandProvider, Settings, list_adapted};
 use stead_host::process::Environment;
 use stead_host::provider::{Cancel, Context, Plain, Provider};
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {
-    stead_testkit::main(&[Suite { folder: "command", run }])
+    stead_testkit::main(&[Suite { folder: "command", run: choose }])
+}
+
+fn choose(case: &Case) -> Result<Computed, String> {
+    if case.has("extension.json") { run_extension(case) } else { run(case) }
 }
 
 fn run(case: &Case) -> Result<Computed, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     std::fs::write(folder.path().join("script"), case.section("script")).map_err(|error| error.to_string())?;
-    let manifest = Arc::new(manifest(&read(case.section("manifest.json"))?, folder.path())?);
+    let manifest = Arc::new(manifest(case.section("manifest.json"), folder.path())?);
     let called = if case.has("adapted.json") {
-        Arc::new(adapted(&read(case.section("adapted.json"))?, &manifest)?)
+        Arc::new(adapted(case.section("adapted.json"), &manifest, folder.path())?)
     } else {
         Arc::clone(&manifest)
     };
@@ -126,111 +129,72 @@ fn complain(failure: &Failure) -> String {
     format!("error[{}] {:?}{property}: {}", code(&failure.kind), failure.kind, failure.message)
 }
 
-// The subset of manifests that the cases need.
-
-fn base(json: &Json, implementation: Implementation) -> Result<Manifest, String> {
-    let text = |key: &str| json[key].as_str().unwrap_or_default();
-    Ok(Manifest {
-        type_name: TypeName::parse(text("type")).map_err(|error| error.to_string())?,
-        version: Version::Semantic(text("version").parse().map_err(|error| format!("{error}"))?),
-        kind: match text("kind") {
-            "adapter" => Kind::Adapter,
-            "exporter" => Kind::Exporter,
-            "group" => Kind::Group,
-            _ => Kind::Resource,
-        },
-        capabilities: Capabilities::default(),
-        description: None,
-        deprecation: None,
-        tags: Vec::new(),
-        author: None,
-        require_adapter: None,
-        security: OperationSecurity::default(),
-        implementation,
-    })
-}
-
-fn manifest(json: &Json, folder: &Path) -> Result<Manifest, String> {
-    let method = |key: &str| json.get(key).map(method);
-    let exit_codes = json["exitCodes"].as_object().into_iter().flatten();
-    let resource = CommandResource {
-        manifest_path: folder.join("test.dsc.resource.json"),
-        manifest: json.clone(),
-        get: method("get"),
-        set: method("set"),
-        what_if: method("whatIf"),
-        test: method("test"),
-        delete: method("delete"),
-        export: method("export"),
-        validate: method("validate"),
-        resolve: None,
-        schema: json.get("schema").map(schema_source),
-        export_schema: None,
-        adapter: json.get("adapter").map(|adapter| AdapterMethods {
-            list: adapter.get("list").map(self::method),
-            input_kind: match adapter["inputKind"].as_str() {
-                Some("full") => AdapterInput::Full,
-                Some("sequence") => AdapterInput::Sequence,
-                _ => AdapterInput::Single,
-            },
-        }),
-        exit_codes: exit_codes
-            .filter_map(|(code, text)| Some((code.parse().ok()?, text.as_str()?.to_owned())))
-            .collect(),
-    };
-    base(json, Implementation::Command(Arc::new(resource)))
-}
-
-fn schema_source(json: &Json) -> SchemaSource {
-    if let Some(embedded) = json.get("embedded") {
-        return SchemaSource::Embedded(embedded.clone());
+/// Reads a manifest with what every one has to say filled in, so that the cases show what matters to them.
+fn declared(form: Form, text: &str, folder: &Path, usual: &Json) -> Result<Declaration, String> {
+    let mut json = usual.clone();
+    let stated: Json = read(text)?;
+    for (key, value) in stated.as_object().into_iter().flatten() {
+        json[key] = value.clone();
     }
-    let Method { executable, arguments, .. } = method(&json["command"]);
-    SchemaSource::Command { executable, arguments }
-}
-
-fn adapted(json: &Json, adapter: &Arc<Manifest>) -> Result<Manifest, String> {
-    let resource = AdaptedResource {
-        adapter: Arc::clone(adapter),
-        path: json["path"].as_str().map(Into::into),
-        content: json.get("content").cloned(),
-        schema: json.get("schema").cloned(),
-        properties: Vec::new(),
-        implemented_as: None,
-        manifest_path: None,
-        manifest: json.clone(),
-    };
-    base(json, Implementation::Adapted(Arc::new(resource)))
-}
-
-fn method(json: &Json) -> Method {
-    let returns = |key: &str| match json[key].as_str() {
-        Some("state") => Some(Returns::State),
-        Some("stateAndDiff") => Some(Returns::StateAndDiff),
-        _ => None,
-    };
-    Method {
-        executable: json["executable"].as_str().unwrap_or_default().to_owned(),
-        arguments: json["args"].as_array().into_iter().flatten().map(argument).collect(),
-        input: match json["input"].as_str() {
-            Some("stdin") => Input::Stdin,
-            Some("env") => Input::Environment,
-            _ => Input::None,
-        },
-        returns: returns("return"),
-        what_if_returns: returns("whatIfReturns"),
+    let (declared, findings) = parse(form, &unplaced(&json), &folder.join("test.dsc.resource.json"));
+    let messages = || findings.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ");
+    match declared.into_iter().next() {
+        Some(declared) if !any_error(&findings) => Ok(declared.declaration),
+        _ => Err(messages()),
     }
 }
 
-fn argument(json: &Json) -> Argument {
-    let text = |key: &str| json[key].as_str().map(str::to_owned);
-    let flag = |key: &str| json[key].as_bool().unwrap_or_default();
-    None.or_else(|| json.as_str().map(|literal| Argument::Literal(literal.to_owned())))
-        .or_else(|| text("jsonInputArg").map(|name| Argument::Json { name, mandatory: flag("mandatory") }))
-        .or_else(|| text("adaptedContentArg").map(Argument::AdaptedContent))
-        .or_else(|| text("resourceTypeArg").map(Argument::ResourceType))
-        .or_else(|| text("resourceVersionArg").map(Argument::ResourceVersion))
-        .or_else(|| text("resourcePathArg").map(|name| Argument::ResourcePath { name, quoted: flag("includeQuotes") }))
-        .or_else(|| text("whatIfArg").map(Argument::WhatIf))
-        .unwrap_or_else(|| panic!("not an argument: {json}"))
+fn manifest(text: &str, folder: &Path) -> Result<Manifest, String> {
+    let usual = json!({"$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json"});
+    match declared(Form::Resource, text, folder, &usual)? {
+        Declaration::Resource(manifest) => Ok(*manifest),
+        other => Err(format!("not a resource: {other:?}")),
+    }
+}
+
+fn adapted(text: &str, adapter: &Arc<Manifest>, folder: &Path) -> Result<Manifest, String> {
+    let usual = json!({
+        "$schema": "https://aka.ms/dsc/schemas/v3/bundled/adaptedresource/manifest.json",
+        "kind": "resource", "capabilities": ["get"], "requireAdapter": adapter.type_name, "schema": {},
+    });
+    match declared(Form::Adapted, text, folder, &usual)? {
+        Declaration::Adapted(manifest) => Ok(manifest.into_manifest(Arc::clone(adapter))),
+        other => Err(format!("not adapted: {other:?}")),
+    }
+}
+
+fn extension(text: &str, folder: &Path) -> Result<Extension, String> {
+    let usual = json!({"$schema": "https://aka.ms/dsc/schemas/v3/bundled/extension/manifest.json"});
+    match declared(Form::Extension, text, folder, &usual)? {
+        Declaration::Extension(extension) => Ok(*extension),
+        other => Err(format!("not an extension: {other:?}")),
+    }
+}
+
+fn run_extension(case: &Case) -> Result<Computed, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    std::fs::write(folder.path().join("script"), case.section("script")).map_err(|error| error.to_string())?;
+    let extension = extension(case.section("extension.json"), folder.path())?;
+    let said = Said::default();
+    let cx = context(folder.path(), &said);
+    for line in case.section("calls").lines() {
+        said.line(&format!("> {line}"));
+        let (operation, argument) = line.split_once(' ').unwrap_or((line, ""));
+        let reply = match operation {
+            "discover" => {
+                discover(&extension, &[".dsc.a", ".dsc.b"], &settings(), &cx).map(|found| Json::from(found).to_string())
+            }
+            "import" => import(&extension, Path::new(argument), &settings(), &cx),
+            "secret" => {
+                let (name, vault) =
+                    argument.split_once(' ').map_or((argument, None), |(name, vault)| (name, Some(vault)));
+                let found = secret(&extension, name, vault, &settings(), &cx);
+                found.map(|secret| secret.map_or("unknown".to_owned(), |secret| format!("'{}'", secret.expose())))
+            }
+            other => return Err(format!("no such operation: '{other}'")),
+        };
+        said.line(&reply.unwrap_or_else(|failure| complain(&failure)));
+    }
+    let said = said.0.lock().map_err(|error| error.to_string())?.join("");
+    Ok(vec![("answers", said.replace(&folder.path().display().to_string(), "$DIR"))])
 }

@@ -24,6 +24,7 @@ use shape::Shape;
 
 pub use invoke::Settings;
 
+pub mod extension;
 mod input;
 mod invoke;
 pub mod output;
