@@ -62,18 +62,45 @@ pub fn contains(actual: &Value, desired: &Value, rules: &Rules<'_>) -> bool {
     matches(desired, actual, rules.shape(), rules)
 }
 
-/// The actual state with everything that the desired one names put in its place: what a set is expected to bring about.
+/// The state that a set is expected to bring about: the actual one with what differs put in its place.
+///
+/// Guarantees: nothing of it differs from the desired state. What does not differ stays as it is, even where the desired
+/// state writes it otherwise.
 #[must_use]
-pub fn overlaid(actual: &Value, desired: &Value) -> Value {
+pub fn overlaid(actual: &Value, desired: &Value, rules: &Rules<'_>) -> Value {
     let (Value::Object(actual), Value::Object(desired)) = (actual, desired) else {
         return desired.clone();
     };
-    let mut after = actual.clone();
-    for (name, wanted) in desired.iter().filter(|(name, _)| !NOT_STATE.contains(&name.as_str())) {
-        let value = actual.get(name).map_or_else(|| wanted.clone(), |old| overlaid(old, wanted));
-        after.insert(name.clone(), value);
-    }
+    let mut after = match (exists(actual), exists(desired)) {
+        (true, true) => put_over(actual, desired, rules.shape(), rules),
+        (false, true) => {
+            let mut after = put_over(actual, desired, rules.shape(), rules);
+            after.insert(EXIST.to_owned(), Value::Bool(true));
+            after
+        }
+        (true, false) => desired.clone(),
+        (false, false) => actual.clone(),
+    };
+    after.retain(|name, _| !NOT_STATE.contains(&name.as_str()));
     Value::Object(after)
+}
+
+fn put_over(actual: &Object, desired: &Object, shape: Shape<'_>, rules: &Rules<'_>) -> Object {
+    let mut after = actual.clone();
+    for (name, wanted) in desired {
+        let (shape, old) = (shape.property(name), rules.entry(actual, name));
+        if member_matches(wanted, old.map(|(_, old)| old), shape, rules) {
+            continue;
+        }
+        let value = match (old, wanted) {
+            (Some((_, Value::Object(old))), Value::Object(wanted)) => {
+                Value::Object(put_over(old, wanted, shape, rules))
+            }
+            _ => wanted.clone(),
+        };
+        after.insert(old.map_or(name, |(name, _)| name).clone(), value);
+    }
+    after
 }
 
 /// Whether a member is as desired, when the state may leave it out.

@@ -39,7 +39,7 @@ const BATCH: usize = 64;
 /// How often a run that waits looks whether it was cancelled.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Drives a run to its end. Every event is given to `consumer` before it is applied.
+/// Drives a run to its end. Every event is given to `consumer` once it is applied.
 ///
 /// Guarantees: at most `width` calls are under way at once; with a width of 1 they are made one after the other in the
 /// order of the graph, on this thread. Once `cancel` is set nothing more is begun, and it returns when what is under
@@ -58,6 +58,7 @@ pub fn drive(
     } else {
         driver.with_crew(width.get());
     }
+    driver.learn_for_outputs();
 }
 
 struct Driver<'a> {
@@ -70,8 +71,8 @@ struct Driver<'a> {
 impl Driver<'_> {
     fn note(&mut self, fact: Fact) {
         let event = Event { at: Timestamp::now(), fact };
-        (self.consumer)(self.run, &event);
         self.run.apply(&event);
+        (self.consumer)(self.run, &event);
     }
 
     /// What can be handed out, after everything that needs nobody outside has been noted.
@@ -91,6 +92,20 @@ impl Driver<'_> {
             }
             if nothing_to_note || !next.calls.is_empty() {
                 return next.calls;
+            }
+        }
+    }
+
+    /// Outputs may ask for facts that nothing else needed; one may lead to the next.
+    fn learn_for_outputs(&mut self) {
+        loop {
+            let wants = self.run.output_wants();
+            if wants.is_empty() {
+                return;
+            }
+            for key in wants {
+                let value = self.world.learn(&key);
+                self.note(Fact::Learned { key, value });
             }
         }
     }

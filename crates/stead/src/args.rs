@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Keeps machines in the state that a document says they should be in.
 #[derive(Debug, Parser)]
-#[command(name = "stead", version, propagate_version = true, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "stead", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     /// How much is told on standard error of what goes on inside
     #[arg(short = 'l', long, value_enum, ignore_case = true)]
@@ -74,31 +74,6 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Everything that dsc is called with: `stead dsc config get ...`
-    #[command(hide = true)]
-    Dsc(Box<Dsc>),
-}
-
-/// The command line of dsc behind `stead dsc`.
-#[derive(Debug, Args)]
-pub(crate) struct Dsc {
-    #[command(flatten)]
-    pub(crate) inner: Box<Nested>,
-}
-
-/// The same options once more, one level down.
-#[derive(Debug, Args)]
-pub(crate) struct Nested {
-    #[arg(short = 'l', long, value_enum, ignore_case = true)]
-    pub(crate) trace_level: Option<TraceLevel>,
-    #[arg(short = 't', long, value_enum, ignore_case = true)]
-    pub(crate) trace_format: Option<TraceFormat>,
-    #[arg(short = 'p', long, value_enum, ignore_case = true)]
-    pub(crate) progress_format: Option<ProgressFormat>,
-    #[arg(long)]
-    pub(crate) ignore_settings_file: bool,
-    #[command(subcommand)]
-    pub(crate) command: Command,
 }
 
 #[derive(Debug, Args)]
@@ -278,10 +253,8 @@ pub(crate) struct Target {
 }
 
 #[derive(Debug, Subcommand)]
-#[command(disable_version_flag = true)]
 pub(crate) enum Resource {
     /// List or find resources
-    #[command(disable_version_flag = true)]
     List {
         /// Only resources of this name; * stands for any text
         resource_name: Option<String>,
@@ -299,7 +272,6 @@ pub(crate) enum Resource {
         output_format: Option<ListFormat>,
     },
     /// Invoke the get operation to a resource
-    #[command(disable_version_flag = true)]
     Get {
         /// Get all instances of the resource
         #[arg(short, long)]
@@ -317,7 +289,6 @@ pub(crate) enum Resource {
         output_format: Option<GetFormat>,
     },
     /// Invoke the set operation to a resource
-    #[command(disable_version_flag = true)]
     Set {
         #[command(flatten)]
         target: Target,
@@ -327,7 +298,6 @@ pub(crate) enum Resource {
         what_if: WhatIf,
     },
     /// Invoke the test operation to a resource
-    #[command(disable_version_flag = true)]
     Test {
         #[command(flatten)]
         target: Target,
@@ -335,7 +305,6 @@ pub(crate) enum Resource {
         input: Input,
     },
     /// Invoke the delete operation to a resource
-    #[command(disable_version_flag = true)]
     Delete {
         #[command(flatten)]
         target: Target,
@@ -345,7 +314,6 @@ pub(crate) enum Resource {
         what_if: WhatIf,
     },
     /// Get the JSON schema for a resource
-    #[command(disable_version_flag = true)]
     Schema {
         #[command(flatten)]
         target: Target,
@@ -354,7 +322,6 @@ pub(crate) enum Resource {
         output_format: Option<OutputFormat>,
     },
     /// Retrieve all resource instances
-    #[command(disable_version_flag = true)]
     Export {
         #[command(flatten)]
         target: Target,
@@ -403,7 +370,7 @@ pub(crate) struct Schema {
     pub(crate) output_format: Option<OutputFormat>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
 pub(crate) enum TraceLevel {
     /// What failed
     Error,

@@ -16,12 +16,13 @@ use stead_core::manifest::{Catalog, Extension, Implementation, Manifest, Version
 use stead_core::parameters::Finding;
 use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::{Object, Value};
-use stead_host::catalog::{Discovery, Programs, Search, Wanted};
+use stead_host::catalog::{Discovery, Programs, Search, SearchEnvironment, User, Wanted};
 use stead_host::command::{CommandProvider, Settings, list_adapted};
 use stead_host::drive::World;
 use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, TraceLevel};
+use stead_host::settings::ResourcePath;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_resources::BuiltIn;
 
@@ -294,4 +295,25 @@ impl World for Session {
 pub(crate) fn folder_of(file: &Path) -> PathBuf {
     let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf())
+}
+
+/// Where resources are looked for: as the environment of this process says.
+pub(crate) fn search() -> Search {
+    let [path, resource_path, restricted_path, home, cache] =
+        ["PATH", "DSC_RESOURCE_PATH", "DSC_RESTRICTED_PATH", "HOME", "XDG_CACHE_HOME"].map(std::env::var_os);
+    let program = std::env::current_exe().ok();
+    let current = std::env::current_dir().ok();
+    let environment = SearchEnvironment {
+        path: path.as_deref(),
+        resource_path: resource_path.as_deref(),
+        restricted_path: restricted_path.as_deref(),
+        program_directory: program.as_deref().and_then(Path::parent),
+        current_directory: current.as_deref(),
+    };
+    let search = Search::new(&environment, &ResourcePath::default(), User::current());
+    let cache = cache.map(PathBuf::from).or_else(|| Some(PathBuf::from(home?).join(".cache")));
+    match cache.filter(|cache| cache.is_absolute()) {
+        Some(cache) => search.with_cache(cache.join("stead")),
+        None => search,
+    }
 }

@@ -17,7 +17,7 @@ pub(super) fn matches(wanted: &[Value], actual: &[Value], rules: &Rules<'_>) -> 
     let (wanted, actual) = without_equal_pairs(wanted, actual, rules);
     let rules = rules.without_schema();
     let composite = |value: &&Value| matches!(value, Value::Object(_) | Value::Array(_) | Value::Sealed(_));
-    wanted.iter().all(composite) && actual.iter().all(composite) && Pairing::new(&wanted, &actual, &rules).is_complete()
+    wanted.iter().all(composite) && actual.iter().all(composite) && Pairing::new(&wanted, &actual, &rules).completes()
 }
 
 fn without_equal_pairs<'v>(
@@ -63,7 +63,7 @@ impl<'p> Pairing<'p> {
         Self { wanted, actual, rules, groups, owner: vec![None; actual.len()], has: vec![None; wanted.len()] }
     }
 
-    fn is_complete(mut self) -> bool {
+    fn completes(mut self) -> bool {
         (0..self.wanted.len()).all(|at| self.place(at))
     }
 

@@ -39,11 +39,16 @@ impl<'a> Rules<'a> {
     }
 
     pub(super) fn member<'v>(&self, members: &'v Object, name: &str) -> Option<&'v Value> {
-        members.get(name).or_else(|| match self.case {
+        self.entry(members, name).map(|(_, value)| value)
+    }
+
+    /// A member and the name under which it is there.
+    pub(super) fn entry<'v>(&self, members: &'v Object, name: &str) -> Option<(&'v String, &'v Value)> {
+        members.get_key_value(name).or_else(|| match self.case {
             Case::Exact => None,
             Case::Ignored => {
                 let name = name.to_lowercase();
-                members.iter().find(|(key, _)| key.to_lowercase() == name).map(|(_, value)| value)
+                members.iter().find(|(key, _)| key.to_lowercase() == name)
             }
         })
     }

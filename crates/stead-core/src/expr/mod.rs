@@ -242,8 +242,3 @@ impl Part<'_> {
         Evaluator::new(environment, Budget::default()).value(self.node)
     }
 }
-impl Expression {
-    pub fn arguments_of(&self, _: &str) -> Vec<Expression> {
-        vec![]
-    }
-}

@@ -6,9 +6,9 @@ use super::order::{Cycle, sort};
 use super::resolve::{Builder, CYCLE, NOT_ADJACENT, NOT_AN_ID, UNKNOWN_INSTANCE};
 use super::{Graph, Role, ScopeId};
 use crate::diag::{Diagnostic, nearest};
-use crate::expr::Expression;
+use crate::expr::Part;
 use crate::id::{NodeId, ResourceId};
-use crate::text::{Kind, Node, Span};
+use crate::text::{Kind, Node, Span, locate};
 use crate::value::Value;
 
 pub(super) fn link(builder: &mut Builder<'_>) {
@@ -40,16 +40,24 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> BTreeSet<NodeId> {
     for node in declaration.condition.iter().chain(properties) {
         collect_references(node, &mut references);
     }
-    for (span, argument) in references {
-        if let Some(text) = known_text(builder, scope, id, &argument) {
+    for reference in references {
+        if let Some(text) = known_text(builder, scope, id, &reference.argument) {
+            let span = locate(builder.sources, reference.span, reference.argument.at());
             needs.extend(target(builder, id, &text, span, "refers to"));
         }
     }
     needs
 }
 
+/// The argument of a call that refers to an instance.
+struct Reference<'a> {
+    /// The string that holds the expression.
+    span: Span,
+    argument: Part<'a>,
+}
+
 /// The argument of a `reference()`, if it can be told before anything runs.
-fn known_text(builder: &Builder<'_>, scope: ScopeId, id: NodeId, argument: &Expression) -> Option<String> {
+fn known_text(builder: &Builder<'_>, scope: ScopeId, id: NodeId, argument: &Part<'_>) -> Option<String> {
     let turn = builder.graph.node(id).turn.as_ref();
     let place = super::Place { scopes: &builder.graph.scopes, scope, turn, facts: builder.inputs.facts };
     match argument.evaluate(&place) {
@@ -58,11 +66,12 @@ fn known_text(builder: &Builder<'_>, scope: ScopeId, id: NodeId, argument: &Expr
     }
 }
 
-fn collect_references(node: &Node, found: &mut Vec<(Span, Expression)>) {
+fn collect_references<'a>(node: &'a Node, found: &mut Vec<Reference<'a>>) {
     match &node.kind {
         Kind::Expression(expression) => {
             for name in ["reference", "stateChanged"] {
-                found.extend(expression.arguments_of(name).into_iter().map(|argument| (node.span, argument)));
+                let arguments = expression.calls(name).filter_map(|call| call.arguments().next());
+                found.extend(arguments.map(|argument| Reference { span: node.span, argument }));
             }
         }
         Kind::Array(items) => items.iter().for_each(|item| collect_references(item, found)),

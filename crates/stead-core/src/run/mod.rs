@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::call::{Answered, Call, Execution, Operation, Outcome};
 use crate::codes;
 use crate::diag::Diagnostic;
+use crate::document::{DataType, Output};
 use crate::event::{Because, Event, Fact};
 use crate::expr::{FactKey, Stop};
 use crate::graph::{Facts, Graph, Halt, Place, Purpose, Role, ScopeId, evaluate};
@@ -35,6 +36,9 @@ codes! {
     NO_FACT = "E0522", "the machine cannot supply a value",
         "An expression asked for something that only the machine knows, such as an environment variable or a secret,\n\
          and it is not there.";
+    WRONG_OUTPUT = "E0524", "an output has another type than declared",
+        "The value of an output has to be of the type that its declaration states. Everything else of the document\n\
+         was carried out all the same, and its results are kept.";
     NOT_RUN_YET = "E0523", "an instance is referred to that has not run",
         "`reference()` gives what an instance answered, so that has to have run before. Where the id can be told\n\
          before anything runs this is arranged by itself; otherwise name the instance in `dependsOn`.";
@@ -191,6 +195,12 @@ impl Run {
     /// What is known so far.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// How many instances ended how; holders are not counted, what is nested in them is.
+    pub fn totals(&self) -> Totals {
+        let instances = self.graph.iter().filter(|(_, node)| node.role == Role::Instance);
+        self.report.totals(instances.map(|(id, _)| id))
     }
 
     /// Whether every instance is settled.
@@ -415,7 +425,7 @@ impl Run {
                 return;
             }
             Outcome::Tested(_) => Status::Drifted,
-            Outcome::Changed(changed) if changed.changed.is_none() => self.still_in_state(id, touches),
+            Outcome::Changed(changed) if changed.changed.as_ref().is_none_or(Vec::is_empty) => self.still_in_state(id, touches),
             Outcome::Changed(_) => match self.report.record(id).not_converged() {
                 Some(_) if self.mode.verification == Verify::Strict => Status::Failed,
                 _ => Status::Changed,
@@ -553,19 +563,71 @@ impl Run {
         }
     }
 
-    /// The values of the outputs of the outermost document, in the order declared; those whose condition is false are
-    /// left out.
-    pub fn outputs(&self) -> Vec<(String, Result<Value, Halt>)> {
-        let Some(scope) = self.graph.scopes.first() else { return Vec::new() };
+    /// The values of the outputs of the outermost document, in the order declared, or what is wrong with them.
+    ///
+    /// Left out are those whose condition is false, those of secure type, and in what-if all: they tell of what was done.
+    pub fn outputs(&self) -> Vec<(String, Result<Value, Diagnostic>)> {
+        let Some(scope) = self.graph.scopes.first().filter(|_| self.mode.execution == Execution::Actual) else {
+            return Vec::new();
+        };
         let place = Place { scopes: &self.graph.scopes, scope: ScopeId(0), turn: None, facts: &self.facts };
         let view = View { place, run: self };
-        let wanted = scope.document.outputs.iter().filter(|output| {
-            output
-                .condition
-                .as_ref()
-                .is_none_or(|condition| !matches!(evaluate(condition, &view), Ok(Value::Bool(false))))
+        let shown = scope.document.outputs.iter().filter(|output| !output.data_type.value.is_secure());
+        shown.filter_map(|output| Some((output.name.value.clone(), self.output(output, &view)?))).collect()
+    }
+
+    fn output(&self, output: &Output, view: &View<'_>) -> Option<Result<Value, Diagnostic>> {
+        let wanted = output.condition.as_ref().map(|condition| evaluate(condition, view));
+        match wanted {
+            None | Some(Ok(Value::Bool(true))) => {}
+            Some(Ok(_)) => return None,
+            Some(Err(halt)) => return Some(Err(self.halted_output(&halt))),
+        }
+        Some(match evaluate(&output.value, view) {
+            Ok(value) if fits(output.data_type.value, &value) => Ok(value),
+            Ok(value) => {
+                let (name, wanted) = (&output.name.value, output.data_type.value.as_str());
+                let message = format!("Output '{name}' is a {}, but is declared as '{wanted}'", value.kind());
+                Err(Diagnostic::error(&WRONG_OUTPUT, output.value.span, message))
+            }
+            Err(halt) => Err(self.halted_output(&halt)),
+        })
+    }
+
+    fn halted_output(&self, halt: &Halt) -> Diagnostic {
+        halt.diagnostic(&self.sources).unwrap_or_else(|| {
+            let message = match &halt.stop {
+                Stop::Missing(key) => match self.facts.get(key) {
+                    Some(Err(reason)) => reason.clone(),
+                    _ => "the machine was not asked for a value that this needs".to_owned(),
+                },
+                _ => "it depends on what is not known".to_owned(),
+            };
+            Diagnostic::error(&NO_FACT, halt.span, message)
+        })
+    }
+
+    /// What the outputs ask of the machine, to be learned before they are computed.
+    pub fn output_wants(&self) -> BTreeSet<FactKey> {
+        let Some(scope) = self.graph.scopes.first() else { return BTreeSet::new() };
+        let place = Place { scopes: &self.graph.scopes, scope: ScopeId(0), turn: None, facts: &self.facts };
+        let view = View { place, run: self };
+        let nodes = scope.document.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
+        let wanted = nodes.filter_map(|node| match evaluate(node, &view).err()?.stop {
+            Stop::Missing(key) if !self.facts.contains_key(&key) => Some(key),
+            _ => None,
         });
-        wanted.map(|output| (output.name.value.clone(), evaluate(&output.value, &view))).collect()
+        wanted.collect()
+    }
+}
+
+fn fits(wanted: DataType, value: &Value) -> bool {
+    match wanted {
+        DataType::String | DataType::SecureString => matches!(value, Value::String(_) | Value::Sealed(_)),
+        DataType::Int => value.as_i64().is_some() || matches!(value, Value::Sealed(_)),
+        DataType::Bool => matches!(value, Value::Bool(_) | Value::Sealed(_)),
+        DataType::Object | DataType::SecureObject => matches!(value, Value::Object(_) | Value::Sealed(_)),
+        DataType::Array => matches!(value, Value::Array(_) | Value::Sealed(_)),
     }
 }
 

@@ -182,7 +182,7 @@ fn instance_information(record: &Record) -> (Json, Json) {
 }
 
 /// The `result` of an instance; `None` when it failed or was left out.
-fn result(record: &Record, operation: Operation) -> Option<Json> {
+pub fn result(record: &Record, operation: Operation) -> Option<Json> {
     let answer = record.answer.as_ref()?;
     Some(match (&answer.outcome, operation) {
         // An instance that was in the desired state was not set; it is told in the shape of a set all the same.

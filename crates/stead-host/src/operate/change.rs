@@ -3,7 +3,7 @@
 use stead_core::call::{Answered, Changed, Execution, Failure, FailureKind, Outcome, Tested, Verification};
 use stead_core::diff::{Rules, differing, exists, overlaid};
 use stead_core::manifest::Implementation;
-use stead_core::value::{Object, Value};
+use stead_core::value::Value;
 
 use super::attempt::{Attempt, Reading};
 use crate::provider::SetReply;
@@ -29,7 +29,7 @@ impl Attempt<'_> {
                 FailureKind::Unsupported,
                 "cannot process what-if execution type, as resource implements pre-test and does not support what-if",
             )),
-            (Execution::WhatIf, way) => self.predict(way),
+            (Execution::WhatIf, _) => self.predict(),
         }
     }
 
@@ -152,7 +152,7 @@ impl Attempt<'_> {
         let reply = self.provider.set(&self.cx, &self.input, Execution::WhatIf)?;
         let after = match reply.after {
             Some(after) => self.reading(after)?,
-            None => Reading { state: overlaid(&before, &self.desired), metadata: None },
+            None => Reading { state: overlaid(&before, &self.desired, &self.rules()), metadata: None },
         };
         let (words, metadata) = what_if_words(after.metadata);
         let changed =
@@ -166,7 +166,7 @@ impl Attempt<'_> {
         let before = self.before()?.state;
         self.proceed()?;
         let words = self.provider.delete(&self.cx, &self.input, Execution::WhatIf)?;
-        let after = without(&before);
+        let after = overlaid(&before, &self.desired, &self.rules());
         let changed = Some(changes_between(&before, &after));
         let what_if = words.iter().map(|text| self.resealer.text(text)).collect();
         let verified = Verification::NotVerifiable;
@@ -174,16 +174,16 @@ impl Attempt<'_> {
     }
 
     /// What a resource would do that cannot say so itself: what its test finds to differ.
-    fn predict(&self, way: Way) -> Result<Answered, Failure> {
+    fn predict(&self) -> Result<Answered, Failure> {
         let (tested, metadata) = match &self.call.tested {
             Some(tested) => ((**tested).clone(), None),
             None => self.tested()?,
         };
         let before = tested.actual;
-        let (after, changed) = match way {
-            _ if tested.in_desired_state => (before.clone(), None),
-            Way::Set => (overlaid(&before, &self.desired), Some(tested.differing)),
-            Way::Delete => (without(&before), Some(vec!["_exist".to_owned()])),
+        let (after, changed) = if tested.in_desired_state {
+            (before.clone(), None)
+        } else {
+            (overlaid(&before, &self.desired, &self.rules()), Some(tested.differing))
         };
         let verified = Verification::NotVerifiable;
         Ok(self.changed(Changed { before, after, changed, what_if: Vec::new(), verified }, metadata))
@@ -201,14 +201,6 @@ fn verification(differing: Vec<String>) -> Verification {
 /// The properties of the later state that are not as before.
 fn changes_between(before: &Value, after: &Value) -> Vec<String> {
     differing(after, before, &Rules::default())
-}
-
-/// The state of an instance that is gone.
-fn without(before: &Value) -> Value {
-    match before.as_object() {
-        Some(members) if !exists(members) => before.clone(),
-        _ => Value::Object(Object::from_iter([("_exist".to_owned(), Value::Bool(false))])),
-    }
 }
 
 /// `whatIf` of the metadata, apart from the rest of it.

@@ -1,0 +1,322 @@
+//! Cases of operations: a call, and a resource that answers by a script.
+//!
+//! - `call`: `{"operation", "execution"?, "desired", "tested"?, "metadata"?}`; `{"$secret": "name"}` stands for a secret.
+//! - `resource`: `{"can": [capabilities], "kind"?, "schema"?, "wrapped"?, "deprecatedWhatIf"?}`.
+//! - `secrets`: what the vault holds.
+//! - `script`: of each method what it answers, one after the other, as `{"ok": …}`, `{"fail": {"kind", "message"}}` or
+//!   `{"panic": "text"}`. A state `"$input"` is what the resource was given. `trace` is said before it answers.
+//!
+//! Computed are the methods called with their inputs, what was traced, and the answer. In it `(secret NAME)` is the sealed
+//! value of that secret and `(sealed)` any other.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::{
+    Answered, Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Tested, Verification,
+};
+use stead_core::expr::Recipe;
+use stead_core::id::{NodeId, SecretName, TypeName};
+use stead_core::manifest::{Capabilities, CommandResource, Implementation, Kind, Manifest, OperationSecurity, Version};
+use stead_core::schema::Schema;
+use stead_core::value::{Sealed, Value};
+use stead_host::operate::carry_out;
+use stead_host::provider::{Cancel, Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+use stead_host::vault::MemoryVault;
+use stead_testkit::{Case, Computed, Suite};
+
+fn main() -> ExitCode {
+    // What a resource says when it panics may be secret; the program has a hook of its own for that.
+    std::panic::set_hook(Box::new(|_| {}));
+    stead_testkit::main(&[Suite { folder: "operate", run }])
+}
+
+fn run(case: &Case) -> Result<Computed, String> {
+    let section = |name: &str| match case.section(name) {
+        "" => Ok(Json::Null),
+        text => serde_json::from_str::<Json>(text).map_err(|error| format!("{name}: {error}")),
+    };
+    let resource = section("resource")?;
+    let scripted = Scripted::new(&resource, section("script")?)?;
+    let vault = MemoryVault::default();
+    for (name, plaintext) in section("secrets")?.as_object().into_iter().flatten() {
+        vault.put(SecretName(name.as_str().into()), Value::from(plaintext.clone()));
+    }
+    let call = call(&section("call")?, manifest(&resource));
+    let traced = Arc::new(Mutex::new(String::new()));
+    let cx = context(&traced, case.has("cancelled"));
+    let answer = carry_out(&call, &scripted, &vault, &cx);
+    let calls = scripted.calls.lock().map_err(|error| error.to_string())?.clone();
+    let traced = traced.lock().map_err(|error| error.to_string())?.clone();
+    Ok(vec![("calls", calls), ("traced", traced), ("answer", shown(&answer))])
+}
+
+fn context(traced: &Arc<Mutex<String>>, cancelled: bool) -> Context {
+    let (traced, cancel) = (Arc::clone(traced), Cancel::default());
+    if cancelled {
+        cancel.cancel();
+    }
+    Context {
+        name: "instance".into(),
+        deadline: Duration::from_secs(10),
+        output_limit: 1 << 20,
+        cancel,
+        root: Arc::from(std::path::Path::new("/")),
+        trace: Arc::new(move |level, text| {
+            writeln!(traced.lock().unwrap(), "{level:?}: {text}").unwrap();
+        }),
+    }
+}
+
+fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
+    let operation = match json["operation"].as_str() {
+        Some("test") => Operation::Test,
+        Some("set") => Operation::Set,
+        Some("export") => Operation::Export,
+        _ => Operation::Get,
+    };
+    let execution = if json["execution"] == "whatIf" { Execution::WhatIf } else { Execution::Actual };
+    let tested = json.get("tested").map(|tested| {
+        let names = tested["differing"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        Arc::new(Tested {
+            actual: value(&tested["actual"]),
+            in_desired_state: tested["inDesiredState"].as_bool().unwrap_or(false),
+            differing: names.map(str::to_owned).collect(),
+        })
+    });
+    Call {
+        node: NodeId(0),
+        name: "instance".to_owned(),
+        manifest,
+        operation,
+        execution,
+        desired: Arc::new(value(&json["desired"])),
+        tested,
+        metadata: json.get("metadata").map(|metadata| Arc::new(value(metadata))),
+    }
+}
+
+fn manifest(json: &Json) -> Arc<Manifest> {
+    let can = |name: &str| json["can"].as_array().into_iter().flatten().any(|each| each == name);
+    let capabilities = Capabilities {
+        get: can("get"),
+        set: can("set"),
+        set_handles_exist: can("setHandlesExist"),
+        set_what_if: can("setWhatIf"),
+        implements_pretest: can("implementsPretest"),
+        test: can("test"),
+        delete: can("delete"),
+        delete_what_if: can("deleteWhatIf"),
+        export: can("export"),
+        export_filters: can("exportFilters"),
+        resolve: false,
+    };
+    let kind = if json["kind"] == "exporter" { Kind::Exporter } else { Kind::Resource };
+    let deprecated = json["deprecatedWhatIf"].as_bool().unwrap_or(false).then(|| stead_core::manifest::Method {
+        executable: "x".to_owned(),
+        arguments: Vec::new(),
+        input: stead_core::manifest::Input::None,
+        returns: None,
+        what_if_returns: None,
+    });
+    let command = CommandResource { what_if: deprecated, ..CommandResource::default() };
+    Arc::new(Manifest {
+        type_name: TypeName::parse("Test/Scripted").unwrap(),
+        version: Version::Semantic(semver::Version::new(1, 0, 0)),
+        kind,
+        capabilities,
+        description: None,
+        deprecation: None,
+        tags: Vec::new(),
+        author: None,
+        require_adapter: None,
+        security: OperationSecurity::default(),
+        implementation: Implementation::Command(Arc::new(command)),
+    })
+}
+
+fn value(json: &Json) -> Value {
+    match json {
+        Json::Array(items) => Value::Array(items.iter().map(value).collect()),
+        Json::Object(members) => match members.get("$secret").and_then(Json::as_str) {
+            Some(name) => Value::Sealed(Sealed::new(Recipe::Secret(SecretName(name.into())))),
+            None => Value::Object(members.iter().map(|(name, each)| (name.clone(), value(each))).collect()),
+        },
+        other => Value::from(other.clone()),
+    }
+}
+
+/// A resource that answers by a script and notes what it was asked.
+struct Scripted {
+    schema: Option<Arc<Schema>>,
+    wrapped: bool,
+    answers: Mutex<BTreeMap<String, Vec<Json>>>,
+    calls: Mutex<String>,
+}
+
+impl Scripted {
+    fn new(resource: &Json, script: Json) -> Result<Self, String> {
+        let schema = match resource.get("schema") {
+            Some(schema) => Some(Arc::new(Schema::compile(schema.clone()).map_err(|error| error.to_string())?)),
+            None => None,
+        };
+        let answers = match script {
+            Json::Object(methods) => methods,
+            _ => Map::new(),
+        };
+        let list = |answers: Json| answers.as_array().cloned().unwrap_or_default().into_iter().rev().collect();
+        let answers = answers.into_iter().map(|(method, answers)| (method, list(answers))).collect();
+        let wrapped = resource["wrapped"].as_bool().unwrap_or(false);
+        Ok(Self { schema, wrapped, answers: Mutex::new(answers), calls: Mutex::default() })
+    }
+
+    fn ask(&self, cx: &Context, method: &str, input: &Plain) -> Result<Json, Failure> {
+        writeln!(self.calls.lock().unwrap(), "{method} {}", input.expose()).unwrap();
+        let next = self.answers.lock().unwrap().get_mut(method).and_then(Vec::pop);
+        let answer = next.ok_or_else(|| Failure::new(FailureKind::System, format!("the script has no answer to '{method}'")))?;
+        if let Some(text) = answer["trace"].as_str() {
+            (cx.trace)(TraceLevel::Info, text);
+        }
+        if let Some(text) = answer["panic"].as_str() {
+            std::panic::panic_any(text.to_owned());
+        }
+        if let Some(fail) = answer.get("fail") {
+            let text = |name: &str| fail[name].as_str().map(str::to_owned);
+            let kind = FailureKind::Exit(fail["exit"].as_i64().unwrap_or(1).try_into().unwrap());
+            return Err(Failure { kind, message: text("message").unwrap_or_default(), property: text("property") });
+        }
+        Ok(filled(answer["ok"].clone(), input.expose()))
+    }
+}
+
+fn filled(answer: Json, input: &Json) -> Json {
+    match answer {
+        Json::String(text) if text == "$input" => input.clone(),
+        Json::Array(items) => Json::Array(items.into_iter().map(|item| filled(item, input)).collect()),
+        Json::Object(members) => {
+            Json::Object(members.into_iter().map(|(name, each)| (name, filled(each, input))).collect())
+        }
+        other => other,
+    }
+}
+
+fn names(json: Option<&Json>) -> Option<Vec<String>> {
+    Some(json?.as_array()?.iter().filter_map(Json::as_str).map(str::to_owned).collect())
+}
+
+impl Provider for Scripted {
+    fn schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
+        Ok(self.schema.clone())
+    }
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        self.ask(cx, "get", input).map(Plain::new)
+    }
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let answer = self.ask(cx, "test", input)?;
+        Ok(TestReply {
+            actual: answer.get("actual").cloned().map(Plain::new),
+            in_desired_state: answer["inDesiredState"].as_bool(),
+            differing: names(answer.get("differing")),
+        })
+    }
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let method = if execution == Execution::Actual { "set" } else { "set what-if" };
+        let answer = self.ask(cx, method, input)?;
+        Ok(SetReply {
+            after: answer.get("after").cloned().map(Plain::new),
+            changed: names(answer.get("changed")),
+            what_if: names(answer.get("whatIf")).unwrap_or_default(),
+        })
+    }
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let method = if execution == Execution::Actual { "delete" } else { "delete what-if" };
+        Ok(names(Some(&self.ask(cx, method, input)?)).unwrap_or_default())
+    }
+    fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
+        let answer = self.ask(cx, "export", input)?;
+        let instances = answer.as_array().cloned().unwrap_or_default();
+        let exported = |instance: Json| match instance.get("properties").cloned() {
+            Some(properties) => Exported {
+                type_name: instance["type"].as_str().map(|name| TypeName::parse(name).unwrap()),
+                name: instance["name"].as_str().map(str::to_owned),
+                properties: Value::from(properties),
+                metadata: instance.get("metadata").cloned().map(Value::from),
+            },
+            None => Exported { type_name: None, name: None, properties: Value::from(instance), metadata: None },
+        };
+        Ok(instances.into_iter().map(exported).collect())
+    }
+    fn wants_wrapped_secrets(&self) -> bool {
+        self.wrapped
+    }
+}
+
+fn shown(answer: &Answered) -> String {
+    let mut json = outcome(&answer.outcome);
+    if let (Some(metadata), Json::Object(members)) = (&answer.metadata, &mut json) {
+        members.insert("metadata".to_owned(), with_seals(metadata));
+    }
+    if let (false, Json::Object(members)) = (answer.restarts.is_empty(), &mut json) {
+        members.insert("restarts".to_owned(), json!(format!("{:?}", answer.restarts)));
+    }
+    serde_json::to_string_pretty(&json).unwrap() + "\n"
+}
+
+fn outcome(outcome: &Outcome) -> Json {
+    match outcome {
+        Outcome::Got(state) => json!({ "got": with_seals(state) }),
+        Outcome::Tested(Tested { actual, in_desired_state, differing }) => {
+            json!({ "actual": with_seals(actual), "inDesiredState": in_desired_state, "differing": differing })
+        }
+        Outcome::Changed(Changed { before, after, changed, what_if, verified }) => {
+            let verified = match verified {
+                Verification::InState => json!("in desired state"),
+                Verification::Differs(names) => json!({ "differs": names }),
+                Verification::NotVerifiable => json!("not verifiable"),
+            };
+            let mut json = json!({ "before": with_seals(before), "after": with_seals(after), "changed": changed });
+            if !what_if.is_empty() {
+                json["whatIf"] = json!(what_if);
+            }
+            json["verified"] = verified;
+            json
+        }
+        Outcome::Exported(instances) => {
+            let instance = |each: &Exported| {
+                let mut json = json!({ "properties": with_seals(&each.properties) });
+                if let Some(type_name) = &each.type_name {
+                    json["type"] = json!(type_name.as_str());
+                }
+                if let Some(name) = &each.name {
+                    json["name"] = json!(name);
+                }
+                if let Some(metadata) = &each.metadata {
+                    json["metadata"] = with_seals(metadata);
+                }
+                json
+            };
+            json!({ "exported": instances.iter().map(instance).collect::<Vec<_>>() })
+        }
+        Outcome::Failed(Failure { kind, message, property }) => {
+            json!({ "failed": format!("{kind:?}"), "message": message, "property": property })
+        }
+    }
+}
+
+fn with_seals(value: &Value) -> Json {
+    match value {
+        Value::Sealed(sealed) => match sealed.recipe() {
+            Recipe::Secret(name) => json!(format!("(secret {})", name.0)),
+            Recipe::Literal(_) => json!("(sealed)"),
+        },
+        Value::Array(items) => items.iter().map(with_seals).collect(),
+        Value::Object(members) => {
+            Json::Object(members.iter().map(|(name, each)| (name.clone(), with_seals(each))).collect())
+        }
+        plain => plain.to_redacted_json(),
+    }
+}
