@@ -126,7 +126,8 @@ fn is_adopted(process: &Stat) -> bool {
     process.parent == own && !started_here
 }
 
-/// Whether this is the first process of the machine or of a container. Every orphan comes to it then, whoever started it.
+/// Whether this is the first process of the machine or of a container: every orphan comes to it then, whoever started
+/// it.
 fn is_init() -> bool {
     rustix::process::getpid().is_init()
 }
