@@ -110,22 +110,36 @@ pub struct SetReply {
 ///
 /// It has no `Debug`, no `Display` and no `Serialize`; [`Plain::expose`] is the one way in.
 #[derive(Clone, Default)]
-pub struct Plain(Json);
+pub struct Plain {
+    json: Json,
+    secret: bool,
+}
 
 impl Plain {
     /// Marks JSON as such.
     pub fn new(json: Json) -> Self {
-        Self(json)
+        Self { json, secret: false }
+    }
+
+    /// Marks JSON that certainly holds secrets, in whatever form: it is kept out of the arguments and the environment of
+    /// programs, and nothing that they make of it is quoted.
+    pub fn secret(json: Json) -> Self {
+        Self { json, secret: true }
+    }
+
+    /// Whether it is known to hold secrets.
+    pub fn is_secret(&self) -> bool {
+        self.secret
     }
 
     /// The JSON. Every use is a place to review.
     pub fn expose(&self) -> &Json {
-        &self.0
+        &self.json
     }
 
     /// The JSON itself.
     pub fn into_exposed(self) -> Json {
-        self.0
+        self.json
     }
 }
 

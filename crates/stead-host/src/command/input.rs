@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Failure, FailureKind};
-use stead_core::manifest::{Argument, Input, Method, Version};
+use stead_core::manifest::{Argument, Input, Method};
 
-use super::failure;
 use super::secrets::Secrets;
 use crate::process::LONGEST_ARGUMENT;
 
@@ -18,14 +17,6 @@ pub(super) struct Subject {
     pub(super) version: String,
     pub(super) path: Option<PathBuf>,
     pub(super) content: Option<Json>,
-}
-
-/// The text of a version, as it stands in manifests.
-pub(super) fn version_text(version: &Version) -> String {
-    match version {
-        Version::Date(date) => date.clone(),
-        Version::Semantic(version) => version.to_string(),
-    }
 }
 
 /// What a program is started with.
@@ -75,7 +66,7 @@ fn shield(argument: &Argument, method: &Method) -> Result<(), Failure> {
 
 fn exposes(method: &Method, place: &str) -> Failure {
     let program = &method.executable;
-    failure(
+    Failure::new(
         FailureKind::Unsupported,
         format!(
             "the properties hold secrets, and '{program}' takes them in {place}, where others on the machine can read \
@@ -150,7 +141,7 @@ fn element(value: &Json) -> Option<String> {
 fn unfit(name: &str, why: &str) -> Failure {
     let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
     let message = format!("the program of the resource takes properties as environment variables, and {why}");
-    Failure { property: Some(pointer), ..failure(FailureKind::Invalid, message) }
+    Failure { property: Some(pointer), ..Failure::new(FailureKind::Invalid, message) }
 }
 
 /// Says what the kernel would only call "argument list too long".
@@ -163,7 +154,7 @@ fn check_sizes(method: &Method, prepared: &Prepared) -> Result<(), Failure> {
     let too_long = arguments.chain(variables).find(|(_, length)| *length > LONGEST_ARGUMENT);
     if let Some((what, length)) = too_long {
         let program = &method.executable;
-        return Err(failure(
+        return Err(Failure::new(
             FailureKind::Unsupported,
             format!(
                 "{what} of '{program}' would be {length} bytes long, and the system allows {LONGEST_ARGUMENT}. A \
@@ -173,7 +164,71 @@ fn check_sizes(method: &Method, prepared: &Prepared) -> Result<(), Failure> {
     }
     if prepared.arguments.iter().any(|argument| argument.as_encoded_bytes().contains(&0)) {
         let program = &method.executable;
-        return Err(failure(FailureKind::Invalid, format!("an argument of '{program}' would hold a NUL character")));
+        return Err(Failure::new(
+            FailureKind::Invalid,
+            format!("an argument of '{program}' would hold a NUL character"),
+        ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::Plain;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn subject() -> Subject {
+        Subject { type_name: "Test/A".to_owned(), version: "1.0.0".to_owned(), path: None, content: None }
+    }
+
+    fn any_method() -> impl Strategy<Value = Method> {
+        let argument = prop_oneof![
+            "[a-z]{0,3}".prop_map(Argument::Literal),
+            any::<bool>().prop_map(|mandatory| Argument::Json { name: "--input".to_owned(), mandatory }),
+            Just(Argument::ResourceType("--type".to_owned())),
+            Just(Argument::WhatIf("--what-if".to_owned())),
+        ];
+        let input = prop_oneof![Just(Input::None), Just(Input::Stdin), Just(Input::Environment)];
+        (proptest::collection::vec(argument, 0..5), input).prop_map(|(arguments, input)| Method {
+            executable: "program".to_owned(),
+            arguments,
+            input,
+            returns: None,
+            what_if_returns: None,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_secret_is_in_sight(method in any_method(), depth in 0..4, wrapper in "secure(String|Object)|bare") {
+            let mut wanted = json!({ wrapper.clone(): "canary" });
+            for level in 0..depth {
+                wanted = if level % 2 == 0 { json!({"k": wanted, "other": 1}) } else { json!([wanted]) };
+            }
+            let wanted = json!({"property": wanted});
+            let plain = if wrapper == "bare" { Plain::secret(wanted.clone()) } else { Plain::new(wanted.clone()) };
+            let secrets = Secrets::of(&plain);
+            match prepare(&method, &subject(), &wanted, &secrets, Execution::Actual) {
+                Ok(prepared) => {
+                    let seen = prepared.variables.iter().flat_map(|(name, value)| [name, value]);
+                    let mut seen = seen.chain(&prepared.arguments);
+                    prop_assert!(seen.all(|text| !text.to_string_lossy().contains("canary")));
+                }
+                Err(failure) => prop_assert!(!failure.message.contains("canary")),
+            }
+        }
+
+        #[test]
+        fn the_argument_for_a_what_if_is_there_in_one_only(method in any_method()) {
+            let count = |execution| {
+                let secrets = Secrets::default();
+                let prepared = prepare(&method, &subject(), &json!({"a": 1}), &secrets, execution).unwrap();
+                prepared.arguments.iter().filter(|argument| *argument == "--what-if").count()
+            };
+            let expected = method.arguments.iter().filter(|each| matches!(each, Argument::WhatIf(_))).count();
+            prop_assert_eq!((count(Execution::Actual), count(Execution::WhatIf)), (0, expected));
+        }
+    }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use stead_core::call::{Failure, FailureKind};
 
-use super::failure;
 use super::input::Prepared;
 use super::output::{self, Expected, Garbage};
 use super::secrets::Secrets;
@@ -57,7 +56,7 @@ impl Origin<'_> {
                 "the program '{executable}' of operation '{operation}' is neither in '{directory}', where the manifest \
                  is, nor on PATH ({path}). Install it, or correct 'executable' in the manifest"
             );
-            failure(FailureKind::Start, message)
+            Failure::new(FailureKind::Start, message)
         })
     }
 }
@@ -95,7 +94,7 @@ impl Invocation<'_> {
             Exit::Code(code) => Err(self.exited(code, &said)),
             Exit::Signal(signal) => {
                 let message = format!("Resource '{}' was ended by signal {signal}", self.executable);
-                Err(failure(FailureKind::Signal(signal), with_words(message, &said)))
+                Err(Failure::new(FailureKind::Signal(signal), with_words(message, &said)))
             }
         }
     }
@@ -108,7 +107,7 @@ impl Invocation<'_> {
     /// What the program printed is JSON, but not what it should be.
     pub(super) fn unexpected(&self, what: &str) -> Failure {
         let (program, operation) = (self.executable, self.operation);
-        failure(
+        Failure::new(
             FailureKind::Protocol,
             format!("the output of '{program}' in operation '{operation}' cannot be used: {what}"),
         )
@@ -121,7 +120,7 @@ impl Invocation<'_> {
             None if said.is_empty() => format!("{start} without a word on its standard error"),
             None => format!("{start} {said}"),
         };
-        failure(FailureKind::Exit(code), message)
+        Failure::new(FailureKind::Exit(code), message)
     }
 
     fn not_run(&self, error: &ProcessError, said: &str) -> Failure {
@@ -134,7 +133,7 @@ impl Invocation<'_> {
         if let ProcessError::Start { .. } = error {
             message.push_str(". The file has to be a program for this machine, or a script whose interpreter is there");
         }
-        failure(error.kind(), with_words(message, said))
+        Failure::new(error.kind(), with_words(message, said))
     }
 
     fn not_understood(&self, printed: &[u8], garbage: &Garbage) -> Failure {

@@ -16,7 +16,7 @@ use stead_core::manifest::{
 use stead_core::schema::Schema;
 
 use crate::provider::{Context, Plain, Provider, SetReply, TestReply, TraceLevel};
-use input::{Subject, prepare, version_text};
+use input::{Subject, prepare};
 use invoke::{Invocation, Origin};
 use output::Expected;
 use secrets::Secrets;
@@ -24,16 +24,13 @@ use shape::Shape;
 
 pub use invoke::Settings;
 
+pub mod extension;
 mod input;
 mod invoke;
 pub mod output;
 mod secrets;
 mod shape;
 pub mod stderr;
-
-fn failure(kind: FailureKind, message: String) -> Failure {
-    Failure { kind, message, property: None }
-}
 
 /// The provider of a command or an adapted resource, with [`Settings::of_this_process`].
 ///
@@ -50,7 +47,8 @@ impl Provider for Nothing {}
 
 /// Lists the resources that an adapter can carry out, as it describes them: an object each.
 pub fn list_adapted(adapter: &Manifest, settings: &Settings, cx: &Context) -> Result<Vec<Json>, Failure> {
-    let unsupported = || failure(FailureKind::Unsupported, format!("'{}' cannot list resources", adapter.type_name));
+    let unsupported =
+        || Failure::new(FailureKind::Unsupported, format!("'{}' cannot list resources", adapter.type_name));
     let Implementation::Command(methods) = &adapter.implementation else { return Err(unsupported()) };
     let list = methods.adapter.as_ref().and_then(|adapter| adapter.list.as_ref()).ok_or_else(unsupported)?;
     let secrets = Secrets::default();
@@ -88,7 +86,7 @@ pub struct CommandProvider {
 fn subject(manifest: &Manifest) -> Subject {
     Subject {
         type_name: manifest.type_name.to_string(),
-        version: version_text(&manifest.version),
+        version: manifest.version.to_string(),
         path: None,
         content: None,
     }
@@ -152,12 +150,12 @@ impl CommandProvider {
 
     fn unsupported(&self, operation: &str) -> Failure {
         let message = format!("resource '{}' does not support '{operation}'", self.manifest.type_name);
-        failure(FailureKind::Unsupported, message)
+        Failure::new(FailureKind::Unsupported, message)
     }
 
     /// Runs one program and reads its answer.
     fn call(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Answer, Failure> {
-        let secrets = Secrets::of(input.expose());
+        let secrets = Secrets::of(input);
         let wanted = self.shape.wrap(&self.subject.type_name, input.expose());
         self.validate(cx, &wanted, &secrets)?;
         let invocation = self.invocation(request.operation, &request.method.executable, &secrets);
@@ -189,7 +187,7 @@ impl CommandProvider {
             Some(false) => {
                 let reason = answer.get("reason").and_then(Json::as_str).unwrap_or("the resource does not say why");
                 let reason = secrets.scrub(reason);
-                Err(failure(FailureKind::Invalid, format!("the properties are not valid: {reason}")))
+                Err(Failure::new(FailureKind::Invalid, format!("the properties are not valid: {reason}")))
             }
             None => Err(invocation.unexpected("'valid' has to be true or false")),
         }
@@ -215,7 +213,7 @@ impl CommandProvider {
             Some(SchemaSource::Embedded(json)) => json.clone(),
             Some(SchemaSource::Command { executable, arguments }) => self.print_schema(cx, executable, arguments)?,
         };
-        let schema = Schema::compile(json).map_err(|error| failure(FailureKind::Protocol, error.to_string()))?;
+        let schema = Schema::compile(json).map_err(|error| Failure::new(FailureKind::Protocol, error.to_string()))?;
         Ok(Some(Arc::new(schema)))
     }
 
@@ -340,6 +338,11 @@ impl Provider for CommandProvider {
         }
         let schema = self.load_schema(cx)?;
         Ok(self.schema.get_or_init(|| schema).clone())
+    }
+
+    /// What resources that are programs are used to.
+    fn wants_wrapped_secrets(&self) -> bool {
+        true
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<Plain, Failure> {

@@ -145,7 +145,11 @@ fn garbage(text: &str, start: usize, error: &serde_json::Error) -> Garbage {
         () if error.is_eof() => Problem::Incomplete,
         () => Problem::Syntax,
     };
-    Garbage { offset: start + offset_of(text, error.line(), error.column()), problem }
+    let within = match problem {
+        Problem::Incomplete => text.len(),
+        _ => offset_of(text, error.line(), error.column()),
+    };
+    Garbage { offset: start + within, problem }
 }
 
 /// The byte that a line and a column, both from one, stand for.
@@ -217,5 +221,94 @@ impl<'de> Visitor<'de> for Strict {
             members.insert(name, access.next_value_seed(Strict)?);
         }
         Ok(Json::Object(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn fails(output: &[u8], expected: Expected) -> (usize, Problem) {
+        let garbage = parse(output, expected).unwrap_err();
+        (garbage.offset, garbage.problem)
+    }
+
+    #[test]
+    fn places_are_counted_from_the_start_of_the_output() {
+        for (output, offset, problem) in [
+            (&b"{}\n\n  {\"a\": nan}\n"[..], 13, Problem::Syntax),
+            (b"{}\n{\"a\":1,\"a\":2}\n", 12, Problem::DuplicateName),
+            (b"{}\n{} {}\n", 6, Problem::TooMany),
+            (b"{}\n[1,\n", 7, Problem::Incomplete),
+            (b"{}\r\n{}\r\nx", 8, Problem::Syntax),
+            (b"{}\n\xc3(", 3, Problem::Encoding),
+            (b"1e999", 4, Problem::Syntax),
+        ] {
+            assert_eq!(fails(output, Expected::Lines), (offset, problem), "{}", output.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn counts_are_exact() {
+        assert_eq!(parse(b"", Expected::Lines), Ok(Vec::new()));
+        assert_eq!(fails(b"", Expected::Values(1)), (0, Problem::Empty));
+        assert_eq!(fails(b" \n", Expected::Values(2)), (0, Problem::Empty));
+        assert_eq!(fails(b"1\n", Expected::Values(2)), (2, Problem::TooFew { expected: 2, found: 1 }));
+        assert_eq!(fails(b"1\n2\n3\n", Expected::Values(2)), (4, Problem::TooMany));
+        assert_eq!(parse(b"{\n}\n", Expected::Values(1)), Ok(vec![json!({})]));
+        assert_eq!(fails(b"{\n}\n[]\n", Expected::Values(2)), (2, Problem::Incomplete), "one of two is a line");
+    }
+
+    #[test]
+    fn numbers_are_kept() {
+        let text = "[18446744073709551615,-9223372036854775808,1.5e-7]";
+        assert_eq!(parse(text.as_bytes(), Expected::Values(1)).unwrap()[0].to_string(), text);
+    }
+
+    fn any_json() -> impl Strategy<Value = Json> {
+        let leaf = prop_oneof![
+            Just(Json::Null),
+            any::<bool>().prop_map(Json::from),
+            any::<i64>().prop_map(Json::from),
+            any::<f64>().prop_map(Json::from),
+            any::<String>().prop_map(Json::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            let members = proptest::collection::vec((any::<String>(), inner.clone()), 0..4);
+            prop_oneof![
+                proptest::collection::vec(inner, 0..4).prop_map(Json::from),
+                members.prop_map(|members| Json::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read(values in proptest::collection::vec(any_json(), 0..4)) {
+            let lines = values.iter().map(Json::to_string).collect::<Vec<_>>().join("\n");
+            prop_assert_eq!(parse(lines.as_bytes(), Expected::Lines).unwrap(), values.clone());
+            for value in values {
+                let pretty = serde_json::to_string_pretty(&value).unwrap();
+                prop_assert_eq!(parse(pretty.as_bytes(), Expected::Values(1)).unwrap(), vec![value]);
+            }
+        }
+
+        #[test]
+        fn anything_gives_values_or_a_place(output in "[\\[\\]{}\":,a1 \n\r\\\\ä\u{1b}-]*", count in 0..3_usize) {
+            for expected in [Expected::Lines, Expected::Values(count)] {
+                if let Err(garbage) = parse(output.as_bytes(), expected) {
+                    prop_assert!(garbage.offset <= output.len());
+                }
+            }
+        }
+
+        #[test]
+        fn a_cut_output_is_never_read(value in any_json(), at in any::<proptest::sample::Index>()) {
+            let text = json!({"state": value}).to_string();
+            let cut = at.index(text.len());
+            prop_assert!(parse(&text.as_bytes()[..cut], Expected::Values(1)).is_err());
+        }
     }
 }

@@ -5,10 +5,15 @@ use std::borrow::Cow;
 use serde_json::Value as Json;
 use stead_core::value::REDACTED;
 
+use crate::provider::Plain;
+
 /// Below this length a secret is found in innocent words, and what is left of a text gives it away.
 const SHORTEST_TO_REPLACE: usize = 4;
 
 /// The plaintext secrets of one input: what is below `{"secureString": ..}` and `{"secureObject": ..}`.
+///
+/// Secrets that came without this wrapping are known to be there, but not which they are: whoever opened them covers
+/// them in what is said.
 #[derive(Default)]
 pub(super) struct Secrets {
     texts: Vec<String>,
@@ -17,9 +22,9 @@ pub(super) struct Secrets {
 
 impl Secrets {
     /// Finds every secret of an input.
-    pub(super) fn of(input: &Json) -> Self {
-        let mut secrets = Self::default();
-        secrets.look(input);
+    pub(super) fn of(input: &Plain) -> Self {
+        let mut secrets = Self { any: input.is_secret(), ..Self::default() };
+        secrets.look(input.expose());
         // The longest first: a secret may be part of another.
         secrets.texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
         secrets.texts.dedup();
@@ -91,7 +96,7 @@ mod tests {
     fn secrets_are_found_at_any_depth() {
         let input =
             json!({"a": [{"b": {"secureString": "hunter2!"}}], "c": {"secureObject": {"k": "pa\"ss", "n": 12345}}});
-        let secrets = Secrets::of(&input);
+        let secrets = Secrets::of(&Plain::new(input));
         assert!(!secrets.is_empty());
         let text = r#"hunter2! pa"ss pa\"ss 12345 other"#;
         assert_eq!(secrets.scrub(text), "<secureValue> <secureValue> <secureValue> <secureValue> other");
@@ -99,19 +104,21 @@ mod tests {
 
     #[test]
     fn short_secrets_take_the_text_with_them() {
-        let secrets = Secrets::of(&json!({"p": {"secureString": "ab"}}));
+        let secrets = Secrets::of(&Plain::new(json!({"p": {"secureString": "ab"}})));
         assert_eq!(secrets.scrub("a cab"), REDACTED);
         assert_eq!(secrets.scrub("nothing"), "nothing");
     }
 
     #[test]
     fn lines_of_a_secret_are_secret() {
-        let secrets = Secrets::of(&json!({"p": {"secureString": "-----BEGIN\nMIIEvQ\n-----END"}}));
+        let secrets = Secrets::of(&Plain::new(json!({"p": {"secureString": "-----BEGIN\nMIIEvQ\n-----END"}})));
         assert_eq!(secrets.scrub("x MIIEvQ y"), "x <secureValue> y");
     }
 
     #[test]
     fn an_object_of_more_members_is_no_wrapper() {
-        assert!(Secrets::of(&json!({"secureString": "a", "other": 1})).is_empty());
+        let json = json!({"secureString": "a", "other": 1});
+        assert!(Secrets::of(&Plain::new(json.clone())).is_empty());
+        assert!(!Secrets::of(&Plain::secret(json)).is_empty(), "but it may be known to be secret");
     }
 }

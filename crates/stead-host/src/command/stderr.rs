@@ -141,7 +141,9 @@ mod tests {
         let forward = |level, text: &str| heard.borrow_mut().push((level, text.to_owned()));
         let secrets = Secrets::default();
         let mut listener = Listener::new(&forward, &secrets);
-        chunks.iter().for_each(|chunk| listener.hear(chunk));
+        for chunk in chunks {
+            listener.hear(chunk);
+        }
         let text = listener.finish();
         (heard.into_inner(), text)
     }

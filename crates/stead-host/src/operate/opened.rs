@@ -29,7 +29,8 @@ impl Opened {
         let opener = Opener { vault, secrets: &secrets };
         let bare = opener.open(value, &|plain| plain)?;
         let wrapped = if value.has_sealed() { opener.open(value, &wrapped)? } else { bare.clone() };
-        Ok(Self { bare: Plain::new(bare), wrapped: Plain::new(wrapped), secrets: secrets.into_inner() })
+        let mark = if value.has_sealed() { Plain::secret } else { Plain::new };
+        Ok(Self { bare: mark(bare), wrapped: mark(wrapped), secrets: secrets.into_inner() })
     }
 }
 

@@ -161,6 +161,13 @@ pub enum ProcessError {
         /// Those that were left.
         processes: Processes,
     },
+    /// Processes of it could not be ended, even by force: they hang in the kernel, or run as a user that this process
+    /// has no power over.
+    #[error("it had to be ended, and these processes could not be: {processes}")]
+    Immortal {
+        /// Those that are still there.
+        processes: Processes,
+    },
     /// The system failed.
     #[error("cannot {doing}")]
     System {
@@ -180,7 +187,7 @@ impl ProcessError {
             Self::Deadline { .. } => FailureKind::Deadline,
             Self::OutputLimit { .. } => FailureKind::OutputLimit,
             Self::Cancelled => FailureKind::Cancelled,
-            Self::LeftBehind { .. } => FailureKind::LeftBehind,
+            Self::LeftBehind { .. } | Self::Immortal { .. } => FailureKind::LeftBehind,
             Self::System { .. } => FailureKind::System,
         }
     }
@@ -189,7 +196,8 @@ impl ProcessError {
 /// Runs a program to its end. What it writes to its standard error is handed to `errors` as it comes.
 ///
 /// Guarantees: returns within the deadline, the grace and some seconds; holds at most the output limit and little more
-/// in memory; every process that the program started is gone afterwards, daemons included. A program that closes its
+/// in memory; every process that the program started is gone afterwards, daemons included, or named in
+/// [`ProcessError::Immortal`]. A program that closes its
 /// standard input early is no failure by itself.
 ///
 /// Caveats: a process that escaped its group, lost its parents and emptied its environment is only found while no other

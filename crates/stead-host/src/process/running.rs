@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use super::os::procfs::Stat;
 use super::os::{self, Awaited, End};
 use super::pump::Pump;
 use super::tree::{MARKER, Tree};
@@ -107,7 +108,10 @@ impl<'a> Running<'a> {
             }
         }
         let left = describe(&mut self.tree);
-        self.tree.end(PATIENCE);
+        let immortal = self.tree.end(PATIENCE);
+        if !immortal.is_empty() {
+            return Err(ProcessError::Immortal { processes: names(&immortal) });
+        }
         if left.0.is_empty() && self.pump.is_closed() {
             return Ok(());
         }
@@ -128,9 +132,10 @@ impl<'a> Running<'a> {
         if self.exit.is_none() {
             os::end_group(&self.child, End::Force);
         }
-        self.tree.end(PATIENCE);
+        let immortal = self.tree.end(PATIENCE);
         self.drain(PATIENCE);
         match cause {
+            _ if !immortal.is_empty() => ProcessError::Immortal { processes: names(&immortal) },
             ProcessError::Deadline { after, .. } => ProcessError::Deadline { after, processes: left },
             other => other,
         }
@@ -162,5 +167,9 @@ impl Drop for Running<'_> {
 }
 
 fn describe(tree: &mut Tree) -> Processes {
-    Processes(tree.members().iter().map(|each| format!("{} ({})", each.name, each.pid)).collect())
+    names(&tree.members())
+}
+
+fn names(processes: &[Stat]) -> Processes {
+    Processes(processes.iter().map(|each| format!("{} ({})", each.name, each.pid)).collect())
 }

@@ -49,10 +49,11 @@ impl Tree {
     pub(super) fn has_survivors(&self) -> bool {
         let adopted: Vec<Stat> = procfs::adopted().into_iter().filter_map(procfs::stat).collect();
         adopted.iter().filter(|each| each.ended && is_adopted(each)).for_each(|each| os::reap(each.pid));
-        if os::group_lives(self.leader) {
+        let group_lives = os::group_lives(self.leader) && {
             os::reap_group(self.leader);
-        }
-        os::group_lives(self.leader) || adopted.iter().any(|each| !each.ended && self.owns(each))
+            os::group_lives(self.leader)
+        };
+        group_lives || adopted.iter().any(|each| !each.ended && self.owns(each))
     }
 
     /// Every process of the call that is still running. Looks at all processes of the machine.
@@ -72,21 +73,22 @@ impl Tree {
         members.into_iter().filter(|each| !each.ended).collect()
     }
 
-    /// Ends every process of the call by force, those that start meanwhile too. Whether none was left in time.
-    pub(super) fn end(&mut self, patience: Duration) -> bool {
+    /// Ends every process of the call by force, those that start meanwhile too. Returns those that are still there when
+    /// the patience is over: they hang in the kernel, or belong to a user that this one has no power over.
+    pub(super) fn end(&mut self, patience: Duration) -> Vec<Stat> {
         let begun = Instant::now();
         let mut quiet = 0;
-        // Twice, for one that was forking while the list was read.
+        // Twice, for one that was forking or between two programs while the list was read.
         while quiet < 2 {
             let members = self.members();
             quiet = if members.is_empty() { quiet + 1 } else { 0 };
             members.iter().for_each(os::end_process);
             if begun.elapsed() > patience {
-                return false;
+                return members;
             }
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(5));
         }
-        true
+        Vec::new()
     }
 
     fn owns(&self, process: &Stat) -> bool {
@@ -102,6 +104,7 @@ impl Tree {
     fn is_stray(&self, process: &Stat) -> bool {
         process.start >= self.born
             && UNDER_WAY.load(Ordering::SeqCst) == 1
+            && !is_init()
             && is_adopted(process)
             && process.session != own_session()
             && !procfs::environment_has(process.pid, MARKER, "")
@@ -121,6 +124,12 @@ fn is_adopted(process: &Stat) -> bool {
     let own_group = rustix::process::getpgrp().as_raw_nonzero().get();
     let started_here = process.group == own_group || (process.session == own_session() && process.group == process.pid);
     process.parent == own && !started_here
+}
+
+/// Whether this is the first process of the machine or of a container: every orphan comes to it then, whoever started
+/// it.
+fn is_init() -> bool {
+    rustix::process::getpid().is_init()
 }
 
 fn own_session() -> i32 {

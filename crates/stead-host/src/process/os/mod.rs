@@ -61,6 +61,7 @@ pub(super) fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
 
 /// What can go on without waiting.
 #[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each of four independent descriptors")]
 pub(super) struct Ready {
     pub(super) stdin: bool,
     pub(super) stdout: bool,

@@ -1,0 +1,88 @@
+//! What can only be seen while nothing else runs in this process: hence one test, in a binary of its own.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use stead_core::call::FailureKind;
+use stead_host::process::{self, Environment, Finished, Limits, ProcessError, Program};
+use stead_host::provider::Cancel;
+
+fn play(body: &str) -> Result<Finished, ProcessError> {
+    let program = Program {
+        path: Path::new("/bin/sh"),
+        arguments: &[OsString::from("-c"), OsString::from(body)],
+        directory: Path::new("/"),
+        environment: &Environment::of_this_process(&[]),
+        variables: &[],
+        input: None,
+    };
+    let limits = Limits {
+        deadline: Duration::from_mins(1),
+        grace: Duration::from_millis(300),
+        settle: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    process::run(&program, &limits, &Cancel::default(), &mut |_| {})
+}
+
+/// The most memory that this process ever had, in KiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).expect("a peak");
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+}
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").expect("descriptors").count()
+}
+
+/// Processes that this one was given and has not forgotten, ended or not.
+fn children() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("threads").flatten();
+    tasks.flat_map(|task| read_words(&task.path().join("children"))).collect()
+}
+
+fn read_words(path: &Path) -> Vec<String> {
+    std::fs::read_to_string(path).expect("children").split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn alone() {
+    floods_cost_little_memory();
+    daemons_without_a_mark_are_ended();
+    nothing_adds_up();
+}
+
+fn floods_cost_little_memory() {
+    let before = peak();
+    for flood in ["exec head -c 1073741824 /dev/zero", "exec head -c 1073741824 /dev/zero >&2"] {
+        assert_eq!(play(flood).err().expect("a failure").kind(), FailureKind::OutputLimit);
+    }
+    assert!(peak() - before < 64 << 10, "memory grew by {} KiB", peak() - before);
+}
+
+/// It left its group, lost its parents and emptied its environment: it is known by having been given to this process.
+fn daemons_without_a_mark_are_ended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pid = folder.path().join("pid");
+    let daemon = format!("echo $$ > {}; exec /bin/sleep 3600", pid.display());
+    let body = format!("(setsid env -i /bin/sh -c '{daemon}' &) </dev/null >/dev/null 2>&1; sleep 0.5");
+    assert_eq!(play(&body).err().expect("a failure").kind(), FailureKind::LeftBehind);
+    let pid = std::fs::read_to_string(pid).expect("a pid");
+    assert!(!Path::new("/proc").join(pid.trim()).exists());
+}
+
+/// Neither descriptors nor ended processes that nobody waited for.
+fn nothing_adds_up() {
+    let before = open_descriptors();
+    for _ in 0..50 {
+        assert!(play("(true &) ; (setsid true &) ; true").is_ok());
+        assert!(play("setsid sleep 0.01 >/dev/null 2>&1 &").is_ok());
+    }
+    // The last ones may still be ending; the call that follows forgets them.
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(play("true").is_ok());
+    assert_eq!(open_descriptors(), before);
+    assert_eq!(children(), Vec::<String>::new());
+}
