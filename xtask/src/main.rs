@@ -1,2 +1,69 @@
-//! x
-fn main() {}
+//! `cargo xtask NAME`: the checks of the project that are not cargo's own.
+//!
+//! Every check is a test as well, so that `cargo test --workspace` is all that has to be run; the commands are for
+//! looking at one of them alone.
+
+mod codes;
+mod deps;
+mod measure;
+mod repository;
+mod tidy;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use repository::{Finding, Repository};
+
+const USAGE: &str = "usage: cargo xtask NAME
+
+  tidy      direction of dependencies, the code map, words that do not belong here
+  measure   lengths of files and functions, and the share of documented items
+  codes     diagnostic codes: each declared once, each with a case below corpus/
+  deps      licences, duplicate versions and sources of dependencies, as deny.toml wants them
+  all       all of them
+";
+
+fn main() -> ExitCode {
+    let name = std::env::args().nth(1).unwrap_or_default();
+    let mut out = std::io::stdout().lock();
+    match Repository::read().and_then(|repository| run(&name, &repository)) {
+        Ok((text, findings)) => {
+            let report = report(&text, &findings);
+            let written = out.write_all(report.as_bytes()).is_ok();
+            if findings.is_empty() && written { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(message) => {
+            // Nothing is left to do when this fails too.
+            let _ = writeln!(std::io::stderr(), "xtask: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(name: &str, repository: &Repository) -> Result<(String, Vec<Finding>), String> {
+    match name {
+        "tidy" => tidy::check(repository).map(|findings| (String::new(), findings)),
+        "measure" => measure::check(repository),
+        "codes" => codes::check(repository).map(|findings| (String::new(), findings)),
+        "deps" => deps::check(repository).map(|findings| (String::new(), findings)),
+        "all" => all(repository),
+        _ => Err(USAGE.to_owned()),
+    }
+}
+
+fn all(repository: &Repository) -> Result<(String, Vec<Finding>), String> {
+    let (text, mut findings) = measure::check(repository)?;
+    findings.extend(tidy::check(repository)?);
+    findings.extend(codes::check(repository)?);
+    findings.extend(deps::check(repository)?);
+    Ok((text, findings))
+}
+
+fn report(text: &str, findings: &[Finding]) -> String {
+    let lines = findings.iter().map(|finding| format!("{finding}\n"));
+    let closing = match findings.len() {
+        0 => "nothing found\n".to_owned(),
+        count => format!("{count} found\n"),
+    };
+    text.to_owned() + &lines.collect::<String>() + &closing
+}

@@ -2,7 +2,13 @@
 //!
 //! Blocking calls on plain threads; no async runtime.
 
+pub mod catalog;
+pub mod command;
+pub mod drive;
 pub mod facts;
+pub mod fs;
 pub mod operate;
+pub mod process;
 pub mod provider;
+pub mod settings;
 pub mod vault;

@@ -171,6 +171,11 @@ impl Cancel {
         self.0.store(true, Ordering::SeqCst);
     }
 
+    /// The flag itself, for whoever can only set one, such as a signal handler.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     /// Whether the end was asked for.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::SeqCst)

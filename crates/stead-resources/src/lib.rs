@@ -1,1 +1,157 @@
-//! The pure core.
+//! The resources that are built into stead, one folder each.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use stead_core::id::TypeName;
+use stead_core::manifest::{Capabilities, Implementation, Kind, Manifest, OperationSecurity, Version};
+use stead_host::provider::Provider;
+
+pub mod command;
+pub mod directory;
+pub mod echo;
+pub mod engine;
+pub mod file;
+mod input;
+pub mod line;
+pub mod osinfo;
+mod permissions;
+pub mod process;
+mod program;
+pub mod run_command_on_set;
+mod schema;
+pub mod symlink;
+
+/// A resource that this program carries out itself.
+#[derive(Clone)]
+pub struct BuiltIn {
+    /// What it says of itself.
+    pub manifest: Arc<Manifest>,
+    /// The JSON Schema of its properties. Providers check them by themselves; this is for people and editors.
+    pub schema: Json,
+    /// What carries it out.
+    pub provider: Arc<dyn Provider>,
+}
+
+/// Every built-in resource, in the order of the type names.
+pub fn builtins() -> Vec<BuiltIn> {
+    let mut all: Vec<BuiltIn> = [
+        command::built_in(),
+        directory::built_in(),
+        echo::built_in(),
+        file::built_in(),
+        line::built_in(),
+        osinfo::built_in(),
+        process::built_in(),
+        run_command_on_set::built_in(),
+        symlink::built_in(),
+    ]
+    .into_iter()
+    .chain(engine::built_ins())
+    .flatten()
+    .collect();
+    all.sort_by(|left, right| left.manifest.type_name.cmp(&right.manifest.type_name));
+    all
+}
+
+/// What the manifests of built-in resources differ in.
+struct Profile {
+    type_name: &'static str,
+    description: &'static str,
+    tags: &'static [&'static str],
+    capabilities: Capabilities,
+    /// Text of a JSON Schema.
+    schema: &'static str,
+}
+
+impl Profile {
+    /// `None` when the type name or the schema is not valid; a test makes sure that all are.
+    fn built_in(&self, provider: Arc<dyn Provider>) -> Option<BuiltIn> {
+        let manifest = Manifest {
+            type_name: TypeName::parse(self.type_name).ok()?,
+            version: Version::Semantic(semver::Version::new(1, 0, 0)),
+            kind: Kind::Resource,
+            capabilities: self.capabilities,
+            description: Some(self.description.to_owned()),
+            deprecation: None,
+            tags: self.tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            author: None,
+            require_adapter: None,
+            security: OperationSecurity::default(),
+            implementation: Implementation::BuiltIn,
+        };
+        Some(BuiltIn { manifest: Arc::new(manifest), schema: serde_json::from_str(self.schema).ok()?, provider })
+    }
+}
+
+/// A resource of DSC v3 keeps the version that it has there: documents may require it.
+fn with_version(built_in: BuiltIn, version: semver::Version) -> BuiltIn {
+    let manifest = Manifest { version: Version::Semantic(version), ..(*built_in.manifest).clone() };
+    BuiltIn { manifest: Arc::new(manifest), ..built_in }
+}
+
+/// A resource that can do nothing.
+const NOTHING: Capabilities = Capabilities {
+    get: false,
+    set: false,
+    set_handles_exist: false,
+    set_what_if: false,
+    implements_pretest: false,
+    test: false,
+    delete: false,
+    delete_what_if: false,
+    export: false,
+    export_filters: false,
+    resolve: false,
+};
+
+/// What a resource can do that reads, compares, changes and removes by itself.
+const ALL_BUT_EXPORT: Capabilities = Capabilities {
+    get: true,
+    set: true,
+    set_handles_exist: true,
+    set_what_if: true,
+    implements_pretest: true,
+    test: true,
+    delete: true,
+    delete_what_if: true,
+    export: false,
+    export_filters: false,
+    resolve: false,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_is_valid() {
+        let names: Vec<String> = builtins().iter().map(|each| each.manifest.type_name.to_string()).collect();
+        let expected = [
+            "Microsoft.DSC.Debug/Echo",
+            "Microsoft.DSC.Transitional/RunCommandOnSet",
+            "Microsoft.DSC/Assertion",
+            "Microsoft.DSC/Group",
+            "Microsoft.DSC/Include",
+            "Microsoft/OSInfo",
+            "Microsoft/Process",
+            "Stead/Command",
+            "Stead/Directory",
+            "Stead/File",
+            "Stead/Line",
+            "Stead/Symlink",
+        ];
+        for name in expected {
+            assert!(names.iter().any(|each| each == name), "{name} is missing");
+        }
+        assert!(names.is_sorted_by_key(|name| name.to_lowercase()));
+    }
+
+    #[test]
+    fn every_schema_compiles() {
+        for built_in in builtins() {
+            let compiled = stead_core::schema::Schema::compile(built_in.schema);
+            assert!(compiled.is_ok(), "{}", built_in.manifest.type_name);
+        }
+    }
+}

@@ -1,2 +1,76 @@
-//! x
-fn main() {}
+//! The command `stead`: arguments in, a report and an exit code out.
+
+mod args;
+mod dsc;
+mod exit;
+mod input;
+mod output;
+mod people;
+mod session;
+mod trace;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use args::{Arguments, Command};
+use exit::Exit;
+
+fn main() -> ExitCode {
+    let (arguments, as_dsc) = match parse(std::env::args_os().collect()) {
+        Ok(parsed) => parsed,
+        Err(exit) => return exit.into(),
+    };
+    // What panicked may hold secrets, so that only the place is told.
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        output::complain(&format!("stead has a defect, at {place}. Please report it."));
+    }));
+    trace::install(&arguments, as_dsc);
+    run(arguments).into()
+}
+
+/// Reads the command line. `stead dsc …` and a link named `dsc` are the same as `stead …`.
+fn parse(mut words: Vec<OsString>) -> Result<(Arguments, bool), Exit> {
+    let linked = words.first().is_some_and(|program| {
+        std::path::Path::new(program).file_stem().is_some_and(|stem| stem == "dsc")
+    });
+    let prefixed = words.get(1).is_some_and(|word| word == "dsc");
+    if prefixed {
+        words.remove(1);
+    }
+    Arguments::try_parse_from(&words).map(|arguments| (arguments, linked || prefixed)).map_err(|error| {
+        // Whatever cannot be printed here cannot be reported either.
+        let _ = error.print();
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Success,
+            _ if linked || prefixed || is_for_programs(&words) => Exit::DscError,
+            _ => Exit::Unusable,
+        }
+    })
+}
+
+/// Whether a command line that could not be read was for one of the commands that behave as those of dsc.
+fn is_for_programs(words: &[OsString]) -> bool {
+    const COMMANDS: [&str; 6] = ["config", "resource", "function", "extension", "schema", "completer"];
+    words.iter().any(|word| COMMANDS.iter().any(|command| word == command))
+}
+
+fn run(arguments: Arguments) -> Exit {
+    match arguments.command {
+        Command::Plan(document) => people::plan(&document),
+        Command::Apply(document) => people::apply(&document),
+        Command::Check(document) => people::check(&document),
+        Command::Graph(graph) => people::graph(&graph),
+        Command::Lint(document) => people::lint(&document),
+        Command::Explain(explain) => people::explain(&explain),
+        Command::Config(config) => dsc::config(&config, arguments.progress_format),
+        Command::Resource { command } => dsc::resource(&command),
+        Command::Function { command } => dsc::function(&command),
+        Command::Extension { command } => dsc::extension(&command),
+        Command::Schema(schema) => dsc::schema(&schema),
+        Command::Completer { shell } => dsc::completer(shell),
+    }
+}

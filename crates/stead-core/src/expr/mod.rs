@@ -4,27 +4,42 @@
 //! [`Environment`]. Both are pure: what only the machine knows (the time, the environment, files) is asked for by
 //! answering [`Stop::Missing`], and evaluation is repeated once the host has supplied it.
 
+mod ask;
+mod builtin;
+mod builtins;
+mod capture;
+pub mod codes;
+mod evaluate;
+mod sealed;
+mod syntax;
+mod user;
+
+use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
+
+pub use builtin::{Builtin, Kind, functions};
+pub use sealed::{Computed, OpenError, Recipe, open, secrets};
 
 use crate::diag::Code;
 use crate::document::UserFunction;
-use crate::id::{ResourceId, SecretName};
-use crate::value::{Sensitive, Value};
+use crate::id::ResourceId;
+use crate::value::Value;
+use evaluate::{Budget, Evaluator};
+use syntax::{Form, Node};
 
-/// A parsed expression.
-#[derive(Clone, PartialEq, Debug)]
+/// A parsed expression: what is wrong with it whatever it is given has been found already.
+#[derive(Clone, PartialEq)]
 pub struct Expression {
     /// The text as written in the document, brackets included.
     pub text: Arc<str>,
+    root: Arc<Node>,
 }
 
-/// How a sealed value is computed once its secrets are known.
-#[derive(Clone, PartialEq)]
-pub enum Recipe {
-    /// A secret of the host's vault.
-    Secret(SecretName),
-    /// Plaintext that the document itself states, such as the default of a secure parameter.
-    Literal(Sensitive<Value>),
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Expression").field(&self.text).finish()
+    }
 }
 
 /// What only the machine knows.
@@ -136,19 +151,94 @@ pub trait Environment {
     }
 }
 
-/// Whether text is to be read as an expression: it starts with `[`, ends with `]`, and does not start with `[[`.
+/// Whether text is to be read as an expression: it starts with `[`, but not with `[[`.
+///
+/// How it ends does not matter: `[concat('a', 'b'` and `[a] b` are mistakes, not text.
 pub fn is_expression(text: &str) -> bool {
-    text.starts_with('[') && text.ends_with(']') && !text.starts_with("[[")
+    text.starts_with('[') && !text.starts_with("[[")
 }
 
 impl Expression {
     /// Reads the text of an expression, brackets included.
+    ///
+    /// Guarantees: the names and the number of arguments of the functions of the language are right, and no part is nested
+    /// so deeply that walking it could exhaust the stack.
     pub fn parse(text: &str) -> Result<Self, Fault> {
-        Ok(Self { text: text.into() })
+        Ok(Self { text: text.into(), root: Arc::new(syntax::parse(text)?) })
     }
 
     /// Computes it.
-    pub fn evaluate(&self, _environment: &dyn Environment) -> Result<Value, Stop> {
-        Ok(Value::Null)
+    ///
+    /// Guarantees: it ends, in time and memory that are bounded whatever the expression is. Nothing is computed that is
+    /// not needed: of `if`, `and`, `or` and `coalesce` only the arguments that decide.
+    pub fn evaluate(&self, environment: &dyn Environment) -> Result<Value, Stop> {
+        self.whole().evaluate(environment)
+    }
+
+    /// The expression as a part of itself.
+    pub fn whole(&self) -> Part<'_> {
+        Part { node: &self.root }
+    }
+
+    /// Every call of a function of the language, in the order written: also those that will not be computed, and those in
+    /// lambdas.
+    pub fn calls(&self, function: &str) -> impl Iterator<Item = Call<'_>> {
+        let mut found = Vec::new();
+        self.root.walk(&mut |node| {
+            if let Form::Call { builtin, arguments } = &node.kind
+                && builtin.name == function
+            {
+                found.push(Call { node, arguments });
+            }
+        });
+        found.into_iter()
+    }
+
+    /// The names of the functions of the document that it calls, in the order written.
+    pub fn user_functions(&self) -> impl Iterator<Item = &str> {
+        let mut found: Vec<&str> = Vec::new();
+        self.root.walk(&mut |node| {
+            if let Form::UserCall { name, .. } = &node.kind {
+                found.push(name);
+            }
+        });
+        found.into_iter()
+    }
+}
+
+/// A call somewhere in an expression.
+#[derive(Clone, Copy)]
+pub struct Call<'x> {
+    node: &'x Node,
+    arguments: &'x [Node],
+}
+
+impl<'x> Call<'x> {
+    /// The bytes of [`Expression::text`] that it takes.
+    pub fn at(&self) -> Range<usize> {
+        self.node.at.clone()
+    }
+
+    /// Its arguments.
+    pub fn arguments(&self) -> impl ExactSizeIterator<Item = Part<'x>> {
+        self.arguments.iter().map(|node| Part { node })
+    }
+}
+
+/// A part of an expression, which can be computed by itself.
+#[derive(Clone, Copy)]
+pub struct Part<'x> {
+    node: &'x Node,
+}
+
+impl Part<'_> {
+    /// The bytes of [`Expression::text`] that it takes.
+    pub fn at(&self) -> Range<usize> {
+        self.node.at.clone()
+    }
+
+    /// Computes it. A part of a lambda that reads its parameters is a fault.
+    pub fn evaluate(&self, environment: &dyn Environment) -> Result<Value, Stop> {
+        Evaluator::new(environment, Budget::default()).value(self.node)
     }
 }

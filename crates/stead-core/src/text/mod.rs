@@ -1,7 +1,17 @@
 //! Text with places: sources, spans, and the tree that YAML and JSON are read into.
 
+mod build;
+pub mod codes;
+mod locate;
 pub mod node;
+mod read;
+mod scalar;
 pub mod source;
+mod syntax;
 
+pub(crate) use build::shown;
+pub use locate::locate;
+pub(crate) use locate::locate_in;
 pub use node::{Entry, Kind, Node};
+pub use read::{Limits, read};
 pub use source::{Source, SourceId, Sources, Span, Spanned};

@@ -2,7 +2,7 @@
 
 use super::{Span, Spanned};
 use crate::expr::Expression;
-use crate::value::Number;
+use crate::value::{Number, Value};
 
 /// A value of a document and where it stands.
 #[derive(Clone, PartialEq, Debug)]
@@ -80,5 +80,20 @@ impl Node {
     /// The text with its place, if it is plain text.
     pub fn spanned_str(&self) -> Option<Spanned<&str>> {
         self.as_str().map(|text| Spanned::new(text, self.span))
+    }
+
+    /// The value as it was written: expressions stay text.
+    pub fn literal(&self) -> Value {
+        match &self.kind {
+            Kind::Null => Value::Null,
+            Kind::Bool(truth) => Value::Bool(*truth),
+            Kind::Number(number) => Value::Number(number.clone()),
+            Kind::String(text) => Value::String(text.to_string()),
+            Kind::Expression(expression) => Value::String(expression.text.to_string()),
+            Kind::Array(items) => Value::Array(items.iter().map(Self::literal).collect()),
+            Kind::Object(entries) => {
+                Value::Object(entries.iter().map(|entry| (entry.key.to_string(), entry.value.literal())).collect())
+            }
+        }
     }
 }

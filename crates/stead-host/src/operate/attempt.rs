@@ -165,7 +165,7 @@ impl Attempt<'_> {
             }
             return Ok(());
         };
-        if schema.mismatches(wrapped.expose()).is_empty() {
+        if schema.validate(wrapped.expose()).is_empty() {
             self.input = wrapped;
             return Ok(());
         }
@@ -194,7 +194,7 @@ impl Attempt<'_> {
 }
 
 fn failed(schema: &Schema, value: &Json, kind: FailureKind, prefix: &str) -> Result<(), Failure> {
-    let mismatches = schema.mismatches(value);
+    let mismatches = schema.validate(value);
     let Some(first) = mismatches.first() else { return Ok(()) };
     let say = |mismatch: &Mismatch| match mismatch.pointer.as_str() {
         "" => mismatch.message.clone(),

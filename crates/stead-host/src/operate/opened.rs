@@ -4,12 +4,13 @@ use std::cell::RefCell;
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Failure, FailureKind};
-use stead_core::expr::Recipe;
+use stead_core::expr::{self, OpenError};
+use stead_core::id::SecretName;
 use stead_core::value::{Sealed, Value};
 
 use super::secrets::Secrets;
 use crate::provider::Plain;
-use crate::vault::{Vault, VaultError};
+use crate::vault::Vault;
 
 /// A value whose sealed parts were opened.
 pub(super) struct Opened {
@@ -59,14 +60,15 @@ impl Opener<'_> {
 }
 
 /// Computes a sealed value. What it returns holds no sealed value.
-fn open_sealed(sealed: &Sealed, vault: &dyn Vault) -> Result<Value, VaultError> {
-    match sealed.recipe() {
-        Recipe::Secret(name) => vault.reveal(name).map(|secret| secret.expose().clone()),
-        Recipe::Literal(plaintext) => Ok(plaintext.expose().clone()),
-    }
+fn open_sealed(sealed: &Sealed, vault: &dyn Vault) -> Result<Value, OpenError> {
+    let reveal = |name: &SecretName| match vault.reveal(name) {
+        Ok(secret) => Ok(secret.expose().clone()),
+        Err(error) => Err(OpenError::Unavailable { name: name.clone(), reason: error.to_string() }),
+    };
+    expr::open(&Value::Sealed(sealed.clone()), &reveal)
 }
 
-fn unavailable(error: &VaultError) -> Failure {
+fn unavailable(error: &OpenError) -> Failure {
     Failure::new(FailureKind::Invalid, error.to_string())
 }
 

@@ -2,6 +2,14 @@
 //!
 //! The keys and their meaning are those of DSC v3 configuration documents.
 
+pub mod codes;
+mod compile;
+mod fields;
+mod parts;
+mod read;
+
+pub use read::{parse, read};
+
 use crate::id::TypeName;
 use crate::text::{Node, SourceId, Span, Spanned};
 

@@ -3,12 +3,29 @@
 //! The keys are those of DSC v3 resource manifests. These types are what the engine works with; the wire format is
 //! converted at the border.
 
+mod catalog;
+pub mod codes;
+mod extension;
+mod listing;
+mod parse;
+mod read;
+mod version;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::document::SecurityContext;
 use crate::id::TypeName;
+
+pub use catalog::{Catalog, NotFound};
+pub use extension::{
+    DiscoverArgument, DiscoverMethod, Extension, ImportArgument, ImportMethod, SecretArgument, SecretMethod,
+};
+pub use listing::{extension_listing, listing};
+pub use parse::{AdaptedManifest, Declaration, Declared, Form, parse, parse_listed};
+pub use read::{plain, unplaced};
+pub use version::{InvalidRequirement, InvalidVersion, Version, VersionRequirement};
 
 /// What a resource is to the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,17 +40,6 @@ pub enum Kind {
     Importer,
     /// It lists instances of other types.
     Exporter,
-}
-
-/// The version of a resource: a semantic version, or a date as Azure uses them.
-///
-/// Invariant: every semantic version is greater than every date.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Version {
-    /// `YYYY-MM-DD` with an optional `-suffix`
-    Date(String),
-    /// `1.2.3-pre+build`
-    Semantic(semver::Version),
 }
 
 /// What a resource can do. A capability that is missing is either made up for by the engine or refused.
@@ -270,31 +276,4 @@ pub struct AdaptedResource {
     pub manifest_path: Option<PathBuf>,
     /// The manifest as written, for listings.
     pub manifest: serde_json::Value,
-}
-
-/// Every resource that is known, newest version first; an immutable snapshot.
-#[derive(Clone, Debug, Default)]
-pub struct Catalog {
-    by_type: BTreeMap<TypeName, Vec<Arc<Manifest>>>,
-}
-
-impl Catalog {
-    /// Adds a manifest. One of the same type and version that is there already stays and wins.
-    pub fn add(&mut self, manifest: Arc<Manifest>) {
-        let versions = self.by_type.entry(manifest.type_name.clone()).or_default();
-        let at = versions.partition_point(|other| other.version > manifest.version);
-        if versions.get(at).is_none_or(|other| other.version != manifest.version) {
-            versions.insert(at, manifest);
-        }
-    }
-
-    /// Every version of a type, newest first.
-    pub fn versions(&self, type_name: &TypeName) -> &[Arc<Manifest>] {
-        self.by_type.get(type_name).map_or(&[], Vec::as_slice)
-    }
-
-    /// Every type in order, and of each its versions, newest first.
-    pub fn iter(&self) -> impl Iterator<Item = (&TypeName, &[Arc<Manifest>])> {
-        self.by_type.iter().map(|(name, versions)| (name, versions.as_slice()))
-    }
 }

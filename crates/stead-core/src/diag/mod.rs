@@ -1,5 +1,11 @@
 //! Findings about the user's text: a stable code, a place, a message, and what to do about it.
 
+mod json;
+mod render;
+
+pub use json::to_json;
+pub use render::render;
+
 use std::fmt;
 
 use crate::text::{Sources, Span};
@@ -31,6 +37,16 @@ impl fmt::Display for CodeInfo {
     }
 }
 
+/// Every code there is, in the order of the pipeline.
+pub fn all() -> Vec<Code> {
+    [crate::text::codes::CODES, crate::document::codes::CODES].concat()
+}
+
+/// The code of that id, whatever its case.
+pub fn explain(id: &str) -> Option<Code> {
+    all().into_iter().find(|code| code.id.eq_ignore_ascii_case(id))
+}
+
 /// Declares the codes of a module, and `CODES`, the list of them.
 #[macro_export]
 macro_rules! codes {
@@ -53,6 +69,16 @@ pub enum Severity {
     Error,
     /// It runs, but probably not as meant.
     Warning,
+}
+
+impl Severity {
+    /// The word that messages use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
 }
 
 /// A change to the text that mends a finding.
@@ -97,6 +123,11 @@ impl Diagnostic {
         }
     }
 
+    /// A warning without a place.
+    fn plain(code: Code, message: String) -> Self {
+        Self { span: None, ..Self::warning(code, Span::default(), message) }
+    }
+
     /// A warning at a place.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, span, message) }
@@ -124,11 +155,7 @@ impl Diagnostic {
     /// `path:line:column: error[E0101]: message`, one line without the text around it.
     pub fn brief(&self, sources: &Sources) -> String {
         let place = self.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();
-        let kind = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
-        format!("{place}{kind}[{}]: {}", self.code, self.message)
+        format!("{place}{}[{}]: {}", self.severity.as_str(), self.code, self.message)
     }
 }
 
@@ -148,4 +175,41 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .filter(|(distance, _)| *distance <= allowed)
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// Findings as they are collected, up to a number that is worth reading.
+///
+/// Guarantees: whether there was an error is never lost, even when the finding itself is.
+#[derive(Debug)]
+pub struct Findings {
+    list: Vec<Diagnostic>,
+    limit: usize,
+    overflow: Code,
+}
+
+impl Findings {
+    /// Collects up to `limit` findings; more are replaced by one of the code `overflow`.
+    pub fn new(overflow: Code, limit: usize) -> Self {
+        Self { list: Vec::new(), limit, overflow }
+    }
+
+    /// Adds a finding.
+    pub fn push(&mut self, finding: Diagnostic) {
+        if self.list.len() < self.limit {
+            self.list.push(finding);
+            return;
+        }
+        if self.list.len() == self.limit {
+            let message = format!("there are more than {} findings, the rest is left out", self.limit);
+            self.list.push(Diagnostic { span: finding.span, ..Diagnostic::plain(self.overflow, message) });
+        }
+        if let Some(last) = self.list.last_mut() {
+            last.severity = last.severity.min(finding.severity);
+        }
+    }
+
+    /// Everything that was collected.
+    pub fn into_vec(self) -> Vec<Diagnostic> {
+        self.list
+    }
 }

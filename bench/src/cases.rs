@@ -1,0 +1,311 @@
+//! The cases: what is run, how often, and what the limit is.
+
+use std::cell::Cell;
+use std::fs::{self, FileTimes};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::meter::{self, Run, Sample};
+use crate::table::{Row, Verdict, milliseconds};
+use crate::work;
+
+/// Something to measure.
+pub(crate) type Case = fn(&Bench) -> io::Result<Vec<Row>>;
+
+/// Every case by its name.
+pub(crate) const CASES: &[(&str, Case)] =
+    &[("start", start), ("files", files), ("lines", lines), ("echo", echo), ("scale", scale)];
+
+/// Where and with what is measured.
+pub(crate) struct Bench {
+    folder: TempDir,
+    /// How many folders of managed files there are.
+    folders: Cell<u32>,
+    this: PathBuf,
+    stead: PathBuf,
+    runs: usize,
+}
+
+impl Bench {
+    /// Prepares a folder that goes away with this.
+    pub(crate) fn new(stead: PathBuf, runs: usize) -> io::Result<Self> {
+        let folder = TempDir::with_prefix("stead-bench")?;
+        fs::create_dir(folder.path().join("resources"))?;
+        fs::write(folder.path().join("resources/bench-echo.dsc.resource.json"), work::ECHO_MANIFEST)?;
+        Ok(Self { folder, folders: Cell::new(0), this: std::env::current_exe()?, stead, runs })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn document(&self, text: &str) -> io::Result<String> {
+        let path = self.path("document.dsc.yaml");
+        fs::write(&path, text)?;
+        Ok(path.display().to_string())
+    }
+
+    fn floor(&self, arguments: &[&str]) -> io::Result<Run> {
+        meter::run(self.folder.path(), &self.this, arguments)
+    }
+
+    fn stead(&self, arguments: &[&str]) -> io::Result<Run> {
+        if !self.stead.is_file() {
+            return Ok(Err(format!("{} is not there", self.stead.display())));
+        }
+        meter::run(self.folder.path(), &self.stead, arguments)
+    }
+
+    /// Runs two things in turn, so that what disturbs one disturbs the other, and gives the medians of both.
+    fn in_turn(
+        &self,
+        mut one: impl FnMut() -> io::Result<Run>,
+        mut other: impl FnMut() -> io::Result<Run>,
+    ) -> io::Result<(Run, Run)> {
+        let (mut ones, mut others) = (Vec::new(), Vec::new());
+        for _ in 0..self.runs {
+            ones.push(one()?);
+            others.push(other()?);
+        }
+        Ok((of_all(ones), of_all(others)))
+    }
+}
+
+/// The median, or the first failure.
+fn of_all(runs: Vec<Run>) -> Run {
+    let samples: Vec<Sample> = runs.into_iter().collect::<Result<_, _>>()?;
+    Ok(meter::median(&samples))
+}
+
+/// A limit: its text, and how far two samples are from it.
+struct Limit {
+    text: String,
+    /// What is shown, and whether it is within the limit.
+    judge: fn(Sample, Sample, f64, f64) -> (String, bool),
+    factor: f64,
+    extra: f64,
+}
+
+impl Limit {
+    /// Processor time: at most so many times the floor and some milliseconds.
+    fn cpu(factor: f64, extra: f64) -> Self {
+        let text = if extra > 0.0 { format!("CPU <= {factor}x + {extra} ms") } else { format!("CPU <= {factor}x") };
+        Self { text, judge: judge_cpu, factor, extra }
+    }
+
+    /// Time on the clock: at most so many times the floor.
+    fn wall(factor: f64) -> Self {
+        Self { text: format!("wall <= {factor}x"), judge: judge_wall, factor, extra: 0.0 }
+    }
+
+    fn row(&self, name: &str, floor: Run, stead: Run) -> Row {
+        match (floor, stead) {
+            (Ok(floor), Ok(stead)) => {
+                let (compared, holds) = (self.judge)(floor, stead, self.factor, self.extra);
+                Row {
+                    name: name.to_owned(),
+                    floor: Some(floor),
+                    stead: Some(stead),
+                    compared,
+                    limit: self.text.clone(),
+                    verdict: if holds { Verdict::Holds } else { Verdict::Exceeded },
+                }
+            }
+            (Err(reason), _) => Row::not_measured(name, None, &self.text, format!("floor: {reason}")),
+            (Ok(floor), Err(reason)) => Row::not_measured(name, Some(floor), &self.text, reason),
+        }
+    }
+}
+
+fn judge_cpu(floor: Sample, stead: Sample, factor: f64, extra: f64) -> (String, bool) {
+    let (floor, stead) = (milliseconds(floor.cpu), milliseconds(stead.cpu));
+    (format!("{:.2}x", stead / floor), stead <= floor * factor + extra)
+}
+
+fn judge_wall(floor: Sample, stead: Sample, factor: f64, _: f64) -> (String, bool) {
+    let ratio = stead.wall.as_secs_f64() / floor.wall.as_secs_f64();
+    (format!("{ratio:.2}x"), ratio <= factor)
+}
+
+fn start(bench: &Bench) -> io::Result<Vec<Row>> {
+    let (floor, stead) = bench.in_turn(|| bench.floor(&["floor-nothing"]), || bench.stead(&["--version"]))?;
+    let limit = Limit::cpu(0.0, 3.0);
+    Ok(vec![Row { limit: "CPU < 3 ms".to_owned(), ..limit.row("stead --version", floor, stead) }])
+}
+
+fn files(bench: &Bench) -> io::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for count in [1000, 10_000] {
+        rows.push(files_created(bench, count)?);
+        rows.push(files_kept(bench, count)?);
+    }
+    rows.push(hidden_drift(bench)?);
+    Ok(rows)
+}
+
+/// Files to be managed: their folder, which is new and empty, the document and the list.
+struct Managed {
+    folder: PathBuf,
+    document: String,
+    list: String,
+}
+
+/// A folder is never used twice or emptied before the end: ext4 passes over inodes that were freed in the last minute one
+/// by one, so that creating files where others have just been removed takes ten times as long.
+fn prepare_files(bench: &Bench, count: u32) -> io::Result<Managed> {
+    let folder = bench.path(&format!("managed-{}", bench.folders.get()));
+    bench.folders.set(bench.folders.get() + 1);
+    fs::create_dir(&folder)?;
+    let list = bench.path("list");
+    fs::write(&list, work::file_list(&folder, count))?;
+    let document = bench.document(&work::files(&folder, count))?;
+    Ok(Managed { folder, document, list: list.display().to_string() })
+}
+
+fn files_created(bench: &Bench, count: u32) -> io::Result<Row> {
+    let floor = || bench.floor(&["floor-write", &prepare_files(bench, count)?.list]);
+    let stead = || {
+        let managed = prepare_files(bench, count)?;
+        let run = bench.stead(&["apply", &managed.document])?;
+        let checked = bench.floor(&["floor-check", &managed.list])?;
+        Ok(run.and_then(|sample| checked.map(|_| sample).map_err(|_| "not all files are as wanted".to_owned())))
+    };
+    let (floor, stead) = bench.in_turn(floor, stead)?;
+    Ok(Limit::cpu(1.5, 0.0).row(&format!("{count} files, all to be created"), floor, stead))
+}
+
+fn files_kept(bench: &Bench, count: u32) -> io::Result<Row> {
+    let Managed { document, list, .. } = prepare_files(bench, count)?;
+    if let Err(reason) = bench.floor(&["floor-write", &list])? {
+        return Err(io::Error::other(reason));
+    }
+    let (floor, stead) =
+        bench.in_turn(|| bench.floor(&["floor-check", &list]), || bench.stead(&["apply", &document]))?;
+    Ok(Limit::cpu(3.0, 5.0).row(&format!("{count} files, nothing to do"), floor, stead))
+}
+
+/// Whether a file is mended whose content was exchanged so that size and times look as before.
+fn hidden_drift(bench: &Bench) -> io::Result<Row> {
+    let (name, limit) = ("drift that size and times hide", "is found and mended");
+    let Managed { folder, document, list } = prepare_files(bench, 10)?;
+    if let Err(reason) = bench.stead(&["apply", &document])? {
+        return Ok(Row::not_measured(name, None, limit, reason));
+    }
+    for number in [0, 4, 9] {
+        exchange(&folder.join(format!("f{number}")))?;
+    }
+    if bench.floor(&["floor-check", &list])?.is_ok() {
+        return Err(io::Error::other("the drift was not made"));
+    }
+    let run = match bench.stead(&["apply", &document])? {
+        Ok(sample) => sample,
+        Err(reason) => return Ok(Row::not_measured(name, None, limit, reason)),
+    };
+    let mended = bench.floor(&["floor-check", &list])?.is_ok();
+    Ok(Row {
+        name: name.to_owned(),
+        floor: None,
+        stead: Some(run),
+        compared: if mended { "yes" } else { "no" }.to_owned(),
+        limit: limit.to_owned(),
+        verdict: if mended { Verdict::Holds } else { Verdict::Exceeded },
+    })
+}
+
+/// Other content of the same length, with the times and the mode that the file had.
+fn exchange(path: &Path) -> io::Result<()> {
+    let status = fs::metadata(path)?;
+    let content: Vec<u8> = fs::read(path)?.iter().rev().copied().collect();
+    fs::write(path, content)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(status.permissions().mode()))?;
+    let times = FileTimes::new().set_accessed(status.accessed()?).set_modified(status.modified()?);
+    fs::File::options().write(true).open(path)?.set_times(times)
+}
+
+fn lines(bench: &Bench) -> io::Result<Vec<Row>> {
+    let count = 100;
+    let file = bench.path("lines.conf");
+    fs::write(&file, work::line_file(count))?;
+    let empty = bench.path("empty.dsc.yaml");
+    fs::write(&empty, work::empty())?;
+    let empty = empty.display().to_string();
+    let document = bench.document(&work::lines(&file, count))?;
+    // What an empty document takes is the floor here: the limit is about what the lines add.
+    let (base, stead) = bench.in_turn(|| bench.stead(&["apply", &empty]), || bench.stead(&["apply", &document]))?;
+    Ok(vec![Limit::cpu(1.0, 5.0).row("100 lines, over an empty document", base, stead)])
+}
+
+fn echo(bench: &Bench) -> io::Result<Vec<Row>> {
+    let count = 1000;
+    let width = std::thread::available_parallelism()?;
+    let (amount, at_once) = (count.to_string(), width.to_string());
+    let document = bench.document(&work::echo_commands(count))?;
+    let (floor, stead) = bench.in_turn(
+        || bench.floor(&["floor-spawn", work::ECHO_PROGRAM, &amount, &at_once]),
+        || bench.stead(&["config", "get", "-f", &document]),
+    )?;
+    Ok(vec![Limit::wall(1.2).row(&format!("1000 programs, {width} at once"), floor, stead)])
+}
+
+/// How many instances, and how many milliseconds they may take: a second for the most, and for fewer their share of it
+/// and what the start takes.
+const PLANNED: &[(u32, u64)] = &[(1000, 20), (10_000, 110), (100_000, 1000)];
+
+fn scale(bench: &Bench) -> io::Result<Vec<Row>> {
+    let empty = bench.document(&work::empty())?;
+    let start = of_all((0..bench.runs).map(|_| bench.stead(&["plan", &empty])).collect::<io::Result<_>>()?);
+    let mut planned = Vec::new();
+    for (count, _) in PLANNED {
+        let document = bench.document(&work::echoes(*count))?;
+        let runs = (0..bench.runs).map(|_| bench.stead(&["plan", &document])).collect::<io::Result<_>>()?;
+        planned.push((*count, of_all(runs)));
+    }
+    let with_limits = PLANNED.iter().zip(&planned);
+    let mut rows: Vec<Row> =
+        with_limits.map(|((count, limit), (_, run))| planned_row(*count, Duration::from_millis(*limit), run)).collect();
+    rows.push(linear_row(&start, &planned));
+    Ok(rows)
+}
+
+fn planned_row(count: u32, time: Duration, run: &Run) -> Row {
+    let (name, limit) = (format!("{count} instances planned"), format!("<= {} ms, 400 MiB", time.as_millis()));
+    match run {
+        Err(reason) => Row::not_measured(&name, None, &limit, reason),
+        Ok(sample) => Row {
+            name,
+            floor: None,
+            stead: Some(*sample),
+            compared: format!("{:.1} us each", sample.cpu.as_secs_f64() * 1e6 / f64::from(count)),
+            limit,
+            verdict: if sample.cpu <= time && sample.memory <= 400 * 1024 { Verdict::Holds } else { Verdict::Exceeded },
+        },
+    }
+}
+
+/// What one instance takes among many, against what it takes among few.
+fn linear_row(start: &Run, planned: &[(u32, Run)]) -> Row {
+    let (name, limit) = ("one of 100000 against one of 1000", "CPU <= 1.5x");
+    match each(start, planned, 1000).and_then(|few| Ok((few, each(start, planned, 100_000)?))) {
+        Err(reason) => Row::not_measured(name, None, limit, reason),
+        Ok((few, many)) => Row {
+            name: name.to_owned(),
+            floor: None,
+            stead: None,
+            compared: format!("{:.2}x", many / few),
+            limit: limit.to_owned(),
+            verdict: if many <= few * 1.5 { Verdict::Holds } else { Verdict::Exceeded },
+        },
+    }
+}
+
+/// Seconds of processor time that one of so many instances takes, over an empty document.
+fn each(start: &Run, planned: &[(u32, Run)], wanted: u32) -> Result<f64, String> {
+    let found = planned.iter().find(|(count, _)| *count == wanted);
+    let (count, run) = found.ok_or_else(|| format!("{wanted} were not planned"))?;
+    let (start, run) = (start.clone()?, run.clone()?);
+    Ok(run.cpu.saturating_sub(start.cpu).as_secs_f64() / f64::from(*count))
+}

@@ -1,0 +1,87 @@
+//! What is measured: documents, and for the floor lists of the same files.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The type that the manifest of [`ECHO_MANIFEST`] declares: what it is told, it says.
+const ECHO_COMMAND: &str = "Bench/Echo";
+
+/// A resource that is a program. It is one that starts fast, because starting it is all that the floor does.
+pub(crate) const ECHO_MANIFEST: &str = r#"{
+    "$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json",
+    "type": "Bench/Echo",
+    "version": "1.0.0",
+    "get": { "executable": "cat", "input": "stdin" },
+    "schema": {
+        "embedded": { "type": "object", "properties": { "output": { "type": "string" } } }
+    }
+}
+"#;
+
+/// The program of [`ECHO_MANIFEST`], for the floor.
+pub(crate) const ECHO_PROGRAM: &str = "cat";
+
+/// A document without instances.
+pub(crate) fn empty() -> String {
+    String::from("$schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json\nresources: []\n")
+}
+
+/// A document with as many instances of the built-in Echo.
+pub(crate) fn echoes(count: u32) -> String {
+    document((0..count).map(|number| instance("Microsoft.DSC.Debug/Echo", number, &[("output", &text_of(number))])))
+}
+
+/// The same of a resource that is a program.
+pub(crate) fn echo_commands(count: u32) -> String {
+    document((0..count).map(|number| instance(ECHO_COMMAND, number, &[("output", &text_of(number))])))
+}
+
+/// A document that manages files `f0`, `f1`, ... of a folder.
+pub(crate) fn files(folder: &Path, count: u32) -> String {
+    document((0..count).map(|number| {
+        let path = folder.join(format!("f{number}")).display().to_string();
+        let content = text_of(number) + "\\n";
+        instance("Stead/File", number, &[("path", &path), ("content", &content), ("mode", "0644")])
+    }))
+}
+
+/// The list of the same files for the floor.
+pub(crate) fn file_list(folder: &Path, count: u32) -> String {
+    let line = |number| format!("644\t{}\t{}\n", folder.join(format!("f{number}")).display(), text_of(number));
+    (0..count).map(line).collect()
+}
+
+/// A document that manages every second line of a file of twice as many.
+pub(crate) fn lines(file: &Path, count: u32) -> String {
+    let path = file.display().to_string();
+    document(
+        (0..count).map(|number| instance("Stead/Line", number, &[("path", &path), ("line", &line_of(2 * number))])),
+    )
+}
+
+/// That file.
+pub(crate) fn line_file(count: u32) -> String {
+    (0..2 * count).map(|number| line_of(number) + "\n").collect()
+}
+
+fn text_of(number: u32) -> String {
+    format!("This is what is to be in number {number:06}.")
+}
+
+fn line_of(number: u32) -> String {
+    format!("setting_{number:04} = value {number}")
+}
+
+fn document(instances: impl Iterator<Item = String>) -> String {
+    let head = "$schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json\nresources:\n";
+    head.to_owned() + &instances.collect::<String>()
+}
+
+fn instance(of_type: &str, number: u32, properties: &[(&str, &str)]) -> String {
+    let mut text = format!("- name: instance {number}\n  type: {of_type}\n  properties:\n");
+    for (name, value) in properties {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "    {name}: \"{value}\"");
+    }
+    text
+}

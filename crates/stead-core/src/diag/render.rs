@@ -1,0 +1,116 @@
+//! Findings for people.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Patch, Renderer, Snippet};
+
+use super::{Diagnostic, Fix, Severity};
+use crate::text::{Source, Sources, Span};
+
+/// A finding with the text that it is about: place, lines, marks, help, and the change that mends it.
+///
+/// Guarantees: it costs as much as the lines it shows, however long the source is; control characters of the text and
+/// of names in it reach the terminal as visible signs. It ends with a line break.
+pub fn render(finding: &Diagnostic, sources: &Sources, color: bool) -> String {
+    let level = match finding.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut main =
+        level.primary_title(visible(&finding.message)).id(finding.code.id).elements(places(finding, sources));
+    let mut suggestion = None;
+    match (&finding.help, suggested(finding, sources)) {
+        (help, Some(snippet)) => {
+            let title = help.as_deref().map_or(Cow::Borrowed("change it"), visible);
+            suggestion = Some(Level::HELP.secondary_title(title).element(snippet));
+        }
+        (Some(help), None) => main = main.element(Level::HELP.message(visible(help))),
+        (None, None) => {}
+    }
+    let groups: Vec<Group<'_>> = std::iter::once(main).chain(suggestion).collect();
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+    let report = renderer.decor_style(DecorStyle::Ascii).render(&groups);
+    format!("{report}\nMore about it: stead explain {}\n", finding.code)
+}
+
+/// Text in which control characters are visible, so that it can neither move the cursor nor fake a line.
+fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c: char| c.is_control()) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+/// The first line of a stretch of text, cut out of its source.
+struct Excerpt<'s> {
+    source: &'s Source,
+    /// The line, or what is near the mark in a long one.
+    text: &'s str,
+    line: usize,
+    column: usize,
+    /// What is marked, within `text`.
+    mark: Range<usize>,
+    cut: bool,
+}
+
+/// What of a line is shown around a mark when the line is longer than a terminal is wide.
+const AROUND: usize = 80;
+const LONG: usize = 400;
+
+fn excerpt(sources: &Sources, span: Span) -> Option<Excerpt<'_>> {
+    let source = sources.get(span.source)?;
+    let at = (span.start as usize).min(source.text.len());
+    let before = source.text.get(..at)?.rfind('\n').map_or(0, |found| found + 1);
+    let behind = source.text.get(at..)?.find('\n').map_or(source.text.len(), |found| at + found);
+    let end = (span.end as usize).clamp(at, behind);
+    let cut = behind - before > LONG;
+    let (from, upto) = if cut {
+        (border(source, at.saturating_sub(AROUND).max(before)), border(source, (at + AROUND).min(behind)))
+    } else {
+        (before, behind)
+    };
+    let text = source.text.get(from..upto)?.trim_end_matches('\r');
+    let length = text.len();
+    let mark = (at - from).min(length)..end.saturating_sub(from).min(length);
+    let (line, column) = source.line_column(span.start);
+    Some(Excerpt { source, text, line, column, mark, cut })
+}
+
+/// The border of a character at a byte or before it.
+fn border(source: &Source, at: usize) -> usize {
+    (0..=at).rev().find(|at| source.text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+fn places<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Vec<Element<'s>> {
+    let main = finding.span.map(|span| (span, AnnotationKind::Primary, None));
+    let others = finding.labels.iter().map(|(span, text)| (*span, AnnotationKind::Context, Some(visible(text))));
+    let mut elements = Vec::new();
+    for (span, kind, label) in main.into_iter().chain(others) {
+        let Some(excerpt) = excerpt(sources, span) else { continue };
+        let annotation = kind.span(excerpt.mark.clone()).label(label);
+        let snippet = Snippet::source(excerpt.text).line_start(excerpt.line).annotation(annotation);
+        let name = visible(&excerpt.source.name);
+        if excerpt.cut {
+            // The column within what is shown would not be that within the line.
+            elements.push(Origin::path(name).line(excerpt.line).char_column(excerpt.column).into());
+            elements.push(snippet.into());
+        } else {
+            elements.push(snippet.path(name).into());
+        }
+    }
+    elements
+}
+
+/// The change, if it lies within one line.
+fn suggested<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Option<Snippet<'s, Patch<'s>>> {
+    let Fix { span, replacement } = finding.fix.as_ref()?;
+    let excerpt = excerpt(sources, *span)?;
+    let whole = excerpt.mark.len() == (span.end - span.start) as usize;
+    let readable = whole && !excerpt.cut && !replacement.contains(|c: char| c.is_control());
+    readable.then(|| {
+        Snippet::source(excerpt.text).line_start(excerpt.line).patch(Patch::new(excerpt.mark, replacement.as_str()))
+    })
+}

@@ -1,0 +1,53 @@
+//! The codes of what can be wrong with a document.
+
+crate::codes! {
+    WRONG_KIND = "E0201", "a value of another kind is expected",
+        "A key of a document takes one kind of value: an object, a list, text, a number or a boolean. The message says \
+         which, and what was found instead.\n\n\
+         Frequent causes: a space is missing behind a colon (`type:a` is text), a `-` is missing in front of an element \
+         of a list, or text such as `1.10` or `true` has to be put in quotes to stay text.\n";
+    UNKNOWN_KEY = "E0202", "a key that nothing reads",
+        "Documents have a fixed set of keys at each place, and an unknown one is most likely misspelt. It is refused, \
+         because a setting that is silently ignored is worse.\n\n\
+         Keys are case-sensitive: `dependsOn`, not `dependson`. What is meant for a resource stands below `properties`, \
+         and what is meant for people below `metadata`, where any key may be used.\n";
+    MISSING_KEY = "E0203", "a key is missing",
+        "Something cannot be understood without this key. An instance needs `type`, a parameter and an output need \
+         `type`, a document needs `resources`:\n\n\
+         ```yaml\nresources:\n- name: os\n  type: Microsoft/OSInfo\n```\n";
+    TYPE_NAME = "E0204", "not the name of a resource type",
+        "A type has the form `Owner/Name` or `Owner.Area/Name`, made of letters, digits and underscores, such as \
+         `Microsoft.DSC/Group`. It is not an expression: what an instance is has to be known before anything runs.\n";
+    WORD = "E0205", "not one of the words that are allowed",
+        "The key takes one of a few words, which the message lists. They are case-sensitive.\n";
+    SECURITY_CONFLICT = "E0206", "two security contexts that contradict each other",
+        "`directives.securityContext` and the older `metadata.\"Microsoft.DSC\".securityContext` say with what rights a \
+         document has to run. They differ, so one of them is wrong. Remove the one in `metadata`.\n";
+    COPY_MODE = "E0207", "a way of copying that is not supported",
+        "`copy` makes instances one after the other. `mode: parallel` and `batchSize`, which ARM templates have, are \
+         refused as in DSC v3. The order of instances is decided by what they depend on.\n";
+    UNCLOSED = "E0208", "an expression that is not closed",
+        "Text that starts with `[` and a function call is an expression, and an expression ends with `]` as its very \
+         last character.\n\n\
+         ```yaml\na: \"[concat('x', 'y')]\"\n```\n\n\
+         A block of text that starts with `|` or `>` ends with a line break, which counts as text behind the bracket: \
+         write `|-` or `>-` to leave it out. If plain text is meant, write two brackets at its start: `[[concat(`.\n";
+    BOUNDS = "E0209", "bounds that no value can meet",
+        "`minValue` and `maxValue` apply to the type `int`, `minLength` and `maxLength` to strings and arrays; and the \
+         lower bound is at most the upper one.\n";
+    TWO_VERSIONS = "E0210", "a version stated twice",
+        "`apiVersion` is another name of `requireVersion`. An instance has one of them.\n";
+    FUNCTION_NAME = "E0211", "a function that could not be called",
+        "A function of `functions` is called by its namespace and its name, `[space.name()]`. Both consist of letters, \
+         digits and underscores, start with no digit, and occur once.\n";
+    CHILD_RESOURCES = "W0212", "nested instances that are ignored",
+        "`resources` of an instance is a key of ARM templates. It is read and ignored, as in DSC v3. Instances within a \
+         group stand in its properties:\n\n\
+         ```yaml\n- name: group\n  type: Microsoft.DSC/Group\n  properties:\n    resources:\n    - name: os\n      type: Microsoft/OSInfo\n```\n";
+    OUTPUT_COPY = "W0213", "an output with `copy`",
+        "`copy` in outputs is a feature of ARM templates that is not supported. The output is left out, as in DSC v3. \
+         Use `map()` to compute a list.\n";
+    OLD_CONTEXT = "W0214", "the security context stands in metadata",
+        "`metadata.\"Microsoft.DSC\".securityContext` is the older form of `directives.securityContext`, and is still \
+         obeyed. Move it there.\n";
+}

@@ -1,0 +1,110 @@
+//! Strings that are expressions, read in place.
+
+use super::codes;
+use super::fields::Reader;
+use crate::diag::Diagnostic;
+use crate::expr::{self, Expression};
+use crate::text::{Kind, Node, Span, locate_in};
+
+impl Reader<'_> {
+    /// The value with every string in it compiled: `[…]` is an expression, `[[…` is text that starts with one bracket.
+    /// Keys are never expressions.
+    pub(super) fn value(&mut self, mut node: Node) -> Node {
+        if let Some(text) = self.text {
+            self.compile(&mut node, text);
+        }
+        node
+    }
+
+    /// The value of a key that takes text, which may be an expression.
+    pub(super) fn text_value(&mut self, node: Node, what: &str) -> Option<Node> {
+        if matches!(node.kind, Kind::String(_) | Kind::Expression(_)) {
+            return Some(self.value(node));
+        }
+        self.wrong_kind(&node, what, "text or an expression");
+        None
+    }
+
+    fn compile(&mut self, node: &mut Node, text: &str) {
+        match &mut node.kind {
+            Kind::Array(items) => items.iter_mut().for_each(|item| self.compile(item, text)),
+            Kind::Object(entries) => entries.iter_mut().for_each(|entry| self.compile(&mut entry.value, text)),
+            Kind::String(string) if string.starts_with('[') => {
+                if let Some(kind) = self.compiled(string, node.span, text) {
+                    node.kind = kind;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a string that starts with a bracket stands for; nothing if for itself.
+    fn compiled(&mut self, string: &str, span: Span, text: &str) -> Option<Kind> {
+        if let Some(escaped) = string.strip_prefix("[[") {
+            return Some(Kind::String(format!("[{escaped}").into()));
+        }
+        if !expr::is_expression(string) {
+            if is_call(string) {
+                self.unclosed(string, span, text);
+            }
+            return None;
+        }
+        match Expression::parse(string) {
+            Ok(expression) => Some(Kind::Expression(Box::new(expression))),
+            Err(fault) => {
+                let place = locate_in(text, span, fault.at);
+                let finding = Diagnostic::error(fault.code, place, fault.message);
+                self.report(Diagnostic { help: fault.help, ..finding });
+                None
+            }
+        }
+    }
+
+    fn unclosed(&mut self, string: &str, span: Span, text: &str) {
+        let end = string.rfind(']').map(|at| at + 1);
+        let finding = |at, message| Diagnostic::error(&codes::UNCLOSED, locate_in(text, span, at), message);
+        self.report(match end.and_then(|end| Some((end, string.get(end..)?))) {
+            Some((end, behind)) if behind.trim().is_empty() => {
+                finding(end..string.len(), "there are blanks behind the closing bracket of the expression")
+                    .with_help("end it with ']'; a block of text needs '|-' or '>-' for that")
+            }
+            Some((end, _)) if has_balanced_end(string, end) => {
+                finding(end..string.len(), "there is text behind the closing bracket of the expression")
+                    .with_help("use concat() to join texts, or start with '[[' if plain text is meant")
+            }
+            _ => finding(0..1, "the expression is not closed")
+                .with_help("end it with ']', or start with '[[' if plain text is meant"),
+        });
+    }
+}
+
+/// Whether it starts like an expression: a name and a parenthesis behind the bracket.
+fn is_call(string: &str) -> bool {
+    let inner = string.get(1..).unwrap_or_default().trim_start();
+    let name = inner.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'));
+    name.len() < inner.len() && name.trim_start().starts_with('(')
+}
+
+/// Whether the brackets up to `end` are balanced, so that the expression ends there.
+fn has_balanced_end(string: &str, end: usize) -> bool {
+    let inside = string.get(..end).unwrap_or_default();
+    inside.matches('[').count() == inside.matches(']').count()
+}
+
+/// The value as it was written, before its strings were compiled.
+///
+/// Caveats: whether text that starts with one bracket and ends with none was written with two is not known any more.
+pub(super) fn written(mut node: Node) -> Node {
+    restore(&mut node);
+    node
+}
+
+fn restore(node: &mut Node) {
+    match &mut node.kind {
+        Kind::Array(items) => items.iter_mut().for_each(restore),
+        Kind::Object(entries) => entries.iter_mut().for_each(|entry| restore(&mut entry.value)),
+        Kind::Expression(expression) => node.kind = Kind::String((*expression.text).into()),
+        Kind::String(text) if expr::is_expression(text) => *text = format!("[{text}").into(),
+        _ => {}
+    }
+}

@@ -1,0 +1,169 @@
+//! Taking values out of a tree, with findings where they are of another kind.
+
+use super::codes;
+use crate::diag::{Diagnostic, Findings, nearest};
+use crate::id::TypeName;
+use crate::text::{Entry, Kind, Node, Span, Spanned, shown};
+
+/// Collects findings while a document is taken apart.
+pub(super) struct Reader<'t> {
+    /// The text, while its strings are yet to be compiled.
+    pub(super) text: Option<&'t str>,
+    pub(super) findings: Findings,
+}
+
+impl Reader<'_> {
+    pub(super) fn report(&mut self, finding: Diagnostic) {
+        self.findings.push(finding);
+    }
+
+    /// `what` is the subject of the message, such as `'properties'`.
+    pub(super) fn wrong_kind(&mut self, node: &Node, what: &str, expected: &str) {
+        let message = format!("{what} has to be {expected}, found {}", described(node));
+        let mut finding = Diagnostic::error(&codes::WRONG_KIND, node.span, message);
+        if let Some((key, value)) = node.as_str().and_then(missing_space) {
+            finding = finding.with_help(format!("put a space behind the colon: '{key}: {value}'"));
+        }
+        self.report(finding);
+    }
+
+    pub(super) fn object(&mut self, node: Node, what: &str) -> Option<(Span, Vec<Entry>)> {
+        match node.kind {
+            Kind::Object(entries) => Some((node.span, entries)),
+            _ => {
+                self.wrong_kind(&node, what, "an object");
+                None
+            }
+        }
+    }
+
+    /// The members of an object that may be left out.
+    pub(super) fn entries(&mut self, node: Node, what: &str) -> Vec<Entry> {
+        if node.kind == Kind::Null {
+            return Vec::new();
+        }
+        self.object(node, what).map(|(_, entries)| entries).unwrap_or_default()
+    }
+
+    pub(super) fn array(&mut self, node: Node, what: &str) -> Vec<Node> {
+        match node.kind {
+            Kind::Array(items) => items,
+            Kind::Object(_) => {
+                self.wrong_kind(&node, what, "a list");
+                Vec::new()
+            }
+            _ => {
+                self.wrong_kind(&node, what, "a list");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Text that is taken as it is.
+    pub(super) fn string(&mut self, node: Node, what: &str) -> Option<Spanned<String>> {
+        let span = node.span;
+        match node.kind {
+            Kind::String(text) => Some(Spanned::new(text.into(), span)),
+            Kind::Expression(_) => {
+                self.wrong_kind(&node, what, "plain text");
+                None
+            }
+            _ => {
+                self.wrong_kind(&node, what, "text");
+                None
+            }
+        }
+    }
+
+    /// Text that is taken as it is, or nothing.
+    pub(super) fn optional(&mut self, node: Node, what: &str) -> Option<Spanned<String>> {
+        if node.kind == Kind::Null { None } else { self.string(node, what) }
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T: Copy>(&mut self, node: Node, what: &str, words: &[(&str, T)]) -> Option<Spanned<T>> {
+        let text = self.string(node, what)?;
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text.value) {
+            return Some(Spanned::new(*value, text.span));
+        }
+        let list: Vec<String> = words.iter().map(|(word, _)| format!("'{word}'")).collect();
+        let message = format!("{what} cannot be '{}'", shown(&text.value));
+        let meant = nearest(&text.value, words.iter().map(|(word, _)| *word)).map(str::to_owned);
+        let finding = Diagnostic::error(&codes::WORD, text.span, message);
+        self.report(match meant {
+            Some(word) => finding.with_help(format!("did you mean '{word}'?")),
+            None => finding.with_help(format!("it is one of {}", list.join(", "))),
+        });
+        None
+    }
+
+    pub(super) fn type_name(&mut self, node: Node, what: &str) -> Option<Spanned<TypeName>> {
+        let text = self.string(node, what)?;
+        match TypeName::parse(&text.value) {
+            Ok(name) => Some(Spanned::new(name, text.span)),
+            Err(error) => {
+                let finding = Diagnostic::error(&codes::TYPE_NAME, text.span, error.to_string());
+                self.report(if text.value.starts_with('[') {
+                    finding.with_help("a type cannot be an expression")
+                } else {
+                    finding.with_help("types look like 'Microsoft.DSC/Group'")
+                });
+                None
+            }
+        }
+    }
+
+    pub(super) fn integer(&mut self, node: &Node, what: &str) -> Option<Spanned<i64>> {
+        let number = if let Kind::Number(number) = &node.kind { number.as_i64() } else { None };
+        if number.is_none() {
+            self.wrong_kind(node, what, "an integer");
+        }
+        number.map(|number| Spanned::new(number, node.span))
+    }
+
+    pub(super) fn size(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
+        let number = if let Kind::Number(number) = &node.kind { number.as_u64() } else { None };
+        if number.is_none() {
+            self.wrong_kind(node, what, "an integer that is not negative");
+        }
+        number.map(|number| Spanned::new(number, node.span))
+    }
+
+    /// A key that nothing reads. `owner` is what has it, such as `a parameter`.
+    pub(super) fn unknown_key(&mut self, key: &str, span: Span, owner: &str, known: &[&str]) {
+        let message = format!("{owner} has no key '{}'", shown(key));
+        let finding = Diagnostic::error(&codes::UNKNOWN_KEY, span, message);
+        self.report(match nearest(key, known.iter().copied()) {
+            Some(meant) => finding.with_help(format!("did you mean '{meant}'?")).with_fix(span, meant),
+            None => finding.with_help(format!("its keys are {}", known.join(", "))),
+        });
+    }
+
+    pub(super) fn missing(&mut self, span: Span, owner: &str, key: &str, help: &str) {
+        let message = format!("{owner} needs the key '{key}'");
+        // The start is enough: marking all of an object hides what else is wrong in it.
+        let place = Span::new(span.source, span.start, span.start);
+        self.report(Diagnostic::error(&codes::MISSING_KEY, place, message).with_help(help));
+    }
+}
+
+/// A value in words, scalars as they are.
+fn described(node: &Node) -> String {
+    match &node.kind {
+        Kind::Null => "nothing".to_owned(),
+        Kind::Bool(truth) => format!("the boolean {truth}"),
+        Kind::Number(number) => format!("the number {number}"),
+        Kind::String(_) => "text".to_owned(),
+        Kind::Expression(_) => "an expression".to_owned(),
+        Kind::Array(_) => "a list".to_owned(),
+        Kind::Object(_) => "an object".to_owned(),
+    }
+}
+
+/// Key and value of `key:value`, which YAML takes for one word.
+fn missing_space(text: &str) -> Option<(&str, &str)> {
+    let (key, value) = text.split_once(':')?;
+    let is_key = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$'));
+    (is_key && !value.is_empty() && value.lines().count() == 1 && !value.starts_with(['/', ' ']))
+        .then_some((key, value))
+}

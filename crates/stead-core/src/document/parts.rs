@@ -1,0 +1,283 @@
+//! `parameters`, `variables`, `functions` and `outputs`.
+
+use std::collections::BTreeSet;
+
+use super::fields::Reader;
+use super::{DataType, Named, Output, Parameter, UserFunction, codes};
+use crate::diag::Diagnostic;
+use crate::text::{Entry, Kind, Node, Span, Spanned, shown};
+
+const PARAMETER_KEYS: &[&str] = &[
+    "allowedValues",
+    "defaultValue",
+    "description",
+    "maxLength",
+    "maxValue",
+    "metadata",
+    "minLength",
+    "minValue",
+    "type",
+];
+
+impl Reader<'_> {
+    pub(super) fn variables(&mut self, node: Node) -> Vec<Named<Node>> {
+        let entries = self.entries(node, "'variables'");
+        let variable = |Entry { key, key_span, value }| Named { name: named(&key, key_span), value: self.value(value) };
+        entries.into_iter().map(variable).collect()
+    }
+
+    pub(super) fn parameters(&mut self, node: Node) -> Vec<Parameter> {
+        let entries = self.entries(node, "'parameters'");
+        entries.into_iter().filter_map(|entry| self.parameter(entry)).collect()
+    }
+
+    fn parameter(&mut self, Entry { key: name, key_span: name_span, value }: Entry) -> Option<Parameter> {
+        let (_, entries) = self.object(value, "a parameter")?;
+        let mut data_type = None;
+        let mut has_type = false;
+        let mut parameter = Parameter {
+            name: named(&name, name_span),
+            data_type: Spanned::new(DataType::String, name_span),
+            default: None,
+            allowed: None,
+            min_value: None,
+            max_value: None,
+            min_length: None,
+            max_length: None,
+            description: None,
+        };
+        for Entry { key, key_span, value } in entries {
+            match &*key {
+                "type" => {
+                    has_type = true;
+                    data_type = self.word(value, "'type' of a parameter", &DataType::ALL);
+                }
+                _ if value.kind == Kind::Null && PARAMETER_KEYS.contains(&&*key) => {}
+                "defaultValue" => parameter.default = Some(self.value(value)),
+                "allowedValues" => {
+                    let span = value.span;
+                    parameter.allowed = Some(Spanned::new(self.array(value, "'allowedValues'"), span));
+                }
+                "minValue" => parameter.min_value = self.integer(&value, "'minValue'"),
+                "maxValue" => parameter.max_value = self.integer(&value, "'maxValue'"),
+                "minLength" => parameter.min_length = self.size(&value, "'minLength'"),
+                "maxLength" => parameter.max_length = self.size(&value, "'maxLength'"),
+                "description" => parameter.description = self.string(value, "'description'").map(|text| text.value),
+                "metadata" => {}
+                _ => self.unknown_key(&key, key_span, "a parameter", PARAMETER_KEYS),
+            }
+        }
+        if !has_type {
+            self.missing(name_span, "a parameter", "type", &format!("it is one of {}", type_words()));
+        }
+        parameter.data_type = data_type?;
+        self.check_bounds(&parameter);
+        Some(parameter)
+    }
+
+    fn check_bounds(&mut self, parameter: &Parameter) {
+        let data_type = parameter.data_type.value;
+        let values = bounds("minValue", parameter.min_value.as_ref(), "maxValue", parameter.max_value.as_ref());
+        let lengths = bounds("minLength", parameter.min_length.as_ref(), "maxLength", parameter.max_length.as_ref());
+        let has_length = matches!(data_type, DataType::String | DataType::SecureString | DataType::Array);
+        for (bounds, applies) in [(values, data_type == DataType::Int), (lengths, has_length)] {
+            for (key, span) in bounds.stated.iter().filter(|_| !applies) {
+                let message = format!("'{key}' does not apply to a parameter of the type '{}'", data_type.as_str());
+                self.report(Diagnostic::error(&codes::BOUNDS, *span, message).with_help("remove it"));
+            }
+            if let (true, Some((lower, upper))) = (bounds.crossed, bounds.pair()) {
+                let message = format!("'{}' is greater than '{}', so no value is allowed", lower.0, upper.0);
+                let finding = Diagnostic::error(&codes::BOUNDS, lower.1, message);
+                self.report(finding.with_label(upper.1, "the upper bound"));
+            }
+        }
+    }
+
+    pub(super) fn outputs(&mut self, node: Node) -> Vec<Output> {
+        let entries = self.entries(node, "'outputs'");
+        entries.into_iter().filter_map(|entry| self.output(entry)).collect()
+    }
+
+    fn output(&mut self, Entry { key: name, key_span: name_span, value }: Entry) -> Option<Output> {
+        let (_, entries) = self.object(value, "an output")?;
+        let (mut data_type, mut condition, mut output, mut copied, mut has_type) = (None, None, None, false, false);
+        for Entry { key, key_span, value } in entries {
+            match &*key {
+                "type" => {
+                    has_type = true;
+                    data_type = self.word(value, "'type' of an output", &DataType::ALL);
+                }
+                "condition" if value.kind == Kind::Null => {}
+                "condition" => condition = self.condition(value),
+                "value" => output = Some(self.value(value)),
+                "copy" => {
+                    copied = true;
+                    let message = "'copy' of an output is not supported, the output is left out";
+                    let finding = Diagnostic::warning(&codes::OUTPUT_COPY, key_span, message);
+                    self.report(finding.with_help("use map() to compute a list"));
+                }
+                _ => self.unknown_key(&key, key_span, "an output", &["type", "condition", "value", "copy"]),
+            }
+        }
+        if !has_type {
+            self.missing(name_span, "an output", "type", &format!("it is one of {}", type_words()));
+        }
+        if output.is_none() && !copied {
+            self.missing(name_span, "an output", "value", "say what it is: \"value: '[…]'\"");
+        }
+        let output = output.filter(|_| !copied);
+        Some(Output { name: named(&name, name_span), data_type: data_type?, condition, value: output? })
+    }
+
+    pub(super) fn functions(&mut self, node: Node) -> Vec<UserFunction> {
+        if node.kind == Kind::Null {
+            return Vec::new();
+        }
+        let mut functions = Vec::new();
+        for item in self.array(node, "'functions'") {
+            self.namespace(item, &mut functions);
+        }
+        let mut seen = BTreeSet::new();
+        for function in &functions {
+            if !seen.insert(function.name.value.clone()) {
+                let message = format!("the function '{}' is defined twice", shown(&function.name.value));
+                self.report(Diagnostic::error(&codes::FUNCTION_NAME, function.name.span, message));
+            }
+        }
+        functions
+    }
+
+    fn namespace(&mut self, node: Node, functions: &mut Vec<UserFunction>) {
+        let Some((span, entries)) = self.object(node, "an element of 'functions'") else { return };
+        let (mut namespace, mut members) = (None, None);
+        for Entry { key, key_span, value } in entries {
+            match &*key {
+                "namespace" => namespace = self.string(value, "'namespace'"),
+                "members" => members = Some(self.entries(value, "'members'")),
+                _ => self.unknown_key(&key, key_span, "an element of 'functions'", &["namespace", "members"]),
+            }
+        }
+        match (namespace, members) {
+            (Some(namespace), Some(members)) => {
+                self.check_name(&namespace.value, namespace.span, "a namespace");
+                functions.extend(members.into_iter().filter_map(|member| self.function(&namespace.value, member)));
+            }
+            (None, _) => self.missing(span, "an element of 'functions'", "namespace", "functions are called by it"),
+            (_, None) => self.missing(span, "an element of 'functions'", "members", "it holds the functions by name"),
+        }
+    }
+
+    fn check_name(&mut self, name: &str, span: Span, what: &str) {
+        let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !letters || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            let message = format!("'{}' cannot be the name of {what}", shown(name));
+            let help = "names consist of letters, digits and underscores and start with no digit";
+            self.report(Diagnostic::error(&codes::FUNCTION_NAME, span, message).with_help(help));
+        }
+    }
+
+    fn function(&mut self, namespace: &str, Entry { key, key_span, value }: Entry) -> Option<UserFunction> {
+        self.check_name(&key, key_span, "a function");
+        let name = Spanned::new(format!("{namespace}.{key}"), key_span);
+        let (span, entries) = self.object(value, "a function")?;
+        let (mut parameters, mut output) = (Vec::new(), None);
+        let mut has_output = false;
+        for Entry { key, key_span, value } in entries {
+            match &*key {
+                "parameters" if value.kind == Kind::Null => {}
+                "parameters" => parameters = self.function_parameters(value),
+                "output" => {
+                    has_output = true;
+                    output = self.function_output(value);
+                }
+                _ => self.unknown_key(&key, key_span, "a function", &["parameters", "output"]),
+            }
+        }
+        if !has_output {
+            self.missing(span, "a function", "output", "say what it returns: type and value");
+        }
+        let (output_type, output) = output?;
+        Some(UserFunction { name, parameters, output_type, output })
+    }
+
+    fn function_parameters(&mut self, node: Node) -> Vec<Named<DataType>> {
+        let items = self.array(node, "'parameters' of a function");
+        items.into_iter().filter_map(|item| self.function_parameter(item)).collect()
+    }
+
+    fn function_parameter(&mut self, node: Node) -> Option<Named<DataType>> {
+        let (span, entries) = self.object(node, "a parameter of a function")?;
+        let (mut name, mut data_type) = (None, None);
+        let (mut has_name, mut has_type) = (false, false);
+        for Entry { key, key_span, value } in entries {
+            match &*key {
+                "name" => {
+                    has_name = true;
+                    name = self.string(value, "'name'");
+                }
+                "type" => {
+                    has_type = true;
+                    data_type = self.word(value, "'type' of a parameter", &DataType::ALL);
+                }
+                _ => self.unknown_key(&key, key_span, "a parameter of a function", &["name", "type"]),
+            }
+        }
+        for (key, _) in [("name", has_name), ("type", has_type)].iter().filter(|(_, present)| !present) {
+            self.missing(span, "a parameter of a function", key, "parameters have a name and a type");
+        }
+        Some(Named { name: name?, value: data_type?.value })
+    }
+
+    fn function_output(&mut self, node: Node) -> Option<(Spanned<DataType>, Node)> {
+        let (span, entries) = self.object(node, "'output' of a function")?;
+        let (mut data_type, mut output, mut has_type) = (None, None, false);
+        for Entry { key, key_span, value } in entries {
+            match &*key {
+                "type" => {
+                    has_type = true;
+                    data_type = self.word(value, "'type' of an output", &DataType::ALL);
+                }
+                "value" => output = Some(self.value(value)),
+                _ => self.unknown_key(&key, key_span, "'output' of a function", &["type", "value"]),
+            }
+        }
+        for (key, _) in [("type", has_type), ("value", output.is_some())].iter().filter(|(_, present)| !present) {
+            self.missing(span, "'output' of a function", key, "an output has a type and a value");
+        }
+        Some((data_type?, output?))
+    }
+}
+
+fn named(name: &str, span: Span) -> Spanned<String> {
+    Spanned::new(name.to_owned(), span)
+}
+
+fn type_words() -> String {
+    DataType::ALL.map(|(word, _)| word).join(", ")
+}
+
+/// The bounds that are stated, by key and place, and whether the lower is above the upper.
+struct Bounds {
+    stated: Vec<(&'static str, Span)>,
+    crossed: bool,
+}
+
+type Bound = (&'static str, Span);
+
+impl Bounds {
+    fn pair(&self) -> Option<(Bound, Bound)> {
+        if let [lower, upper] = self.stated.as_slice() { Some((*lower, *upper)) } else { None }
+    }
+}
+
+fn bounds<T: PartialOrd>(
+    lower_key: &'static str,
+    lower: Option<&Spanned<T>>,
+    upper_key: &'static str,
+    upper: Option<&Spanned<T>>,
+) -> Bounds {
+    let stated = lower.map(|bound| (lower_key, bound.span)).into_iter();
+    let stated = stated.chain(upper.map(|bound| (upper_key, bound.span))).collect();
+    let crossed = lower.zip(upper).is_some_and(|(lower, upper)| lower.value > upper.value);
+    Bounds { stated, crossed }
+}

@@ -1,0 +1,339 @@
+//! The tree of a document, taken apart into its parts.
+
+use super::fields::Reader;
+use super::{Copy, Directives, Discovery, Document, Instance, InstanceDirectives, SecurityContext, codes};
+use crate::diag::{Diagnostic, Findings};
+use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned};
+
+/// Reads the text of a document, YAML or JSON.
+///
+/// Guarantees: it never fails and says everything that is wrong, in the order of the text. A document that comes with
+/// an error holds what could be understood, and must not be run.
+pub fn parse(source: SourceId, text: &str, limits: &Limits) -> (Document, Vec<Diagnostic>) {
+    // Places do not count a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (root, mut findings) = text::read(source, text, limits);
+    let Some(root) = root else { return (Document { source, ..Document::default() }, findings) };
+    let mut reader = Reader { text: Some(text), findings: Findings::new(&text::codes::TOO_MANY, limits.findings) };
+    let document = reader.document(source, root);
+    findings.extend(reader.findings.into_vec());
+    findings.sort_by_key(|finding| finding.span.map(|span| span.start));
+    (document, findings)
+}
+
+/// Takes a document from a tree whose strings are compiled already, such as the properties of a group.
+pub fn read(source: SourceId, root: Node) -> (Document, Vec<Diagnostic>) {
+    let limit = Limits::default().findings;
+    let mut reader = Reader { text: None, findings: Findings::new(&text::codes::TOO_MANY, limit) };
+    let document = reader.document(source, root);
+    (document, reader.findings.into_vec())
+}
+
+const DOCUMENT_KEYS: &[&str] = &[
+    "$schema",
+    "contentVersion",
+    "directives",
+    "executionInformation",
+    "functions",
+    "metadata",
+    "outputs",
+    "parameters",
+    "resources",
+    "variables",
+];
+
+const INSTANCE_KEYS: &[&str] = &[
+    "apiVersion",
+    "condition",
+    "copy",
+    "dependsOn",
+    "directives",
+    "executionInformation",
+    "metadata",
+    "name",
+    "properties",
+    "requireVersion",
+    "resources",
+    "type",
+];
+
+const CONTEXTS: &[(&str, SecurityContext)] = &[
+    ("current", SecurityContext::Current),
+    ("elevated", SecurityContext::Elevated),
+    ("restricted", SecurityContext::Restricted),
+];
+
+const DISCOVERIES: &[(&str, Discovery)] =
+    &[("preDeployment", Discovery::PreDeployment), ("duringDeployment", Discovery::DuringDeployment)];
+
+fn context_word(context: SecurityContext) -> &'static str {
+    CONTEXTS.iter().find(|(_, each)| *each == context).map_or("", |(word, _)| word)
+}
+
+impl Reader<'_> {
+    fn document(&mut self, source: SourceId, root: Node) -> Document {
+        let mut document = Document { source, ..Document::default() };
+        let Some((span, entries)) = self.object(root, "a document") else { return document };
+        let mut has_resources = false;
+        for Entry { key, key_span, value } in entries {
+            match &*key {
+                "$schema" => document.schema = self.optional(value, "'$schema'"),
+                "contentVersion" => document.content_version = self.optional(value, "'contentVersion'"),
+                "directives" => document.directives = self.directives(value),
+                // It says how a result came about; documents made of results carry it.
+                "executionInformation" => {}
+                "functions" => document.functions = self.functions(value),
+                "metadata" => document.metadata = self.metadata(value),
+                "outputs" => document.outputs = self.outputs(value),
+                "parameters" => document.parameters = self.parameters(value),
+                "resources" => {
+                    has_resources = true;
+                    document.resources = self.instances(value);
+                }
+                "variables" => document.variables = self.variables(value),
+                _ => self.unknown_key(&key, key_span, "a document", DOCUMENT_KEYS),
+            }
+        }
+        if !has_resources {
+            self.missing(span, "a document", "resources", "a document that manages nothing says 'resources: []'");
+        }
+        self.older_context(&mut document);
+        document
+    }
+
+    fn metadata(&mut self, node: Node) -> Option<Node> {
+        if node.kind == Kind::Null {
+            return None;
+        }
+        if !matches!(node.kind, Kind::Object(_)) {
+            self.wrong_kind(&node, "'metadata'", "an object");
+            return None;
+        }
+        // Metadata is never computed. Within a group it was compiled along with the properties around it.
+        Some(if self.text.is_some() { node } else { super::compile::written(node) })
+    }
+
+    fn directives(&mut self, node: Node) -> Directives {
+        let mut directives = Directives::default();
+        for Entry { key, key_span, value } in self.entries(node, "'directives'") {
+            match &*key {
+                _ if value.kind == Kind::Null => {}
+                "resourceDiscovery" => directives.discovery = self.word(value, "'resourceDiscovery'", DISCOVERIES),
+                "securityContext" => directives.security_context = self.word(value, "'securityContext'", CONTEXTS),
+                "version" => directives.version = self.string(value, "'version'"),
+                _ => {
+                    let known = &["resourceDiscovery", "securityContext", "version"];
+                    self.unknown_key(&key, key_span, "'directives' of a document", known);
+                }
+            }
+        }
+        directives
+    }
+
+    /// Obeys `metadata."Microsoft.DSC".securityContext` unless the directives contradict it.
+    fn older_context(&mut self, document: &mut Document) {
+        let node = document.metadata.as_ref().and_then(|node| node.get("Microsoft.DSC")?.get("securityContext"));
+        let Some(node) = node.filter(|node| node.kind != Kind::Null).cloned() else { return };
+        let Some(older) = self.word(node, "'securityContext'", CONTEXTS) else { return };
+        match &document.directives.security_context {
+            None => {
+                let message = "'securityContext' in metadata is the older form of the directive";
+                let finding = Diagnostic::warning(&codes::OLD_CONTEXT, older.span, message);
+                self.report(finding.with_help("move it to 'directives'"));
+                document.directives.security_context = Some(older);
+            }
+            Some(directive) if directive.value != older.value => {
+                let message = format!(
+                    "Conflicting security context specified in configuration document: metadata '{}' and directive '{}'",
+                    context_word(older.value),
+                    context_word(directive.value)
+                );
+                let finding = Diagnostic::error(&codes::SECURITY_CONFLICT, older.span, message)
+                    .with_label(directive.span, "the directive")
+                    .with_help("remove the one in metadata");
+                self.report(finding);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn instances(&mut self, node: Node) -> Vec<Instance> {
+        if let Kind::Object(_) = node.kind {
+            self.wrong_kind(&node, "'resources'", "a list");
+            return Vec::new();
+        }
+        self.array(node, "'resources'").into_iter().filter_map(|item| self.instance(item)).collect()
+    }
+
+    fn instance(&mut self, node: Node) -> Option<Instance> {
+        let (span, entries) = self.object(node, "an instance")?;
+        let mut parts = InstanceParts::default();
+        for Entry { key, key_span, value } in entries {
+            match &*key {
+                "type" => {
+                    parts.has_type = true;
+                    parts.type_name = self.type_name(value, "'type'");
+                }
+                "name" => parts.name = self.text_value(value, "'name'"),
+                _ if value.kind == Kind::Null && INSTANCE_KEYS.contains(&&*key) => {}
+                "condition" => parts.condition = self.condition(value),
+                "requireVersion" | "apiVersion" => self.version(&mut parts.version, value, key_span),
+                "directives" => parts.directives = self.instance_directives(value),
+                "dependsOn" => parts.depends_on = self.depends_on(value),
+                "copy" => parts.copy = self.copy(value),
+                "properties" => parts.properties = self.properties(value),
+                "metadata" => parts.metadata = self.metadata(value),
+                "executionInformation" => {}
+                "resources" => self.child_resources(key_span),
+                _ => self.unknown_key(&key, key_span, "an instance", INSTANCE_KEYS),
+            }
+        }
+        if !parts.has_type {
+            self.missing(span, "an instance", "type", "say what it is an instance of: 'type: Owner/Name'");
+        }
+        parts.finish(span)
+    }
+
+    /// A boolean, or an expression for one.
+    pub(super) fn condition(&mut self, node: Node) -> Option<Node> {
+        if matches!(node.kind, Kind::Bool(_) | Kind::String(_) | Kind::Expression(_)) {
+            return Some(self.value(node));
+        }
+        self.wrong_kind(&node, "'condition'", "an expression or a boolean");
+        None
+    }
+
+    fn version(&mut self, version: &mut Option<Spanned<String>>, node: Node, key_span: Span) {
+        if let Some(first) = version {
+            let message = "'apiVersion' and 'requireVersion' are two names of one key";
+            let finding = Diagnostic::error(&codes::TWO_VERSIONS, key_span, message);
+            let finding = finding.with_label(first.span, "the version is stated here already");
+            self.report(finding.with_help("remove one of them"));
+            return;
+        }
+        *version = self.string(node, "'requireVersion'");
+    }
+
+    fn instance_directives(&mut self, node: Node) -> InstanceDirectives {
+        let mut directives = InstanceDirectives::default();
+        for Entry { key, key_span, value } in self.entries(node, "'directives'") {
+            match &*key {
+                _ if value.kind == Kind::Null => {}
+                "requireAdapter" => directives.require_adapter = self.type_name(value, "'requireAdapter'"),
+                "securityContext" => directives.security_context = self.word(value, "'securityContext'", CONTEXTS),
+                _ => {
+                    let known = &["requireAdapter", "securityContext"];
+                    self.unknown_key(&key, key_span, "'directives' of an instance", known);
+                }
+            }
+        }
+        directives
+    }
+
+    fn depends_on(&mut self, node: Node) -> Vec<Node> {
+        let items = self.array(node, "'dependsOn'");
+        items.into_iter().filter_map(|item| self.text_value(item, "an element of 'dependsOn'")).collect()
+    }
+
+    fn properties(&mut self, node: Node) -> Option<Node> {
+        if matches!(node.kind, Kind::Object(_)) {
+            return Some(self.value(node));
+        }
+        self.wrong_kind(&node, "'properties'", "an object");
+        None
+    }
+
+    fn child_resources(&mut self, key_span: Span) {
+        let message = "'resources' of an instance is ignored";
+        let help = "nested instances belong into 'properties.resources' of a group, such as Microsoft.DSC/Group";
+        self.report(Diagnostic::warning(&codes::CHILD_RESOURCES, key_span, message).with_help(help));
+    }
+
+    fn copy(&mut self, node: Node) -> Option<Copy> {
+        let (span, entries) = self.object(node, "'copy'")?;
+        let (mut name, mut count) = (None, None);
+        let (mut has_name, mut has_count) = (false, false);
+        for Entry { key, key_span, value } in entries {
+            match &*key {
+                "name" => {
+                    has_name = true;
+                    name = self.string(value, "'name'");
+                }
+                "count" => {
+                    has_count = true;
+                    count = self.copy_count(value);
+                }
+                "mode" => self.copy_mode(value),
+                "batchSize" if value.kind == Kind::Null => {}
+                "batchSize" => {
+                    let message = "'batchSize' of 'copy' is not supported";
+                    self.report(Diagnostic::error(&codes::COPY_MODE, key_span, message).with_help("remove it"));
+                }
+                _ => self.unknown_key(&key, key_span, "'copy'", &["name", "count", "mode", "batchSize"]),
+            }
+        }
+        if !has_name {
+            self.missing(span, "'copy'", "name", "copyIndex() finds the loop by its name");
+        }
+        if !has_count {
+            self.missing(span, "'copy'", "count", "say how many instances there are");
+        }
+        Some(Copy { name: name?, count: count? })
+    }
+
+    fn copy_count(&mut self, node: Node) -> Option<Node> {
+        if let Kind::String(_) | Kind::Expression(_) = node.kind {
+            return Some(self.value(node));
+        }
+        let fits = matches!(&node.kind, Kind::Number(number) if number.as_u64().is_some());
+        if !fits {
+            self.wrong_kind(&node, "'count'", "a number of instances or an expression");
+        }
+        fits.then_some(node)
+    }
+
+    fn copy_mode(&mut self, node: Node) {
+        if node.kind == Kind::Null {
+            return;
+        }
+        let span = node.span;
+        let mode = self.word(node, "'mode'", &[("serial", true), ("parallel", false)]);
+        if mode.is_some_and(|serial| !serial.value) {
+            let message = "'mode: parallel' of 'copy' is not supported";
+            self.report(Diagnostic::error(&codes::COPY_MODE, span, message).with_help("remove it"));
+        }
+    }
+}
+
+/// What was found of an instance so far.
+#[derive(Default)]
+struct InstanceParts {
+    has_type: bool,
+    type_name: Option<Spanned<crate::id::TypeName>>,
+    name: Option<Node>,
+    condition: Option<Node>,
+    version: Option<Spanned<String>>,
+    directives: InstanceDirectives,
+    depends_on: Vec<Node>,
+    copy: Option<Copy>,
+    properties: Option<Node>,
+    metadata: Option<Node>,
+}
+
+impl InstanceParts {
+    fn finish(self, span: Span) -> Option<Instance> {
+        let start = Span::new(span.source, span.start, span.start);
+        Some(Instance {
+            span,
+            type_name: self.type_name?,
+            name: self.name.unwrap_or(Node { span: start, kind: Kind::String("".into()) }),
+            condition: self.condition,
+            require_version: self.version,
+            directives: self.directives,
+            depends_on: self.depends_on,
+            copy: self.copy,
+            properties: self.properties,
+            metadata: self.metadata,
+        })
+    }
+}

@@ -1,0 +1,248 @@
+//! The functions that depend on more than their arguments: parameters, instances, what only the machine knows.
+
+use std::ops::Range;
+
+use super::builtin::{Ask, Builtin};
+use super::builtins::date;
+use super::codes;
+use super::evaluate::{Evaluator, hint, located, stop};
+use super::syntax::Node;
+use super::{Answer, FactKey, Recipe, Stop};
+use crate::id::{ResourceId, SecretName};
+use crate::value::{Sealed, Value};
+
+/// One call of such a function.
+struct Question<'q> {
+    builtin: &'static Builtin,
+    /// Text or integers: everything such a function accepts.
+    arguments: &'q [Value],
+    nodes: &'q [Node],
+    at: &'q Range<usize>,
+}
+
+impl<'q> Question<'q> {
+    fn text(&self, position: usize) -> Option<&'q str> {
+        self.arguments.get(position).and_then(Value::as_str)
+    }
+
+    /// The first argument, which every function has that is asked about a name.
+    fn name(&self) -> &'q str {
+        self.text(0).unwrap_or("")
+    }
+
+    fn place(&self, position: usize) -> &'q Range<usize> {
+        self.nodes.get(position).map_or(self.at, |node| &node.at)
+    }
+
+    fn refused(&self, position: usize, message: impl Into<String>) -> Stop {
+        stop(&codes::ARGUMENT_VALUE, self.place(position), message, None)
+    }
+
+    fn absent(&self, message: String, known: &[String]) -> Stop {
+        let help = hint(self.name(), known.iter().map(String::as_str));
+        stop(&codes::UNKNOWN_NAME, self.place(0), message, help)
+    }
+
+    fn not_here(&self) -> Stop {
+        let name = self.builtin.name;
+        let message = match name {
+            "utcNow" => "The 'utcNow()' function can only be used as a parameter default".to_owned(),
+            "copyIndex" => "The 'copyIndex()' function can only be used when processing a 'Copy' loop".to_owned(),
+            _ => format!("The '{name}()' function is not available here"),
+        };
+        stop(&codes::NOT_HERE, self.at, message, self.builtin.constraints.map(str::to_owned))
+    }
+
+    /// The value of an answer; `absent` says what is missing.
+    fn settle(&self, answer: Answer, absent: impl FnOnce() -> String) -> Result<Value, Stop> {
+        match answer {
+            Answer::Value(value) => Ok(value),
+            Answer::Unknown(id) => Err(Stop::Unknown(id)),
+            Answer::Absent { known } => Err(self.absent(absent(), &known)),
+            Answer::NotHere => Err(self.not_here()),
+        }
+    }
+}
+
+impl Evaluator<'_> {
+    pub(super) fn ask(
+        &mut self,
+        ask: Ask,
+        builtin: &'static Builtin,
+        nodes: &[Node],
+        at: &Range<usize>,
+    ) -> Result<Value, Stop> {
+        let arguments = self.arguments(builtin, nodes)?;
+        if let Some(sealed) = arguments.iter().position(Value::has_sealed) {
+            let place = nodes.get(sealed).map_or(at, |node| &node.at);
+            let message = format!("argument {} of '{}' is a secret, but has to be readable", sealed + 1, builtin.name);
+            return Err(stop(&codes::SEALED, place, message, None));
+        }
+        let question = Question { builtin, arguments: &arguments, nodes, at };
+        if self.frame.is_some() && is_foreign_to_functions(ask) {
+            let message = format!("The '{}()' function is not available in user-defined functions", builtin.name);
+            let help = "hand in what the function needs as an argument".to_owned();
+            return Err(stop(&codes::NOT_HERE, at, message, Some(help)));
+        }
+        let value = self.answer(ask, &question)?;
+        self.copied(value, at)
+    }
+
+    fn answer(&mut self, ask: Ask, question: &Question<'_>) -> Result<Value, Stop> {
+        let environment = self.environment;
+        let name = question.name();
+        match ask {
+            Ask::Parameter => self.parameter(question),
+            Ask::Variable => question.settle(environment.variable(name), || {
+                format!("Variable '{name}' does not exist or has not been initialized yet")
+            }),
+            Ask::LambdaVariable => self.lambda_variable(question),
+            Ask::Reference => {
+                let id = resource_id(question)?;
+                question.settle(environment.reference(&id), || not_executed(name))
+            }
+            Ask::StateChanged => {
+                let id = resource_id(question)?;
+                question.settle(environment.state_changed(&id), || not_executed(name))
+            }
+            Ask::RestartRequired => self.restart_required(question),
+            Ask::CopyIndex => self.copy_index(question),
+            Ask::Stdout => question.settle(environment.stdout(), || "there is no output".to_owned()),
+            Ask::UtcNow => self.utc_now(question),
+            Ask::EnvironmentVariable => {
+                let key = FactKey::EnvironmentVariable(name.to_owned());
+                self.present(key, question, || format!("Environment variable '{name}' not found"))
+            }
+            Ask::Executable => self.fact(FactKey::Executable(name.to_owned())),
+            Ask::SystemRoot => self.fact(FactKey::SystemRoot),
+            Ask::Context => self.fact(FactKey::Context),
+            Ask::Secret => self.secret(question),
+        }
+    }
+
+    fn fact(&self, key: FactKey) -> Result<Value, Stop> {
+        self.environment.fact(&key).ok_or(Stop::Missing(key))
+    }
+
+    /// A fact that must not be null.
+    fn present(&self, key: FactKey, question: &Question<'_>, absent: impl FnOnce() -> String) -> Result<Value, Stop> {
+        match self.fact(key)? {
+            Value::Null => Err(stop(&codes::ABSENT_FACT, question.place(0), absent(), None)),
+            value => Ok(value),
+        }
+    }
+
+    fn parameter(&self, question: &Question<'_>) -> Result<Value, Stop> {
+        let name = question.name();
+        let absent = || format!("Parameter '{name}' not found in context");
+        let Some(frame) = &self.frame else { return question.settle(self.environment.parameter(name), absent) };
+        let found = frame.parameters.iter().find(|(each, _)| *each == name);
+        found.map(|(_, value)| value.clone()).ok_or_else(|| {
+            let known: Vec<String> = frame.parameters.iter().map(|(each, _)| each.to_string()).collect();
+            question.absent(absent(), &known)
+        })
+    }
+
+    fn lambda_variable(&self, question: &Question<'_>) -> Result<Value, Stop> {
+        let name = question.name();
+        let found = self.lambda_variables.iter().rev().find(|(each, _)| **each == *name);
+        found.map(|(_, value)| value.clone()).ok_or_else(|| {
+            let known: Vec<String> = self.lambda_variables.iter().map(|(each, _)| each.to_string()).collect();
+            question.absent(format!("Lambda parameter '{name}' not found"), &known)
+        })
+    }
+
+    fn restart_required(&self, question: &Question<'_>) -> Result<Value, Stop> {
+        let (kind, name) = (question.name(), question.text(1));
+        match (kind, name) {
+            ("process" | "service", None) => {
+                return Err(question.refused(0, format!("The 'name' argument is required for kind '{kind}'")));
+            }
+            ("system", Some(_)) => {
+                return Err(question.refused(1, "The 'name' argument is not allowed for kind 'system'"));
+            }
+            ("process" | "service" | "system", _) => {}
+            _ => {
+                let message = format!("Invalid kind '{kind}', must be one of: process, service, system");
+                return Err(question.refused(0, message));
+            }
+        }
+        question.settle(self.environment.restart_required(kind, name), || "there is no such restart".to_owned())
+    }
+
+    fn copy_index(&self, question: &Question<'_>) -> Result<Value, Stop> {
+        let loop_name = question.text(0);
+        let position = usize::from(loop_name.is_some());
+        let offset = match question.arguments.get(position) {
+            None => 0,
+            Some(offset) => offset
+                .as_i64()
+                .filter(|_| question.arguments.len() == position + 1)
+                .ok_or_else(|| question.refused(position, "the offset has to be an integer, and the last argument"))?,
+        };
+        if offset < 0 {
+            return Err(question.refused(position, "The offset cannot be negative"));
+        }
+        let index = question.settle(self.environment.copy_index(loop_name), || {
+            format!("The specified copy index name '{}' was not found", question.name())
+        })?;
+        let sum = index.as_i64().and_then(|index| index.checked_add(offset));
+        let overflow = || {
+            let message = "Function 'copyIndex': the result overflows the 64 bits of an integer";
+            stop(&codes::ARITHMETIC, question.at, message, None)
+        };
+        sum.map(Value::from).ok_or_else(overflow)
+    }
+
+    fn utc_now(&self, question: &Question<'_>) -> Result<Value, Stop> {
+        if !self.environment.allows_now() {
+            return Err(question.not_here());
+        }
+        let now = self.fact(FactKey::Now)?;
+        let formatted = date::format(now.as_str().unwrap_or(""), question.text(0));
+        formatted.map(Value::from).map_err(|wrong| located(wrong, question.nodes, question.at))
+    }
+
+    fn secret(&self, question: &Question<'_>) -> Result<Value, Stop> {
+        let (name, vault) = (question.name(), question.text(1));
+        let key = FactKey::Secret(name.to_owned(), vault.map(str::to_owned));
+        let known = self.present(key, question, || match vault {
+            Some(vault) => format!("Secret '{name}' not found in vault '{vault}'"),
+            None => format!("Secret '{name}' not found"),
+        })?;
+        match known {
+            Value::String(known) => Ok(Value::Sealed(Sealed::new(Recipe::Secret(SecretName(known.into()))))),
+            _ => Err(question.refused(0, format!("the vault gave no name for the secret '{name}'"))),
+        }
+    }
+}
+
+fn is_foreign_to_functions(ask: Ask) -> bool {
+    match ask {
+        Ask::Variable
+        | Ask::Reference
+        | Ask::StateChanged
+        | Ask::RestartRequired
+        | Ask::CopyIndex
+        | Ask::Stdout
+        | Ask::UtcNow => true,
+        Ask::Parameter
+        | Ask::LambdaVariable
+        | Ask::EnvironmentVariable
+        | Ask::Executable
+        | Ask::SystemRoot
+        | Ask::Context
+        | Ask::Secret => false,
+    }
+}
+
+fn not_executed(id: &str) -> String {
+    format!("Invalid resourceId or resource has not executed yet: {id}")
+}
+
+fn resource_id(question: &Question<'_>) -> Result<ResourceId, Stop> {
+    ResourceId::parse(question.name()).map_err(|error| {
+        let help = format!("{error}; resourceId('Type', 'name') makes one");
+        stop(&codes::ARGUMENT_VALUE, question.place(0), not_executed(question.name()), Some(help))
+    })
+}

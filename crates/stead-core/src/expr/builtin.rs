@@ -1,0 +1,348 @@
+//! What a function of the language is: data that the parser, the evaluator and the listing read.
+
+use std::fmt;
+
+use super::builtins::TABLE;
+use super::codes;
+use crate::diag::Code;
+use crate::value::{Object, Value};
+
+/// A kind of value that functions accept and return.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    /// A sequence
+    Array,
+    /// `true` or `false`
+    Boolean,
+    /// A function without a name; only as an argument of `map` and `filter`
+    Lambda,
+    /// `null`
+    Null,
+    /// A number
+    Number,
+    /// Named values
+    Object,
+    /// Text
+    String,
+}
+
+impl Kind {
+    /// The word that listings and messages use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Array => "array",
+            Self::Boolean => "boolean",
+            Self::Lambda => "lambda",
+            Self::Null => "null",
+            Self::Number => "number",
+            Self::Object => "object",
+            Self::String => "string",
+        }
+    }
+
+    /// The kind of a value; `None` when it is sealed.
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(Self::Null),
+            Value::Bool(_) => Some(Self::Boolean),
+            Value::Number(_) => Some(Self::Number),
+            Value::String(_) => Some(Self::String),
+            Value::Array(_) => Some(Self::Array),
+            Value::Object(_) => Some(Self::Object),
+            Value::Sealed(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A function of the language.
+///
+/// Invariant: there is one of each name, and `accepts` is no longer than `max`.
+#[derive(Clone, Copy)]
+pub struct Builtin {
+    /// Its name; case matters.
+    pub name: &'static str,
+    /// What it is about; a function may belong to several categories.
+    pub categories: &'static [&'static str],
+    /// What it returns, in one sentence.
+    pub description: &'static str,
+    /// How it is called.
+    pub syntax: &'static str,
+    /// What the types do not say, in one sentence.
+    pub constraints: Option<&'static str>,
+    /// The fewest arguments.
+    pub min: usize,
+    /// The most arguments; `None` when there may be any number.
+    pub max: Option<usize>,
+    /// What each of the first arguments may be.
+    pub accepts: &'static [&'static [Kind]],
+    /// What each argument behind those may be.
+    pub rest: Option<&'static [Kind]>,
+    /// What the result may be.
+    pub returns: &'static [Kind],
+    pub(super) run: Run,
+    pub(super) sight: Sight,
+}
+
+impl PartialEq for Builtin {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Every function of the language, by category and name.
+pub fn functions() -> &'static [Builtin] {
+    TABLE
+}
+
+/// The function of that name.
+pub(super) fn find(name: &str) -> Option<&'static Builtin> {
+    TABLE.iter().find(|function| function.name == name)
+}
+
+/// How a function is computed.
+#[derive(Clone, Copy)]
+pub(super) enum Run {
+    /// From the values of its arguments alone.
+    Pure(fn(Arguments) -> Outcome),
+    /// Decides itself which arguments are computed.
+    Lazy(Lazy),
+    /// Asks the environment.
+    Ask(Ask),
+    /// `lambda`, which is syntax.
+    Lambda,
+}
+
+impl Run {
+    pub(super) fn is_lambda(self) -> bool {
+        matches!(self, Self::Lambda)
+    }
+}
+
+/// The functions that do not compute all of their arguments, or some of them often.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lazy {
+    If,
+    And,
+    Or,
+    Coalesce,
+    Map,
+    Filter,
+}
+
+/// The functions that depend on more than their arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    Parameter,
+    Variable,
+    LambdaVariable,
+    Reference,
+    StateChanged,
+    RestartRequired,
+    CopyIndex,
+    Stdout,
+    UtcNow,
+    EnvironmentVariable,
+    Executable,
+    SystemRoot,
+    Context,
+    Secret,
+}
+
+/// How deep a function looks into its arguments; below that, sealed values are carried along unopened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// All of it: one sealed part anywhere seals the result.
+    Whole,
+    /// Only what kind of value each argument is, and which elements or members it has.
+    Shape,
+    /// As [`Sight::Shape`], also of the elements of an array.
+    Elements,
+    /// Only the names of members: every other argument.
+    Names,
+    /// Nothing.
+    Blind,
+}
+
+impl Sight {
+    /// Whether something sealed hides what the function has to see.
+    pub(super) fn is_blocked(self, arguments: &[Value]) -> bool {
+        let sealed = |value: &Value| matches!(value, Value::Sealed(_));
+        match self {
+            Self::Whole => arguments.iter().any(Value::has_sealed),
+            Self::Shape => arguments.iter().any(sealed),
+            Self::Elements => {
+                arguments.iter().any(|each| sealed(each) || each.as_array().is_some_and(|all| all.iter().any(sealed)))
+            }
+            Self::Names => arguments.iter().step_by(2).any(sealed),
+            Self::Blind => false,
+        }
+    }
+}
+
+/// What a function returns.
+pub(super) type Outcome = Result<Value, Wrong>;
+
+/// What is wrong with the arguments of a function.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub(super) code: Code,
+    pub(super) message: String,
+    /// The argument that it is about, from 0.
+    pub(super) argument: Option<usize>,
+    pub(super) help: Option<String>,
+}
+
+impl Wrong {
+    /// The value of an argument is refused.
+    pub(super) fn value(argument: usize, message: impl Into<String>) -> Self {
+        Self { code: &codes::ARGUMENT_VALUE, message: message.into(), argument: Some(argument), help: None }
+    }
+
+    /// The type of an argument, or of a part of it, is refused.
+    pub(super) fn kind(argument: usize, message: impl Into<String>) -> Self {
+        Self { code: &codes::ARGUMENT_TYPE, ..Self::value(argument, message) }
+    }
+
+    /// There is no such number.
+    pub(super) fn arithmetic(message: impl Into<String>) -> Self {
+        Self { code: &codes::ARITHMETIC, message: message.into(), argument: None, help: None }
+    }
+
+    /// The result would be too large.
+    pub(super) fn limit() -> Self {
+        let message = "the result of the expression grows too large".to_owned();
+        Self { code: &codes::LIMIT, message, argument: None, help: None }
+    }
+
+    pub(super) fn with_help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+}
+
+impl Builtin {
+    /// What the argument at a position, from 0, may be.
+    pub(super) fn accepts_at(&self, position: usize) -> &'static [Kind] {
+        self.accepts.get(position).copied().or(self.rest).unwrap_or_default()
+    }
+
+    /// Checks the type of one argument; a sealed one is checked when it is opened.
+    pub(super) fn check(&self, position: usize, value: &Value) -> Result<(), Wrong> {
+        let accepted = self.accepts_at(position);
+        let Some(kind) = Kind::of(value) else { return Ok(()) };
+        if accepted.contains(&kind) {
+            return Ok(());
+        }
+        let names: Vec<&str> = accepted.iter().map(|each| each.as_str()).collect();
+        let message = format!(
+            "Function '{}' does not accept {kind} arguments, accepted types are: {} (argument {})",
+            self.name,
+            names.join(", "),
+            position + 1
+        );
+        let wrong = Wrong::kind(position, message);
+        Err(match conversion(kind, accepted) {
+            Some(function) => wrong.with_help(format!("convert it with {function}()")),
+            None => wrong.with_help(format!("it is used as {}", self.syntax)),
+        })
+    }
+
+    /// Computes a pure function; every argument has the right type and hides nothing that it has to see.
+    pub(super) fn compute(&self, arguments: Vec<Value>) -> Option<Outcome> {
+        match self.run {
+            Run::Pure(run) => Some(run(Arguments { values: arguments.into_iter(), taken: 0 })),
+            _ => None,
+        }
+    }
+}
+
+fn conversion(from: Kind, to: &[Kind]) -> Option<&'static str> {
+    match from {
+        Kind::String if to.contains(&Kind::Number) => Some("int"),
+        Kind::String if to.contains(&Kind::Boolean) => Some("bool"),
+        Kind::Number | Kind::Boolean | Kind::Array | Kind::Object if to.contains(&Kind::String) => Some("string"),
+        Kind::Number if to.contains(&Kind::Boolean) => Some("bool"),
+        Kind::Number | Kind::String | Kind::Boolean if to == [Kind::Array] => Some("array"),
+        _ => None,
+    }
+}
+
+/// The arguments of a pure function, taken one by one.
+pub(super) struct Arguments {
+    values: std::vec::IntoIter<Value>,
+    taken: usize,
+}
+
+impl Arguments {
+    /// How many are left.
+    pub(super) fn left(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The next, whatever it is; null behind the last.
+    pub(super) fn any(&mut self) -> Value {
+        self.taken += 1;
+        self.values.next().unwrap_or_default()
+    }
+
+    /// The next, which is text.
+    pub(super) fn text(&mut self) -> Result<String, Wrong> {
+        match self.any() {
+            Value::String(text) => Ok(text),
+            _ => Err(self.wrong("a string")),
+        }
+    }
+
+    /// The next, which is an integer.
+    pub(super) fn integer(&mut self) -> Result<i64, Wrong> {
+        match self.any() {
+            Value::Number(number) => integer_of(&number).ok_or_else(|| self.wrong("an integer of at most 64 bits")),
+            _ => Err(self.wrong("an integer")),
+        }
+    }
+
+    /// The next, which is an array.
+    pub(super) fn array(&mut self) -> Result<Vec<Value>, Wrong> {
+        match self.any() {
+            Value::Array(items) => Ok(items),
+            _ => Err(self.wrong("an array")),
+        }
+    }
+
+    /// The next, which is an object.
+    pub(super) fn object(&mut self) -> Result<Object, Wrong> {
+        match self.any() {
+            Value::Object(members) => Ok(members),
+            _ => Err(self.wrong("an object")),
+        }
+    }
+
+    fn wrong(&self, wanted: &str) -> Wrong {
+        Wrong::kind(self.taken.saturating_sub(1), format!("argument {} has to be {wanted}", self.taken))
+    }
+}
+
+impl Iterator for Arguments {
+    type Item = Value;
+
+    fn next(&mut self) -> Option<Value> {
+        self.taken += 1;
+        self.values.next()
+    }
+}
+
+/// The integer that a number is; a number with a fraction is none, even when the fraction is 0.
+fn integer_of(number: &crate::value::Number) -> Option<i64> {
+    number.as_i64()
+}

@@ -1,0 +1,251 @@
+//! Arrays, and what works on arrays, objects and strings alike.
+
+use super::super::builtin::{Arguments, Outcome, Wrong};
+use super::logic::same;
+use super::to_text;
+use crate::value::{Object, Value};
+
+/// The most elements that `range` makes, and the largest integer in it; both as in DSC v3.
+const RANGE_COUNT: i64 = 10_000;
+const RANGE_END: i64 = 2_147_483_647;
+
+pub(super) fn array(mut arguments: Arguments) -> Outcome {
+    Ok(Value::Array(vec![arguments.any()]))
+}
+
+pub(super) fn create(arguments: Arguments) -> Outcome {
+    Ok(Value::Array(arguments.collect()))
+}
+
+pub(super) fn range(mut arguments: Arguments) -> Outcome {
+    let (start, count) = (arguments.integer()?, arguments.integer()?);
+    if count < 0 {
+        return Err(Wrong::value(1, "Count must not be negative"));
+    }
+    if count > RANGE_COUNT {
+        return Err(Wrong::value(1, format!("Count must not exceed {RANGE_COUNT}")));
+    }
+    match start.checked_add(count) {
+        Some(end) if end <= RANGE_END => Ok(Value::Array((start..end).map(Value::from).collect())),
+        _ => Err(Wrong::value(0, format!("Sum of startIndex and count must not exceed {RANGE_END}"))),
+    }
+}
+
+pub(super) fn try_index_from_end(mut arguments: Arguments) -> Outcome {
+    let (mut items, position) = (arguments.array()?, arguments.integer()?);
+    let index = usize::try_from(position).ok().filter(|position| *position > 0);
+    let index = index.and_then(|position| items.len().checked_sub(position));
+    Ok(index.map_or(Value::Null, |index| items.swap_remove(index)))
+}
+
+pub(super) fn try_get(mut arguments: Arguments) -> Outcome {
+    match (arguments.any(), arguments.any()) {
+        (Value::Array(mut items), Value::Number(index)) => {
+            let index = index.as_i64().ok_or_else(|| Wrong::kind(1, "Invalid index type: it has to be an integer"))?;
+            let index = usize::try_from(index).ok().filter(|index| *index < items.len());
+            Ok(index.map_or(Value::Null, |index| items.swap_remove(index)))
+        }
+        (Value::Object(mut members), Value::String(key)) => Ok(members.swap_remove(&key).unwrap_or_default()),
+        (Value::Array(_), _) => Err(Wrong::kind(1, "Invalid index type: an array is indexed with an integer")),
+        _ => Err(Wrong::kind(1, "Invalid key type: an object is indexed with a string")),
+    }
+}
+
+pub(super) fn intersection(arguments: Arguments) -> Outcome {
+    match alike(arguments)? {
+        Alike::Arrays(first, others) => {
+            let shared = first.into_iter().filter(|item| others.iter().all(|other| has(other, item)));
+            Ok(Value::Array(distinct(shared)))
+        }
+        Alike::Objects(mut first, others) => {
+            first.retain(|key, value| {
+                others.iter().all(|other| other.get(key).is_some_and(|theirs| same(theirs, value)))
+            });
+            Ok(Value::Object(first))
+        }
+        Alike::Strings(..) => Err(not_alike()),
+    }
+}
+
+pub(super) fn union(arguments: Arguments) -> Outcome {
+    match alike(arguments)? {
+        Alike::Arrays(first, others) => {
+            Ok(Value::Array(distinct(first.into_iter().chain(others.into_iter().flatten()))))
+        }
+        Alike::Objects(mut first, others) => {
+            first.extend(others.into_iter().flatten());
+            Ok(Value::Object(first))
+        }
+        Alike::Strings(..) => Err(not_alike()),
+    }
+}
+
+pub(super) fn concat(arguments: Arguments) -> Outcome {
+    match alike(arguments)? {
+        Alike::Arrays(mut first, others) => {
+            first.extend(others.into_iter().flatten());
+            Ok(Value::Array(first))
+        }
+        Alike::Strings(mut first, others) => {
+            first.reserve(others.iter().map(String::len).sum());
+            others.iter().for_each(|other| first.push_str(other));
+            Ok(first.into())
+        }
+        Alike::Objects(..) => Err(not_alike()),
+    }
+}
+
+/// Arguments of one kind: the first, and the others.
+enum Alike {
+    Arrays(Vec<Value>, Vec<Vec<Value>>),
+    Objects(Object, Vec<Object>),
+    Strings(String, Vec<String>),
+}
+
+fn alike(mut arguments: Arguments) -> Result<Alike, Wrong> {
+    match arguments.any() {
+        Value::Array(first) => {
+            let mut others = Vec::with_capacity(arguments.left());
+            for other in arguments {
+                let Value::Array(other) = other else { return Err(not_alike()) };
+                others.push(other);
+            }
+            Ok(Alike::Arrays(first, others))
+        }
+        Value::Object(first) => {
+            let mut others = Vec::with_capacity(arguments.left());
+            for other in arguments {
+                let Value::Object(other) = other else { return Err(not_alike()) };
+                others.push(other);
+            }
+            Ok(Alike::Objects(first, others))
+        }
+        Value::String(first) => {
+            let mut others = Vec::with_capacity(arguments.left());
+            for other in arguments {
+                let Value::String(other) = other else { return Err(not_alike()) };
+                others.push(other);
+            }
+            Ok(Alike::Strings(first, others))
+        }
+        _ => Err(not_alike()),
+    }
+}
+
+fn not_alike() -> Wrong {
+    Wrong { argument: None, ..Wrong::kind(0, "All arguments must be of the same type") }
+}
+
+fn has(items: &[Value], item: &Value) -> bool {
+    items.iter().any(|each| same(each, item))
+}
+
+/// Each once, where it was first. Text, by far the most usual, is looked up; the rest is compared one by one.
+fn distinct(items: impl Iterator<Item = Value>) -> Vec<Value> {
+    let mut texts = std::collections::BTreeSet::new();
+    let mut kept: Vec<Value> = Vec::new();
+    for item in items {
+        let is_new = match &item {
+            Value::String(text) => texts.insert(text.clone()),
+            _ => !has(&kept, &item),
+        };
+        if is_new {
+            kept.push(item);
+        }
+    }
+    kept
+}
+
+pub(super) fn contains(mut arguments: Arguments) -> Outcome {
+    let (container, item) = (arguments.any(), arguments.any());
+    if let Value::Array(items) = &container {
+        return Ok(has(items, &item).into());
+    }
+    if !matches!(item, Value::String(_) | Value::Number(_)) {
+        return Err(Wrong::kind(1, "an object has only keys, and a string only parts, that are strings or numbers"));
+    }
+    let item = to_text(&item)?;
+    Ok(match container {
+        Value::Object(members) => members.contains_key(&item),
+        Value::String(text) => text.contains(&item),
+        _ => false,
+    }
+    .into())
+}
+
+pub(super) fn empty(mut arguments: Arguments) -> Outcome {
+    Ok((size(&arguments.any()) == 0).into())
+}
+
+pub(super) fn length(mut arguments: Arguments) -> Outcome {
+    let size = size(&arguments.any());
+    i64::try_from(size).map(Value::from).map_err(|_| Wrong::limit())
+}
+
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.len(),
+        Value::Object(members) => members.len(),
+        Value::String(text) => text.chars().count(),
+        _ => 0,
+    }
+}
+
+pub(super) fn first(mut arguments: Arguments) -> Outcome {
+    match arguments.any() {
+        Value::Array(items) => {
+            items.into_iter().next().ok_or_else(|| Wrong::value(0, "Cannot get first element of empty array"))
+        }
+        Value::String(text) => match text.chars().next() {
+            Some(first) => Ok(first.to_string().into()),
+            None => Err(Wrong::value(0, "Cannot get first character of empty string")),
+        },
+        _ => Ok(Value::Null),
+    }
+}
+
+/// Unlike `first`, an empty value has a last element: null, or an empty string.
+pub(super) fn last(mut arguments: Arguments) -> Outcome {
+    match arguments.any() {
+        Value::Array(mut items) => Ok(items.pop().unwrap_or_default()),
+        Value::String(text) => Ok(text.chars().next_back().map(String::from).unwrap_or_default().into()),
+        _ => Ok(Value::Null),
+    }
+}
+
+pub(super) fn index_of(arguments: Arguments) -> Outcome {
+    index(arguments, |items, item| items.iter().position(|each| same(each, item)))
+}
+
+pub(super) fn last_index_of(arguments: Arguments) -> Outcome {
+    index(arguments, |items, item| items.iter().rposition(|each| same(each, item)))
+}
+
+fn index(mut arguments: Arguments, find: fn(&[Value], &Value) -> Option<usize>) -> Outcome {
+    let (items, item) = (arguments.array()?, arguments.any());
+    let index = find(&items, &item).and_then(|index| i64::try_from(index).ok());
+    Ok(index.unwrap_or(-1).into())
+}
+
+pub(super) fn skip(arguments: Arguments) -> Outcome {
+    part(arguments, |items, count| items.skip(count).collect(), |text, count| text.chars().skip(count).collect())
+}
+
+pub(super) fn take(arguments: Arguments) -> Outcome {
+    part(arguments, |items, count| items.take(count).collect(), |text, count| text.chars().take(count).collect())
+}
+
+fn part(
+    mut arguments: Arguments,
+    of_array: fn(std::vec::IntoIter<Value>, usize) -> Vec<Value>,
+    of_text: fn(&str, usize) -> String,
+) -> Outcome {
+    let (whole, count) = (arguments.any(), arguments.integer()?);
+    // A negative count is none; one that exceeds every length is all.
+    let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
+    match whole {
+        Value::Array(items) => Ok(Value::Array(of_array(items.into_iter(), count))),
+        Value::String(text) => Ok(of_text(&text, count).into()),
+        _ => Ok(Value::Null),
+    }
+}

@@ -1,0 +1,357 @@
+//! From a tree and what it can see to a value.
+
+use std::ops::Range;
+
+use super::builtin::{Ask, Builtin, Lazy, Run, Wrong};
+use super::codes;
+use super::sealed::{Deferred, defer, depth};
+use super::syntax::{Accessor, Form, Lambda, Node, Step};
+use super::{Environment, Fault, Stop};
+use crate::diag::{Code, nearest};
+use crate::document::DataType;
+use crate::value::{Object, Value};
+
+/// What one evaluation may cost: a unit is a call, an element, or 16 bytes of text.
+const BUDGET: u64 = 2_000_000;
+
+/// How deep values may be nested. Every use of a variable could add a level, and values are walked recursively.
+pub(super) const MAX_NESTING: usize = 256;
+
+/// What is left of the cost that an evaluation may have.
+#[derive(Debug)]
+pub(super) struct Budget(u64);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(BUDGET)
+    }
+}
+
+/// There is nothing left.
+pub(super) struct Exhausted;
+
+impl Budget {
+    fn spend(&mut self, units: usize) -> Result<(), Exhausted> {
+        self.0 = self.0.checked_sub(units as u64).ok_or(Exhausted)?;
+        Ok(())
+    }
+
+    /// The cost of one value whose parts have been paid for.
+    pub(super) fn spend_shallow(&mut self, value: &Value) -> Result<(), Exhausted> {
+        self.spend(match value {
+            Value::String(text) => 1 + text.len() / 16,
+            Value::Array(items) => 1 + items.len(),
+            Value::Object(members) => 1 + members.len(),
+            _ => 1,
+        })
+    }
+
+    /// The cost of a value that is copied as a whole.
+    fn spend_deep(&mut self, value: &Value) -> Result<(), Exhausted> {
+        self.spend_shallow(value)?;
+        match value {
+            Value::Array(items) => items.iter().try_for_each(|item| self.spend_deep(item)),
+            Value::Object(members) => members.values().try_for_each(|member| self.spend_deep(member)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What selects a part of a value.
+#[derive(Clone, PartialEq)]
+pub(super) enum Key {
+    /// `.name`
+    Member(Box<str>),
+    /// `.actualState` directly behind `reference()`: see [`access`].
+    State,
+    /// `[value]`
+    Index(Value),
+}
+
+/// The member that held the answer of an instance in earlier versions of the language.
+const STATE: &str = "actualState";
+
+/// A part of a value that is not sealed.
+///
+/// `reference(id)` is the state of an instance, but documents also say `reference(id).actualState`. Where the state has no
+/// such member of its own, that means the state itself.
+pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
+    let wrong = |message: String| Wrong { code: &codes::ACCESS, argument: None, message, help: None };
+    match (of, key) {
+        (Value::Object(members), Key::Member(name)) => member(members, name),
+        (Value::Object(members), Key::Index(Value::String(name))) => member(members, name),
+        (Value::Object(members), Key::State) if members.contains_key(STATE) => member(members, STATE),
+        (of, Key::State) => Ok(of),
+        (_, Key::Member(_)) => Err(wrong("Member access on non-object value".to_owned())),
+        (Value::Array(mut items), Key::Index(Value::Number(index))) => {
+            let position = index.as_i64().and_then(|index| usize::try_from(index).ok()).filter(|at| *at < items.len());
+            let count = items.len();
+            position.map(|position| items.swap_remove(position)).ok_or_else(|| {
+                wrong("Index is out of bounds".to_owned())
+                    .with_help(format!("the index is {index}, and the array has {count} elements, counted from 0"))
+            })
+        }
+        (Value::Array(_), Key::Index(other)) => {
+            Err(wrong(format!("Invalid index: an array is indexed with an integer, not with a {}", other.kind())))
+        }
+        (Value::Object(_), Key::Index(other)) => {
+            Err(wrong(format!("Invalid index: an object is indexed with a string, not with a {}", other.kind())))
+        }
+        (_, Key::Index(_)) => Err(wrong("Index access on non-array value".to_owned())),
+    }
+}
+
+fn member(mut members: Object, name: &str) -> Result<Value, Wrong> {
+    members.swap_remove(name).ok_or_else(|| Wrong {
+        code: &codes::ACCESS,
+        argument: None,
+        message: format!("Member '{name}' not found"),
+        help: hint(name, members.keys().map(String::as_str)),
+    })
+}
+
+pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    if let Some(meant) = nearest(name, known.clone()) {
+        return Some(format!("did you mean '{meant}'?"));
+    }
+    // More than a handful is no help any more.
+    let names: Vec<&str> = known.take(9).collect();
+    (1..9).contains(&names.len()).then(|| format!("there is {}", names.join(", ")))
+}
+
+/// Whether an open value is of a type.
+pub(super) fn fits(data_type: DataType, value: &Value) -> bool {
+    match data_type {
+        DataType::String | DataType::SecureString => matches!(value, Value::String(_)),
+        DataType::Int => value.as_i64().is_some(),
+        DataType::Bool => matches!(value, Value::Bool(_)),
+        DataType::Object | DataType::SecureObject => matches!(value, Value::Object(_)),
+        DataType::Array => matches!(value, Value::Array(_)),
+    }
+}
+
+/// The parameters of the function of the document that is being computed.
+pub(super) struct Frame<'e> {
+    pub(super) parameters: Vec<(&'e str, Value)>,
+}
+
+/// One evaluation.
+pub(super) struct Evaluator<'e> {
+    pub(super) environment: &'e dyn Environment,
+    pub(super) lambda_variables: Vec<(Box<str>, Value)>,
+    pub(super) frame: Option<Frame<'e>>,
+    budget: Budget,
+}
+
+pub(super) fn stop(code: Code, at: &Range<usize>, message: impl Into<String>, help: Option<String>) -> Stop {
+    Stop::Fault(Fault { code, message: message.into(), at: at.clone(), help })
+}
+
+impl<'e> Evaluator<'e> {
+    pub(super) fn new(environment: &'e dyn Environment, budget: Budget) -> Self {
+        Self { environment, lambda_variables: Vec::new(), frame: None, budget }
+    }
+
+    pub(super) fn into_budget(self) -> Budget {
+        self.budget
+    }
+
+    pub(super) fn value(&mut self, node: &Node) -> Result<Value, Stop> {
+        match &node.kind {
+            Form::Constant(value) => self.copied(value.clone(), &node.at),
+            Form::Call { builtin, arguments } => self.call(builtin, arguments, &node.at),
+            Form::UserCall { name, arguments } => self.user_call(name, arguments, &node.at),
+            Form::Access { of, path } => self.accesses(of, path),
+            Form::Lambda(_) => Err(stop(&codes::LAMBDA, &node.at, "a lambda is not a value", None)),
+        }
+    }
+
+    /// Pays for a value that came from outside as a whole.
+    pub(super) fn copied(&mut self, value: Value, at: &Range<usize>) -> Result<Value, Stop> {
+        if depth(&value) > MAX_NESTING {
+            let message = format!("values are nested more than {MAX_NESTING} deep");
+            return Err(stop(&codes::LIMIT, at, message, None));
+        }
+        self.budget.spend_deep(&value).map_err(|Exhausted| too_large(at))?;
+        Ok(value)
+    }
+
+    fn call(&mut self, builtin: &'static Builtin, arguments: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
+        match builtin.run {
+            Run::Pure(_) => {
+                let values = self.arguments(builtin, arguments)?;
+                self.pure(builtin, values, arguments, at)
+            }
+            Run::Lazy(Lazy::If) => self.choose(builtin, arguments, at),
+            Run::Lazy(Lazy::And) => self.junction(builtin, arguments, false),
+            Run::Lazy(Lazy::Or) => self.junction(builtin, arguments, true),
+            Run::Lazy(Lazy::Coalesce) => self.coalesce(builtin, arguments),
+            Run::Lazy(Lazy::Map | Lazy::Filter) => self.over(builtin, arguments, at),
+            Run::Ask(ask) => self.ask(ask, builtin, arguments, at),
+            Run::Lambda => Err(stop(&codes::LAMBDA, at, "a lambda is not a value", None)),
+        }
+    }
+
+    pub(super) fn arguments(&mut self, builtin: &'static Builtin, arguments: &[Node]) -> Result<Vec<Value>, Stop> {
+        let each = arguments.iter().enumerate().map(|(position, node)| self.argument(builtin, position, node));
+        each.collect()
+    }
+
+    fn argument(&mut self, builtin: &'static Builtin, position: usize, node: &Node) -> Result<Value, Stop> {
+        let value = self.value(node)?;
+        builtin.check(position, &value).map_err(|wrong| located(wrong, std::slice::from_ref(node), &node.at))?;
+        Ok(value)
+    }
+
+    fn pure(
+        &mut self,
+        builtin: &'static Builtin,
+        values: Vec<Value>,
+        nodes: &[Node],
+        at: &Range<usize>,
+    ) -> Result<Value, Stop> {
+        self.budget.spend(1).map_err(|Exhausted| too_large(at))?;
+        if builtin.sight.is_blocked(&values) {
+            return Ok(defer(Deferred::Apply { builtin, arguments: values }));
+        }
+        let outcome = builtin.compute(values).unwrap_or(Ok(Value::Null));
+        let result = outcome.map_err(|wrong| located(wrong, nodes, at))?;
+        self.budget.spend_shallow(&result).map_err(|Exhausted| too_large(at))?;
+        Ok(result)
+    }
+
+    /// The value of a part that may turn out not to be needed: what is wrong with it counts only if it is.
+    fn possible(&mut self, builtin: &'static Builtin, position: usize, node: &Node) -> Result<Value, Stop> {
+        match self.argument(builtin, position, node) {
+            Err(Stop::Fault(fault)) if fault.code != &codes::LIMIT => Ok(defer(Deferred::Failed)),
+            other => other,
+        }
+    }
+
+    fn choose(&mut self, builtin: &'static Builtin, nodes: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
+        let [condition, then, otherwise] = nodes else {
+            return Err(stop(&codes::ARGUMENT_COUNT, at, "Function 'if' requires exactly 3 arguments", None));
+        };
+        match self.argument(builtin, 0, condition)? {
+            Value::Bool(true) => self.argument(builtin, 1, then),
+            Value::Bool(false) => self.argument(builtin, 2, otherwise),
+            sealed => {
+                let arguments = vec![sealed, self.possible(builtin, 1, then)?, self.possible(builtin, 2, otherwise)?];
+                Ok(defer(Deferred::Apply { builtin, arguments }))
+            }
+        }
+    }
+
+    /// `and` ends at the first false, `or` at the first true.
+    fn junction(&mut self, builtin: &'static Builtin, nodes: &[Node], decisive: bool) -> Result<Value, Stop> {
+        for (position, node) in nodes.iter().enumerate() {
+            match self.argument(builtin, position, node)? {
+                Value::Bool(truth) if truth == decisive => return Ok(decisive.into()),
+                Value::Bool(_) => {}
+                sealed => return self.rest(builtin, sealed, nodes, position + 1),
+            }
+        }
+        Ok((!decisive).into())
+    }
+
+    fn coalesce(&mut self, builtin: &'static Builtin, nodes: &[Node]) -> Result<Value, Stop> {
+        for (position, node) in nodes.iter().enumerate() {
+            match self.argument(builtin, position, node)? {
+                Value::Null => {}
+                // Behind the last one there is nothing to choose.
+                sealed @ Value::Sealed(_) if position + 1 < nodes.len() => {
+                    return self.rest(builtin, sealed, nodes, position + 1);
+                }
+                value => return Ok(value),
+            }
+        }
+        Ok(Value::Null)
+    }
+
+    /// Defers a choice whose deciding argument is sealed, with the arguments behind it.
+    fn rest(&mut self, builtin: &'static Builtin, decider: Value, nodes: &[Node], from: usize) -> Result<Value, Stop> {
+        let mut arguments = vec![decider];
+        for (position, node) in nodes.iter().enumerate().skip(from) {
+            arguments.push(self.possible(builtin, position, node)?);
+        }
+        Ok(defer(Deferred::Apply { builtin, arguments }))
+    }
+
+    fn over(&mut self, builtin: &'static Builtin, nodes: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
+        let [array, Node { kind: Form::Lambda(lambda), .. }] = nodes else {
+            let message = format!("Function '{}' requires an array and a lambda", builtin.name);
+            return Err(stop(&codes::LAMBDA, at, message, None));
+        };
+        match self.argument(builtin, 0, array)? {
+            Value::Array(items) => self.each(builtin, lambda, items),
+            sealed => {
+                let lambda = self.capture(lambda)?;
+                Ok(defer(Deferred::Each { builtin, array: sealed, lambda }))
+            }
+        }
+    }
+
+    /// `map` or `filter` over the elements of an array.
+    pub(super) fn each(&mut self, builtin: &Builtin, lambda: &Lambda, items: Vec<Value>) -> Result<Value, Stop> {
+        if matches!(builtin.run, Run::Lazy(Lazy::Map)) {
+            let mapped = items.into_iter().enumerate().map(|(index, item)| self.applied(lambda, item, index));
+            return Ok(Value::Array(mapped.collect::<Result<_, _>>()?));
+        }
+        let mut verdicts = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            let verdict = self.applied(lambda, item.clone(), index)?;
+            if !matches!(verdict, Value::Bool(_) | Value::Sealed(_)) {
+                let message =
+                    format!("Function 'filter': the lambda has to return a boolean, not a {}", verdict.kind());
+                return Err(stop(&codes::ARGUMENT_TYPE, &lambda.body.at, message, None));
+            }
+            verdicts.push((item, verdict));
+        }
+        if verdicts.iter().any(|(_, verdict)| verdict.has_sealed()) {
+            return Ok(defer(Deferred::Keep(verdicts)));
+        }
+        let kept = verdicts.into_iter().filter(|(_, verdict)| verdict.as_bool() == Some(true));
+        Ok(Value::Array(kept.map(|(item, _)| item).collect()))
+    }
+
+    fn applied(&mut self, lambda: &Lambda, item: Value, index: usize) -> Result<Value, Stop> {
+        self.budget.spend(1).map_err(|Exhausted| too_large(&lambda.body.at))?;
+        let outer = self.lambda_variables.len();
+        let index = Value::from(i64::try_from(index).unwrap_or(i64::MAX));
+        self.lambda_variables.extend(lambda.parameters.iter().cloned().zip([item, index]));
+        let result = self.value(&lambda.body);
+        self.lambda_variables.truncate(outer);
+        result
+    }
+
+    fn accesses(&mut self, of: &Node, path: &[Accessor]) -> Result<Value, Stop> {
+        let mut value = self.value(of)?;
+        let is_reference =
+            matches!(&of.kind, Form::Call { builtin, .. } if matches!(builtin.run, Run::Ask(Ask::Reference)));
+        for (position, accessor) in path.iter().enumerate() {
+            let key = match &accessor.step {
+                Step::Member(name) if is_reference && position == 0 && &**name == STATE => Key::State,
+                Step::Member(name) => Key::Member(name.clone()),
+                Step::Index(index) => Key::Index(self.value(index)?),
+            };
+            let is_sealed = matches!(value, Value::Sealed(_)) || matches!(key, Key::Index(Value::Sealed(_)));
+            value = if is_sealed {
+                defer(Deferred::Access { of: value, key })
+            } else {
+                access(value, &key).map_err(|wrong| located(wrong, &[], &accessor.at))?
+            };
+        }
+        Ok(value)
+    }
+}
+
+fn too_large(at: &Range<usize>) -> Stop {
+    let help = "an evaluation may produce about two million elements or 32 MiB of text".to_owned();
+    stop(&codes::LIMIT, at, "the evaluation of the expression grows too large", Some(help))
+}
+
+/// What is wrong with an argument, at that argument.
+pub(super) fn located(wrong: Wrong, nodes: &[Node], call: &Range<usize>) -> Stop {
+    let node = wrong.argument.and_then(|argument| nodes.get(argument));
+    stop(wrong.code, node.map_or(call, |node| &node.at), wrong.message, wrong.help)
+}

@@ -1,0 +1,515 @@
+//! From text to tokens to a tree.
+//!
+//! ```text
+//! expression = '[' call ']'
+//! call       = name '(' [ value { ',' value } ] ')' { '.' word | '[' value ']' }
+//! value      = call | 'text' | integer | true | false
+//! name       = word { '.' word }
+//! ```
+//!
+//! Space and line breaks may stand between any two tokens; within text, `''` is one quote.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Fault;
+use super::builtin::{Builtin, Kind, find, functions};
+use super::codes;
+use crate::diag::{Code, nearest};
+use crate::value::Value;
+
+/// How deep calls may be nested; deeper is a mistake, and evaluation recurses.
+pub(super) const MAX_DEPTH: usize = 64;
+
+/// The longest text of an expression, in bytes.
+pub(super) const MAX_LENGTH: usize = 1 << 20;
+
+/// A part of an expression.
+#[derive(Clone, PartialEq)]
+pub(super) struct Node {
+    pub(super) at: Range<usize>,
+    pub(super) kind: Form,
+}
+
+/// What a part is.
+#[derive(Clone, PartialEq)]
+pub(super) enum Form {
+    /// A literal, or what a captured part has been computed to.
+    Constant(Value),
+    /// A call of a function of the language; the number of arguments is right.
+    Call { builtin: &'static Builtin, arguments: Vec<Node> },
+    /// A call of a function that the document defines.
+    UserCall { name: Box<str>, arguments: Vec<Node> },
+    /// `lambda('a', 'b', body)`; only where the function that it is given to takes one.
+    Lambda(Arc<Lambda>),
+    /// Members and elements of a value.
+    Access { of: Box<Node>, path: Vec<Accessor> },
+}
+
+/// A function without a name.
+#[derive(Clone, PartialEq)]
+pub(super) struct Lambda {
+    pub(super) parameters: Vec<Box<str>>,
+    pub(super) body: Node,
+}
+
+/// One step of an access.
+#[derive(Clone, PartialEq)]
+pub(super) struct Accessor {
+    pub(super) at: Range<usize>,
+    pub(super) step: Step,
+}
+
+/// What a step selects by.
+#[derive(Clone, PartialEq)]
+pub(super) enum Step {
+    /// `.name`
+    Member(Box<str>),
+    /// `[value]`
+    Index(Box<Node>),
+}
+
+impl Node {
+    /// Calls `visit` with this part and every part of it, in the order written.
+    pub(super) fn walk<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
+        visit(self);
+        match &self.kind {
+            Form::Constant(_) => {}
+            Form::Call { arguments, .. } | Form::UserCall { arguments, .. } => {
+                arguments.iter().for_each(|argument| argument.walk(visit));
+            }
+            Form::Lambda(lambda) => lambda.body.walk(visit),
+            Form::Access { of, path } => {
+                of.walk(visit);
+                for accessor in path {
+                    if let Step::Index(index) = &accessor.step {
+                        index.walk(visit);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Reads a whole expression.
+pub(super) fn parse(text: &str) -> Result<Node, Fault> {
+    if text.len() > MAX_LENGTH {
+        let message = format!("the expression is longer than {MAX_LENGTH} bytes");
+        return Err(fault(&codes::TOO_LARGE, 0..0, message, "read large text from a parameter"));
+    }
+    let mut parser = Parser::new(text)?;
+    parser.expect(&Token::OpenBracket, "'[' at the beginning")?;
+    let root = parser.root()?;
+    parser.expect(&Token::CloseBracket, "']' at the end of the expression")?;
+    match parser.token {
+        Token::End => Ok(root),
+        _ => Err(fault(
+            &codes::TRAILING,
+            parser.at.start..text.len(),
+            "Unable to parse: there is text behind the ']' that ends the expression",
+            "an expression is the whole of a value; use concat() or format() to add text, or write '[[' for a plain '['",
+        )),
+    }
+}
+
+fn fault(code: Code, at: Range<usize>, message: impl Into<String>, help: &str) -> Fault {
+    Fault { code, message: message.into(), at, help: Some(help.to_owned()) }
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Token {
+    OpenBracket,
+    CloseBracket,
+    Open,
+    Close,
+    Comma,
+    Dot,
+    Word,
+    Integer,
+    /// Its content, quotes removed.
+    Text(String),
+    End,
+}
+
+struct Lexer<'t> {
+    text: &'t str,
+    next: usize,
+}
+
+impl<'t> Lexer<'t> {
+    fn rest(&self) -> &'t str {
+        self.text.get(self.next..).unwrap_or("")
+    }
+
+    fn token(&mut self) -> Result<(Token, Range<usize>), Fault> {
+        let skipped = self.rest().len() - self.rest().trim_start_matches([' ', '\t', '\r', '\n']).len();
+        self.next += skipped;
+        let start = self.next;
+        let Some(first) = self.rest().chars().next() else { return Ok((Token::End, start..start)) };
+        let token = match first {
+            '[' => self.single(Token::OpenBracket),
+            ']' => self.single(Token::CloseBracket),
+            '(' => self.single(Token::Open),
+            ')' => self.single(Token::Close),
+            ',' => self.single(Token::Comma),
+            '.' => self.single(Token::Dot),
+            '\'' => self.quoted()?,
+            '-' | '0'..='9' => self.integer()?,
+            _ if is_word(first) => {
+                self.next += self.rest().find(|c| !is_word(c)).unwrap_or(self.rest().len());
+                Token::Word
+            }
+            other => return Err(stray(other, start)),
+        };
+        Ok((token, start..self.next))
+    }
+
+    fn single(&mut self, token: Token) -> Token {
+        self.next += 1;
+        token
+    }
+
+    fn quoted(&mut self) -> Result<Token, Fault> {
+        let start = self.next;
+        let mut content = String::new();
+        self.next += 1;
+        loop {
+            let Some(length) = self.rest().find('\'') else {
+                return Err(fault(
+                    &codes::UNCLOSED_TEXT,
+                    start..self.text.len(),
+                    "Unable to parse: the text that begins here has no closing quote",
+                    "end it with '; a quote within text is written twice: 'it''s'",
+                ));
+            };
+            content.push_str(self.rest().get(..length).unwrap_or(""));
+            self.next += length + 1;
+            if !self.rest().starts_with('\'') {
+                return Ok(Token::Text(content));
+            }
+            content.push('\'');
+            self.next += 1;
+        }
+    }
+
+    fn integer(&mut self) -> Result<Token, Fault> {
+        let start = self.next;
+        self.next += usize::from(self.rest().starts_with('-'));
+        let digits = self.rest().find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest().len());
+        self.next += digits;
+        if digits == 0 {
+            return Err(fault(
+                &codes::UNEXPECTED,
+                start..self.next,
+                "Unable to parse: '-' without digits behind it",
+                "subtraction is written sub(a, b)",
+            ));
+        }
+        let fraction = self.rest().strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        if fraction {
+            return Err(fault(
+                &codes::UNEXPECTED,
+                start..self.next + 1,
+                "Unable to parse: numbers in expressions are integers",
+                "write a number with a fraction as json('1.5')",
+            ));
+        }
+        Ok(Token::Integer)
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn stray(found: char, start: usize) -> Fault {
+    let help = match found {
+        '"' => "text stands in single quotes",
+        '+' | '*' | '/' | '%' => "there are no operators: use add(), sub(), mul(), div() and mod()",
+        '=' | '!' | '<' | '>' | '&' | '|' => {
+            "there are no operators: use equals(), not(), less(), greater(), and(), or()"
+        }
+        '{' => "objects are made with createObject('key', value)",
+        _ => "expressions are made of calls, 'text', integers, true and false",
+    };
+    let message = format!("Unable to parse: '{}' has no meaning here", found.escape_debug());
+    fault(&codes::UNEXPECTED, start..start + found.len_utf8(), message, help)
+}
+
+struct Parser<'t> {
+    lexer: Lexer<'t>,
+    token: Token,
+    at: Range<usize>,
+    depth: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn new(text: &'t str) -> Result<Self, Fault> {
+        let mut lexer = Lexer { text, next: 0 };
+        let (token, at) = lexer.token()?;
+        Ok(Self { lexer, token, at, depth: 0 })
+    }
+
+    /// The token that is next, and moves on behind it.
+    fn bump(&mut self) -> Result<(Token, Range<usize>), Fault> {
+        let (token, at) = self.lexer.token()?;
+        Ok((std::mem::replace(&mut self.token, token), std::mem::replace(&mut self.at, at)))
+    }
+
+    fn word(&self, at: &Range<usize>) -> &'t str {
+        self.lexer.text.get(at.clone()).unwrap_or("")
+    }
+
+    fn expect(&mut self, wanted: &Token, name: &str) -> Result<Range<usize>, Fault> {
+        if self.token == *wanted { Ok(self.bump()?.1) } else { Err(self.unexpected(name)) }
+    }
+
+    fn unexpected(&self, wanted: &str) -> Fault {
+        let found = match &self.token {
+            Token::End => "the text ends".to_owned(),
+            _ => format!("'{}' follows", self.word(&self.at)),
+        };
+        Fault {
+            code: &codes::UNEXPECTED,
+            message: format!("Unable to parse: expected {wanted}, but {found}"),
+            at: self.at.clone(),
+            help: None,
+        }
+    }
+
+    fn root(&mut self) -> Result<Node, Fault> {
+        let literal = match &self.token {
+            Token::Text(_) | Token::Integer => true,
+            Token::Word => false,
+            _ => return Err(self.unexpected("a function")),
+        };
+        if literal {
+            let help = "a literal needs no brackets; write '[[' for text that begins with '['";
+            return Err(Fault { help: Some(help.to_owned()), ..self.unexpected("a function") });
+        }
+        self.value()
+    }
+
+    fn value(&mut self) -> Result<Node, Fault> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(fault(
+                &codes::TOO_LARGE,
+                self.at.clone(),
+                format!("calls are nested more than {MAX_DEPTH} deep"),
+                "compute a part in a variable",
+            ));
+        }
+        let node = match &self.token {
+            Token::Text(_) => self.text()?,
+            Token::Integer => self.integer()?,
+            Token::Word => self.named()?,
+            _ => return Err(self.unexpected("a value")),
+        };
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    fn text(&mut self) -> Result<Node, Fault> {
+        let (token, at) = self.bump()?;
+        let Token::Text(content) = token else { return Err(self.unexpected("text")) };
+        Ok(Node { at, kind: Form::Constant(content.into()) })
+    }
+
+    fn integer(&mut self) -> Result<Node, Fault> {
+        let (_, at) = self.bump()?;
+        let digits = self.word(&at);
+        match digits.parse::<i64>() {
+            Ok(integer) => Ok(Node { at, kind: Form::Constant(integer.into()) }),
+            Err(_) => Err(fault(
+                &codes::INTEGER_SIZE,
+                at,
+                format!("the integer {digits} does not fit into 64 bits"),
+                "integers reach from -9223372036854775808 to 9223372036854775807",
+            )),
+        }
+    }
+
+    fn named(&mut self) -> Result<Node, Fault> {
+        let (_, mut at) = self.bump()?;
+        let mut name = self.word(&at).to_owned();
+        while self.token == Token::Dot {
+            self.bump()?;
+            if self.token != Token::Word {
+                return Err(self.unexpected("the name of a function behind '.'"));
+            }
+            let (_, word) = self.bump()?;
+            name.push('.');
+            name.push_str(self.word(&word));
+            at.end = word.end;
+        }
+        match (self.token == Token::Open, &*name) {
+            (true, _) => self.call(&name, at),
+            (false, "true") => Ok(Node { at, kind: Form::Constant(true.into()) }),
+            (false, "false") => Ok(Node { at, kind: Form::Constant(false.into()) }),
+            (false, _) => Err(no_call(&name, at)),
+        }
+    }
+
+    fn call(&mut self, name: &str, name_at: Range<usize>) -> Result<Node, Fault> {
+        // The name is looked up first: what follows an unknown function is seldom the mistake.
+        let builtin = if name.contains('.') { None } else { Some(lookup(name, &name_at)?) };
+        let (arguments, end) = self.arguments()?;
+        let at = name_at.start..end;
+        let kind = match builtin {
+            None => {
+                arguments.iter().try_for_each(|argument| refuse_lambda(argument, name))?;
+                Form::UserCall { name: name.into(), arguments }
+            }
+            Some(builtin) if builtin.run.is_lambda() => Form::Lambda(Arc::new(lambda(arguments, &at)?)),
+            Some(builtin) => {
+                check_count(builtin, &arguments, &at)?;
+                check_lambdas(builtin, &arguments)?;
+                Form::Call { builtin, arguments }
+            }
+        };
+        self.accesses(Node { at, kind })
+    }
+
+    fn arguments(&mut self) -> Result<(Vec<Node>, usize), Fault> {
+        let open = self.bump()?.1;
+        let mut arguments = Vec::new();
+        if self.token != Token::Close {
+            arguments.push(self.value()?);
+            while self.token == Token::Comma {
+                self.bump()?;
+                arguments.push(self.value()?);
+            }
+        }
+        if self.token == Token::Close {
+            return Ok((arguments, self.bump()?.1.end));
+        }
+        let help = format!("the '(' at character {} is not closed", self.word(&(0..open.start)).chars().count() + 1);
+        Err(Fault { help: Some(help), ..self.unexpected("',' or ')'") })
+    }
+
+    fn accesses(&mut self, of: Node) -> Result<Node, Fault> {
+        let mut path = Vec::new();
+        loop {
+            let start = self.at.start;
+            let step = match self.token {
+                Token::Dot => self.member()?,
+                Token::OpenBracket => self.index()?,
+                _ => break,
+            };
+            path.push(Accessor { at: start..step.1, step: step.0 });
+        }
+        let Some(last) = path.last() else { return Ok(of) };
+        Ok(Node { at: of.at.start..last.at.end, kind: Form::Access { of: Box::new(of), path } })
+    }
+
+    fn member(&mut self) -> Result<(Step, usize), Fault> {
+        self.bump()?;
+        if self.token != Token::Word {
+            let help = "members with other characters are written ['name']".to_owned();
+            return Err(Fault { help: Some(help), ..self.unexpected("the name of a member behind '.'") });
+        }
+        let (_, at) = self.bump()?;
+        Ok((Step::Member(self.word(&at).into()), at.end))
+    }
+
+    fn index(&mut self) -> Result<(Step, usize), Fault> {
+        self.bump()?;
+        let index = self.value()?;
+        refuse_lambda(&index, "[ ]")?;
+        let end = self.expect(&Token::CloseBracket, "']' behind the index")?.end;
+        Ok((Step::Index(Box::new(index)), end))
+    }
+}
+
+fn no_call(name: &str, at: Range<usize>) -> Fault {
+    let help = match functions().iter().find(|function| function.name == name) {
+        Some(_) => format!("call it: {name}()"),
+        None => format!("text stands in single quotes: '{name}'; the value of a parameter is parameters('{name}')"),
+    };
+    fault(&codes::UNEXPECTED, at, format!("Unable to parse: '{name}' is not a call"), &help)
+}
+
+fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
+    find(name).ok_or_else(|| {
+        let names = || functions().iter().map(|function| function.name);
+        let help = match names().find(|each| each.eq_ignore_ascii_case(name)) {
+            Some(each) => Some(format!("function names are case-sensitive: it is '{each}'")),
+            None => nearest(name, names()).map(|each| format!("did you mean '{each}'?")),
+        };
+        let message = format!("Unknown function '{name}'");
+        Fault { code: &codes::UNKNOWN_FUNCTION, message, at: at.clone(), help }
+    })
+}
+
+fn check_count(builtin: &'static Builtin, arguments: &[Node], at: &Range<usize>) -> Result<(), Fault> {
+    let (name, min, max) = (builtin.name, builtin.min, builtin.max);
+    let given = arguments.len();
+    if given >= min && max.is_none_or(|max| given <= max) {
+        return Ok(());
+    }
+    let plural = |count: usize| if count == 1 { "argument" } else { "arguments" };
+    let message = match max {
+        None => format!("Function '{name}' requires at least {min} {}", plural(min)),
+        Some(0) => format!("Function '{name}' does not accept arguments"),
+        Some(max) if max == min => format!("Function '{name}' requires exactly {min} {}", plural(min)),
+        Some(max) => format!("Function '{name}' requires between {min} and {max} arguments"),
+    };
+    Err(Fault {
+        code: &codes::ARGUMENT_COUNT,
+        message: format!("{message}, but {given} {} given", if given == 1 { "is" } else { "are" }),
+        at: at.clone(),
+        help: Some(format!("it is used as {}", builtin.syntax)),
+    })
+}
+
+fn check_lambdas(builtin: &'static Builtin, arguments: &[Node]) -> Result<(), Fault> {
+    for (position, argument) in arguments.iter().enumerate() {
+        let wanted = builtin.accepts_at(position).contains(&Kind::Lambda);
+        match &argument.kind {
+            Form::Lambda(lambda) if wanted && lambda.parameters.len() > 2 => {
+                let message = format!("Function '{}' gives its lambda one or two values", builtin.name);
+                let help = "its parameters are the element and, if there is a second, the index";
+                return Err(fault(&codes::LAMBDA, argument.at.clone(), message, help));
+            }
+            Form::Lambda(_) if wanted => {}
+            _ if wanted => {
+                let message = format!("Function '{}' requires a lambda as argument {}", builtin.name, position + 1);
+                let help = format!("it is used as {}", builtin.syntax);
+                return Err(fault(&codes::LAMBDA, argument.at.clone(), message, &help));
+            }
+            _ => refuse_lambda(argument, builtin.name)?,
+        }
+    }
+    Ok(())
+}
+
+fn refuse_lambda(argument: &Node, taker: &str) -> Result<(), Fault> {
+    if !matches!(argument.kind, Form::Lambda(_)) {
+        return Ok(());
+    }
+    let message = format!("'{taker}' does not accept lambda arguments");
+    Err(fault(&codes::LAMBDA, argument.at.clone(), message, "map() and filter() take a lambda"))
+}
+
+fn lambda(mut arguments: Vec<Node>, at: &Range<usize>) -> Result<Lambda, Fault> {
+    let count = arguments.len();
+    let body = arguments.pop().filter(|_| count >= 2).ok_or_else(|| {
+        let message = "Function 'lambda' requires at least 2 arguments: a parameter and a body";
+        fault(&codes::LAMBDA, at.clone(), message, "it is used as lambda('x', <expression>)")
+    })?;
+    refuse_lambda(&body, "lambda")?;
+    let mut parameters: Vec<Box<str>> = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let Form::Constant(Value::String(name)) = argument.kind else {
+            let message = "the parameters of a lambda are names in quotes";
+            return Err(fault(&codes::LAMBDA, argument.at, message, "it is used as lambda('x', <expression>)"));
+        };
+        if parameters.iter().any(|each| **each == *name) {
+            let message = format!("the lambda has two parameters named '{name}'");
+            return Err(fault(&codes::LAMBDA, argument.at, message, "give them different names"));
+        }
+        parameters.push(name.into());
+    }
+    Ok(Lambda { parameters, body })
+}

@@ -1,0 +1,212 @@
+//! From a document to a graph: names resolved, copies unrolled, nested instances placed, everything ordered.
+//!
+//! [`resolve`] finds all that is wrong with the relations of a document before anything runs. What it returns cannot
+//! hold an unknown name, a duplicate, or a cycle.
+
+mod link;
+mod order;
+mod resolve;
+mod scope;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::diag::Diagnostic;
+use crate::document::{Document, Instance};
+use crate::expr::FactKey;
+use crate::id::{NodeId, ResourceId, TypeName};
+use crate::manifest::Manifest;
+use crate::value::{Object, Value};
+
+pub use order::{Cycle, sort};
+pub use resolve::*;
+pub use scope::{Halt, Place, evaluate};
+
+/// What a run works on.
+///
+/// Invariants: `order` holds every node once, after all that it needs, and the nested instances of a group directly
+/// behind it; needs are adjacent, that is, of the same scope; among nodes that do not need each other the order is
+/// that of the document.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// In document order, nested instances behind the one that holds them; the index is the [`NodeId`].
+    pub nodes: Vec<Node>,
+    /// In the order in which a run with width 1 works on them.
+    pub order: Vec<NodeId>,
+    /// The documents: first the outermost, then those that are nested or included.
+    pub scopes: Vec<Scope>,
+}
+
+/// A document of the graph: a set of instances that are adjacent to each other.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// What was declared.
+    pub document: Arc<Document>,
+    /// The instance that holds it; `None` for the outermost.
+    pub holder: Option<NodeId>,
+    /// The scope whose parameters, variables and functions are seen besides its own. Included documents see none.
+    pub outer: Option<ScopeId>,
+    /// The values of its parameters, as far as they have one.
+    pub parameters: Object,
+    /// The values of its variables.
+    pub variables: Object,
+    /// Its instances by the id that others call them by.
+    pub ids: HashMap<ResourceId, NodeId>,
+    /// Its instances in document order.
+    pub members: Vec<NodeId>,
+}
+
+/// A scope by its place in [`Graph::scopes`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ScopeId(pub u32);
+
+impl ScopeId {
+    /// The place as an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A resource instance.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name, evaluated.
+    pub name: String,
+    /// The scope that it is declared in.
+    pub scope: ScopeId,
+    /// Its declaration: a place in the `resources` of that scope's document.
+    pub declaration: u32,
+    /// Which turn of its loop it is, if it was declared with `copy`.
+    pub turn: Option<Turn>,
+    /// The resource that it is an instance of.
+    pub manifest: Arc<Manifest>,
+    /// What has to be settled first, in document order, without duplicates.
+    pub needs: Vec<NodeId>,
+    /// What it is to the run.
+    pub role: Role,
+}
+
+/// One turn of a `copy` loop.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Turn {
+    /// The name of the loop.
+    pub name: Arc<str>,
+    /// From 0.
+    pub index: i64,
+}
+
+/// What a node is to the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Its provider is called.
+    Instance,
+    /// It holds nested instances, which are nodes themselves; it is settled when they are.
+    Holder {
+        /// The scope of the nested instances.
+        inner: ScopeId,
+        /// What the nested instances are to it.
+        purpose: Purpose,
+    },
+}
+
+/// Why instances are nested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// To be handled together.
+    Group,
+    /// To be tested, never set; one that is not in its desired state fails the holder.
+    Assertion,
+    /// They come from another document.
+    Include,
+    /// They are carried out by an adapter.
+    Adapter,
+}
+
+impl Graph {
+    /// The node of that id.
+    ///
+    /// Assumptions: the id comes from this graph.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// The scope of that id.
+    pub fn scope(&self, id: ScopeId) -> &Scope {
+        &self.scopes[id.index()]
+    }
+
+    /// Every node with its id.
+    pub fn iter(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        (0..).map(NodeId).zip(&self.nodes)
+    }
+
+    /// What a node was declared as.
+    pub fn declaration(&self, id: NodeId) -> &Instance {
+        let node = self.node(id);
+        &self.scope(node.scope).document.resources[node.declaration as usize]
+    }
+
+    /// The id that adjacent instances call a node by.
+    pub fn id_of(&self, id: NodeId) -> ResourceId {
+        let node = self.node(id);
+        let type_name = self.declaration(id).type_name.value.clone();
+        ResourceId { type_name, name: node.name.clone() }
+    }
+
+    /// The instance that a node is nested in.
+    pub fn holder(&self, id: NodeId) -> Option<NodeId> {
+        self.scope(self.node(id).scope).holder
+    }
+
+    /// `'name' (Type)`, the way messages speak of a node.
+    pub fn label(&self, id: NodeId) -> String {
+        format!("'{}' ({})", self.node(id).name, self.declaration(id).type_name.value)
+    }
+}
+
+/// What a document is resolved against.
+pub struct Inputs<'a> {
+    /// The resources that are known.
+    pub catalog: &'a dyn Resources,
+    /// The parameters that were supplied; those of secure type sealed already.
+    pub parameters: &'a Object,
+    /// What is known of the machine so far.
+    pub facts: &'a Facts,
+    /// The version that `directives.version` is compared with.
+    pub version: &'a str,
+}
+
+/// Facts that the host has supplied: the value, or why it cannot be had.
+pub type Facts = BTreeMap<FactKey, Result<Value, String>>;
+
+/// Finds resources: a snapshot as far as the core can tell, which answers the same question always the same.
+pub trait Resources {
+    /// The newest resource of that type whose version satisfies the requirement, carried out by that adapter if one
+    /// is named.
+    fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found;
+}
+
+/// The answer to a search for a resource.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// This one.
+    Resource(Arc<Manifest>),
+    /// There is none.
+    Nothing {
+        /// One sentence.
+        message: String,
+        /// What was probably meant.
+        help: Option<String>,
+    },
+}
+
+/// What came of resolving.
+#[derive(Debug)]
+pub enum Resolution {
+    /// The graph, and warnings.
+    Graph(Graph, Vec<Diagnostic>),
+    /// These facts have to be supplied first; then it is to be resolved again.
+    Needs(BTreeSet<FactKey>),
+    /// The document cannot be used: everything that is wrong with it.
+    Faulty(Vec<Diagnostic>),
+}

@@ -1,0 +1,489 @@
+//! The first pass: scopes with their values, and a node for every instance and every turn of a loop.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::{Found, Graph, Inputs, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, evaluate, link};
+use crate::codes;
+use crate::diag::{Code, Diagnostic, any_error};
+use crate::document::{self, Document, Instance, Parameter};
+use crate::expr::{Environment, FactKey, Recipe, Stop};
+use crate::id::{NodeId, ResourceId, TypeName};
+use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequirement};
+use crate::parameters;
+use crate::text::{self, Limits, Source, Sources, Span};
+use crate::value::{Object, Sealed, Sensitive, Value};
+
+codes! {
+    DUPLICATE_INSTANCE = "E0501", "two instances of the same name and type",
+        "Adjacent instances are told apart by their type and name; `dependsOn` and `reference()` find them by both.\n\
+         Give one of them another name.";
+    UNKNOWN_INSTANCE = "E0502", "no instance of that type and name",
+        "`dependsOn` and `reference()` name an adjacent instance by its type and name, both as declared:\n\
+         `[resourceId('Owner/Type', 'name')]`. The type is compared without regard to case, the name exactly.";
+    NOT_ADJACENT = "E0503", "the instance is not adjacent",
+        "An instance can only depend on and refer to adjacent ones: those declared in the same document, group or\n\
+         adapter, or resolved by the same importer. From outside, depend on the group that holds the instance; from\n\
+         inside, let the group depend on what is outside.";
+    CYCLE = "E0504", "instances wait for each other",
+        "Each instance of the chain needs the next to be settled first, and the last needs the first, so none can\n\
+         begin. `reference()` counts like `dependsOn`. Remove one of the links.";
+    NOT_AN_ID = "E0505", "not a resource id",
+        "A resource id has the form `Owner/Type:name`, the name percent-encoded. Use the function `resourceId()`,\n\
+         which does that: `[resourceId('Owner/Type', 'name')]`.";
+    UNKNOWN_TYPE = "E0506", "unknown resource type",
+        "No built-in resource and no manifest on the search path has this type, or none has a version that the\n\
+         instance asks for. `stead resource list` shows what there is and `DSC_RESOURCE_PATH` where it is looked for.";
+    BAD_NAME = "E0507", "the name of an instance is not text",
+        "The expression of a `name` has to give a string that is known before anything runs: it can use parameters,\n\
+         variables and `copyIndex()`, but not `reference()` or secrets.";
+    BAD_COUNT = "E0508", "the count of a loop cannot be used",
+        "`copy.count` has to give an integer from 0 to 1,000,000 that is known before anything runs.";
+    TOO_DEEP = "E0509", "nested too deep",
+        "Groups and included documents can be nested 32 deep. An included document that includes itself, directly\n\
+         or through others, never ends.";
+    BAD_INCLUDE = "E0510", "the included document cannot be had",
+        "An include names either `configurationFile` or `configurationContent`, and may name `parametersFile` or\n\
+         `parametersContent`. Relative paths are looked for in the folder of the outermost document and below.";
+    MISSING_FACT = "E0511", "the machine cannot supply a value",
+        "An expression asked for something that only the machine knows, such as an environment variable or a\n\
+         secret, and it is not there.";
+    WRONG_VERSION = "E0512", "another version is required",
+        "`directives.version` states which versions of the engine the document is written for; it is compared with\n\
+         the version of DSC that this program is compatible with.";
+    SECRET_HERE = "E0513", "a secret decides what cannot be secret",
+        "Names, conditions, dependencies and counts are shown and stored, and so they cannot be computed from\n\
+         secure parameters or from `secret()`.";
+    NOT_AN_OBJECT = "E0514", "the value has the wrong type",
+        "The properties of a group are a document: an object with `resources`. Parameters for an included document\n\
+         are an object, too.";
+}
+
+/// How deep groups and includes may be nested: far beyond any use, and shallow enough for every stack.
+const MAX_NESTING: usize = 32;
+/// How many turns a loop may have; more is a typing error or an attack.
+const MAX_TURNS: i64 = 1_000_000;
+
+/// Resolves a document: every scope, every instance, every need, all findings at once.
+///
+/// Included documents are added to `sources`, so that findings can point into them.
+pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sources) -> Resolution {
+    let mut builder = Builder {
+        inputs,
+        sources,
+        graph: Graph::default(),
+        findings: Vec::new(),
+        wants: BTreeSet::new(),
+        depth: 0,
+        last_found: None,
+    };
+    builder.check_version(document);
+    builder.scope(Arc::clone(document), None, None, inputs.parameters);
+    if builder.wants.is_empty() && !any_error(&builder.findings) {
+        link::link(&mut builder);
+    }
+    let Builder { graph, mut findings, wants, .. } = builder;
+    findings.sort_by_key(|finding| finding.span);
+    if !wants.is_empty() {
+        Resolution::Needs(wants)
+    } else if any_error(&findings) {
+        Resolution::Faulty(findings)
+    } else {
+        Resolution::Graph(graph, findings)
+    }
+}
+
+pub(super) struct Builder<'a> {
+    pub(super) inputs: &'a Inputs<'a>,
+    pub(super) sources: &'a mut Sources,
+    pub(super) graph: Graph,
+    pub(super) findings: Vec<Diagnostic>,
+    wants: BTreeSet<FactKey>,
+    depth: usize,
+    /// Instances of one type mostly stand together; this saves most searches.
+    last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
+}
+
+/// Parameter defaults see no parameters or variables, but may ask for the time.
+struct Defaults<'a>(Place<'a>);
+
+impl Environment for Defaults<'_> {
+    fn allows_now(&self) -> bool {
+        true
+    }
+    fn fact(&self, key: &FactKey) -> Option<Value> {
+        self.0.fact(key)
+    }
+    fn function(&self, name: &str) -> Option<&document::UserFunction> {
+        self.0.function(name)
+    }
+    fn function_names(&self) -> Vec<String> {
+        self.0.function_names()
+    }
+}
+
+impl Builder<'_> {
+    fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.findings.push(Diagnostic::error(code, span, message));
+    }
+
+    fn check_version(&mut self, document: &Document) {
+        let Some(required) = &document.directives.version else { return };
+        let version = Version::parse(self.inputs.version);
+        let problem = match VersionRequirement::parse(&required.value) {
+            Err(error) => error.to_string(),
+            Ok(requirement) if version.is_ok_and(|version| requirement.matches(&version)) => return,
+            Ok(_) => format!(
+                "Configuration requires DSC version '{}', but the current version is '{}'",
+                required.value, self.inputs.version
+            ),
+        };
+        self.error(&WRONG_VERSION, required.span, problem);
+    }
+
+    /// Builds a scope and all that is nested in it.
+    fn scope(&mut self, document: Arc<Document>, holder: Option<NodeId>, outer: Option<ScopeId>, supplied: &Object) {
+        let id = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
+        self.graph.scopes.push(Scope {
+            document: Arc::clone(&document),
+            holder,
+            outer,
+            parameters: Object::new(),
+            variables: Object::new(),
+            ids: HashMap::with_capacity(document.resources.len()),
+            members: Vec::with_capacity(document.resources.len()),
+        });
+        self.depth += 1;
+        self.parameters(id, &document, supplied);
+        self.variables(id, &document);
+        for (at, instance) in document.resources.iter().enumerate() {
+            self.instance(id, at, instance);
+        }
+        self.depth -= 1;
+    }
+
+    fn parameters(&mut self, id: ScopeId, document: &Document, supplied: &Object) {
+        for finding in parameters::unknown(&document.parameters, supplied) {
+            self.unplaced(finding);
+        }
+        for parameter in &document.parameters {
+            if let Some(value) = self.parameter(id, parameter, supplied) {
+                self.graph.scopes[id.index()].parameters.insert(parameter.name.value.clone(), value);
+            }
+        }
+    }
+
+    /// The supplied value or the default, if it meets the constraints.
+    fn parameter(&mut self, id: ScopeId, parameter: &Parameter, supplied: &Object) -> Option<Value> {
+        let (value, span) = match (supplied.get(&parameter.name.value), &parameter.default) {
+            (Some(value), _) => (value.clone(), parameter.name.span),
+            (None, Some(default)) => {
+                let place = Place { scopes: &self.graph.scopes, scope: id, turn: None, facts: self.inputs.facts };
+                let value = evaluate(default, &Defaults(place));
+                (self.settle(value)?, default.span)
+            }
+            (None, None) => return None,
+        };
+        // A sealed value was checked where its plaintext was still at hand.
+        if matches!(value, Value::Sealed(_)) {
+            return Some(value);
+        }
+        if let Err(finding) = parameters::check(parameter, &value) {
+            self.error(finding.code, span, finding.message);
+            return None;
+        }
+        let secure = parameter.data_type.value.is_secure();
+        let seal = |value| Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(value))));
+        Some(if secure { seal(value) } else { value })
+    }
+
+    /// A finding about what was supplied from outside the document.
+    fn unplaced(&mut self, finding: parameters::Finding) {
+        let mut diagnostic = Diagnostic::error(finding.code, Span::default(), finding.message);
+        diagnostic.span = None;
+        diagnostic.help = finding.help;
+        self.findings.push(diagnostic);
+    }
+
+    fn variables(&mut self, id: ScopeId, document: &Document) {
+        for variable in &document.variables {
+            if let Some(value) = self.value(id, None, &variable.value) {
+                self.graph.scopes[id.index()].variables.insert(variable.name.value.clone(), value);
+            }
+        }
+    }
+
+    /// Evaluates what has to be known before anything runs.
+    pub(super) fn value(&mut self, scope: ScopeId, turn: Option<&Turn>, node: &text::Node) -> Option<Value> {
+        let place = Place { scopes: &self.graph.scopes, scope, turn, facts: self.inputs.facts };
+        let value = evaluate(node, &place);
+        self.settle(value)
+    }
+
+    /// Turns what kept a value from being computed into a finding or a want.
+    fn settle(&mut self, value: Result<Value, super::Halt>) -> Option<Value> {
+        let halt = match value {
+            Ok(value) => return Some(value),
+            Err(halt) => halt,
+        };
+        match &halt.stop {
+            Stop::Missing(key) => match self.inputs.facts.get(key) {
+                Some(Err(reason)) => self.error(&MISSING_FACT, halt.span, reason.clone()),
+                _ => {
+                    self.wants.insert(key.clone());
+                }
+            },
+            Stop::Fault(_) => self.findings.extend(halt.diagnostic(self.sources)),
+            Stop::Unknown(id) => {
+                let message = format!("'{id}' is only known once it has run, and this has to be known before");
+                self.error(&BAD_NAME, halt.span, message);
+            }
+        }
+        None
+    }
+
+    /// Text that has to be known before anything runs and can be shown.
+    pub(super) fn text(
+        &mut self,
+        scope: ScopeId,
+        turn: Option<&Turn>,
+        node: &text::Node,
+        what: &str,
+    ) -> Option<String> {
+        match self.value(scope, turn, node)? {
+            Value::String(text) => return Some(text),
+            Value::Sealed(_) => self.error(&SECRET_HERE, node.span, format!("{what} cannot be a secret")),
+            other => {
+                let message = format!("{what} result is not a string: it is a {}", other.kind());
+                self.error(&BAD_NAME, node.span, message);
+            }
+        }
+        None
+    }
+
+    fn instance(&mut self, scope: ScopeId, at: usize, instance: &Instance) {
+        let Some(manifest) = self.find(instance) else { return };
+        let Some(copy) = &instance.copy else {
+            self.node(scope, at, instance, manifest, None);
+            return;
+        };
+        let Some(count) = self.count(scope, &copy.count) else { return };
+        let name = super::scope::loop_name(&copy.name.value);
+        for index in 0..count {
+            self.node(scope, at, instance, Arc::clone(&manifest), Some(Turn { name: Arc::clone(&name), index }));
+        }
+    }
+
+    fn count(&mut self, scope: ScopeId, node: &text::Node) -> Option<i64> {
+        let value = self.value(scope, None, node)?;
+        let count = value.as_i64().filter(|count| (0..=MAX_TURNS).contains(count));
+        if count.is_none() {
+            let message = format!("a loop is turned 0 to {MAX_TURNS} times, this count is a {}", value.kind());
+            self.error(&BAD_COUNT, node.span, message);
+        }
+        count
+    }
+
+    fn find(&mut self, instance: &Instance) -> Option<Arc<Manifest>> {
+        let type_name = &instance.type_name.value;
+        let requirement = instance.require_version.as_ref().map(|version| version.value.as_str());
+        let adapter = instance.directives.require_adapter.as_ref().map(|adapter| &adapter.value);
+        if let Some((name, version, manifest)) = &self.last_found
+            && adapter.is_none()
+            && name.as_str() == type_name.as_str()
+            && version.as_deref() == requirement
+        {
+            return Some(Arc::clone(manifest));
+        }
+        match self.inputs.catalog.find(type_name, requirement, adapter) {
+            Found::Resource(manifest) => {
+                if adapter.is_none() {
+                    self.last_found = Some((type_name.clone(), requirement.map(str::to_owned), Arc::clone(&manifest)));
+                }
+                Some(manifest)
+            }
+            Found::Nothing { message, help } => {
+                let span = instance.require_version.as_ref().map_or(instance.type_name.span, |version| {
+                    if message.contains("version") { version.span } else { instance.type_name.span }
+                });
+                let mut finding = Diagnostic::error(&UNKNOWN_TYPE, span, message);
+                finding.help = help;
+                self.findings.push(finding);
+                None
+            }
+        }
+    }
+
+    fn node(&mut self, scope: ScopeId, at: usize, instance: &Instance, manifest: Arc<Manifest>, turn: Option<Turn>) {
+        let Some(name) = self.text(scope, turn.as_ref(), &instance.name, "Resource name") else { return };
+        let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
+        let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: name.clone() };
+        if let Some(first) = self.graph.scopes[scope.index()].ids.insert(resource_id, id) {
+            self.duplicate(scope, first, instance, &name);
+            return;
+        }
+        self.graph.scopes[scope.index()].members.push(id);
+        self.graph.nodes.push(Node {
+            name,
+            scope,
+            declaration: u32::try_from(at).unwrap_or(u32::MAX),
+            turn,
+            manifest,
+            needs: Vec::new(),
+            role: Role::Instance,
+        });
+        self.nest(id, instance);
+    }
+
+    fn duplicate(&mut self, scope: ScopeId, first: NodeId, instance: &Instance, name: &str) {
+        let type_name = &instance.type_name.value;
+        self.graph.scopes[scope.index()]
+            .ids
+            .insert(ResourceId { type_name: type_name.clone(), name: name.to_owned() }, first);
+        let message = format!("Resource '{name}' of type '{type_name}' is declared twice");
+        let earlier = self.graph.declaration(first).name.span;
+        let finding = Diagnostic::error(&DUPLICATE_INSTANCE, instance.name.span, message);
+        let finding = if earlier == instance.name.span {
+            finding.with_help("let the name differ from turn to turn with copyIndex()")
+        } else {
+            finding.with_label(earlier, "the first one")
+        };
+        self.findings.push(finding);
+    }
+
+    /// Builds what is nested in an instance, if it is of a kind that holds others.
+    fn nest(&mut self, id: NodeId, instance: &Instance) {
+        let manifest = Arc::clone(&self.graph.node(id).manifest);
+        let built_in = matches!(manifest.implementation, Implementation::Engine);
+        let holds = instance.properties.as_ref().is_some_and(|properties| properties.get("resources").is_some());
+        let purpose = match manifest.kind {
+            Kind::Group if built_in && manifest.type_name.short().eq_ignore_ascii_case("Assertion") => {
+                Purpose::Assertion
+            }
+            Kind::Group if built_in => Purpose::Group,
+            Kind::Importer if built_in => Purpose::Include,
+            Kind::Adapter if holds => Purpose::Adapter,
+            _ => return,
+        };
+        if self.depth >= MAX_NESTING {
+            let message = format!("'{}' is nested more than {MAX_NESTING} deep", self.graph.node(id).name);
+            self.error(&TOO_DEEP, instance.span, message);
+            return;
+        }
+        let inner = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
+        let scope = self.graph.node(id).scope;
+        let built = match purpose {
+            Purpose::Include => self.include(id, instance),
+            _ => self.nested(instance, purpose).map(|document| {
+                self.scope(Arc::new(document), Some(id), Some(scope), &Object::new());
+            }),
+        };
+        if built.is_some() {
+            self.graph.nodes[id.index()].role = Role::Holder { inner, purpose };
+        }
+    }
+
+    /// The document in the properties of a group.
+    fn nested(&mut self, instance: &Instance, purpose: Purpose) -> Option<Document> {
+        let Some(properties) = &instance.properties else {
+            let message =
+                format!("'{}' holds nested instances: its properties need 'resources'", instance.type_name.value);
+            self.error(&NOT_AN_OBJECT, instance.span, message);
+            return None;
+        };
+        let (mut document, findings) = document::read(properties.span.source, properties.clone());
+        let usable = !any_error(&findings);
+        self.findings.extend(findings);
+        if purpose == Purpose::Adapter {
+            for nested in &mut document.resources {
+                nested.directives.require_adapter.get_or_insert_with(|| instance.type_name.clone());
+            }
+        }
+        usable.then_some(document)
+    }
+
+    fn include(&mut self, id: NodeId, instance: &Instance) -> Option<()> {
+        let (scope, turn) = (self.graph.node(id).scope, self.graph.node(id).turn.clone());
+        let span = instance.properties.as_ref().map_or(instance.span, |node| node.span);
+        let properties = match &instance.properties {
+            Some(node) => self.value(scope, turn.as_ref(), node)?,
+            None => Value::Null,
+        };
+        let Some(properties) = properties.as_object() else {
+            self.error(&BAD_INCLUDE, span, "an include needs 'configurationFile' or 'configurationContent'");
+            return None;
+        };
+        let document = self.included_text(properties, ["configurationFile", "configurationContent"], span)?;
+        let Some((name, text)) = document else {
+            self.error(&BAD_INCLUDE, span, "an include needs 'configurationFile' or 'configurationContent'");
+            return None;
+        };
+        let parameters = self.included_text(properties, ["parametersFile", "parametersContent"], span)?;
+        let supplied = match parameters {
+            Some((name, text)) => self.included_parameters(&name, &text)?,
+            None => Object::new(),
+        };
+        let source = self.source(&name, &text);
+        let (document, findings) = document::parse(source, &text, &Limits::default());
+        let usable = !any_error(&findings);
+        self.findings.extend(findings);
+        usable.then(|| self.scope(Arc::new(document), Some(id), None, &supplied))
+    }
+
+    /// Name and text of what one of two properties gives: a path, or the content itself.
+    #[expect(clippy::option_option, reason = "not to be had, and not asked for, are told apart")]
+    fn included_text(&mut self, from: &Object, keys: [&str; 2], span: Span) -> Option<Option<(String, String)>> {
+        match keys.map(|key| from.get(key)) {
+            [None | Some(Value::Null), None | Some(Value::Null)] => Some(None),
+            [Some(Value::String(path)), None | Some(Value::Null)] => self.document(path, span).map(Some),
+            [None | Some(Value::Null), Some(Value::String(text))] => {
+                Some(Some((format!("<{}>", keys[1]), text.clone())))
+            }
+            _ => {
+                let message = format!("an include takes either '{}' or '{}', as text", keys[0], keys[1]);
+                self.error(&BAD_INCLUDE, span, message);
+                None
+            }
+        }
+    }
+
+    fn document(&mut self, path: &str, span: Span) -> Option<(String, String)> {
+        let key = FactKey::Document(path.to_owned());
+        match self.inputs.facts.get(&key) {
+            Some(Ok(Value::String(text))) => Some((path.to_owned(), text.clone())),
+            Some(Ok(_)) => None,
+            Some(Err(reason)) => {
+                self.error(&BAD_INCLUDE, span, reason.clone());
+                None
+            }
+            None => {
+                self.wants.insert(key);
+                None
+            }
+        }
+    }
+
+    fn included_parameters(&mut self, name: &str, text: &str) -> Option<Object> {
+        let source = self.source(name, text);
+        let (node, findings) = text::read(source, text, &Limits::default());
+        self.findings.extend(findings);
+        let node = node?;
+        let value = node.literal();
+        match parameters::supplied(value) {
+            Ok(supplied) => Some(supplied),
+            Err(finding) => {
+                self.error(finding.code, node.span, finding.message);
+                None
+            }
+        }
+    }
+
+    /// The number of a source, added when a former pass has not done so already.
+    fn source(&mut self, name: &str, text: &str) -> text::SourceId {
+        let known = self.sources.iter().find(|(_, source)| source.name == name && &*source.text == text);
+        match known.map(|(id, _)| id) {
+            Some(id) => id,
+            None => self.sources.add(Source::new(name, text)),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What expressions of a document see, and evaluating the values that hold them.
+
+use std::sync::Arc;
+
+use super::{Facts, Scope, ScopeId, Turn};
+use crate::diag::Diagnostic;
+use crate::document::UserFunction;
+use crate::expr::{Answer, Environment, FactKey, Fault, Stop};
+use crate::text::{self, Entry, Kind, Node, Sources, Span};
+use crate::value::{Object, Value};
+
+/// Where an expression stands: the scopes around it, and the turn of its loop.
+///
+/// It sees what is known before anything runs; [`crate::run`] adds what instances answered.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// Every scope of the graph, as far as it is built.
+    pub scopes: &'a [Scope],
+    /// The scope that the expression stands in.
+    pub scope: ScopeId,
+    /// The turn of its loop.
+    pub turn: Option<&'a Turn>,
+    /// What is known of the machine.
+    pub facts: &'a Facts,
+}
+
+impl<'a> Place<'a> {
+    /// The scope it stands in, and those around it that it sees, from the inside out.
+    fn visible(&self) -> impl Iterator<Item = &'a Scope> + use<'a> {
+        let scopes = self.scopes;
+        std::iter::successors(scopes.get(self.scope.index()), |scope| scopes.get(scope.outer?.index()))
+    }
+
+    fn look_up(&self, name: &str, values: fn(&Scope) -> &Object) -> Answer {
+        match self.visible().find_map(|scope| values(scope).get(name)) {
+            Some(value) => Answer::Value(value.clone()),
+            None => Answer::Absent { known: self.visible().flat_map(|scope| values(scope).keys().cloned()).collect() },
+        }
+    }
+}
+
+impl Environment for Place<'_> {
+    fn parameter(&self, name: &str) -> Answer {
+        self.look_up(name, |scope| &scope.parameters)
+    }
+
+    fn variable(&self, name: &str) -> Answer {
+        self.look_up(name, |scope| &scope.variables)
+    }
+
+    fn copy_index(&self, loop_name: Option<&str>) -> Answer {
+        match self.turn {
+            Some(turn) if loop_name.is_none_or(|name| name == &*turn.name) => Answer::Value(turn.index.into()),
+            Some(turn) => Answer::Absent { known: vec![turn.name.to_string()] },
+            None => Answer::NotHere,
+        }
+    }
+
+    fn fact(&self, key: &FactKey) -> Option<Value> {
+        self.facts.get(key)?.as_ref().ok().cloned()
+    }
+
+    fn function(&self, name: &str) -> Option<&UserFunction> {
+        self.visible().find_map(|scope| scope.document.functions.iter().find(|each| each.name.value == name))
+    }
+
+    fn function_names(&self) -> Vec<String> {
+        let functions = self.visible().flat_map(|scope| &scope.document.functions);
+        functions.map(|function| function.name.value.clone()).collect()
+    }
+}
+
+/// Why a value of a document could not be computed, and which part of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Halt {
+    /// The reason.
+    pub stop: Stop,
+    /// The string that holds the expression.
+    pub span: Span,
+}
+
+impl Halt {
+    /// The finding that it is, pointing into the expression; `None` when something only has to be supplied.
+    pub fn diagnostic(&self, sources: &Sources) -> Option<Diagnostic> {
+        let Stop::Fault(Fault { code, message, at, help }) = &self.stop else { return None };
+        let span = text::locate(sources, self.span, at.clone());
+        let finding = Diagnostic::error(code, span, message.clone());
+        Some(match help {
+            Some(help) => finding.with_help(help.clone()),
+            None => finding,
+        })
+    }
+}
+
+/// Computes a value of a document: every expression in it is evaluated.
+pub fn evaluate(node: &Node, environment: &dyn Environment) -> Result<Value, Halt> {
+    Ok(match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Bool(truth) => Value::Bool(*truth),
+        Kind::Number(number) => Value::Number(number.clone()),
+        Kind::String(text) => Value::String(text.to_string()),
+        Kind::Expression(expression) => {
+            expression.evaluate(environment).map_err(|stop| Halt { stop, span: node.span })?
+        }
+        Kind::Array(items) => {
+            Value::Array(items.iter().map(|item| evaluate(item, environment)).collect::<Result<_, _>>()?)
+        }
+        Kind::Object(entries) => Value::Object(members(entries, environment)?),
+    })
+}
+
+fn members(entries: &[Entry], environment: &dyn Environment) -> Result<Object, Halt> {
+    entries.iter().map(|entry| Ok((entry.key.to_string(), evaluate(&entry.value, environment)?))).collect()
+}
+
+/// A name for a loop that all of its turns share.
+pub(super) fn loop_name(name: &str) -> Arc<str> {
+    name.into()
+}

@@ -1,0 +1,119 @@
+//! Every resource that is known, and how one of them is chosen.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Implementation, Manifest, Version, VersionRequirement};
+use crate::diag::nearest;
+use crate::id::TypeName;
+
+/// Every resource that is known, newest version first; an immutable snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    by_type: BTreeMap<TypeName, Vec<Arc<Manifest>>>,
+}
+
+/// Why no resource was chosen.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotFound {
+    /// There is none of that type.
+    #[error("there is no resource of type '{wanted}'")]
+    Type {
+        /// The type.
+        wanted: TypeName,
+        /// The type that was probably meant.
+        near: Option<TypeName>,
+    },
+    /// There are some of that type, but the requirement excludes them.
+    #[error("no version of '{wanted}' satisfies '{requirement}'; there is {}", enumerated(there))]
+    Version {
+        /// The type.
+        wanted: TypeName,
+        /// What was required.
+        requirement: String,
+        /// The versions that there are, newest first.
+        there: Vec<Version>,
+    },
+}
+
+impl NotFound {
+    /// What to do about it.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Type { near, .. } => near.as_ref().map(|near| format!("did you mean '{near}'?")),
+            Self::Version { there, .. } => match there.first() {
+                Some(Version::Semantic(newest)) if !newest.pre.is_empty() => {
+                    Some(format!("a prerelease has to be named: '={newest}' or '>={newest}'"))
+                }
+                Some(newest) => Some(format!("'={newest}' takes the newest")),
+                None => None,
+            },
+        }
+    }
+}
+
+fn enumerated(versions: &[Version]) -> String {
+    versions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Catalog {
+    /// Adds a manifest. One of the same type and version that is there already stays and wins.
+    pub fn add(&mut self, manifest: Arc<Manifest>) {
+        let versions = self.by_type.entry(manifest.type_name.clone()).or_default();
+        let at = versions.partition_point(|other| other.version > manifest.version);
+        if versions.get(at).is_none_or(|other| other.version != manifest.version) {
+            versions.insert(at, manifest);
+        }
+    }
+
+    /// Every version of a type, newest first.
+    pub fn versions(&self, type_name: &TypeName) -> &[Arc<Manifest>] {
+        self.by_type.get(type_name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every type in order, and of each its versions, newest first.
+    pub fn iter(&self) -> impl Iterator<Item = (&TypeName, &[Arc<Manifest>])> {
+        self.by_type.iter().map(|(name, versions)| (name, versions.as_slice()))
+    }
+
+    /// Chooses the resource for a type: the newest that satisfies the requirement, prereleases included when there is
+    /// none.
+    ///
+    /// What this program carries out itself wins over what was found on the machine whatever the versions, so that a
+    /// document means the same whether or not the machine was searched.
+    pub fn find(
+        &self,
+        type_name: &TypeName,
+        requirement: Option<&VersionRequirement>,
+    ) -> Result<&Arc<Manifest>, NotFound> {
+        let versions = self.versions(type_name);
+        let fits = |manifest: &&Arc<Manifest>| requirement.is_none_or(|rule| rule.matches(&manifest.version));
+        let own = versions.iter().filter(fits).find(|manifest| is_own(manifest));
+        own.or_else(|| versions.iter().find(fits)).ok_or_else(|| self.not_found(type_name, requirement))
+    }
+
+    fn not_found(&self, wanted: &TypeName, requirement: Option<&VersionRequirement>) -> NotFound {
+        let wanted = wanted.clone();
+        let there: Vec<_> = self.versions(&wanted).iter().map(|manifest| manifest.version.clone()).collect();
+        match requirement {
+            Some(requirement) if !there.is_empty() => {
+                NotFound::Version { wanted, requirement: requirement.to_string(), there }
+            }
+            _ => NotFound::Type { near: self.near(&wanted), wanted },
+        }
+    }
+
+    /// The type that was probably meant: one with nearly the same name, else one with nearly the same last part.
+    fn near(&self, wanted: &TypeName) -> Option<TypeName> {
+        let whole = nearest(wanted.as_str(), self.by_type.keys().map(TypeName::as_str));
+        let by_short = || {
+            let short = nearest(wanted.short(), self.by_type.keys().map(TypeName::short))?;
+            self.by_type.keys().find(|name| name.short() == short).map(TypeName::as_str)
+        };
+        whole.or_else(by_short).and_then(|near| TypeName::parse(near).ok())
+    }
+}
+
+fn is_own(manifest: &Manifest) -> bool {
+    matches!(manifest.implementation, Implementation::BuiltIn | Implementation::Engine)
+}

@@ -1,0 +1,197 @@
+//! Manifests as `resource list` and `extension list` print them: the keys and their order are those of DSC v3.
+
+use std::path::Path;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{AdaptedResource, Capabilities, CommandResource, Extension, Implementation, Kind, Manifest};
+
+/// A resource as one line of `resource list -o json`.
+pub fn listing(manifest: &Manifest) -> Json {
+    let own = Origin::default();
+    let origin = match &manifest.implementation {
+        Implementation::BuiltIn | Implementation::Engine => own,
+        Implementation::Command(command) => command_origin(command),
+        Implementation::Adapted(adapted) => adapted_origin(adapted),
+    };
+    let text = |text: &Option<String>| text.clone().map_or(Json::Null, Json::String);
+    json!({
+        "type": manifest.type_name.as_str(),
+        "kind": kind(manifest.kind),
+        "version": manifest.version.to_string(),
+        "capabilities": capabilities(manifest.capabilities),
+        "deprecationMessage": text(&manifest.deprecation),
+        "path": origin.path,
+        "description": text(&manifest.description),
+        "directory": origin.directory,
+        "implementedAs": origin.implemented_as,
+        "author": text(&manifest.author),
+        "properties": origin.properties,
+        "requireAdapter": manifest.require_adapter.as_ref().map(ToString::to_string),
+        "schema": origin.schema,
+        "targetResource": null,
+        "manifest": origin.manifest,
+        "adaptedContent": origin.content,
+    })
+}
+
+/// An extension as one line of `extension list -o json`.
+pub fn extension_listing(extension: &Extension) -> Json {
+    let mut able = Vec::new();
+    able.extend(extension.discover.as_ref().map(|_| "discover"));
+    able.extend(extension.secret.as_ref().map(|_| "secret"));
+    able.extend(extension.import.as_ref().map(|_| "import"));
+    let (path, directory) = places(&extension.manifest_path);
+    json!({
+        "type": extension.type_name.as_str(),
+        "version": extension.version.to_string(),
+        "capabilities": able,
+        "import": extension.manifest.get("import"),
+        "path": path,
+        "deprecationMessage": extension.deprecation,
+        "description": extension.description,
+        "directory": directory,
+        "author": null,
+        "manifest": spelled_out(&extension.manifest),
+    })
+}
+
+/// What depends on where a resource comes from.
+#[derive(Default)]
+struct Origin {
+    path: Json,
+    directory: Json,
+    implemented_as: Json,
+    properties: Json,
+    schema: Json,
+    manifest: Json,
+    content: Json,
+}
+
+fn command_origin(command: &CommandResource) -> Origin {
+    let (path, directory) = places(&command.manifest_path);
+    Origin { path, directory, manifest: spelled_out(&command.manifest), ..Origin::default() }
+}
+
+fn adapted_origin(adapted: &AdaptedResource) -> Origin {
+    let path = adapted.path.as_deref().map_or(Json::Null, path_json);
+    let schema = adapted.schema.clone().unwrap_or_default();
+    let Some(manifest_path) = &adapted.manifest_path else {
+        let listed = |key: &str| adapted.manifest.get(key).cloned().unwrap_or_default();
+        return Origin {
+            path,
+            schema,
+            directory: listed("directory"),
+            implemented_as: listed("implementedAs"),
+            properties: listed("properties"),
+            manifest: listed("manifest"),
+            content: listed("adaptedContent"),
+        };
+    };
+    let (file, directory) = places(manifest_path);
+    let content = adapted.content.clone().unwrap_or_default();
+    Origin { path: if path.is_null() { file } else { path }, directory, schema, content, ..Origin::default() }
+}
+
+/// A path and its directory.
+fn places(path: &Path) -> (Json, Json) {
+    (path_json(path), path.parent().map_or(Json::Null, path_json))
+}
+
+fn path_json(path: &Path) -> Json {
+    Json::String(path.to_string_lossy().into_owned())
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Resource => "resource",
+        Kind::Adapter => "adapter",
+        Kind::Group => "group",
+        Kind::Importer => "importer",
+        Kind::Exporter => "exporter",
+    }
+}
+
+fn capabilities(can: Capabilities) -> Vec<&'static str> {
+    let all = [
+        (can.get, "get"),
+        (can.set, "set"),
+        (can.set_handles_exist, "setHandlesExist"),
+        (can.set_what_if, "setWhatIf"),
+        (can.test, "test"),
+        (can.delete, "delete"),
+        (can.delete_what_if, "deleteWhatIf"),
+        (can.export, "export"),
+        (can.resolve, "resolve"),
+    ];
+    all.into_iter().filter(|(able, _)| *able).map(|(_, word)| word).collect()
+}
+
+/// The keys of a manifest in the order in which DSC prints them.
+const ORDER: [&str; 23] = [
+    "$schema",
+    "type",
+    "kind",
+    "version",
+    "condition",
+    "deprecationMessage",
+    "description",
+    "tags",
+    "discover",
+    "import",
+    "importParameters",
+    "secret",
+    "get",
+    "set",
+    "whatIf",
+    "test",
+    "delete",
+    "export",
+    "resolve",
+    "validate",
+    "adapter",
+    "exitCodes",
+    "schema",
+];
+
+/// Keys of an operation that are printed as null when absent, and of `get` only the first.
+const SPELLED_OUT: [&str; 2] = ["args", "input"];
+
+/// A manifest as DSC prints it: keys in its order, tags sorted, absent keys of operations as null.
+fn spelled_out(manifest: &Json) -> Json {
+    let Json::Object(members) = manifest else { return manifest.clone() };
+    let mut sorted: Vec<_> = members.iter().filter(|(_, value)| !value.is_null()).collect();
+    // The sort is stable: what has no place in the order follows as written.
+    sorted.sort_by_key(|(key, _)| ORDER.iter().position(|each| each == key).unwrap_or(ORDER.len()));
+    sorted.into_iter().map(|(key, value)| (key.clone(), spelled_out_member(key, value))).collect::<Map<_, _>>().into()
+}
+
+fn spelled_out_member(key: &str, value: &Json) -> Json {
+    match key {
+        "tags" => sorted_tags(value),
+        "get" => operation(value, SPELLED_OUT.get(..1).unwrap_or_default()),
+        "set" | "whatIf" | "test" | "delete" | "export" | "resolve" | "validate" => operation(value, &SPELLED_OUT),
+        "schema" => match value.get("command") {
+            Some(command) => json!({"command": operation(command, SPELLED_OUT.get(..1).unwrap_or_default())}),
+            None => value.clone(),
+        },
+        _ => value.clone(),
+    }
+}
+
+fn sorted_tags(tags: &Json) -> Json {
+    let mut tags: Vec<_> = tags.as_array().into_iter().flatten().cloned().collect();
+    tags.sort_by_cached_key(|tag| tag.as_str().map(str::to_lowercase));
+    Json::Array(tags)
+}
+
+/// The program first, then `nullable` keys whether present or not, then the others as written.
+fn operation(operation: &Json, nullable: &[&str]) -> Json {
+    let Json::Object(members) = operation else { return operation.clone() };
+    let mut printed = Map::new();
+    let leading = ["executable"].iter().chain(nullable);
+    leading.for_each(|key| drop(printed.insert((*key).to_owned(), members.get(*key).cloned().unwrap_or_default())));
+    let others = members.iter().filter(|(_, value)| !value.is_null());
+    others.for_each(|(key, value)| drop(printed.insert(key.clone(), value.clone())));
+    Json::Object(printed)
+}

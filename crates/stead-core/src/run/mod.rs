@@ -1,0 +1,667 @@
+//! The machine that converges a graph: decide, observe, apply.
+//!
+//! [`Run::next`] decides from state alone what should happen, [`Run::apply`] is the only mutation, and what lies
+//! between is done by the host. Live running, resuming after a crash and resuming after a restart are therefore the
+//! same code: a run is resumed by applying the events of its journal to a new one.
+
+mod report;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::call::{Answered, Call, Execution, Operation, Outcome};
+use crate::codes;
+use crate::diag::Diagnostic;
+use crate::document::{DataType, Output};
+use crate::event::{Because, Event, Fact};
+use crate::expr::{FactKey, Stop};
+use crate::graph::{Facts, Graph, Halt, Place, Purpose, Role, ScopeId, evaluate};
+use crate::id::NodeId;
+use crate::manifest::{Capabilities, Kind};
+use crate::text::Sources;
+use crate::value::Value;
+
+pub use report::{Record, Report, Status, Totals};
+use view::View;
+
+codes! {
+    BAD_CONDITION = "E0520", "a condition is not true or false",
+        "The expression of a `condition` has to give a boolean; text such as 'true' is none. Compare with `equals()`\n\
+         or convert with `bool()`.";
+    SECRET_CONDITION = "E0521", "a secret decides whether an instance runs",
+        "Whether an instance runs is shown and stored, so a condition cannot be computed from secure parameters or\n\
+         from `secret()`.";
+    NO_FACT = "E0522", "the machine cannot supply a value",
+        "An expression asked for something that only the machine knows, such as an environment variable or a secret,\n\
+         and it is not there.";
+    WRONG_OUTPUT = "E0524", "an output has another type than declared",
+        "The value of an output has to be of the type that its declaration states. Everything else of the document\n\
+         was carried out all the same, and its results are kept.";
+    NOT_RUN_YET = "E0523", "an instance is referred to that has not run",
+        "`reference()` gives what an instance answered, so that has to have run before. Where the id can be told\n\
+         before anything runs this is arranged by itself; otherwise name the instance in `dependsOn`.";
+}
+
+/// What a run is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mode {
+    /// What is done with every instance.
+    pub operation: Operation,
+    /// Whether anything may change. What-if with `Set` makes a plan.
+    pub execution: Execution,
+    /// What it means when a set leaves a property as it was.
+    pub verification: Verify,
+}
+
+/// What it means when the state after a set is not the desired one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verify {
+    /// The instance has failed.
+    Strict,
+    /// It is reported, and the run goes on, as DSC v3 does.
+    Lenient,
+}
+
+impl Mode {
+    /// Read every instance.
+    pub const GET: Self = Self::reading(Operation::Get);
+    /// Compare every instance.
+    pub const TEST: Self = Self::reading(Operation::Test);
+    /// List what is there.
+    pub const EXPORT: Self = Self::reading(Operation::Export);
+    /// Say what would be done.
+    pub const PLAN: Self =
+        Self { operation: Operation::Set, execution: Execution::WhatIf, verification: Verify::Strict };
+    /// Do it.
+    pub const APPLY: Self =
+        Self { operation: Operation::Set, execution: Execution::Actual, verification: Verify::Strict };
+
+    const fn reading(operation: Operation) -> Self {
+        Self { operation, execution: Execution::Actual, verification: Verify::Strict }
+    }
+}
+
+/// What should happen next.
+#[derive(Debug, Default)]
+pub struct Next {
+    /// Recorded at once: nobody outside has to do anything for them.
+    pub facts: Vec<Fact>,
+    /// Asked of the machine; what depends on them waits.
+    pub wants: BTreeSet<FactKey>,
+    /// Handed to providers, at most as many as there was room for; in the order of the graph.
+    pub calls: Vec<Call>,
+}
+
+impl Next {
+    /// Whether nothing is to be done but wait for answers, or nothing at all.
+    pub fn is_idle(&self) -> bool {
+        self.facts.is_empty() && self.wants.is_empty() && self.calls.is_empty()
+    }
+}
+
+/// A run over a graph.
+pub struct Run {
+    graph: Arc<Graph>,
+    sources: Arc<Sources>,
+    mode: Mode,
+    facts: Facts,
+    report: Report,
+    /// The place of each node in the order.
+    rank: Vec<u32>,
+    /// What waits for each node.
+    needed_by: Vec<Vec<NodeId>>,
+    /// How many needs of each node are not settled; a nested one needs its holder to be opened besides.
+    open_needs: Vec<u32>,
+    /// How many members of each scope are not settled.
+    open_members: Vec<u32>,
+    /// Nodes that something can be decided about, by rank.
+    ready: BTreeSet<(u32, NodeId)>,
+    /// Nodes of which a provider is working on a call.
+    asked: BTreeSet<NodeId>,
+    unsettled: usize,
+    /// In what-if: what the changes that a node depends on can reach.
+    reach: BTreeMap<NodeId, Reach>,
+}
+
+/// What a set of changes can have an effect on.
+#[derive(Clone, PartialEq, Debug)]
+enum Reach {
+    /// These paths; and of the changes the one to name.
+    Paths(Arc<BTreeSet<PathBuf>>, NodeId),
+    /// Anything.
+    Anything(NodeId),
+}
+
+impl Run {
+    /// A run of which nothing has happened yet. The facts are those that the graph was resolved with.
+    pub fn new(graph: Arc<Graph>, sources: Arc<Sources>, mode: Mode, facts: Facts) -> Self {
+        let nodes = graph.nodes.len();
+        let mut rank = vec![0; nodes];
+        for (place, id) in (0..).zip(&graph.order) {
+            rank[id.index()] = place;
+        }
+        let mut needed_by = vec![Vec::new(); nodes];
+        let mut open_needs = vec![0; nodes];
+        let mut open_members = vec![0; graph.scopes.len()];
+        for (id, node) in graph.iter() {
+            let held = u32::from(graph.holder(id).is_some());
+            open_needs[id.index()] = held + u32::try_from(node.needs.len()).unwrap_or(u32::MAX);
+            open_members[node.scope.index()] += 1;
+            node.needs.iter().for_each(|need| needed_by[need.index()].push(id));
+        }
+        let mut run = Self {
+            report: Report::new(nodes),
+            unsettled: nodes,
+            asked: BTreeSet::new(),
+            ready: BTreeSet::new(),
+            reach: BTreeMap::new(),
+            graph,
+            sources,
+            mode,
+            facts,
+            rank,
+            needed_by,
+            open_needs,
+            open_members,
+        };
+        for (id, _) in Arc::clone(&run.graph).iter() {
+            run.wake(id);
+        }
+        run
+    }
+
+    /// A run as its journal left it. A call that was announced but not answered is made again.
+    pub fn resume(graph: Arc<Graph>, sources: Arc<Sources>, mode: Mode, facts: Facts, journal: &[Event]) -> Self {
+        let mut run = Self::new(graph, sources, mode, facts);
+        for event in journal {
+            run.apply(event);
+        }
+        run.ask_again();
+        run
+    }
+
+    /// What it works on.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// What it is for.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What is known so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// How many instances ended how; holders are not counted, what is nested in them is.
+    pub fn totals(&self) -> Totals {
+        let instances = self.graph.iter().filter(|(_, node)| node.role == Role::Instance);
+        self.report.totals(instances.map(|(id, _)| id))
+    }
+
+    /// Whether every instance is settled.
+    pub fn is_finished(&self) -> bool {
+        self.unsettled == 0
+    }
+
+    /// How many calls are under way.
+    pub fn asked(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Decides what should happen, with room for so many calls more.
+    ///
+    /// Guarantees: it depends on nothing but the events applied so far. When it is idle and no call is under way, the
+    /// run is finished.
+    pub fn next(&self, room: usize) -> Next {
+        let mut next = Next::default();
+        for (_, id) in &self.ready {
+            if next.calls.len() >= room {
+                break;
+            }
+            match self.decide(*id) {
+                Decision::Note(fact) => next.facts.push(fact),
+                Decision::Want(key) => {
+                    next.wants.insert(key);
+                }
+                Decision::Ask(call) => next.calls.push(*call),
+            }
+        }
+        next
+    }
+
+    fn decide(&self, id: NodeId) -> Decision {
+        if let Some(because) = self.blocked(id) {
+            return Decision::Note(Fact::Skipped { node: id, because });
+        }
+        let node = self.graph.node(id);
+        if let Role::Holder { inner, .. } = node.role
+            && self.report.record(id).began.is_some()
+        {
+            debug_assert_eq!(
+                self.open_members[inner.index()],
+                0,
+                "a holder is woken again when its members are settled"
+            );
+            return Decision::Note(Fact::Closed { node: id });
+        }
+        let decided = match self.condition(id) {
+            Ok(true) => match node.role {
+                Role::Holder { .. } => Ok(Decision::Note(Fact::Opened { node: id })),
+                Role::Instance => self.desired(id).map(|desired| Decision::Ask(Box::new(self.call(id, desired)))),
+            },
+            Ok(false) => Ok(Decision::Note(Fact::Skipped { node: id, because: Because::Condition })),
+            Err(halt) => Err(halt),
+        };
+        decided.unwrap_or_else(|trouble| self.halted(id, *trouble))
+    }
+
+    fn blocked(&self, id: NodeId) -> Option<Because> {
+        if self.report.cancelled {
+            return Some(Because::Cancelled);
+        }
+        let blocks = |node: &NodeId| self.report.status(*node).is_some_and(Status::blocks);
+        let holder = self.graph.holder(id).filter(|holder| self.report.status(*holder).is_some());
+        match holder {
+            Some(holder) => Some(Because::Holder(holder)),
+            None => self.graph.node(id).needs.iter().copied().find(blocks).map(Because::Need),
+        }
+    }
+
+    fn view(&self, id: NodeId) -> View<'_> {
+        let node = self.graph.node(id);
+        View {
+            place: Place {
+                scopes: &self.graph.scopes,
+                scope: node.scope,
+                turn: node.turn.as_ref(),
+                facts: &self.facts,
+            },
+            run: self,
+        }
+    }
+
+    fn condition(&self, id: NodeId) -> Result<bool, Box<Trouble>> {
+        // It was true when the instance was tested; what it said then holds for the set that follows.
+        if self.report.record(id).tested.is_some() {
+            return Ok(true);
+        }
+        let Some(condition) = &self.graph.declaration(id).condition else { return Ok(true) };
+        let value = evaluate(condition, &self.view(id)).map_err(|halt| Box::new(Trouble::Halt(halt)))?;
+        let finding = match value {
+            Value::Bool(truth) => return Ok(truth),
+            Value::Sealed(_) => {
+                let message = format!("the condition of {} depends on a secret", self.graph.label(id));
+                Diagnostic::error(&SECRET_CONDITION, condition.span, message)
+            }
+            other => {
+                let message = format!("the condition of {} is a {}", self.graph.label(id), other.kind());
+                Diagnostic::error(&BAD_CONDITION, condition.span, message)
+            }
+        };
+        Err(Box::new(Trouble::Finding(finding)))
+    }
+
+    fn desired(&self, id: NodeId) -> Result<Arc<Value>, Box<Trouble>> {
+        if let (Some(desired), Some(_)) = (&self.report.record(id).desired, &self.report.record(id).tested) {
+            return Ok(Arc::clone(desired));
+        }
+        let Some(properties) = &self.graph.declaration(id).properties else { return Ok(Arc::new(Value::Null)) };
+        // A group that is a program gets its nested instances as they were written: they are its own to evaluate.
+        if self.graph.node(id).manifest.kind == Kind::Group {
+            return Ok(Arc::new(properties.literal()));
+        }
+        evaluate(properties, &self.view(id)).map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
+    }
+
+    fn halted(&self, id: NodeId, trouble: Trouble) -> Decision {
+        let halt = match trouble {
+            Trouble::Finding(finding) => return Decision::Note(Fact::Refused { node: id, finding: Box::new(finding) }),
+            Trouble::Halt(halt) => halt,
+        };
+        let finding = match &halt.stop {
+            Stop::Missing(key) => match self.facts.get(key) {
+                Some(Err(reason)) => Diagnostic::error(&NO_FACT, halt.span, reason.clone()),
+                _ => return Decision::Want(key.clone()),
+            },
+            Stop::Unknown(other) => match self.graph.scope(self.graph.node(id).scope).ids.get(other) {
+                Some(because) if self.mode.execution == Execution::WhatIf => {
+                    return Decision::Note(Fact::Unforeseen { node: id, because: *because });
+                }
+                _ => Diagnostic::error(&NOT_RUN_YET, halt.span, format!("'{other}' has not run yet")),
+            },
+            Stop::Fault(_) => match halt.diagnostic(&self.sources) {
+                Some(finding) => finding,
+                None => Diagnostic::error(&NOT_RUN_YET, halt.span, "the expression cannot be evaluated"),
+            },
+        };
+        Decision::Note(Fact::Refused { node: id, finding: Box::new(finding) })
+    }
+
+    fn call(&self, id: NodeId, desired: Arc<Value>) -> Call {
+        let node = self.graph.node(id);
+        let tested = self.report.record(id).tested.clone();
+        let operation = match tested {
+            Some(_) => Operation::Set,
+            None => self.first_operation(id, &desired),
+        };
+        Call {
+            node: id,
+            name: node.name.clone(),
+            manifest: Arc::clone(&node.manifest),
+            operation,
+            execution: self.mode.execution,
+            desired,
+            tested,
+            metadata: self.graph.declaration(id).metadata.as_ref().map(|node| Arc::new(node.literal())),
+        }
+    }
+
+    /// What an instance is asked first: a set is preceded by a test, unless the resource tests for itself or can say
+    /// what it would do.
+    fn first_operation(&self, id: NodeId, desired: &Value) -> Operation {
+        if self.only_tested(self.graph.node(id).scope) && self.mode.operation != Operation::Export {
+            return Operation::Test;
+        }
+        let capabilities = self.graph.node(id).manifest.capabilities;
+        let says_itself = match self.mode.execution {
+            Execution::Actual => capabilities.implements_pretest,
+            Execution::WhatIf if deletes(&capabilities, desired) => capabilities.delete_what_if,
+            Execution::WhatIf => capabilities.set_what_if,
+        };
+        match self.mode.operation {
+            Operation::Set if !says_itself => Operation::Test,
+            operation => operation,
+        }
+    }
+
+    /// Whether a scope is nested in an assertion.
+    fn only_tested(&self, scope: ScopeId) -> bool {
+        let holder = |scope: ScopeId| self.graph.scope(scope).holder;
+        let holders = std::iter::successors(holder(scope), |id| holder(self.graph.node(*id).scope));
+        holders
+            .into_iter()
+            .any(|id| matches!(self.graph.node(id).role, Role::Holder { purpose: Purpose::Assertion, .. }))
+    }
+
+    /// Takes in what happened. The only mutation.
+    pub fn apply(&mut self, event: &Event) {
+        self.report.apply(event);
+        match &event.fact {
+            Fact::Began | Fact::Cancelled => {}
+            Fact::Learned { key, value } => {
+                self.facts.insert(key.clone(), value.clone());
+            }
+            Fact::Asked { node, .. } => {
+                self.sleep(*node);
+                self.asked.insert(*node);
+            }
+            Fact::Answered { node, answer, touches, .. } => {
+                self.asked.remove(node);
+                self.answered(*node, answer, touches.as_deref());
+            }
+            Fact::Opened { node } => self.opened(*node),
+            Fact::Closed { node } => {
+                let status = self.summary(*node);
+                self.settle(*node, status);
+            }
+            Fact::Skipped { node, .. } | Fact::Refused { node, .. } | Fact::Unforeseen { node, .. } => {
+                self.settled(*node);
+            }
+        }
+    }
+
+    fn answered(&mut self, id: NodeId, answer: &Answered, touches: Option<&[PathBuf]>) {
+        let status = match &answer.outcome {
+            Outcome::Got(_) | Outcome::Exported(_) => Status::Read,
+            Outcome::Failed(_) => Status::Failed,
+            Outcome::Tested(tested) if tested.in_desired_state => self.still_in_state(id, touches),
+            Outcome::Tested(_) if self.sets(id) => {
+                self.ready.insert((self.rank[id.index()], id));
+                return;
+            }
+            Outcome::Tested(_) => Status::Drifted,
+            Outcome::Changed(changed) if changed.changed.as_ref().is_none_or(Vec::is_empty) => self.still_in_state(id, touches),
+            Outcome::Changed(_) => match self.report.record(id).not_converged() {
+                Some(_) if self.mode.verification == Verify::Strict => Status::Failed,
+                _ => Status::Changed,
+            },
+        };
+        if status == Status::Changed && self.mode.execution == Execution::WhatIf {
+            self.changes(id, touches);
+        }
+        self.settle(id, status);
+    }
+
+    /// Whether a drifted instance is set next.
+    fn sets(&self, id: NodeId) -> bool {
+        self.mode.operation == Operation::Set && !self.only_tested(self.graph.node(id).scope)
+    }
+
+    /// In what-if, an instance that is in state now may not be once the changes before it are made.
+    fn still_in_state(&self, id: NodeId, touches: Option<&[PathBuf]>) -> Status {
+        let reached = self.graph.node(id).needs.iter().filter_map(|need| self.reach.get(need));
+        let by = reached.filter_map(|reach| match (reach, touches) {
+            (Reach::Anything(by), _) | (Reach::Paths(_, by), None) => Some(*by),
+            (Reach::Paths(paths, by), Some(own)) => own.iter().any(|path| paths.contains(path)).then_some(*by),
+        });
+        by.into_iter().next().map_or(Status::InState, Status::Unforeseen)
+    }
+
+    /// Notes what a foreseen change can reach.
+    fn changes(&mut self, id: NodeId, touches: Option<&[PathBuf]>) {
+        let own = match touches {
+            Some(paths) => Reach::Paths(Arc::new(paths.iter().cloned().collect()), id),
+            None => Reach::Anything(id),
+        };
+        self.reach.insert(id, own);
+    }
+
+    /// A settled node reaches what its needs reach, too.
+    fn inherit_reach(&mut self, id: NodeId) {
+        let members = match self.graph.node(id).role {
+            Role::Holder { inner, .. } => self.graph.scope(inner).members.as_slice(),
+            Role::Instance => &[],
+        };
+        let sources = self.graph.node(id).needs.iter().chain(members).chain([&id]);
+        let reaches: Vec<&Reach> = sources.filter_map(|each| self.reach.get(each)).collect();
+        if let Some(joined) = join(&reaches) {
+            self.reach.insert(id, joined);
+        }
+    }
+
+    fn opened(&mut self, id: NodeId) {
+        self.sleep(id);
+        let Role::Holder { inner, .. } = self.graph.node(id).role else { return };
+        let graph = Arc::clone(&self.graph);
+        for member in &graph.scope(inner).members {
+            self.satisfied(*member);
+        }
+        if graph.scope(inner).members.is_empty() {
+            self.wake(id);
+        }
+    }
+
+    /// How a holder ended, from how its members did.
+    fn summary(&self, id: NodeId) -> Status {
+        let Role::Holder { inner, purpose } = self.graph.node(id).role else { return Status::Failed };
+        let members = &self.graph.scope(inner).members;
+        let any = |wanted: fn(&Status) -> bool| {
+            members.iter().find(|member| self.report.status(**member).is_some_and(wanted)).copied()
+        };
+        if any(Status::blocks).is_some() || (purpose == Purpose::Assertion && any(|s| *s == Status::Drifted).is_some())
+        {
+            return Status::Failed;
+        }
+        if let Some(member) = any(|status| matches!(status, Status::Unforeseen(_))) {
+            return Status::Unforeseen(member);
+        }
+        match self.mode.operation {
+            Operation::Get | Operation::Export => Status::Read,
+            Operation::Test if any(|s| *s == Status::Drifted).is_some() => Status::Drifted,
+            Operation::Set if any(|s| *s == Status::Changed).is_some() => Status::Changed,
+            Operation::Test | Operation::Set => Status::InState,
+        }
+    }
+
+    fn settle(&mut self, id: NodeId, status: Status) {
+        self.report.settle(id, status);
+        self.settled(id);
+    }
+
+    /// Lets go on what waited for a node that is settled now.
+    fn settled(&mut self, id: NodeId) {
+        self.sleep(id);
+        self.unsettled -= 1;
+        if self.mode.execution == Execution::WhatIf {
+            self.inherit_reach(id);
+        }
+        for waiting in std::mem::take(&mut self.needed_by[id.index()]) {
+            self.satisfied(waiting);
+        }
+        let graph = Arc::clone(&self.graph);
+        // A holder that is left out never opens; its members follow it.
+        if let Role::Holder { inner, .. } = graph.node(id).role
+            && self.open_members[inner.index()] > 0
+        {
+            graph.scope(inner).members.iter().for_each(|member| self.satisfied(*member));
+        }
+        let open = &mut self.open_members[graph.node(id).scope.index()];
+        *open -= 1;
+        if let (0, Some(holder)) = (*open, graph.holder(id)) {
+            self.wake(holder);
+        }
+    }
+
+    fn satisfied(&mut self, id: NodeId) {
+        let open = &mut self.open_needs[id.index()];
+        *open = open.saturating_sub(1);
+        self.wake(id);
+    }
+
+    /// Makes a node ready if nothing is missing and it is not settled.
+    fn wake(&mut self, id: NodeId) {
+        if self.open_needs[id.index()] == 0 && self.report.status(id).is_none() {
+            self.ready.insert((self.rank[id.index()], id));
+        }
+    }
+
+    fn sleep(&mut self, id: NodeId) {
+        self.ready.remove(&(self.rank[id.index()], id));
+    }
+
+    /// After a crash: what was asked and not answered is asked again, from the test on, since nobody knows how far a
+    /// set came.
+    fn ask_again(&mut self) {
+        for id in std::mem::take(&mut self.asked) {
+            self.report.forget(id);
+            self.wake(id);
+        }
+    }
+
+    /// The values of the outputs of the outermost document, in the order declared, or what is wrong with them.
+    ///
+    /// Left out are those whose condition is false, those of secure type, and in what-if all: they tell of what was done.
+    pub fn outputs(&self) -> Vec<(String, Result<Value, Diagnostic>)> {
+        let Some(scope) = self.graph.scopes.first().filter(|_| self.mode.execution == Execution::Actual) else {
+            return Vec::new();
+        };
+        let place = Place { scopes: &self.graph.scopes, scope: ScopeId(0), turn: None, facts: &self.facts };
+        let view = View { place, run: self };
+        let shown = scope.document.outputs.iter().filter(|output| !output.data_type.value.is_secure());
+        shown.filter_map(|output| Some((output.name.value.clone(), self.output(output, &view)?))).collect()
+    }
+
+    fn output(&self, output: &Output, view: &View<'_>) -> Option<Result<Value, Diagnostic>> {
+        let wanted = output.condition.as_ref().map(|condition| evaluate(condition, view));
+        match wanted {
+            None | Some(Ok(Value::Bool(true))) => {}
+            Some(Ok(_)) => return None,
+            Some(Err(halt)) => return Some(Err(self.halted_output(&halt))),
+        }
+        Some(match evaluate(&output.value, view) {
+            Ok(value) if fits(output.data_type.value, &value) => Ok(value),
+            Ok(value) => {
+                let (name, wanted) = (&output.name.value, output.data_type.value.as_str());
+                let message = format!("Output '{name}' is a {}, but is declared as '{wanted}'", value.kind());
+                Err(Diagnostic::error(&WRONG_OUTPUT, output.value.span, message))
+            }
+            Err(halt) => Err(self.halted_output(&halt)),
+        })
+    }
+
+    fn halted_output(&self, halt: &Halt) -> Diagnostic {
+        halt.diagnostic(&self.sources).unwrap_or_else(|| {
+            let message = match &halt.stop {
+                Stop::Missing(key) => match self.facts.get(key) {
+                    Some(Err(reason)) => reason.clone(),
+                    _ => "the machine was not asked for a value that this needs".to_owned(),
+                },
+                _ => "it depends on what is not known".to_owned(),
+            };
+            Diagnostic::error(&NO_FACT, halt.span, message)
+        })
+    }
+
+    /// What the outputs ask of the machine, to be learned before they are computed.
+    pub fn output_wants(&self) -> BTreeSet<FactKey> {
+        let Some(scope) = self.graph.scopes.first() else { return BTreeSet::new() };
+        let place = Place { scopes: &self.graph.scopes, scope: ScopeId(0), turn: None, facts: &self.facts };
+        let view = View { place, run: self };
+        let nodes = scope.document.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
+        let wanted = nodes.filter_map(|node| match evaluate(node, &view).err()?.stop {
+            Stop::Missing(key) if !self.facts.contains_key(&key) => Some(key),
+            _ => None,
+        });
+        wanted.collect()
+    }
+}
+
+fn fits(wanted: DataType, value: &Value) -> bool {
+    match wanted {
+        DataType::String | DataType::SecureString => matches!(value, Value::String(_) | Value::Sealed(_)),
+        DataType::Int => value.as_i64().is_some() || matches!(value, Value::Sealed(_)),
+        DataType::Bool => matches!(value, Value::Bool(_) | Value::Sealed(_)),
+        DataType::Object | DataType::SecureObject => matches!(value, Value::Object(_) | Value::Sealed(_)),
+        DataType::Array => matches!(value, Value::Array(_) | Value::Sealed(_)),
+    }
+}
+
+/// Whether a set with this desired state removes the instance by `delete`.
+fn deletes(capabilities: &Capabilities, desired: &Value) -> bool {
+    let absent = desired.as_object().and_then(|object| object.get("_exist")).and_then(Value::as_bool) == Some(false);
+    absent && capabilities.delete && !capabilities.set_handles_exist
+}
+
+fn join(reaches: &[&Reach]) -> Option<Reach> {
+    let (first, rest) = reaches.split_first()?;
+    let mut joined = (*first).clone();
+    for reach in rest {
+        joined = match (joined, *reach) {
+            (Reach::Anything(by), _) => Reach::Anything(by),
+            (_, Reach::Anything(by)) => Reach::Anything(*by),
+            (Reach::Paths(left, by), Reach::Paths(right, _)) if Arc::ptr_eq(&left, right) => Reach::Paths(left, by),
+            (Reach::Paths(left, by), Reach::Paths(right, _)) => {
+                Reach::Paths(Arc::new(left.union(right).cloned().collect()), by)
+            }
+        };
+    }
+    Some(joined)
+}
+
+/// What is decided about one node.
+enum Decision {
+    Note(Fact),
+    Want(FactKey),
+    Ask(Box<Call>),
+}
+
+/// What keeps a condition or properties from being evaluated.
+enum Trouble {
+    Halt(Halt),
+    Finding(Diagnostic),
+}

@@ -1,0 +1,105 @@
+//! What expressions see while a run goes on: besides what is known before, what instances answered.
+
+use crate::call::{Execution, Outcome, Restart};
+use crate::document::UserFunction;
+use crate::expr::{Answer, Environment, FactKey};
+use crate::graph::{Graph, Place, Role};
+use crate::id::{NodeId, ResourceId};
+use crate::value::{Object, Value};
+
+use super::{Report, Run, Status};
+
+/// The view from one place of a document on a run.
+pub(super) struct View<'a> {
+    pub(super) place: Place<'a>,
+    pub(super) run: &'a Run,
+}
+
+impl View<'_> {
+    /// The adjacent instance of that id.
+    fn find(&self, id: &ResourceId) -> Option<NodeId> {
+        self.run.graph.scope(self.place.scope).ids.get(id).copied()
+    }
+
+    fn absent(&self) -> Answer {
+        let ids = &self.run.graph.scope(self.place.scope).ids;
+        Answer::Absent { known: ids.keys().map(ToString::to_string).collect() }
+    }
+}
+
+impl Environment for View<'_> {
+    fn parameter(&self, name: &str) -> Answer {
+        self.place.parameter(name)
+    }
+    fn variable(&self, name: &str) -> Answer {
+        self.place.variable(name)
+    }
+    fn copy_index(&self, loop_name: Option<&str>) -> Answer {
+        self.place.copy_index(loop_name)
+    }
+    fn fact(&self, key: &FactKey) -> Option<Value> {
+        self.place.fact(key)
+    }
+    fn function(&self, name: &str) -> Option<&UserFunction> {
+        self.place.function(name)
+    }
+    fn function_names(&self) -> Vec<String> {
+        self.place.function_names()
+    }
+
+    fn reference(&self, id: &ResourceId) -> Answer {
+        let Some(node) = self.find(id) else { return self.absent() };
+        let what_if = self.run.mode.execution == Execution::WhatIf;
+        match self.run.report.status(node) {
+            Some(Status::Changed | Status::Unforeseen(_)) if what_if => Answer::Unknown(id.clone()),
+            Some(Status::Read | Status::InState | Status::Drifted | Status::Changed) => {
+                match state(&self.run.graph, &self.run.report, node) {
+                    Some(value) => Answer::Value(value),
+                    None => self.absent(),
+                }
+            }
+            _ => self.absent(),
+        }
+    }
+
+    fn state_changed(&self, id: &ResourceId) -> Answer {
+        let Some(node) = self.find(id) else { return self.absent() };
+        match self.run.report.status(node) {
+            None => self.absent(),
+            Some(status) => Answer::Value(Value::Bool(*status == Status::Changed)),
+        }
+    }
+
+    fn restart_required(&self, kind: &str, name: Option<&str>) -> Answer {
+        let asked = |restart: &Restart| match restart {
+            Restart::System(_) => kind == "system",
+            Restart::Service(service) => kind == "service" && name == Some(service),
+            Restart::Process { name: process, .. } => kind == "process" && name == Some(process),
+        };
+        Answer::Value(Value::Bool(self.run.report.restarts.iter().any(asked)))
+    }
+}
+
+/// What `reference()` gives of an instance: its state, or for a holder the results of what is nested in it.
+fn state(graph: &Graph, report: &Report, node: NodeId) -> Option<Value> {
+    if let Role::Holder { inner, .. } = graph.node(node).role {
+        let results = graph.scope(inner).members.iter().filter_map(|member| nested_result(graph, report, *member));
+        return Some(Value::Array(results.collect()));
+    }
+    match &report.record(node).answer.as_ref()?.outcome {
+        Outcome::Exported(found) => Some(Value::Array(found.iter().map(|each| each.properties.clone()).collect())),
+        _ => report.record(node).state().cloned(),
+    }
+}
+
+fn nested_result(graph: &Graph, report: &Report, node: NodeId) -> Option<Value> {
+    let key = match report.record(node).answer.as_ref().map(|answer| &answer.outcome) {
+        Some(Outcome::Changed(_)) => "afterState",
+        _ => "actualState",
+    };
+    let state = state(graph, report, node)?;
+    if matches!(graph.node(node).role, Role::Holder { .. }) {
+        return Some(state);
+    }
+    Some(Value::Object(Object::from_iter([(key.to_owned(), state)])))
+}

@@ -1,0 +1,541 @@
+//! Builds the tree from the events of the parser.
+
+use std::collections::{HashMap, HashSet};
+
+use granit_parser::{Event, ScalarStyle, Tag};
+
+use super::read::Limits;
+use super::scalar::{self, Plain};
+use super::{Entry, Kind, Node, SourceId, Span, codes, syntax};
+use crate::diag::{Diagnostic, Findings};
+use crate::value::Number;
+
+/// Reading has to end here; the reason has been reported.
+pub(super) struct Stop;
+
+/// Finished values lie on two stacks, one for elements and one for members; a list or an object that ends takes its
+/// own from the top. So every vector of the tree has exactly the size it needs, and nothing is held twice.
+pub(super) struct Builder<'t> {
+    text: &'t str,
+    source: SourceId,
+    limits: &'t Limits,
+    findings: Findings,
+    frames: Vec<Frame>,
+    elements: Vec<Node>,
+    members: Vec<Entry>,
+    root: Option<Node>,
+    anchors: Anchors<'t>,
+    nodes: usize,
+    /// Where the last event that stands for text ended.
+    reached: u32,
+}
+
+/// A list or an object that has not ended.
+struct Frame {
+    start: u32,
+    end: u32,
+    flow: bool,
+    anchor: usize,
+    tag: Option<(String, Span)>,
+    content: Content,
+}
+
+enum Content {
+    Array { base: usize },
+    Object { base: usize, key: Option<(Box<str>, Span)> },
+}
+
+/// Values that `&name` marks.
+struct Anchors<'t> {
+    by_id: HashMap<usize, Anchored>,
+    /// What follows an asterisk anywhere in the text: only what may be repeated is kept.
+    names: Option<HashSet<&'t str>>,
+    copied: usize,
+}
+
+enum Anchored {
+    Open { wanted: bool },
+    Kept { node: Node, nodes: usize, depth: usize },
+    Unused,
+}
+
+impl<'t> Builder<'t> {
+    pub(super) fn new(source: SourceId, text: &'t str, limits: &'t Limits, findings: Findings) -> Self {
+        Self {
+            text,
+            source,
+            limits,
+            findings,
+            frames: Vec::new(),
+            elements: Vec::new(),
+            members: Vec::new(),
+            root: None,
+            anchors: Anchors { by_id: HashMap::new(), names: None, copied: 0 },
+            nodes: 0,
+            reached: 0,
+        }
+    }
+
+    /// Takes the next event.
+    pub(super) fn event(&mut self, event: Event<'_>, span: granit_parser::Span) -> Result<(), Stop> {
+        let at = self.place(&span);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, at, anchor, tag.as_deref(), &span),
+            Event::SequenceStart(style, anchor, tag) => {
+                let content = Content::Array { base: self.elements.len() };
+                self.open(content, style, at, anchor, self.tag(tag.as_deref(), &span))
+            }
+            Event::MappingStart(style, anchor, tag) => {
+                let content = Content::Object { base: self.members.len(), key: None };
+                self.open(content, style, at, anchor, self.tag(tag.as_deref(), &span))
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(at),
+            Event::Anchor(id, name) => {
+                self.mark(id, &name);
+                Ok(())
+            }
+            Event::Alias(id) => self.alias(id, at),
+            Event::UnresolvedAlias(name) => self.unknown_alias(&name, at),
+            Event::DocumentStart(..) => self.document(at),
+            _ => Ok(()),
+        }
+    }
+
+    /// What was built. Without `complete` there is no tree.
+    pub(super) fn finish(mut self, complete: bool) -> (Option<Node>, Vec<Diagnostic>) {
+        if complete && self.root.is_none() {
+            let help = "a document is an object with the key 'resources'";
+            self.report(
+                Diagnostic::error(&codes::EMPTY, self.span(0, 0), "the text holds no document").with_help(help),
+            );
+        }
+        (self.root.filter(|_| complete), self.findings.into_vec())
+    }
+
+    /// The text that is read.
+    pub(super) fn text(&self) -> &'t str {
+        self.text
+    }
+
+    /// Where the last complete piece ended.
+    pub(super) fn reached(&self) -> usize {
+        self.reached as usize
+    }
+
+    /// The place of bytes `start` to `end`.
+    pub(super) fn span(&self, start: u32, end: u32) -> Span {
+        Span::new(self.source, start, end)
+    }
+
+    /// Where the innermost list or object in brackets starts.
+    pub(super) fn open_bracket(&self) -> Option<u32> {
+        self.frames.last().filter(|frame| frame.flow).map(|frame| frame.start)
+    }
+
+    fn report(&mut self, finding: Diagnostic) {
+        self.findings.push(finding);
+    }
+
+    fn place(&self, span: &granit_parser::Span) -> Span {
+        let start = offset(span.start.byte_offset());
+        self.span(start, offset(span.end.byte_offset()).max(start))
+    }
+
+    fn tag(&self, tag: Option<&Tag>, span: &granit_parser::Span) -> Option<(String, Span)> {
+        let tag = tag?;
+        let name = tag.core_suffix().map_or_else(|| tag.original(), str::to_owned);
+        Some((name, span.tag_span().map_or_else(|| self.place(span), |span| self.place(&span))))
+    }
+
+    fn document(&mut self, at: Span) -> Result<(), Stop> {
+        let Some(first) = self.root.as_ref().map(|root| root.span) else { return Ok(()) };
+        let finding = Diagnostic::error(&codes::DOCUMENTS, at, "a second document starts here")
+            .with_label(self.span(first.start, first.start), "the first starts here")
+            .with_help("remove the line '---', or put each document into a file of its own");
+        self.report(finding);
+        Err(Stop)
+    }
+
+    /// Counts a value before it is made.
+    fn count(&mut self, nodes: usize, at: Span) -> Result<(), Stop> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        self.check(self.nodes, self.limits.nodes, "values", at)
+    }
+
+    fn check(&mut self, count: usize, limit: usize, what: &str, at: Span) -> Result<(), Stop> {
+        if count <= limit {
+            return Ok(());
+        }
+        let message = format!("the text has more than {limit} {what}, which is the limit");
+        self.report(Diagnostic::error(&codes::LIMIT, at, message));
+        Err(Stop)
+    }
+
+    fn open(
+        &mut self,
+        content: Content,
+        style: granit_parser::StructureStyle,
+        at: Span,
+        anchor: usize,
+        tag: Option<(String, Span)>,
+    ) -> Result<(), Stop> {
+        self.count(1, at)?;
+        self.check(self.frames.len() + 1, self.limits.depth, "levels", at)?;
+        if anchor != 0 {
+            self.anchors.by_id.insert(anchor, Anchored::Open { wanted: true });
+        }
+        let flow = style == granit_parser::StructureStyle::Flow;
+        self.reached = at.end;
+        self.frames.push(Frame { start: at.start, end: at.end, flow, anchor, tag, content });
+        Ok(())
+    }
+
+    fn close(&mut self, at: Span) -> Result<(), Stop> {
+        let Some(frame) = self.frames.pop() else { return Ok(()) };
+        let bracket = self.text.get(at.start as usize..at.end as usize).is_some_and(|text| matches!(text, "]" | "}"));
+        let end = if bracket { frame.end.max(at.end) } else { frame.end };
+        let span = self.span(frame.start, end);
+        let kind = match frame.content {
+            Content::Array { base } => Kind::Array(self.elements.drain(base..).collect()),
+            Content::Object { base, .. } => {
+                let members = self.members.drain(base..).collect();
+                Kind::Object(self.without_duplicates(members))
+            }
+        };
+        if let Kind::Array(items) = &kind
+            && frame.flow
+        {
+            self.check_unquoted(items, span);
+        }
+        if let Some((tag, place)) = frame.tag {
+            self.check_collection_tag(&tag, place, &kind);
+        }
+        self.reached = end;
+        self.complete(Node { span, kind }, span, frame.anchor)
+    }
+
+    fn check_unquoted(&mut self, items: &[Node], span: Span) {
+        let text = self.text.get(span.start as usize..span.end as usize).unwrap_or_default();
+        if !items.is_empty() && syntax::expression_end(text) == Some(text.len()) {
+            let finding = syntax::unquoted(text, span);
+            self.report(finding);
+        }
+    }
+
+    fn check_collection_tag(&mut self, tag: &str, place: Span, kind: &Kind) {
+        let fits = match tag {
+            "seq" => matches!(kind, Kind::Array(_)),
+            "map" => matches!(kind, Kind::Object(_)),
+            "str" | "int" | "float" | "bool" | "null" => false,
+            _ => return self.unknown_tag(tag, place),
+        };
+        if !fits {
+            let found = if matches!(kind, Kind::Array(_)) { "a list" } else { "an object" };
+            self.tag_misfit(tag, place, found);
+        }
+    }
+
+    fn unknown_tag(&mut self, tag: &str, place: Span) {
+        let message = format!("the tag '{tag}' has no meaning here and is ignored");
+        let help = "put text that starts with an exclamation mark in quotes";
+        self.report(Diagnostic::warning(&codes::TAG_UNKNOWN, place, message).with_help(help));
+    }
+
+    fn tag_misfit(&mut self, tag: &str, place: Span, found: &str) {
+        let message = format!("the tag '!!{tag}' does not fit {found}");
+        self.report(Diagnostic::error(&codes::TAG_MISFIT, place, message).with_help("leave the tag out"));
+    }
+
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: ScalarStyle,
+        at: Span,
+        anchor: usize,
+        tag: Option<&Tag>,
+        span: &granit_parser::Span,
+    ) -> Result<(), Stop> {
+        let at = match style {
+            ScalarStyle::Literal | ScalarStyle::Folded => self.block_scalar_place(at),
+            _ => at,
+        };
+        self.reached = at.end;
+        let tag = self.tag(tag, span);
+        if let Some(key) = self.expected_key() {
+            // The parser writes a tilde where nothing stands; as a key, nothing is the empty text.
+            let text = if at.start == at.end { "" } else { text };
+            *key = Some((text.into(), at));
+            if anchor != 0 {
+                let node = Node { span: at, kind: Kind::String(text.into()) };
+                self.keep(anchor, &node, at)?;
+            }
+            return Ok(());
+        }
+        self.count(1, at)?;
+        let kind = match tag {
+            Some((tag, place)) => self.tagged(&tag, place, text, style, at),
+            None if style == ScalarStyle::Plain => self.plain(text, at),
+            None => Kind::String(text.into()),
+        };
+        self.complete(Node { span: at, kind }, at, anchor)
+    }
+
+    /// The parser gives the place of the content of a block scalar; ours starts at its `|` or `>` and ends behind the
+    /// last character that is no blank.
+    fn block_scalar_place(&self, at: Span) -> Span {
+        let (start, end) = (at.start as usize, at.end as usize);
+        let before = self.text.get(self.reached as usize..start).unwrap_or_default();
+        let header = before.find(['|', '>']).map_or(start, |found| self.reached as usize + found);
+        let written = self.text.get(header..end).unwrap_or_default().trim_end();
+        self.span(offset(Some(header)), offset(Some(header + written.len())))
+    }
+
+    fn expected_key(&mut self) -> Option<&mut Option<(Box<str>, Span)>> {
+        match &mut self.frames.last_mut()?.content {
+            Content::Object { key, .. } if key.is_none() => Some(key),
+            _ => None,
+        }
+    }
+
+    fn plain(&mut self, text: &str, at: Span) -> Kind {
+        match scalar::plain(text) {
+            Plain::Value(kind) => return kind,
+            Plain::Text => {}
+            Plain::Unkept => {
+                let message = format!("the number '{text}' cannot be kept exactly, nor rounded without harm");
+                let help = format!("write '\"{text}\"' if text is meant");
+                let finding = Diagnostic::error(&codes::NUMBER, at, message).with_help(help);
+                self.report(finding.with_fix(at, format!("\"{text}\"")));
+            }
+            Plain::TooLarge => {
+                let message = format!("'{text}' is larger than any number and is read as text");
+                let help = "put it in quotes if text is meant";
+                let finding = Diagnostic::warning(&codes::NUMBER_AS_TEXT, at, message).with_help(help);
+                self.report(finding.with_fix(at, format!("\"{text}\"")));
+            }
+        }
+        Kind::String(text.into())
+    }
+
+    fn tagged(&mut self, tag: &str, place: Span, text: &str, style: ScalarStyle, at: Span) -> Kind {
+        let kind = match tag {
+            "str" | "!" => return Kind::String(text.into()),
+            "null" => scalar::is_null(text).then_some(Kind::Null),
+            "bool" => scalar::boolean(text).map(Kind::Bool),
+            "int" => match scalar::number(text) {
+                Plain::Value(Kind::Number(number)) if !number.is_f64() => Some(Kind::Number(number)),
+                _ => None,
+            },
+            "float" => scalar::float(text).and_then(Number::from_f64).map(Kind::Number),
+            "seq" | "map" => None,
+            _ => {
+                self.unknown_tag(tag, place);
+                let plain = style == ScalarStyle::Plain && !text.is_empty();
+                return if plain { self.plain(text, at) } else { Kind::String(text.into()) };
+            }
+        };
+        kind.unwrap_or_else(|| {
+            self.tag_misfit(tag, place, &format!("'{text}'"));
+            Kind::String(text.into())
+        })
+    }
+
+    /// Hands a finished value to what holds it. `written` is where it stands, which for an alias is another place
+    /// than that of the value.
+    fn complete(&mut self, node: Node, written: Span, anchor: usize) -> Result<(), Stop> {
+        if anchor != 0 {
+            self.keep(anchor, &node, written)?;
+        }
+        let Some(frame) = self.frames.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        frame.start = frame.start.min(written.start);
+        frame.end = frame.end.max(written.end);
+        match &mut frame.content {
+            Content::Array { .. } => self.elements.push(node),
+            Content::Object { key, .. } => match key.take() {
+                Some((key, key_span)) => self.members.push(Entry { key, key_span, value: node }),
+                None => self.complex_key(node, written),
+            },
+        }
+        Ok(())
+    }
+
+    /// A key that came as a value: an alias, which is fine when it repeats text, or a list or an object.
+    fn complex_key(&mut self, node: Node, written: Span) {
+        let text: Box<str> = match node.kind {
+            Kind::String(text) => text,
+            Kind::Number(number) => number.to_string().into(),
+            Kind::Bool(truth) => truth.to_string().into(),
+            Kind::Null => "null".into(),
+            _ => {
+                let message = format!("a key has to be text, found {}", article(node.kind_name()));
+                let help = "put the key in quotes if text is meant";
+                self.report(Diagnostic::error(&codes::KEY, written, message).with_help(help));
+                "".into()
+            }
+        };
+        if let Some(key) = self.expected_key() {
+            *key = Some((text, written));
+        }
+    }
+
+    fn without_duplicates(&mut self, members: Vec<Entry>) -> Vec<Entry> {
+        for member in members.iter().filter(|member| &*member.key == "<<") {
+            let message = "the key '<<' merges nothing, it is an ordinary key";
+            let finding = Diagnostic::warning(&codes::MERGE, member.key_span, message);
+            self.report(finding.with_help("write the members out"));
+        }
+        if are_distinct(&members) {
+            return members;
+        }
+        let mut places: HashMap<Box<str>, usize> = HashMap::new();
+        let mut kept: Vec<Entry> = Vec::new();
+        for member in members {
+            let place = places.get(&member.key).copied();
+            match place.and_then(|place| kept.get_mut(place)) {
+                Some(first) => {
+                    let message = format!("the key '{}' occurs twice, the last value counts", shown(&member.key));
+                    let finding = Diagnostic::warning(&codes::DUPLICATE, member.key_span, message)
+                        .with_label(first.key_span, "this value is ignored")
+                        .with_help("remove one of them");
+                    self.findings.push(finding);
+                    *first = member;
+                }
+                None => {
+                    places.insert(member.key.clone(), kept.len());
+                    kept.push(member);
+                }
+            }
+        }
+        kept
+    }
+
+    fn mark(&mut self, id: usize, name: &str) {
+        let text = self.text;
+        let names = self.anchors.names.get_or_insert_with(|| alias_names(text));
+        if !names.contains(name)
+            && let Some(anchored) = self.anchors.by_id.get_mut(&id)
+        {
+            *anchored = match anchored {
+                Anchored::Open { .. } => Anchored::Open { wanted: false },
+                Anchored::Kept { nodes, .. } => {
+                    self.anchors.copied = self.anchors.copied.saturating_sub(*nodes);
+                    Anchored::Unused
+                }
+                Anchored::Unused => Anchored::Unused,
+            };
+        }
+    }
+
+    /// Keeps a marked value for the aliases of it.
+    fn keep(&mut self, id: usize, node: &Node, at: Span) -> Result<(), Stop> {
+        let anchored = if let Some(Anchored::Open { wanted: false }) = self.anchors.by_id.get(&id) {
+            Anchored::Unused
+        } else {
+            let (nodes, depth) = measure(node);
+            self.count_copies(nodes, at)?;
+            Anchored::Kept { node: node.clone(), nodes, depth }
+        };
+        self.anchors.by_id.insert(id, anchored);
+        Ok(())
+    }
+
+    fn count_copies(&mut self, nodes: usize, at: Span) -> Result<(), Stop> {
+        self.anchors.copied = self.anchors.copied.saturating_add(nodes);
+        self.check(self.anchors.copied, self.limits.aliases, "values that aliases repeat", at)
+    }
+
+    fn alias(&mut self, id: usize, at: Span) -> Result<(), Stop> {
+        self.reached = at.end;
+        let node = match self.anchors.by_id.get(&id) {
+            Some(Anchored::Kept { nodes, depth, .. }) => {
+                let (nodes, depth) = (*nodes, *depth);
+                self.count(nodes, at)?;
+                self.count_copies(nodes, at)?;
+                self.check(self.frames.len() + depth, self.limits.depth, "levels", at)?;
+                match self.anchors.by_id.get(&id) {
+                    Some(Anchored::Kept { node, .. }) => node.clone(),
+                    _ => Node { span: at, kind: Kind::Null },
+                }
+            }
+            _ => {
+                let message = format!("the alias {} stands inside the value that it repeats", self.slice(at));
+                self.report(Diagnostic::error(&codes::CYCLE, at, message));
+                Node { span: at, kind: Kind::Null }
+            }
+        };
+        self.complete(node, at, 0)
+    }
+
+    fn slice(&self, at: Span) -> &'t str {
+        self.text.get(at.start as usize..at.end as usize).unwrap_or_default()
+    }
+
+    fn unknown_alias(&mut self, name: &str, at: Span) -> Result<(), Stop> {
+        self.count(1, at)?;
+        self.reached = at.end;
+        let message = format!("nothing is marked as '&{}' above", shown(name));
+        let help = "put text that starts with an asterisk in quotes";
+        let fix = format!("'{}'", self.slice(at).replace('\'', "''"));
+        self.report(Diagnostic::error(&codes::ALIAS, at, message).with_help(help).with_fix(at, fix));
+        self.complete(Node { span: at, kind: Kind::Null }, at, 0)
+    }
+}
+
+fn offset(offset: Option<usize>) -> u32 {
+    offset.and_then(|offset| u32::try_from(offset).ok()).unwrap_or(0)
+}
+
+/// A word with its article, for messages.
+fn article(word: &str) -> String {
+    let vowel = word.starts_with(['a', 'e', 'i', 'o', 'u']);
+    format!("{} {word}", if vowel { "an" } else { "a" })
+}
+
+/// The start of a name, so that a long one does not drown the message.
+pub(crate) fn shown(name: &str) -> String {
+    const LONGEST: usize = 60;
+    match name.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", name.get(..at).unwrap_or_default()),
+        None => name.to_owned(),
+    }
+}
+
+fn are_distinct(members: &[Entry]) -> bool {
+    // Comparing all pairs is faster than hashing up to about this many.
+    const FEW: usize = 12;
+    if members.len() <= FEW {
+        let mut rest = members;
+        while let Some((first, others)) = rest.split_first() {
+            if others.iter().any(|other| other.key == first.key) {
+                return false;
+            }
+            rest = others;
+        }
+        return true;
+    }
+    let mut seen = HashSet::with_capacity(members.len());
+    members.iter().all(|member| seen.insert(&*member.key))
+}
+
+/// How many values it is made of, and how many levels.
+fn measure(node: &Node) -> (usize, usize) {
+    let add = |(nodes, depth): (usize, usize), child: &Node| {
+        let (more, below) = measure(child);
+        (nodes + more, depth.max(below + 1))
+    };
+    match &node.kind {
+        Kind::Array(items) => items.iter().fold((1, 1), add),
+        Kind::Object(entries) => entries.iter().map(|entry| &entry.value).fold((1, 1), add),
+        _ => (1, 0),
+    }
+}
+
+/// Everything that could be the name of an alias.
+fn alias_names(text: &str) -> HashSet<&str> {
+    let ends = [' ', '\t', '\n', '\r', '[', ']', '{', '}', ','];
+    let behind = text.match_indices('*').filter_map(|(at, _)| text.get(at + 1..));
+    behind.filter_map(|rest| rest.split(ends).next()).filter(|name| !name.is_empty()).collect()
+}

@@ -1,0 +1,118 @@
+//! YAML 1.2 and JSON in one front end: events of the parser in, one spanned tree out.
+
+use std::borrow::Cow;
+
+use granit_parser::{Parser, ScanError};
+
+use super::build::{Builder, Stop};
+use super::{Node, SourceId, Span, codes, syntax};
+use crate::diag::{Diagnostic, Findings};
+
+/// What a text may cost. Every limit holds before memory is spent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Bytes of text. At most 4 GiB are read whatever it says, because places are kept in 32 bits.
+    pub bytes: usize,
+    /// Lists and objects within each other.
+    pub depth: usize,
+    /// Values, keys not counted.
+    pub nodes: usize,
+    /// Values that aliases repeat, and those kept to be repeated.
+    pub aliases: usize,
+    /// Findings that are reported.
+    pub findings: usize,
+}
+
+impl Default for Limits {
+    /// 16 MiB, 128 levels, 10,000,000 values, of which 100,000 by aliases, and 1000 findings.
+    ///
+    /// A hundred thousand instances make about 11 MiB and a million values. The depth keeps every recursion over a
+    /// tree within a small stack. Nobody reads more than the first dozens of findings.
+    fn default() -> Self {
+        Self { bytes: 16 << 20, depth: 128, nodes: 10_000_000, aliases: 100_000, findings: 1000 }
+    }
+}
+
+/// Reads one YAML or JSON document.
+///
+/// Guarantees:
+/// - There is a tree if and only if the text could be read to its end; it may be there next to errors.
+/// - Places are those of the text without its byte order mark, as [`super::Source`] keeps it. They lie on borders of
+///   characters, and the place of a value lies within that of the value around it, except for what an alias repeats,
+///   which keeps the place where it was written.
+/// - Findings are in the order of the text.
+pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec<Diagnostic>) {
+    let mut text = Cow::Borrowed(text.strip_prefix('\u{feff}').unwrap_or(text));
+    if text.len() > limits.bytes.min(u32::MAX as usize) {
+        return (None, vec![too_long(source, &text, limits)]);
+    }
+    let mut passes = passes(text.len());
+    let mut faults: Vec<Diagnostic> = Vec::new();
+    loop {
+        let (tree, findings, patch) = pass(source, &text, limits, &mut faults);
+        passes -= 1;
+        match patch {
+            Some(patch) if passes > 0 => syntax::apply(text.to_mut(), &patch),
+            _ => return (tree, in_order(findings, faults)),
+        }
+    }
+}
+
+/// How often a text may be read again past a fault that is understood: less often the longer it is.
+fn passes(bytes: usize) -> usize {
+    ((16 << 20) / bytes.max(1)).clamp(2, 20)
+}
+
+fn too_long(source: SourceId, text: &str, limits: &Limits) -> Diagnostic {
+    let at = (0..=limits.bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let at = u32::try_from(at).unwrap_or(u32::MAX);
+    let message = format!("the text has {} bytes, the limit is {}", text.len(), limits.bytes);
+    Diagnostic::error(&codes::LIMIT, Span::new(source, at, at), message)
+        .with_help("split the document; the mark shows where the limit is reached")
+}
+
+type Pass = (Option<Node>, Vec<Diagnostic>, Option<syntax::Patch>);
+
+/// Reads the text once. Faults of syntax are added to `faults`, for the other findings come again in the next pass.
+fn pass(source: SourceId, text: &str, limits: &Limits, faults: &mut Vec<Diagnostic>) -> Pass {
+    let mut builder = Builder::new(source, text, limits, Findings::new(&codes::TOO_MANY, limits.findings));
+    let mut patch = None;
+    let root = match feed(&mut builder, text, limits) {
+        Ok(()) => true,
+        Err(Ended::Stopped) => false,
+        Err(Ended::Fault(error)) => {
+            let (finding, mended) = syntax::explain(&error, &builder);
+            faults.push(finding);
+            patch = mended;
+            false
+        }
+    };
+    let (tree, findings) = builder.finish(root);
+    (tree, findings, patch)
+}
+
+enum Ended {
+    Stopped,
+    Fault(ScanError),
+}
+
+fn feed(builder: &mut Builder<'_>, text: &str, limits: &Limits) -> Result<(), Ended> {
+    let options = granit_parser::options! {
+        emit_anchor_events: true,
+        emit_unresolved_aliases: true,
+        emit_comments: false,
+        flow_nesting_limit: limits.depth,
+        block_nesting_limit: limits.depth,
+    };
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(Ended::Fault)?;
+        builder.event(event, span).map_err(|Stop| Ended::Stopped)?;
+    }
+    Ok(())
+}
+
+fn in_order(mut findings: Vec<Diagnostic>, faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    findings.extend(faults);
+    findings.sort_by_key(|finding| finding.span.map(|span| span.start));
+    findings
+}

@@ -1,0 +1,269 @@
+//! Faults of syntax in words that help, and the ones that reading can go on behind.
+
+use std::ops::Range;
+
+use granit_parser::{ErrorKind, ScanError};
+
+use super::build::Builder;
+use super::{Span, codes};
+use crate::diag::Diagnostic;
+
+/// A change of the same length that lets the parser go on behind a fault that has been reported.
+pub(super) struct Patch {
+    range: Range<usize>,
+}
+
+/// Makes quoted text of an expression without quotes.
+pub(super) fn apply(text: &mut String, patch: &Patch) {
+    let Some(old) = text.get(patch.range.clone()) else { return };
+    let inner = old.get(1..old.len().saturating_sub(1)).unwrap_or_default();
+    let quoted = format!("\"{}\"", inner.replace(['"', '\\'], "'"));
+    text.replace_range(patch.range.clone(), &quoted);
+}
+
+/// What is wrong in words, and how to read on if the fault is understood.
+pub(super) fn explain(error: &ScanError, builder: &Builder<'_>) -> (Diagnostic, Option<Patch>) {
+    let text = builder.text();
+    let at = char_border(text, error.marker().byte_offset().unwrap_or(0));
+    if let Some(range) = unquoted_around(text, at) {
+        let span = builder.span(position(range.start), position(range.end));
+        let finding = unquoted(text.get(range.clone()).unwrap_or_default(), span);
+        let one_line = finding.fix.is_some();
+        return (finding, one_line.then_some(Patch { range }));
+    }
+    (Fault { builder, text, at }.finding(error.kind()), None)
+}
+
+fn char_border(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+fn position(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// The finding about an expression without quotes, which `text` is.
+pub(super) fn unquoted(text: &str, span: Span) -> Diagnostic {
+    let message = "an expression has to be in quotes, YAML takes '[' for the start of a list";
+    let finding = Diagnostic::error(&codes::UNQUOTED, span, message);
+    if text.contains(['\n', '\r']) {
+        return finding.with_help("put it on one line and in double quotes");
+    }
+    let quoted =
+        if text.contains(['"', '\\']) { format!("'{}'", text.replace('\'', "''")) } else { format!("\"{text}\"") };
+    finding.with_help(format!("write {quoted}")).with_fix(span, quoted)
+}
+
+/// Where an expression ends that `text` starts with, behind its last bracket. It is one if it is a call: a name and
+/// a parenthesis, which no list of words starts with.
+pub(super) fn expression_end(text: &str) -> Option<usize> {
+    let inner = text.strip_prefix('[')?;
+    let name = inner.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'))?;
+    if name == 0 || !inner.get(name..)?.starts_with('(') {
+        return None;
+    }
+    let mut depth = 0_usize;
+    let mut quoted = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'\'' => quoted = !quoted,
+            _ if quoted => {}
+            b'[' | b'(' => depth += 1,
+            b']' | b')' => depth = depth.checked_sub(1)?,
+            // Between the elements of a list, not between the arguments of a call.
+            b',' if depth == 1 => return None,
+            _ => {}
+        }
+        if depth == 0 {
+            return (byte == b']').then_some(at + 1);
+        }
+    }
+    None
+}
+
+/// The expression without quotes that the fault at `at` stands in, if it does.
+fn unquoted_around(text: &str, at: usize) -> Option<Range<usize>> {
+    /// An expression of more lines is rare, and looking further back would find others.
+    const REACH: usize = 2000;
+    let from = char_border(text, at.saturating_sub(REACH));
+    let before = text.get(from..text.len().min(at + 1)).or_else(|| text.get(from..at))?;
+    before.match_indices('[').map(|(found, _)| from + found).filter(|start| starts_value(text, *start)).find_map(
+        |start| {
+            let end = start + expression_end(text.get(start..)?)?;
+            (start <= at && at <= end).then_some(start..end)
+        },
+    )
+}
+
+/// Whether a value can start here, judging by what stands before it on the line.
+fn starts_value(text: &str, at: usize) -> bool {
+    let line = text.get(..at).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
+    let before = line.trim_end_matches([' ', '\t']);
+    before.is_empty() || before.ends_with([':', '-', ',', '[', '{'])
+}
+
+/// A fault of syntax and its surroundings.
+struct Fault<'b, 't> {
+    builder: &'b Builder<'t>,
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Fault<'_, 't> {
+    fn finding(&self, kind: &ErrorKind) -> Diagnostic {
+        use ErrorKind as K;
+        match kind {
+            K::RecursionLimitExceeded => {
+                Diagnostic::error(&codes::LIMIT, self.here(), "lists and objects are nested deeper than the limit")
+            }
+            K::TabNotAllowed | K::TabInBlockIndentation | K::TabInIndentation | K::TabAtBlockScalarStart => self.tab(),
+            K::UnclosedQuotedScalar | K::InvalidQuotedScalarIndent | K::DocumentIndicatorInQuotedScalar => self.quote(),
+            K::UnknownQuotedScalarEscape
+            | K::InvalidQuotedScalarHexEscape
+            | K::InvalidLowSurrogateHexEscape
+            | K::InvalidLowSurrogate
+            | K::MissingLowSurrogate
+            | K::UnpairedLowSurrogate
+            | K::InvalidUnicodeEscape => self.escape(),
+            K::MismatchedFlowCollectionEnd { open, close } => {
+                self.bracket(format!("'{close}' does not close the bracket '{open}'"))
+            }
+            K::MisplacedFlowCollectionEnd => {
+                Diagnostic::error(&codes::BRACKET, self.here(), "this closes a bracket that was not opened")
+            }
+            _ if self.builder.open_bracket().is_some() => self.in_brackets(),
+            _ => self.in_block(kind),
+        }
+    }
+
+    fn span(&self, range: Range<usize>) -> Span {
+        self.builder.span(position(range.start), position(range.end))
+    }
+
+    /// The character at the fault.
+    fn here(&self) -> Span {
+        let length = self.text.get(self.at..).and_then(|rest| rest.chars().next()).filter(|c| *c != '\n' && *c != '\r');
+        self.span(self.at..self.at + length.map_or(0, char::len_utf8))
+    }
+
+    /// The line of the fault and where it starts.
+    fn line(&self) -> (usize, &'t str) {
+        let start = self.text.get(..self.at).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+        let line = self.text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        (start, line)
+    }
+
+    fn tab(&self) -> Diagnostic {
+        let (start, line) = self.line();
+        let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let indentation = line.get(..blank).unwrap_or_default();
+        if !indentation.contains('\t') {
+            return Diagnostic::error(&codes::TAB, self.here(), "a tab cannot stand here").with_help("use spaces");
+        }
+        let span = self.span(start..start + blank);
+        Diagnostic::error(&codes::TAB, span, "the line is indented by a tab")
+            .with_help("use spaces: YAML does not say how wide a tab is")
+            .with_fix(span, indentation.replace('\t', "  "))
+    }
+
+    fn quote(&self) -> Diagnostic {
+        let from = self.builder.reached();
+        let between = self.text.get(from..self.at.max(from)).unwrap_or_default();
+        let Some((found, quote)) = between.char_indices().find(|(_, c)| matches!(c, '"' | '\'')) else {
+            return Diagnostic::error(&codes::QUOTE, self.here(), "a quote is not closed");
+        };
+        let message = format!("the quote {quote} is not closed");
+        Diagnostic::error(&codes::QUOTE, self.span(from + found..from + found + 1), message)
+            .with_label(self.span(self.at..self.at), "the text would have to end before this")
+            .with_help(format!("close it with another {quote}"))
+    }
+
+    fn escape(&self) -> Diagnostic {
+        let (start, _) = self.line();
+        let before = self.text.get(start..self.at).unwrap_or_default();
+        let backslash = before.rfind('\\').map_or(self.at, |found| start + found);
+        let end = self.text.get(backslash + 1..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        let span = self.span(backslash..(backslash + 1 + end).min(self.text.len()));
+        Diagnostic::error(&codes::ESCAPE, span, "the backslash starts no escape that exists")
+            .with_help("write two backslashes, or use single quotes, in which a backslash means itself")
+    }
+
+    fn bracket(&self, message: String) -> Diagnostic {
+        let finding = Diagnostic::error(&codes::BRACKET, self.here(), message);
+        match self.builder.open_bracket() {
+            Some(open) => finding.with_label(self.span(open as usize..open as usize + 1), "opened here"),
+            None => finding,
+        }
+    }
+
+    fn in_brackets(&self) -> Diagnostic {
+        let open = self.builder.open_bracket().unwrap_or_default() as usize;
+        let (opening, closing) =
+            if self.text.get(open..).is_some_and(|text| text.starts_with('{')) { ('{', '}') } else { ('[', ']') };
+        let finding = self.bracket(format!("expected ',' or '{closing}' to go on from the '{opening}'"));
+        finding.with_help(format!("close it with '{closing}', or put the text in quotes if no list or object is meant"))
+    }
+
+    fn in_block(&self, kind: &ErrorKind) -> Diagnostic {
+        use ErrorKind as K;
+        if let Some(finding) = self.missing_space(kind) {
+            return finding;
+        }
+        match kind {
+            K::ExpectedBlockMappingKey
+            | K::ExpectedBlockSequenceEntry
+            | K::InvalidIndentation
+            | K::InvalidBlockScalarIndent
+            | K::BlockSequenceEntryNotAllowed
+            | K::ExpectedDocumentStart => self.indentation(),
+            K::UnexpectedCharacter { character } => {
+                let message = format!("text cannot start with the character {character}");
+                self.syntax(message, "put the text in quotes")
+            }
+            K::MappingValueNotAllowed => {
+                self.syntax("a colon cannot stand here".to_owned(), "put text that holds ': ' in quotes")
+            }
+            K::SimpleKeyExpected => {
+                self.syntax("expected 'key: value'".to_owned(), "a key needs a colon and a space behind it")
+            }
+            K::InvalidTrailingSingleQuotedScalar | K::InvalidTrailingDoubleQuotedScalar => self.syntax(
+                "there is more text behind the closing quote".to_owned(),
+                "put all of the text in quotes; a single quote within single quotes is written twice",
+            ),
+            _ => Diagnostic::error(&codes::SYNTAX, self.here(), kind.to_string()),
+        }
+    }
+
+    fn syntax(&self, message: String, help: &str) -> Diagnostic {
+        Diagnostic::error(&codes::SYNTAX, self.here(), message).with_help(help)
+    }
+
+    fn indentation(&self) -> Diagnostic {
+        let (start, line) = self.line();
+        let blank = line.len() - line.trim_start_matches(' ').len();
+        let message = format!("the line is indented by {blank} spaces, which fits nothing above it");
+        let word = start + blank;
+        let end = start + line.trim_end().len();
+        Diagnostic::error(&codes::INDENTATION, self.span(word..end.max(word)), message)
+            .with_help("give it the indentation of the lines that it belongs to")
+    }
+
+    /// `key:value` where only `key: value` can stand.
+    fn missing_space(&self, kind: &ErrorKind) -> Option<Diagnostic> {
+        if !matches!(kind, ErrorKind::SimpleKeyExpected | ErrorKind::ExpectedBlockMappingKey) {
+            return None;
+        }
+        let (start, line) = self.line();
+        let word = line.trim_start_matches([' ', '-']);
+        let colon = word.find(':')?;
+        let key = word.get(..colon)?;
+        let value = word.get(colon + 1..)?;
+        let is_key = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '-' | '.'));
+        if !is_key || value.is_empty() || value.starts_with([' ', '\t', '/', ':']) {
+            return None;
+        }
+        let at = start + (line.len() - word.len()) + colon + 1;
+        let finding = Diagnostic::error(&codes::COLON, self.span(at - 1..at), "a space is missing behind the colon");
+        Some(finding.with_help(format!("write '{key}: …'")).with_fix(self.span(at..at), " "))
+    }
+}

@@ -1,0 +1,314 @@
+//! Result documents: what `config get|set|test|export` and `resource get|set|test|export` print.
+//!
+//! Shapes and the order of keys are those of DSC v3's `configuration-*-result` and `resource-*-result` schemas.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value as Json, json};
+
+use crate::call::{Answered, Execution, Exported, Operation, Outcome, Restart, Tested};
+use crate::graph::{Graph, Role, ScopeId};
+use crate::id::NodeId;
+use crate::run::{Record, Report, Run, Status};
+use crate::value::Value;
+
+/// The schema that exported documents name.
+pub const DOCUMENT_SCHEMA: &str = "https://aka.ms/dsc/schemas/v3/bundled/config/document.json";
+
+/// What a result document says of the program and of the rights that it ran with.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The version of DSC that the document is compatible with.
+    pub version: &'a str,
+    /// Whether it ran as root.
+    pub elevated: bool,
+}
+
+/// The result document of a run: for export a configuration document, otherwise the results in the order of the run,
+/// those that failed as messages.
+pub fn document(run: &Run, setting: Setting<'_>) -> Json {
+    let (graph, report) = (run.graph(), run.report());
+    let information = information(run, setting);
+    let mut document = Map::new();
+    if run.mode().operation == Operation::Export {
+        document.insert("$schema".into(), DOCUMENT_SCHEMA.into());
+        document.insert("contentVersion".into(), "1.0.0".into());
+    }
+    document.insert("executionInformation".into(), information.clone());
+    document.insert("metadata".into(), json!({ "Microsoft.DSC": information }));
+    if run.mode().operation == Operation::Export {
+        document.insert("resources".into(), Json::Array(exported(graph, report)));
+        return Json::Object(document);
+    }
+    let shaper = Shaper { graph, report, places: places(graph), operation: run.mode().operation };
+    document.insert("results".into(), Json::Array(shaper.scope(ScopeId(0))));
+    let messages = messages(graph, report);
+    document.insert("hadErrors".into(), Json::Bool(!messages.is_empty()));
+    document.insert("messages".into(), Json::Array(messages));
+    move_last(&mut document, "hadErrors");
+    let outputs = outputs(run);
+    if !outputs.is_empty() {
+        document.insert("outputs".into(), Json::Object(outputs));
+    }
+    Json::Object(document)
+}
+
+fn move_last(document: &mut Map<String, Json>, key: &str) {
+    if let Some(value) = document.shift_remove(key) {
+        document.insert(key.to_owned(), value);
+    }
+}
+
+fn information(run: &Run, setting: Setting<'_>) -> Json {
+    let report = run.report();
+    let (began, ended) = (report.began.unwrap_or_default(), report.ended.unwrap_or_default());
+    let mut all = Map::new();
+    all.insert("duration".into(), duration(Duration::try_from(ended - began).unwrap_or_default()).into());
+    all.insert("endDatetime".into(), instant(ended).into());
+    all.insert("executionType".into(), execution_type(run.mode().execution).into());
+    all.insert("operation".into(), operation_name(run.mode().operation).into());
+    if !report.restarts.is_empty() {
+        all.insert("restartRequired".into(), restarts(&report.restarts));
+    }
+    all.insert("securityContext".into(), if setting.elevated { "elevated" } else { "restricted" }.into());
+    all.insert("startDatetime".into(), instant(began).into());
+    all.insert("version".into(), setting.version.into());
+    Json::Object(all)
+}
+
+fn execution_type(execution: Execution) -> &'static str {
+    match execution {
+        Execution::Actual => "actual",
+        Execution::WhatIf => "whatIf",
+    }
+}
+
+/// The word for an operation in documents and on the command line.
+pub fn operation_name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Get => "get",
+        Operation::Test => "test",
+        Operation::Set => "set",
+        Operation::Export => "export",
+    }
+}
+
+/// An ISO 8601 duration in seconds with up to nine decimals, such as `PT0.09S`.
+pub fn duration(elapsed: Duration) -> String {
+    let nanos = format!("{:09}", elapsed.subsec_nanos());
+    match nanos.trim_end_matches('0') {
+        "" => format!("PT{}S", elapsed.as_secs()),
+        decimals => format!("PT{}.{decimals}S", elapsed.as_secs()),
+    }
+}
+
+/// RFC 3339 in UTC with nanoseconds and a numeric offset.
+fn instant(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%9f+00:00").to_string()
+}
+
+/// `_restartRequired` as documents hold it.
+pub fn restarts(restarts: &[Restart]) -> Json {
+    let each = |restart: &Restart| match restart {
+        Restart::System(name) => json!({ "system": name }),
+        Restart::Service(name) => json!({ "service": name }),
+        Restart::Process { name, id } => json!({ "process": { "name": name, "id": id } }),
+    };
+    Json::Array(restarts.iter().map(each).collect())
+}
+
+/// The place of every node in the order of the run, by which results are listed.
+fn places(graph: &Graph) -> Vec<usize> {
+    let mut places = vec![0; graph.nodes.len()];
+    for (place, id) in graph.order.iter().enumerate() {
+        places[id.index()] = place;
+    }
+    places
+}
+
+struct Shaper<'a> {
+    graph: &'a Graph,
+    report: &'a Report,
+    places: Vec<usize>,
+    operation: Operation,
+}
+
+impl Shaper<'_> {
+    fn scope(&self, scope: ScopeId) -> Vec<Json> {
+        let mut members = self.graph.scope(scope).members.clone();
+        members.sort_by_key(|id| self.places[id.index()]);
+        members.into_iter().filter_map(|id| self.instance(id)).collect()
+    }
+
+    /// The result of one instance; `None` when it has none.
+    fn instance(&self, id: NodeId) -> Option<Json> {
+        let record = self.report.record(id);
+        let result = match self.graph.node(id).role {
+            Role::Holder { .. } if matches!(record.status, None | Some(Status::Skipped(_))) => return None,
+            Role::Holder { inner, .. } => Json::Array(self.scope(inner)),
+            Role::Instance => result(record, self.operation)?,
+        };
+        let (information, metadata) = instance_information(record);
+        Some(json!({
+            "executionInformation": information,
+            "metadata": metadata,
+            "name": self.graph.node(id).name,
+            "type": self.graph.declaration(id).type_name.value.as_str(),
+            "result": result,
+        }))
+    }
+}
+
+fn instance_information(record: &Record) -> (Json, Json) {
+    let elapsed = duration(record.elapsed);
+    let mut information = Map::from_iter([("duration".to_owned(), Json::from(elapsed.clone()))]);
+    let mut metadata = Map::from_iter([("Microsoft.DSC".to_owned(), json!({ "duration": elapsed }))]);
+    let Some(answer) = &record.answer else { return (Json::Object(information), Json::Object(metadata)) };
+    if !answer.restarts.is_empty() {
+        information.insert("restartRequired".into(), restarts(&answer.restarts));
+    }
+    if let Some(Json::Object(more)) = answer.metadata.as_ref().map(Value::to_redacted_json) {
+        metadata.extend(more);
+    }
+    if let Outcome::Changed(changed) = &answer.outcome
+        && !changed.what_if.is_empty()
+    {
+        information.insert("whatIf".into(), changed.what_if.clone().into());
+        metadata.insert("whatIf".into(), changed.what_if.clone().into());
+    }
+    (Json::Object(information), Json::Object(metadata))
+}
+
+/// The `result` of an instance; `None` when it failed or was left out.
+pub fn result(record: &Record, operation: Operation) -> Option<Json> {
+    let answer = record.answer.as_ref()?;
+    Some(match (&answer.outcome, operation) {
+        // An instance that was in the desired state was not set; it is told in the shape of a set all the same.
+        (Outcome::Tested(tested), Operation::Set) => {
+            let actual = tested.actual.to_redacted_json();
+            json!({ "beforeState": actual, "afterState": actual, "changedProperties": null })
+        }
+        (Outcome::Tested(tested), _) => test_result(record.desired.as_deref(), tested),
+        _ => return state_result(answer),
+    })
+}
+
+/// `{desiredState, actualState, inDesiredState, differingProperties}`
+pub fn test_result(desired: Option<&Value>, tested: &Tested) -> Json {
+    json!({
+        "desiredState": desired.map_or(Json::Null, Value::to_redacted_json),
+        "actualState": tested.actual.to_redacted_json(),
+        "inDesiredState": tested.in_desired_state,
+        "differingProperties": tested.differing,
+    })
+}
+
+/// `{actualState}` or `{beforeState, afterState, changedProperties}`; `None` for other outcomes.
+pub fn state_result(answer: &Answered) -> Option<Json> {
+    match &answer.outcome {
+        Outcome::Got(actual) => Some(json!({ "actualState": actual.to_redacted_json() })),
+        Outcome::Changed(changed) => Some(json!({
+            "beforeState": changed.before.to_redacted_json(),
+            "afterState": changed.after.to_redacted_json(),
+            "changedProperties": changed.changed,
+        })),
+        Outcome::Tested(_) | Outcome::Exported(_) | Outcome::Failed(_) => None,
+    }
+}
+
+fn messages(graph: &Graph, report: &Report) -> Vec<Json> {
+    let failed = graph.order.iter().filter(|id| report.status(**id).is_some_and(Status::blocks));
+    let told = failed.filter_map(|id| Some((*id, reason(graph, report, *id)?)));
+    told.map(|(id, message)| {
+        json!({
+            "name": graph.node(id).name,
+            "type": graph.declaration(id).type_name.value.as_str(),
+            "message": message,
+            "level": "error",
+        })
+    })
+    .collect()
+}
+
+/// Why an instance failed or was left out, in one sentence; `None` when it was not.
+pub fn reason(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
+    use crate::event::Because;
+    let record = report.record(id);
+    match record.status.as_ref()? {
+        Status::Failed => Some(match (&record.failure, &record.finding, record.not_converged()) {
+            (Some(failure), _, _) => failure.message.clone(),
+            (None, Some(finding), _) => finding.message.clone(),
+            (None, None, Some(properties)) => {
+                format!("it was set, and still these properties differ: {}", properties.join(", "))
+            }
+            (None, None, None) => holder_reason(graph, report, id),
+        }),
+        Status::Skipped(Because::Need(need)) => Some(format!("left out, because it needs {}", graph.label(*need))),
+        Status::Skipped(Because::Holder(holder)) => {
+            Some(format!("left out, because it is nested in {}", graph.label(*holder)))
+        }
+        Status::Skipped(Because::Cancelled) => Some("left out, because the run was cancelled".to_owned()),
+        _ => None,
+    }
+}
+
+fn holder_reason(graph: &Graph, report: &Report, id: NodeId) -> String {
+    let Role::Holder { inner, .. } = graph.node(id).role else { return "it failed".to_owned() };
+    let members = graph.scope(inner).members.iter();
+    let bad = members
+        .filter(|member| report.status(**member).is_some_and(|status| status.blocks() || *status == Status::Drifted));
+    let names: Vec<String> = bad.map(|member| graph.label(*member)).collect();
+    match report.status(*graph.scope(inner).members.first().unwrap_or(&id)) {
+        Some(Status::Drifted) => format!("Assertion failed for {}", names.join(", ")),
+        _ => format!("nested instances failed: {}", names.join(", ")),
+    }
+}
+
+fn exported(graph: &Graph, report: &Report) -> Vec<Json> {
+    let instances = graph.order.iter().filter_map(|id| Some((*id, report.record(*id).answer.as_ref()?)));
+    instances
+        .flat_map(|(id, answer)| {
+            let found = match &answer.outcome {
+                Outcome::Exported(found) => found.as_slice(),
+                _ => &[],
+            };
+            let type_name = graph.declaration(id).type_name.value.clone();
+            let elapsed = report.record(id).elapsed;
+            found.iter().enumerate().map(move |(at, each)| exported_instance(&type_name, at, each, elapsed))
+        })
+        .collect()
+}
+
+/// One instance of an exported document.
+pub fn exported_instance(asked: &crate::id::TypeName, at: usize, found: &Exported, elapsed: Duration) -> Json {
+    let type_name = found.type_name.as_ref().unwrap_or(asked);
+    let name = found.name.clone().unwrap_or_else(|| format!("{}-{at}", type_name.short()));
+    let mut instance = Map::new();
+    instance.insert("type".into(), type_name.as_str().into());
+    instance.insert("name".into(), name.into());
+    instance.insert("executionInformation".into(), json!({ "duration": duration(elapsed) }));
+    instance.insert("properties".into(), found.properties.to_redacted_json());
+    if let Some(metadata) = &found.metadata {
+        instance.insert("metadata".into(), metadata.to_redacted_json());
+    }
+    Json::Object(instance)
+}
+
+fn outputs(run: &Run) -> Map<String, Json> {
+    // What could not be computed is told by the caller, with its place; a document cannot say it.
+    run.outputs().into_iter().filter_map(|(name, value)| Some((name, value.ok()?.to_redacted_json()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_iso_8601() {
+        assert_eq!(duration(Duration::ZERO), "PT0S");
+        assert_eq!(duration(Duration::from_millis(90)), "PT0.09S");
+        assert_eq!(duration(Duration::new(75, 1)), "PT75.000000001S");
+    }
+}

@@ -1,0 +1,202 @@
+//! What was found last time, on disk, so that nothing is listed, opened and read again that has not changed.
+//!
+//! The index is a cache: it may be deleted at any time, and one that cannot be read, is not ours or is damaged counts
+//! as empty.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
+
+use super::stamp::Stamp;
+use super::trust::User;
+
+/// Directories by path.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Index {
+    pub(super) directories: BTreeMap<String, Directory>,
+}
+
+/// A directory and the manifests in it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Directory {
+    pub(super) stamp: Stamp,
+    /// By name.
+    pub(super) files: BTreeMap<String, Entry>,
+}
+
+/// A name in a directory that is that of a manifest.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Entry {
+    /// Whether it is a symbolic link.
+    pub(super) link: bool,
+    /// What the file said; absent when it has to be read each time.
+    pub(super) content: Option<Content>,
+}
+
+/// A file that was read without a finding.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Content {
+    pub(super) stamp: Stamp,
+    pub(super) json: Json,
+}
+
+/// The first line of the file, in front of the digest of the rest. The version is part of it, because what one version
+/// reads without a finding another may not.
+const HEADER: &str = concat!("stead manifests 1 ", env!("CARGO_PKG_VERSION"), " ");
+const FILE: &str = "manifests.index";
+/// Larger ones are not read; a machine with a thousand manifests has about 5 MiB.
+const LARGEST: u64 = 64 << 20;
+/// Directories of other searches that are kept, so that changing search paths take turns without work.
+const KEPT: usize = 256;
+
+impl Index {
+    /// Reads the index in a cache directory; empty if there is none that can be relied on.
+    pub(super) fn load(cache: &Path, user: User) -> Self {
+        match load(cache, user) {
+            Ok(index) => index,
+            Err(reason) => {
+                tracing::debug!(%reason, "the index of manifests is built anew");
+                Self::default()
+            }
+        }
+    }
+
+    /// Writes the index; all or nothing. That it could not be written only costs time.
+    pub(super) fn store(&self, cache: &Path) {
+        if let Err(error) = self.write(cache) {
+            tracing::debug!(%error, cache = %cache.display(), "the index of manifests cannot be written");
+        }
+    }
+
+    /// Adds what an older index knows of directories that were not searched this time.
+    pub(super) fn keep_others(&mut self, older: &Index) {
+        for (path, directory) in older.directories.iter().take(KEPT) {
+            self.directories.entry(path.clone()).or_insert_with(|| directory.clone());
+        }
+    }
+
+    fn write(&self, cache: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(cache)?;
+        let body = serde_json::to_vec(self)?;
+        let (mut file, temporary) = create_beside(cache)?;
+        let header = format!("{HEADER}{}\n", digest(&body));
+        let written = file.write_all(header.as_bytes()).and_then(|()| file.write_all(&body));
+        let renamed = written.and_then(|()| fs::rename(&temporary, cache.join(FILE)));
+        renamed.inspect_err(|_| drop(fs::remove_file(&temporary)))
+    }
+}
+
+/// A new file that nobody else can write or read.
+fn create_beside(cache: &Path) -> io::Result<(File, PathBuf)> {
+    let temporary = cache.join(format!("{FILE}.{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    match options.open(&temporary) {
+        // Left behind by a process of that number that ended in the middle.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::remove_file(&temporary)?,
+        opened => return opened.map(|file| (file, temporary)),
+    }
+    options.open(&temporary).map(|file| (file, temporary))
+}
+
+/// Why an index counts as empty.
+#[derive(Debug, thiserror::Error)]
+enum Unusable {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("others can write it")]
+    Writable,
+    #[error("it is too large")]
+    Size,
+    #[error("it is damaged or from another version")]
+    Damaged,
+}
+
+fn load(cache: &Path, user: User) -> Result<Index, Unusable> {
+    private(user, &fs::metadata(cache)?)?;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(cache.join(FILE))?;
+    let metadata = file.metadata()?;
+    private(user, &metadata)?;
+    if !metadata.is_file() || metadata.size() > LARGEST {
+        return Err(Unusable::Size);
+    }
+    let mut text = Vec::with_capacity(usize::try_from(metadata.size()).unwrap_or(0));
+    file.take(LARGEST).read_to_end(&mut text)?;
+    decode(&text).ok_or(Unusable::Damaged)
+}
+
+fn decode(text: &[u8]) -> Option<Index> {
+    let rest = text.strip_prefix(HEADER.as_bytes())?;
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let (expected, body) = (rest.get(..end)?, rest.get(end + 1..)?);
+    (digest(body).as_bytes() == expected).then(|| serde_json::from_slice(body).ok()).flatten()
+}
+
+fn private(user: User, metadata: &Metadata) -> Result<(), Unusable> {
+    if metadata.uid() == user.id && metadata.mode() & 0o022 == 0 { Ok(()) } else { Err(Unusable::Writable) }
+}
+
+fn digest(body: &[u8]) -> String {
+    Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn sample(directory: &Path) -> Index {
+        let stamp = Stamp::of(&fs::metadata(directory).unwrap());
+        let content = Some(Content { stamp, json: serde_json::json!({"type": "A/B"}) });
+        let files = BTreeMap::from([("a.dsc.resource.json".to_owned(), Entry { link: false, content })]);
+        Index { directories: BTreeMap::from([("/usr/bin".to_owned(), Directory { stamp, files })]) }
+    }
+
+    #[test]
+    fn what_is_stored_is_loaded_and_private() {
+        let home = tempfile::tempdir().unwrap();
+        let cache = home.path().join("cache/stead");
+        let index = sample(home.path());
+        index.store(&cache);
+        index.store(&cache);
+        assert_eq!(Index::load(&cache, User::current()), index);
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&cache), mode(&cache.join(FILE))), (0o700, 0o600));
+        assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn every_damage_counts_as_empty() {
+        let home = tempfile::tempdir().unwrap();
+        let cache = home.path().join("cache");
+        sample(home.path()).store(&cache);
+        let file = cache.join(FILE);
+        let whole = fs::read(&file).unwrap();
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            assert_eq!(decode(&damaged), None, "byte {at}");
+            assert_eq!(decode(&whole[..at]), None, "cut at {at}");
+        }
+        let empty = |mode: u32| {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            Index::load(&cache, User::current()) == Index::default()
+        };
+        assert!(!empty(0o600) && empty(0o620) && empty(0o602));
+        assert!(!empty(0o600));
+        let stranger = User { id: User::current().id + 1 };
+        assert_eq!(Index::load(&cache, stranger), Index::default());
+        fs::rename(&file, cache.join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &file).unwrap();
+        assert_eq!(Index::load(&cache, User::current()), Index::default());
+    }
+}

@@ -1,0 +1,197 @@
+//! From manifests to what is usable on this machine: conditions hold, adapters are there, extensions have been asked.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::Value as Json;
+use stead_core::expr::{Environment, FactKey, Stop};
+use stead_core::id::TypeName;
+use stead_core::manifest::{self, AdaptedManifest, Catalog, Declaration, Declared, Extension, Form, Kind, Manifest};
+use stead_core::text::Node;
+use stead_core::text::node::Kind as NodeKind;
+use stead_core::value::Value;
+
+use super::scan::{Scan, scan, single};
+use super::{Discovered, Problem, Programs, Reason, Search};
+
+/// What the manifest files of the search declare, as far as its conditions hold.
+pub(super) struct Files {
+    resources: Vec<Arc<Manifest>>,
+    adapted: Vec<(PathBuf, AdaptedManifest)>,
+    pub(super) extensions: BTreeMap<TypeName, Arc<Extension>>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Searches the directories. Runs no program.
+pub(super) fn files(search: &Search, now: SystemTime, programs: &dyn Programs) -> Files {
+    let mut sorter = Sorter::new(programs);
+    sorter.take(scan(search, now));
+    sorter.files
+}
+
+/// Asks the extensions for more, and finds the adapter of each adapted resource.
+pub(super) fn assemble(files: &Files, built_in: &Catalog, search: &Search, programs: &dyn Programs) -> Discovered {
+    let mut more = Sorter::new(programs);
+    for extension in files.extensions.values().filter(|extension| extension.discover.is_some()) {
+        discover(extension, search, &mut more);
+    }
+    let Sorter { files: more, .. } = more;
+    let mut discovered = Discovered {
+        catalog: built_in.clone(),
+        extensions: files.extensions.clone(),
+        problems: files.problems.iter().cloned().chain(more.problems).collect(),
+    };
+    files.resources.iter().chain(&more.resources).for_each(|each| discovered.catalog.add(each.clone()));
+    for (path, adapted) in files.adapted.iter().cloned().chain(more.adapted) {
+        match with_adapter(adapted, &discovered.catalog) {
+            Ok(manifest) => discovered.catalog.add(Arc::new(manifest)),
+            Err(reason) => discovered.problems.push(Problem { path, reason }),
+        }
+    }
+    discovered
+}
+
+fn with_adapter(adapted: AdaptedManifest, catalog: &Catalog) -> Result<Manifest, Reason> {
+    if let Some(path) = adapted.path.as_ref().filter(|path| !path.exists()) {
+        return Err(Reason::Implementation(adapted.type_name, path.clone()));
+    }
+    match catalog.find(&adapted.require_adapter, None) {
+        Ok(adapter) if adapter.kind == Kind::Adapter => Ok(adapted.into_manifest(adapter.clone())),
+        _ => Err(Reason::Adapter(adapted.type_name, adapted.require_adapter)),
+    }
+}
+
+/// Adds what an extension finds.
+fn discover(extension: &Extension, search: &Search, sorter: &mut Sorter<'_>) {
+    let doubt = |message: String| {
+        Problem::new(&extension.manifest_path, Reason::Discover(extension.type_name.clone(), message))
+    };
+    match sorter.programs.discover(extension) {
+        Err(failure) => sorter.files.problems.push(doubt(failure.message)),
+        Ok(found) => {
+            for each in found {
+                match discovered_manifest(&each, extension, search) {
+                    Ok(scan) => sorter.take(without_extensions(scan, extension)),
+                    Err(message) => sorter.files.problems.push(doubt(message)),
+                }
+            }
+        }
+    }
+}
+
+/// What one line of an extension leads to.
+fn discovered_manifest(found: &Json, extension: &Extension, search: &Search) -> Result<Scan, String> {
+    if let Some(path) = found.get("manifestPath").and_then(Json::as_str).map(Path::new) {
+        if !path.is_absolute() {
+            return Err(format!("'{}' is not an absolute path", path.display()));
+        }
+        let form = path.file_name().and_then(|name| Form::of(name.to_str()?));
+        let form = form.ok_or_else(|| format!("'{}' does not have the name of a manifest", path.display()))?;
+        return Ok(single(path, form, search.user));
+    }
+    let content =
+        found.get("manifestContent").ok_or("what it printed has neither 'manifestPath' nor 'manifestContent'")?;
+    let node = manifest::unplaced(content);
+    let (declared, findings) = manifest::parse(Form::guess(&node), &node, &extension.manifest_path);
+    if stead_core::diag::any_error(&findings) && declared.is_empty() {
+        return Err(findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("; "));
+    }
+    let declared = declared.into_iter().map(|each| (extension.manifest_path.clone(), each)).collect();
+    Ok(Scan { declared, problems: Vec::new() })
+}
+
+/// An extension that finds extensions would have to be asked again for what those find.
+fn without_extensions(mut scan: Scan, finder: &Extension) -> Scan {
+    let (refused, declared) =
+        scan.declared.into_iter().partition(|(_, each)| matches!(each.declaration, Declaration::Extension(_)));
+    scan.declared = declared;
+    for (path, _) in refused as Vec<(PathBuf, Declared)> {
+        let message = "it found an extension, but extensions only find resources".to_owned();
+        scan.problems.push(Problem::new(&path, Reason::Discover(finder.type_name.clone(), message)));
+    }
+    scan
+}
+
+/// Sorts manifests by what they declare, and leaves out those whose conditions do not hold.
+struct Sorter<'a> {
+    programs: &'a dyn Programs,
+    facts: Facts<'a>,
+    files: Files,
+}
+
+impl<'a> Sorter<'a> {
+    fn new(programs: &'a dyn Programs) -> Self {
+        let files =
+            Files { resources: Vec::new(), adapted: Vec::new(), extensions: BTreeMap::new(), problems: Vec::new() };
+        Self { programs, facts: Facts { programs, known: RefCell::default() }, files }
+    }
+
+    fn take(&mut self, scan: Scan) {
+        self.files.problems.extend(scan.problems);
+        for (path, declared) in scan.declared {
+            match self.facts.hold(declared.condition.as_ref()) {
+                Ok(true) => self.sort(path, declared.declaration),
+                Ok(false) => {}
+                Err(message) => {
+                    let name = name(&declared.declaration).clone();
+                    self.files.problems.push(Problem { path, reason: Reason::Condition(name, message) });
+                }
+            }
+        }
+    }
+
+    fn sort(&mut self, path: PathBuf, declaration: Declaration) {
+        match declaration {
+            Declaration::Resource(manifest) => self.files.resources.push(Arc::new(*manifest)),
+            Declaration::Adapted(adapted) => self.files.adapted.push((path, *adapted)),
+            Declaration::Extension(extension) => {
+                let known = self.files.extensions.get(&extension.type_name);
+                if known.is_none_or(|known| known.version < extension.version) {
+                    self.files.extensions.insert(extension.type_name.clone(), Arc::new(*extension));
+                }
+            }
+        }
+    }
+}
+
+fn name(declaration: &Declaration) -> &TypeName {
+    match declaration {
+        Declaration::Resource(manifest) => &manifest.type_name,
+        Declaration::Adapted(adapted) => &adapted.type_name,
+        Declaration::Extension(extension) => &extension.type_name,
+    }
+}
+
+/// What conditions can see: the machine, each fact found out once.
+struct Facts<'a> {
+    programs: &'a dyn Programs,
+    known: RefCell<BTreeMap<FactKey, Option<Value>>>,
+}
+
+impl Environment for Facts<'_> {
+    fn fact(&self, key: &FactKey) -> Option<Value> {
+        if let Some(known) = self.known.borrow().get(key) {
+            return known.clone();
+        }
+        let fact = self.programs.fact(key);
+        self.known.borrow_mut().insert(key.clone(), fact.clone());
+        fact
+    }
+}
+
+impl Facts<'_> {
+    /// Whether a condition holds; the absence of one does.
+    fn hold(&self, condition: Option<&Node>) -> Result<bool, String> {
+        let Some(NodeKind::Expression(expression)) = condition.map(|node| &node.kind) else { return Ok(true) };
+        match expression.evaluate(self) {
+            Ok(Value::Bool(holds)) => Ok(holds),
+            Ok(other) => Err(format!("is {}, not true or false", other.kind())),
+            Err(Stop::Fault(fault)) => Err(format!("cannot be evaluated: {}", fault.message)),
+            Err(Stop::Missing(_)) => Err("asks for something that is not known here".to_owned()),
+            Err(Stop::Unknown(id)) => Err(format!("depends on the instance {id}")),
+        }
+    }
+}

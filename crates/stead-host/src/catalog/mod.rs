@@ -1,0 +1,261 @@
+//! The resources and extensions of this machine: where they are looked for, which are trusted, which are usable.
+//!
+//! A search of the machine costs; a document of built-in resources needs none. [`Discovery`] searches when it is first
+//! asked for something that is not built in, once, and an index on disk keeps what was read until it changes.
+
+mod index;
+mod load;
+mod problem;
+mod scan;
+mod search;
+mod stamp;
+mod trust;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
+
+use serde_json::Value as Json;
+use stead_core::call::Failure;
+use stead_core::expr::FactKey;
+use stead_core::id::TypeName;
+use stead_core::manifest::{
+    Catalog, Extension, Implementation, Kind, Manifest, NotFound, VersionRequirement, parse_listed,
+};
+use stead_core::value::Value;
+
+pub use problem::{Problem, Reason};
+pub use search::{Search, SearchEnvironment};
+pub use trust::{Untrusted, User};
+
+/// What discovery has to have done by others: the running of programs, and the facts of the machine.
+pub trait Programs: Send + Sync {
+    /// Runs `list` of an adapter: one object for each resource that it can carry out.
+    fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure>;
+
+    /// Runs `discover` of an extension: one object for each manifest that it found.
+    fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure>;
+
+    /// Finds out what the condition of a manifest asks for.
+    fn fact(&self, key: &FactKey) -> Option<Value>;
+}
+
+/// What is asked for: a type, and what narrows the choice.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// The type.
+    pub type_name: TypeName,
+    /// What its version has to satisfy.
+    pub requirement: Option<VersionRequirement>,
+    /// The adapter that has to carry it out.
+    pub adapter: Option<TypeName>,
+}
+
+/// Everything that was found on the machine.
+#[derive(Clone, Debug, Default)]
+pub struct Discovered {
+    /// Every resource that is usable, built-in ones included.
+    pub catalog: Catalog,
+    /// The newest version of every extension that is usable, by type.
+    pub extensions: BTreeMap<TypeName, Arc<Extension>>,
+    /// What was left out or is doubtful, in the order of the search.
+    pub problems: Vec<Problem>,
+}
+
+/// The resources of this machine, searched for when first needed.
+///
+/// Guarantees: the machine is searched at most once, and each adapter lists its resources at most once, however often
+/// and from how many threads it is asked. What is built in never needs a search.
+///
+/// Caveats: what adapters list is kept for the life of this value and not on disk. It depends on things that cannot be
+/// seen from here, such as installed modules, so that no older answer could be known to be still true.
+pub struct Discovery {
+    search: Search,
+    programs: Arc<dyn Programs>,
+    built_in: Catalog,
+    now: fn() -> SystemTime,
+    files: OnceLock<load::Files>,
+    discovered: OnceLock<Discovered>,
+    listed: Mutex<BTreeMap<TypeName, Arc<OnceLock<Listed>>>>,
+}
+
+/// What one adapter listed.
+#[derive(Clone, Default)]
+struct Listed {
+    manifests: Catalog,
+    problems: Vec<Problem>,
+}
+
+impl Discovery {
+    /// A discovery that has searched nothing yet.
+    pub fn new(search: Search, built_in: Catalog, programs: Arc<dyn Programs>) -> Self {
+        Self {
+            search,
+            programs,
+            built_in,
+            now: SystemTime::now,
+            files: OnceLock::new(),
+            discovered: OnceLock::new(),
+            listed: Mutex::default(),
+        }
+    }
+
+    /// Where it looks.
+    pub fn search(&self) -> &Search {
+        &self.search
+    }
+
+    /// Everything there is, without what only adapters know. Searches the machine unless that has been done.
+    pub fn discovered(&self) -> &Discovered {
+        self.discovered.get_or_init(|| load::assemble(self.files(), &self.built_in, &self.search, &*self.programs))
+    }
+
+    /// The extensions. Searches the machine, but runs no `discover`.
+    pub fn extensions(&self) -> &BTreeMap<TypeName, Arc<Extension>> {
+        &self.files().extensions
+    }
+
+    fn files(&self) -> &load::Files {
+        self.files.get_or_init(|| load::files(&self.search, (self.now)(), &*self.programs))
+    }
+
+    /// Whether the machine has been searched, so that there may be problems to report.
+    pub fn has_searched(&self) -> bool {
+        self.files.get().is_some()
+    }
+
+    /// What has been found wrong so far. Searches nothing.
+    pub fn problems(&self) -> Vec<Problem> {
+        let searched = match self.discovered.get() {
+            Some(discovered) => discovered.problems.clone(),
+            None => self.files.get().map(|files| files.problems.clone()).unwrap_or_default(),
+        };
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let by_adapters = listed.values().filter_map(|listed| listed.get());
+        searched.into_iter().chain(by_adapters.flat_map(|listed| listed.problems.clone())).collect()
+    }
+
+    /// Finds the resource for a type: first what is built in, then what is on the machine, then what adapters list.
+    ///
+    /// Adapters are asked in the order of their types, and only for a type that is not known at all: where there are
+    /// versions that the requirement excludes, that is the answer.
+    pub fn find(&self, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound> {
+        if let Ok(manifest) = fitting(&self.built_in, wanted) {
+            return Ok(manifest);
+        }
+        let catalog = &self.discovered().catalog;
+        match fitting(catalog, wanted) {
+            Err(NotFound::Type { near, .. }) => self.find_adapted(wanted).ok_or_else(|| NotFound::Type {
+                wanted: wanted.type_name.clone(),
+                near: near.or_else(|| self.near_adapted(wanted)),
+            }),
+            answer => answer,
+        }
+    }
+
+    /// A catalog in which everything that is wanted is found if there is any; nothing else need be in it.
+    pub fn catalog_for(&self, wanted: &[Wanted]) -> Catalog {
+        let mut catalog = self.built_in.clone();
+        if wanted.iter().all(|each| fitting(&self.built_in, each).is_ok()) {
+            return catalog;
+        }
+        // What an adapter was asked for explicitly comes first: the same type may be there without it.
+        for each in wanted.iter().filter(|each| each.adapter.is_some()) {
+            self.find(each).into_iter().for_each(|manifest| catalog.add(manifest));
+        }
+        let found = self.discovered().catalog.iter().flat_map(|(_, versions)| versions);
+        found.for_each(|manifest| catalog.add(manifest.clone()));
+        for each in wanted.iter().filter(|each| each.adapter.is_none()) {
+            self.find(each).into_iter().for_each(|manifest| catalog.add(manifest));
+        }
+        catalog
+    }
+
+    /// What an adapter lists; empty when it cannot, with the reason among the problems.
+    pub fn adapted_by(&self, adapter: &Arc<Manifest>) -> Catalog {
+        self.listed(adapter).manifests
+    }
+
+    /// The adapters that can list their resources, by type, the newest version of each.
+    pub fn adapters(&self) -> Vec<Arc<Manifest>> {
+        let newest = self.discovered().catalog.iter().filter_map(|(_, versions)| versions.first());
+        newest.filter(|manifest| lists(manifest)).cloned().collect()
+    }
+
+    fn find_adapted(&self, wanted: &Wanted) -> Option<Arc<Manifest>> {
+        let asked = |adapter: &&Arc<Manifest>| wanted.adapter.as_ref().is_none_or(|name| *name == adapter.type_name);
+        let adapters = self.adapters();
+        adapters.iter().filter(asked).find_map(|adapter| fitting(&self.adapted_by(adapter), wanted).ok())
+    }
+
+    /// The near name among what adapters have listed by now.
+    fn near_adapted(&self, wanted: &Wanted) -> Option<TypeName> {
+        let near = |adapter: &Arc<Manifest>| match self.adapted_by(adapter).find(&wanted.type_name, None) {
+            Err(NotFound::Type { near, .. }) => near,
+            _ => None,
+        };
+        self.adapters().iter().filter(|each| self.has_listed(&each.type_name)).find_map(near)
+    }
+
+    fn has_listed(&self, adapter: &TypeName) -> bool {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner).contains_key(adapter)
+    }
+
+    fn listed(&self, adapter: &Arc<Manifest>) -> Listed {
+        let slot = {
+            let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+            listed.entry(adapter.type_name.clone()).or_default().clone()
+        };
+        // Outside of the lock: other adapters can be asked meanwhile.
+        slot.get_or_init(|| list(adapter, &*self.programs)).clone()
+    }
+}
+
+/// The manifest of a catalog for what is wanted.
+fn fitting(catalog: &Catalog, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound> {
+    let Some(adapter) = &wanted.adapter else {
+        return catalog.find(&wanted.type_name, wanted.requirement.as_ref()).cloned();
+    };
+    let mut carried_out = Catalog::default();
+    let versions = catalog.versions(&wanted.type_name).iter();
+    let by_adapter = versions.filter(|manifest| manifest.require_adapter.as_ref() == Some(adapter));
+    by_adapter.for_each(|manifest| carried_out.add(manifest.clone()));
+    carried_out.find(&wanted.type_name, wanted.requirement.as_ref()).cloned()
+}
+
+fn lists(manifest: &Manifest) -> bool {
+    let Implementation::Command(command) = &manifest.implementation else { return false };
+    manifest.kind == Kind::Adapter && command.adapter.as_ref().is_some_and(|adapter| adapter.list.is_some())
+}
+
+fn list(adapter: &Arc<Manifest>, programs: &dyn Programs) -> Listed {
+    let path = match &adapter.implementation {
+        Implementation::Command(command) => command.manifest_path.clone(),
+        _ => PathBuf::new(),
+    };
+    let mut listed = Listed::default();
+    let name = &adapter.type_name;
+    let doubt = |message: String| Problem::new(&path, Reason::List(name.clone(), message));
+    match programs.list_adapted(adapter) {
+        Err(failure) => listed.problems.push(doubt(failure.message)),
+        Ok(objects) => {
+            for object in objects {
+                match parse_listed(&object) {
+                    Ok(manifest) if manifest.require_adapter == *name => {
+                        listed.manifests.add(Arc::new(manifest.into_manifest(adapter.clone())));
+                    }
+                    Ok(manifest) => listed.problems.push(doubt(format!(
+                        "it lists '{}', which needs the adapter '{}'",
+                        manifest.type_name, manifest.require_adapter
+                    ))),
+                    Err(findings) => {
+                        let messages = findings.into_iter().map(|finding| finding.message);
+                        listed.problems.push(doubt(messages.collect::<Vec<_>>().join("; ")));
+                    }
+                }
+            }
+        }
+    }
+    listed
+}

@@ -1,0 +1,114 @@
+//! Where manifests and programs are looked for.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::trust::User;
+use crate::settings::ResourcePath;
+
+/// Where to look, on whose behalf, and where to remember what was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Search {
+    /// The directories of manifests; of equal manifests the first counts.
+    pub directories: Vec<PathBuf>,
+    /// The directories of programs: what resources are run with as `PATH`, and where `tryWhich` looks.
+    pub programs: Vec<PathBuf>,
+    /// Who runs.
+    pub user: User,
+    /// The directory of the index. `None`: everything is read every time.
+    pub cache: Option<PathBuf>,
+}
+
+/// What of the environment of the process decides where to look.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SearchEnvironment<'a> {
+    /// `PATH`
+    pub path: Option<&'a OsStr>,
+    /// `DSC_RESOURCE_PATH`: replaces `PATH` for manifests
+    pub resource_path: Option<&'a OsStr>,
+    /// `DSC_RESTRICTED_PATH`: replaces everything, for manifests and programs
+    pub restricted_path: Option<&'a OsStr>,
+    /// The directory of this program, which is searched last.
+    pub program_directory: Option<&'a Path>,
+    /// What relative directories are relative to.
+    pub current_directory: Option<&'a Path>,
+}
+
+impl Search {
+    /// Decides where to look.
+    pub fn new(environment: &SearchEnvironment<'_>, setting: &ResourcePath, user: User) -> Self {
+        let listed = |paths: Option<&OsStr>| paths.map(|paths| std::env::split_paths(paths).collect::<Vec<_>>());
+        let mut programs = listed(environment.path).unwrap_or_default();
+        programs.extend(environment.program_directory.map(Path::to_owned));
+        let restricted = listed(environment.restricted_path);
+        let stated = listed(environment.resource_path).filter(|_| setting.allow_env_override);
+        let by_setting = || {
+            let path = if setting.append_env_path { listed(environment.path) } else { None };
+            let own = environment.program_directory.map(Path::to_owned);
+            setting.directories.iter().cloned().chain(path.unwrap_or_default()).chain(own).collect()
+        };
+        let directories = restricted.clone().or(stated).unwrap_or_else(by_setting);
+        Self {
+            directories: distinct(directories, environment.current_directory),
+            programs: distinct(restricted.unwrap_or(programs), environment.current_directory),
+            user,
+            cache: None,
+        }
+    }
+
+    /// The same with an index in that directory.
+    #[must_use]
+    pub fn with_cache(self, cache: PathBuf) -> Self {
+        Self { cache: Some(cache), ..self }
+    }
+}
+
+/// Each directory once, absolute. Empty ones, which shells take for the current directory, are left out: nobody means
+/// them, and they differ from one moment to the next.
+fn distinct(directories: Vec<PathBuf>, current: Option<&Path>) -> Vec<PathBuf> {
+    let mut seen = BTreeSet::new();
+    let named = directories.into_iter().filter(|directory| !directory.as_os_str().is_empty());
+    let absolute = named.filter_map(|directory| match current {
+        Some(current) => Some(current.join(directory)),
+        None => Some(directory).filter(|directory| directory.is_absolute()),
+    });
+    absolute.filter(|directory| seen.insert(directory.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directories(environment: &SearchEnvironment<'_>, setting: &ResourcePath) -> String {
+        let search = Search::new(environment, setting, User { id: 1 });
+        let joined = |paths: &[PathBuf]| std::env::join_paths(paths).unwrap().into_string().unwrap();
+        format!("{} | {}", joined(&search.directories), joined(&search.programs))
+    }
+
+    #[test]
+    fn variables_and_settings_decide_where_to_look() {
+        let usual = SearchEnvironment {
+            path: Some(OsStr::new("/a:/b::/a:rel")),
+            program_directory: Some(Path::new("/own")),
+            current_directory: Some(Path::new("/here")),
+            ..SearchEnvironment::default()
+        };
+        let stated = SearchEnvironment { resource_path: Some(OsStr::new("/r:/s")), ..usual };
+        let restricted = SearchEnvironment { restricted_path: Some(OsStr::new("/only")), ..stated };
+        let default = ResourcePath::default();
+        let added = ResourcePath { directories: vec!["/set".into()], ..ResourcePath::default() };
+        let alone = ResourcePath { append_env_path: false, allow_env_override: false, ..added.clone() };
+        let cases = [
+            (&usual, &default, "/a:/b:/here/rel:/own | /a:/b:/here/rel:/own"),
+            (&usual, &added, "/set:/a:/b:/here/rel:/own | /a:/b:/here/rel:/own"),
+            (&usual, &alone, "/set:/own | /a:/b:/here/rel:/own"),
+            (&stated, &added, "/r:/s | /a:/b:/here/rel:/own"),
+            (&stated, &alone, "/set:/own | /a:/b:/here/rel:/own"),
+            (&restricted, &alone, "/only | /only"),
+        ];
+        for (environment, setting, expected) in cases {
+            assert_eq!(directories(environment, setting), expected);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! One program of a manifest from its arguments to its output, and what is said when it fails.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use stead_core::call::{Failure, FailureKind};
+
+use super::failure;
+use super::input::Prepared;
+use super::output::{self, Expected, Garbage};
+use super::secrets::Secrets;
+use super::stderr::Listener;
+use crate::process::{self, Environment, Exit, Limits, ProcessError, Program};
+use crate::provider::Context;
+
+/// What the programs of resources are run with, besides what each call says.
+#[derive(Clone)]
+pub struct Settings {
+    /// What they are given of the environment; its `PATH` is where they are looked for.
+    pub environment: Environment,
+    /// How long they may take to end once they were asked to.
+    pub grace: Duration,
+    /// How long processes that they left behind may take to end by themselves.
+    pub settle: Duration,
+}
+
+impl Settings {
+    /// What may be handed on of the environment of this process, and the usual patience.
+    pub fn of_this_process() -> Self {
+        let Limits { grace, settle, .. } = Limits::default();
+        Self { environment: Environment::of_this_process(&[]), grace, settle }
+    }
+}
+
+/// Where a program comes from.
+#[derive(Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) manifest_path: &'a Path,
+    pub(super) exit_codes: &'a BTreeMap<i32, String>,
+    pub(super) settings: &'a Settings,
+}
+
+impl Origin<'_> {
+    fn directory(&self) -> &Path {
+        let parent = self.manifest_path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(Path::new("."))
+    }
+
+    fn find(&self, executable: &str, operation: &str) -> Result<PathBuf, Failure> {
+        self.settings.environment.find(executable, self.directory()).ok_or_else(|| {
+            let path = self.settings.environment.get("PATH").unwrap_or(OsStr::new("")).display();
+            let directory = self.directory().display();
+            let message = format!(
+                "the program '{executable}' of operation '{operation}' is neither in '{directory}', where the manifest \
+                 is, nor on PATH ({path}). Install it, or correct 'executable' in the manifest"
+            );
+            failure(FailureKind::Start, message)
+        })
+    }
+}
+
+/// One call of a program.
+pub(super) struct Invocation<'a> {
+    pub(super) origin: Origin<'a>,
+    pub(super) operation: &'static str,
+    pub(super) executable: &'a str,
+    pub(super) secrets: &'a Secrets,
+}
+
+impl Invocation<'_> {
+    /// Runs the program and returns what it printed, if it ended well.
+    pub(super) fn run(&self, cx: &Context, prepared: &Prepared) -> Result<Vec<u8>, Failure> {
+        let path = self.origin.find(self.executable, self.operation)?;
+        let root: (OsString, OsString) = ("DSC_CONFIG_ROOT".into(), cx.root.as_os_str().to_owned());
+        let variables: Vec<_> = std::iter::once(root).chain(prepared.variables.iter().cloned()).collect();
+        let program = Program {
+            path: &path,
+            arguments: &prepared.arguments,
+            directory: self.origin.directory(),
+            environment: &self.origin.settings.environment,
+            variables: &variables,
+            input: prepared.stdin.as_deref(),
+        };
+        let Settings { grace, settle, .. } = *self.origin.settings;
+        let limits = Limits { deadline: cx.deadline, output: cx.output_limit, grace, settle };
+        let mut listener = Listener::new(&*cx.trace, self.secrets);
+        let result = process::run(&program, &limits, &cx.cancel, &mut |bytes| listener.hear(bytes));
+        let said = listener.finish();
+        let finished = result.map_err(|error| self.not_run(&error, &said))?;
+        match finished.exit {
+            Exit::Code(0) => Ok(finished.stdout),
+            Exit::Code(code) => Err(self.exited(code, &said)),
+            Exit::Signal(signal) => {
+                let message = format!("Resource '{}' was ended by signal {signal}", self.executable);
+                Err(failure(FailureKind::Signal(signal), with_words(message, &said)))
+            }
+        }
+    }
+
+    /// Reads what the program printed.
+    pub(super) fn read(&self, printed: &[u8], expected: Expected) -> Result<Vec<serde_json::Value>, Failure> {
+        output::parse(printed, expected).map_err(|garbage| self.not_understood(printed, &garbage))
+    }
+
+    /// What the program printed is JSON, but not what it should be.
+    pub(super) fn unexpected(&self, what: &str) -> Failure {
+        let (program, operation) = (self.executable, self.operation);
+        failure(
+            FailureKind::Protocol,
+            format!("the output of '{program}' in operation '{operation}' cannot be used: {what}"),
+        )
+    }
+
+    fn exited(&self, code: i32, said: &str) -> Failure {
+        let start = format!("Resource '{}' [exit code {code}]", self.executable);
+        let message = match self.origin.exit_codes.get(&code) {
+            Some(description) => with_words(format!("{start} manifest description: {description}"), said),
+            None if said.is_empty() => format!("{start} without a word on its standard error"),
+            None => format!("{start} {said}"),
+        };
+        failure(FailureKind::Exit(code), message)
+    }
+
+    fn not_run(&self, error: &ProcessError, said: &str) -> Failure {
+        let mut message = format!("operation '{}' of '{}' failed: {error}", self.operation, self.executable);
+        let mut source = error.source();
+        while let Some(cause) = source {
+            message = format!("{message}: {cause}");
+            source = cause.source();
+        }
+        if let ProcessError::Start { .. } = error {
+            message.push_str(". The file has to be a program for this machine, or a script whose interpreter is there");
+        }
+        failure(error.kind(), with_words(message, said))
+    }
+
+    fn not_understood(&self, printed: &[u8], garbage: &Garbage) -> Failure {
+        let what = format!("{} (byte {})", garbage.problem, garbage.offset);
+        let mut failure = self.unexpected(&what);
+        // A secret may be part of the output in any disguise; what is not shown cannot give it away.
+        if self.secrets.is_empty() && !printed.is_empty() {
+            failure.message = format!("{}: {}", failure.message, excerpt(printed, garbage.offset));
+        }
+        failure
+    }
+}
+
+fn with_words(message: String, said: &str) -> String {
+    if said.is_empty() { message } else { format!("{message}\n{said}") }
+}
+
+/// A few words around a byte, in quotes and with everything unprintable escaped.
+fn excerpt(printed: &[u8], offset: usize) -> String {
+    const AROUND: usize = 24;
+    let from = offset.saturating_sub(AROUND).min(printed.len());
+    let to = offset.saturating_add(AROUND).min(printed.len());
+    let piece = printed.get(from..to).unwrap_or_default();
+    format!("\"{}\"", piece.escape_ascii())
+}

@@ -1,0 +1,409 @@
+//! Resources that are programs: their own, or carried out by an adapter.
+//!
+//! A manifest says which program an operation is and how it is told what is wanted. Everything else is the same for
+//! all of them: [`input`] makes the call, [`crate::process`] runs it, [`output`] and [`stderr`] read the answer.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
+use stead_core::call::{Execution, Exported, Failure, FailureKind};
+use stead_core::manifest::{
+    AdaptedResource, AdapterInput, Argument, CommandResource, Implementation, Kind, Manifest, Method, Returns,
+    SchemaSource,
+};
+use stead_core::schema::Schema;
+
+use crate::provider::{Context, Plain, Provider, SetReply, TestReply, TraceLevel};
+use input::{Subject, prepare, version_text};
+use invoke::{Invocation, Origin};
+use output::Expected;
+use secrets::Secrets;
+use shape::Shape;
+
+pub use invoke::Settings;
+
+mod input;
+mod invoke;
+pub mod output;
+mod secrets;
+mod shape;
+pub mod stderr;
+
+fn failure(kind: FailureKind, message: String) -> Failure {
+    Failure { kind, message, property: None }
+}
+
+/// The provider of a command or an adapted resource, with [`Settings::of_this_process`].
+///
+/// One of another implementation gets a provider that can do nothing.
+pub fn provider_for(manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
+    match CommandProvider::new(manifest, Settings::of_this_process()) {
+        Some(provider) => Arc::new(provider),
+        None => Arc::new(Nothing),
+    }
+}
+
+struct Nothing;
+impl Provider for Nothing {}
+
+/// Lists the resources that an adapter can carry out, as it describes them: an object each.
+pub fn list_adapted(adapter: &Manifest, settings: &Settings, cx: &Context) -> Result<Vec<Json>, Failure> {
+    let unsupported = || failure(FailureKind::Unsupported, format!("'{}' cannot list resources", adapter.type_name));
+    let Implementation::Command(methods) = &adapter.implementation else { return Err(unsupported()) };
+    let list = methods.adapter.as_ref().and_then(|adapter| adapter.list.as_ref()).ok_or_else(unsupported)?;
+    let secrets = Secrets::default();
+    let invocation = Invocation {
+        origin: origin(methods, settings),
+        operation: "list",
+        executable: &list.executable,
+        secrets: &secrets,
+    };
+    let prepared = prepare(list, &subject(adapter), &Json::Null, &secrets, Execution::Actual)?;
+    let listed = invocation.read(&invocation.run(cx, &prepared)?, Expected::Lines)?;
+    if listed.iter().any(|each| !each.is_object()) {
+        return Err(invocation.unexpected("every line has to be an object"));
+    }
+    Ok(listed)
+}
+
+/// Carries out a resource by the programs of a manifest: its own, or those of its adapter.
+///
+/// Guarantees: one call runs one program, and before it that of `validate` where the manifest has one and these
+/// properties were not found valid before. Outputs are not sent through `validate`: it would double the processes, and
+/// what a resource says of the machine is not the user's to mend.
+pub struct CommandProvider {
+    manifest: Arc<Manifest>,
+    methods: Arc<CommandResource>,
+    subject: Subject,
+    own_schema: Option<SchemaSource>,
+    shape: Shape,
+    settings: Settings,
+    schema: OnceLock<Option<Arc<Schema>>>,
+    schema_turn: Mutex<()>,
+    accepted: Mutex<BTreeSet<[u8; 32]>>,
+}
+
+fn subject(manifest: &Manifest) -> Subject {
+    Subject {
+        type_name: manifest.type_name.to_string(),
+        version: version_text(&manifest.version),
+        path: None,
+        content: None,
+    }
+}
+
+fn origin<'a>(methods: &'a CommandResource, settings: &'a Settings) -> Origin<'a> {
+    Origin { manifest_path: &methods.manifest_path, exit_codes: &methods.exit_codes, settings }
+}
+
+impl CommandProvider {
+    /// The provider of a manifest; `None` when it is neither a command nor adapted by one.
+    pub fn new(manifest: &Arc<Manifest>, settings: Settings) -> Option<Self> {
+        match &manifest.implementation {
+            Implementation::Command(methods) => {
+                let schema = methods.schema.clone();
+                Some(Self::assemble(manifest, methods, subject(manifest), schema, Shape::Direct, settings))
+            }
+            Implementation::Adapted(adapted) => Self::adapted(manifest, adapted, settings),
+            Implementation::BuiltIn | Implementation::Engine => None,
+        }
+    }
+
+    fn adapted(manifest: &Arc<Manifest>, adapted: &AdaptedResource, settings: Settings) -> Option<Self> {
+        let Implementation::Command(methods) = &adapted.adapter.implementation else { return None };
+        let shape = match methods.adapter.as_ref()?.input_kind {
+            AdapterInput::Single => Shape::Direct,
+            AdapterInput::Full => Shape::Document { in_configuration: true },
+            AdapterInput::Sequence => Shape::Document { in_configuration: false },
+        };
+        let subject = Subject { path: adapted.path.clone(), content: adapted.content.clone(), ..subject(manifest) };
+        let stated = adapted.schema.clone().map(SchemaSource::Embedded);
+        // The schema of an adapter that takes documents describes the document, not the instances in it.
+        let schema = stated.or_else(|| methods.schema.clone().filter(|_| shape == Shape::Direct));
+        Some(Self::assemble(manifest, methods, subject, schema, shape, settings))
+    }
+
+    fn assemble(
+        manifest: &Arc<Manifest>,
+        methods: &Arc<CommandResource>,
+        subject: Subject,
+        own_schema: Option<SchemaSource>,
+        shape: Shape,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            manifest: Arc::clone(manifest),
+            methods: Arc::clone(methods),
+            subject,
+            own_schema,
+            shape,
+            settings,
+            schema: OnceLock::new(),
+            schema_turn: Mutex::default(),
+            accepted: Mutex::default(),
+        }
+    }
+
+    fn invocation<'a>(&'a self, operation: &'static str, executable: &'a str, secrets: &'a Secrets) -> Invocation<'a> {
+        Invocation { origin: origin(&self.methods, &self.settings), operation, executable, secrets }
+    }
+
+    fn unsupported(&self, operation: &str) -> Failure {
+        let message = format!("resource '{}' does not support '{operation}'", self.manifest.type_name);
+        failure(FailureKind::Unsupported, message)
+    }
+
+    /// Runs one program and reads its answer.
+    fn call(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Answer, Failure> {
+        let secrets = Secrets::of(input.expose());
+        let wanted = self.shape.wrap(&self.subject.type_name, input.expose());
+        self.validate(cx, &wanted, &secrets)?;
+        let invocation = self.invocation(request.operation, &request.method.executable, &secrets);
+        let prepared = prepare(request.method, &self.subject, &wanted, &secrets, request.execution)?;
+        let printed = invocation.run(cx, &prepared)?;
+        let values = match request.expected {
+            Some(expected) => invocation.read(&printed, expected)?,
+            None => Vec::new(),
+        };
+        request.understand(self, &invocation, values)
+    }
+
+    /// Has `validate` of the manifest look at properties, unless it found the same ones valid before.
+    fn validate(&self, cx: &Context, wanted: &Json, secrets: &Secrets) -> Result<(), Failure> {
+        let Some(method) = self.methods.validate.as_ref().filter(|_| !wanted.is_null()) else { return Ok(()) };
+        let digest: [u8; 32] = Sha256::digest(wanted.to_string()).into();
+        if self.accepted().contains(&digest) {
+            return Ok(());
+        }
+        let invocation = self.invocation("validate", &method.executable, secrets);
+        let prepared = prepare(method, &self.subject, wanted, secrets, Execution::Actual)?;
+        let answer = invocation.read(&invocation.run(cx, &prepared)?, Expected::Values(1))?;
+        let answer = answer.first().unwrap_or(&Json::Null);
+        match answer.get("valid").and_then(Json::as_bool) {
+            Some(true) => {
+                self.remember(digest);
+                Ok(())
+            }
+            Some(false) => {
+                let reason = answer.get("reason").and_then(Json::as_str).unwrap_or("the resource does not say why");
+                let reason = secrets.scrub(reason);
+                Err(failure(FailureKind::Invalid, format!("the properties are not valid: {reason}")))
+            }
+            None => Err(invocation.unexpected("'valid' has to be true or false")),
+        }
+    }
+
+    fn accepted(&self) -> std::sync::MutexGuard<'_, BTreeSet<[u8; 32]>> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, digest: [u8; 32]) {
+        // Enough for any document; a process that runs for months must not grow with every value it ever saw.
+        const REMEMBERED: usize = 4096;
+        let mut accepted = self.accepted();
+        if accepted.len() >= REMEMBERED {
+            accepted.clear();
+        }
+        accepted.insert(digest);
+    }
+
+    fn load_schema(&self, cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
+        let json = match &self.own_schema {
+            None => return Ok(None),
+            Some(SchemaSource::Embedded(json)) => json.clone(),
+            Some(SchemaSource::Command { executable, arguments }) => self.print_schema(cx, executable, arguments)?,
+        };
+        let schema = Schema::compile(json).map_err(|error| failure(FailureKind::Protocol, error.to_string()))?;
+        Ok(Some(Arc::new(schema)))
+    }
+
+    fn print_schema(&self, cx: &Context, executable: &str, arguments: &[Argument]) -> Result<Json, Failure> {
+        let method = Method {
+            executable: executable.to_owned(),
+            arguments: arguments.to_vec(),
+            input: stead_core::manifest::Input::None,
+            returns: None,
+            what_if_returns: None,
+        };
+        let secrets = Secrets::default();
+        let invocation = self.invocation("schema", executable, &secrets);
+        let prepared = prepare(&method, &self.subject, &Json::Null, &secrets, Execution::Actual)?;
+        let mut printed = invocation.read(&invocation.run(cx, &prepared)?, Expected::Values(1))?;
+        printed.pop().ok_or_else(|| invocation.unexpected("there is no schema"))
+    }
+
+    /// The program for a what-if, and what it is called with: the argument of `set` for it, or the method of its own
+    /// that older manifests have.
+    fn predictor(&self, cx: &Context) -> Option<&Method> {
+        let native = self.methods.set.as_ref().filter(|set| has_what_if(set));
+        native.or_else(|| {
+            let old = self.methods.what_if.as_ref()?;
+            let message = format!(
+                "Resource '{}' uses deprecated 'whatIf' operation; a 'whatIfArg' among the arguments of 'set' takes \
+                 its place",
+                self.manifest.type_name
+            );
+            (cx.trace)(TraceLevel::Warn, &message);
+            Some(old)
+        })
+    }
+}
+
+fn has_what_if(method: &Method) -> bool {
+    method.arguments.iter().any(|argument| matches!(argument, Argument::WhatIf(_)))
+}
+
+/// One operation.
+struct Request<'a> {
+    operation: &'static str,
+    method: &'a Method,
+    execution: Execution,
+    /// `None` when the output means nothing.
+    expected: Option<Expected>,
+}
+
+/// What a program answered.
+#[derive(Default)]
+struct Answer {
+    state: Option<Json>,
+    differing: Option<Vec<String>>,
+    lines: Vec<Json>,
+}
+
+impl<'a> Request<'a> {
+    fn new(operation: &'static str, method: &'a Method, execution: Execution) -> Self {
+        let returns = match execution {
+            Execution::WhatIf => method.what_if_returns.or(method.returns),
+            Execution::Actual => method.returns,
+        };
+        let expected = returns.map(|returns| match returns {
+            Returns::State => Expected::Values(1),
+            Returns::StateAndDiff => Expected::Values(2),
+        });
+        Self { operation, method, execution, expected }
+    }
+
+    fn expecting(self, expected: Expected) -> Self {
+        Self { expected: Some(expected), ..self }
+    }
+
+    fn understand(
+        &self,
+        provider: &CommandProvider,
+        invocation: &Invocation<'_>,
+        values: Vec<Json>,
+    ) -> Result<Answer, Failure> {
+        if self.expected == Some(Expected::Lines) {
+            return Ok(Answer { lines: values, ..Answer::default() });
+        }
+        let mut values = values.into_iter();
+        let Some(state) = values.next() else { return Ok(Answer::default()) };
+        let state = provider.shape.unwrap(state).map_err(|what| invocation.unexpected(what))?;
+        let nested = provider.manifest.kind != Kind::Resource && state.is_array();
+        if !state.is_object() && !nested {
+            return Err(invocation.unexpected("the state has to be an object"));
+        }
+        let differing = values.next().map(|names| strings(&names));
+        if differing == Some(None) {
+            return Err(invocation.unexpected("the second line has to be an array of names"));
+        }
+        Ok(Answer { state: Some(state), differing: differing.flatten(), lines: Vec::new() })
+    }
+}
+
+fn strings(json: &Json) -> Option<Vec<String>> {
+    json.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+}
+
+/// `_metadata.whatIf` of an answer: what would be done, in words.
+fn what_if_words(state: Option<&Json>) -> Vec<String> {
+    let words = state.and_then(|state| state.pointer("/_metadata/whatIf"));
+    match words {
+        Some(Json::String(word)) => vec![word.clone()],
+        Some(words) => strings(words).unwrap_or_default(),
+        None => Vec::new(),
+    }
+}
+
+impl Provider for CommandProvider {
+    /// Failures are not kept: the next call tries again.
+    fn schema(&self, cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
+        if let Some(schema) = self.schema.get() {
+            return Ok(schema.clone());
+        }
+        // One thread asks the program, the others wait for its answer.
+        let _turn = self.schema_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(schema) = self.schema.get() {
+            return Ok(schema.clone());
+        }
+        let schema = self.load_schema(cx)?;
+        Ok(self.schema.get_or_init(|| schema).clone())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<Plain, Failure> {
+        let method = self.methods.get.as_ref().ok_or_else(|| self.unsupported("get"))?;
+        let request = Request::new("get", method, Execution::Actual).expecting(Expected::Values(1));
+        Ok(Plain::new(self.call(cx, &request, input)?.state.unwrap_or_default()))
+    }
+
+    /// A test that reports nothing is not run at all: its output would mean nothing, and the verdict comes from `get`
+    /// and a comparison in any case.
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let method = self.methods.test.as_ref().ok_or_else(|| self.unsupported("test"))?;
+        if method.returns.is_none() {
+            return Ok(TestReply { actual: None, in_desired_state: None, differing: None });
+        }
+        let request = Request::new("test", method, Execution::Actual);
+        let answer = self.call(cx, &request, input)?;
+        let stated = match answer.state.as_ref().and_then(|state| state.get("_inDesiredState")) {
+            None => None,
+            Some(Json::Bool(verdict)) => Some(*verdict),
+            Some(_) => {
+                let secrets = Secrets::default();
+                let invocation = self.invocation("test", &method.executable, &secrets);
+                return Err(invocation.unexpected("'_inDesiredState' has to be true or false"));
+            }
+        };
+        let in_desired_state = stated.or(answer.differing.as_ref().map(Vec::is_empty));
+        Ok(TestReply { actual: answer.state.map(Plain::new), in_desired_state, differing: answer.differing })
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let method = match execution {
+            Execution::Actual => self.methods.set.as_ref(),
+            Execution::WhatIf => self.predictor(cx),
+        };
+        let name = if execution == Execution::WhatIf { "what-if" } else { "set" };
+        let method = method.ok_or_else(|| self.unsupported(name))?;
+        let answer = self.call(cx, &Request::new(name, method, execution), input)?;
+        let what_if = if execution == Execution::WhatIf { what_if_words(answer.state.as_ref()) } else { Vec::new() };
+        Ok(SetReply { after: answer.state.map(Plain::new), changed: answer.differing, what_if })
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let method = self.methods.delete.as_ref().ok_or_else(|| self.unsupported("delete"))?;
+        let request = Request::new("delete", method, execution);
+        if execution == Execution::Actual {
+            self.call(cx, &Request { expected: None, ..request }, input)?;
+            return Ok(Vec::new());
+        }
+        // Without the argument for it the program would not know that it must not delete.
+        if !has_what_if(method) {
+            return Err(self.unsupported("delete what-if"));
+        }
+        let answer = self.call(cx, &request.expecting(Expected::Values(1)), input)?;
+        Ok(what_if_words(answer.state.as_ref()))
+    }
+
+    fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
+        let method = self.methods.export.as_ref().ok_or_else(|| self.unsupported("export"))?;
+        let request = Request::new("export", method, Execution::Actual).expecting(Expected::Lines);
+        let lines = self.call(cx, &request, input)?.lines;
+        let secrets = Secrets::default();
+        let invocation = self.invocation("export", &method.executable, &secrets);
+        let whole = self.manifest.kind == Kind::Exporter;
+        shape::exported(self.shape, whole, lines).map_err(|what| invocation.unexpected(what))
+    }
+}

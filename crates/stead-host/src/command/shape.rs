@@ -1,0 +1,119 @@
+//! The documents that go to and come from adapters, and the instances that exports name.
+
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::Exported;
+use stead_core::id::TypeName;
+use stead_core::value::Value;
+
+/// What the properties of an instance are wrapped in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shape {
+    /// Nothing.
+    Direct,
+    /// A document with the one instance: `{"resources":[{"name":..,"type":..,"properties":..}]}`, answered by
+    /// `{"result":[..]}` of the same form.
+    Document {
+        /// Whether it says that the instance is part of a configuration.
+        in_configuration: bool,
+    },
+}
+
+impl Shape {
+    /// What a program is given for these properties.
+    pub(super) fn wrap(self, type_name: &str, properties: &Json) -> Json {
+        let Self::Document { in_configuration } = self else { return properties.clone() };
+        let mut instance = json!({"name": type_name, "type": type_name});
+        if let (Some(members), false) = (instance.as_object_mut(), properties.is_null()) {
+            members.insert("properties".to_owned(), properties.clone());
+        }
+        let mut document = json!({"resources": [instance]});
+        if let (Some(members), true) = (document.as_object_mut(), in_configuration) {
+            members.insert("metadata".to_owned(), json!({"Microsoft.DSC": {"context": "configuration"}}));
+        }
+        document
+    }
+
+    /// The state in what a program answered.
+    pub(super) fn unwrap(self, answer: Json) -> Result<Json, &'static str> {
+        if self == Self::Direct {
+            return Ok(answer);
+        }
+        let mut instances = instances(answer).map_err(|_| "the answer of the adapter has to be {\"result\": [..]}")?;
+        match (instances.pop(), instances.is_empty()) {
+            (Some(instance), true) => properties(instance),
+            _ => Err("the adapter was asked for one instance and has to answer with one"),
+        }
+    }
+}
+
+/// The instances of an answer; the answer itself, when it is none of that form.
+fn instances(answer: Json) -> Result<Vec<Json>, Json> {
+    match answer {
+        Json::Object(mut members) => match members.remove("result").or_else(|| members.remove("resources")) {
+            Some(Json::Array(instances)) => Ok(instances),
+            _ => Err(Json::Object(members)),
+        },
+        other => Err(other),
+    }
+}
+
+fn properties(instance: Json) -> Result<Json, &'static str> {
+    match instance {
+        Json::Object(mut members) => members.remove("properties").ok_or("the adapter answered without 'properties'"),
+        _ => Err("an instance in the answer of the adapter has to be an object"),
+    }
+}
+
+/// Reads the lines of an export. `whole`: each is an instance with type and name instead of its properties alone.
+pub(super) fn exported(shape: Shape, whole: bool, lines: Vec<Json>) -> Result<Vec<Exported>, &'static str> {
+    if whole {
+        return lines.into_iter().map(|line| from_instance(object(line)?)).collect();
+    }
+    let mut found = Vec::new();
+    for line in lines {
+        match shape {
+            Shape::Direct => found.push(from_properties(object(line)?)),
+            Shape::Document { .. } => {
+                // One document with all instances, or an instance a line.
+                for instance in instances(line).unwrap_or_else(|line| vec![line]) {
+                    found.push(from_properties(object(properties(instance)?)?));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn object(json: Json) -> Result<Map<String, Json>, &'static str> {
+    match json {
+        Json::Object(members) => Ok(members),
+        _ => Err("every line has to be an object"),
+    }
+}
+
+fn from_properties(mut members: Map<String, Json>) -> Exported {
+    let name = members.remove("_name").and_then(|name| name.as_str().map(str::to_owned));
+    let metadata = metadata(&mut members);
+    Exported { type_name: None, name, properties: Value::from(Json::Object(members)), metadata }
+}
+
+fn from_instance(mut members: Map<String, Json>) -> Result<Exported, &'static str> {
+    let type_name = members.get("type").and_then(Json::as_str).and_then(|name| TypeName::parse(name).ok());
+    let type_name = Some(type_name.ok_or("every line has to be an instance with its 'type'")?);
+    let name = members.remove("name").and_then(|name| name.as_str().map(str::to_owned));
+    let properties = Value::from(members.remove("properties").unwrap_or_default());
+    let metadata = members.remove("metadata").map(Value::from);
+    Ok(Exported { type_name, name, properties, metadata })
+}
+
+/// `_metadata`, and `_securityContext` where the document has it.
+fn metadata(members: &mut Map<String, Json>) -> Option<Value> {
+    let mut metadata = members.remove("_metadata");
+    if let Some(context) = members.remove("_securityContext") {
+        let all = metadata.get_or_insert_with(|| json!({}));
+        if let Some(all) = all.as_object_mut() {
+            all.insert("Microsoft.DSC".to_owned(), json!({"securityContext": context}));
+        }
+    }
+    metadata.map(Value::from)
+}

@@ -1,0 +1,265 @@
+//! The loop that drives a run: it does what the run decides, and tells the run what came of it.
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use std::sync::Arc;
+use stead_core::call::{Answered, Call, Execution};
+use stead_core::event::{Event, Fact};
+use stead_core::expr::FactKey;
+use stead_core::run::Run;
+use stead_core::value::Value;
+
+use crate::provider::{Cancel, Cost};
+
+/// What the loop needs of the world outside the core.
+pub trait World: Sync {
+    /// Carries out a call. Blocks; called from several threads at once.
+    fn answer(&self, call: &Call) -> Answered;
+
+    /// In what-if: the paths that the instance of a call reads or writes, if that is all it can have an effect on.
+    fn touches(&self, call: &Call) -> Option<Vec<PathBuf>>;
+
+    /// How long a call takes, in order of magnitude.
+    fn cost(&self, call: &Call) -> Cost;
+
+    /// Supplies a fact.
+    fn learn(&self, key: &FactKey) -> Result<Value, String>;
+}
+
+/// How many calls of microseconds are handed to a thread at once, so that handing over costs little beside them.
+const BATCH: usize = 64;
+
+/// How often a run that waits looks whether it was cancelled.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Drives a run to its end. Every event is given to `consumer` once it is applied.
+///
+/// Guarantees: at most `width` calls are under way at once; with a width of 1 they are made one after the other in the
+/// order of the graph, on this thread. Once `cancel` is set nothing more is begun, and it returns when what is under
+/// way has ended.
+pub fn drive(
+    run: &mut Run,
+    world: &dyn World,
+    width: NonZeroUsize,
+    cancel: &Cancel,
+    consumer: &mut dyn FnMut(&Run, &Event),
+) {
+    let mut driver = Driver { run, world, cancel, consumer };
+    driver.note(Fact::Began);
+    if width.get() == 1 {
+        driver.alone();
+    } else {
+        driver.with_crew(width.get());
+    }
+    driver.learn_for_outputs();
+}
+
+struct Driver<'a> {
+    run: &'a mut Run,
+    world: &'a dyn World,
+    cancel: &'a Cancel,
+    consumer: &'a mut dyn FnMut(&Run, &Event),
+}
+
+impl Driver<'_> {
+    fn note(&mut self, fact: Fact) {
+        let event = Event { at: Timestamp::now(), fact };
+        self.run.apply(&event);
+        (self.consumer)(self.run, &event);
+    }
+
+    /// What can be handed out, after everything that needs nobody outside has been noted.
+    fn decide(&mut self, room: usize) -> Vec<Call> {
+        loop {
+            if self.cancel.is_cancelled() && !self.run.report().cancelled {
+                self.note(Fact::Cancelled);
+            }
+            let next = self.run.next(room);
+            let nothing_to_note = next.facts.is_empty() && next.wants.is_empty();
+            for fact in next.facts {
+                self.note(fact);
+            }
+            for key in next.wants {
+                let value = self.world.learn(&key);
+                self.note(Fact::Learned { key, value });
+            }
+            if nothing_to_note || !next.calls.is_empty() {
+                return next.calls;
+            }
+        }
+    }
+
+    /// Outputs may ask for facts that nothing else needed; one may lead to the next.
+    fn learn_for_outputs(&mut self) {
+        loop {
+            let wants = self.run.output_wants();
+            if wants.is_empty() {
+                return;
+            }
+            for key in wants {
+                let value = self.world.learn(&key);
+                self.note(Fact::Learned { key, value });
+            }
+        }
+    }
+
+    fn announce(&mut self, call: &Call) {
+        let (node, operation, execution) = (call.node, call.operation, call.execution);
+        self.note(Fact::Asked { node, operation, execution, desired: Arc::clone(&call.desired) });
+    }
+
+    fn answered(&mut self, done: Done) {
+        let Done { call, answer, elapsed, touches } = done;
+        let (node, operation) = (call.node, call.operation);
+        self.note(Fact::Answered { node, operation, answer: Arc::new(answer), elapsed, touches });
+    }
+
+    fn alone(&mut self) {
+        while let Some(call) = self.decide(1).pop() {
+            self.announce(&call);
+            let done = Done::by(self.world, call);
+            self.answered(done);
+        }
+    }
+
+    fn with_crew(&mut self, width: usize) {
+        let queue = Queue::default();
+        let (sender, answers) = channel();
+        let world = self.world;
+        thread::scope(|scope| {
+            for _ in 0..width {
+                let (queue, sender) = (&queue, sender.clone());
+                scope.spawn(move || work(world, queue, &sender));
+            }
+            self.conduct(width, &queue, &answers);
+            queue.close();
+        });
+    }
+
+    fn conduct(&mut self, width: usize, queue: &Queue, answers: &Receiver<Vec<Done>>) {
+        let mut free = width;
+        let mut per_worker = BATCH;
+        loop {
+            if free > 0 {
+                let calls = self.decide(free * per_worker);
+                per_worker = match calls.last() {
+                    Some(call) if self.world.cost(call) == Cost::Process => 1,
+                    _ => BATCH,
+                };
+                free -= self.hand_out(calls, free, queue);
+            }
+            if self.run.asked() == 0 && self.run.is_finished() {
+                return;
+            }
+            match answers.recv_timeout(GLANCE) {
+                Ok(batch) => {
+                    free += 1;
+                    batch.into_iter().for_each(|done| self.answered(done));
+                }
+                // A cancelled run goes on to wait for what is under way; deciding notes the cancellation.
+                Err(RecvTimeoutError::Timeout) => {
+                    self.decide(0);
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Hands calls to at most `free` workers and returns how many got some. The rest is decided again later.
+    fn hand_out(&mut self, calls: Vec<Call>, free: usize, queue: &Queue) -> usize {
+        let share = calls.len().div_ceil(free.max(1)).clamp(1, BATCH);
+        let mut busy = 0;
+        let mut batch = Vec::new();
+        for call in calls {
+            if busy == free {
+                break;
+            }
+            let alone = self.world.cost(&call) == Cost::Process;
+            if alone && !batch.is_empty() {
+                queue.push(std::mem::take(&mut batch));
+                busy += 1;
+                if busy == free {
+                    break;
+                }
+            }
+            self.announce(&call);
+            batch.push(call);
+            if alone || batch.len() >= share {
+                queue.push(std::mem::take(&mut batch));
+                busy += 1;
+            }
+        }
+        if !batch.is_empty() {
+            queue.push(batch);
+            busy += 1;
+        }
+        busy
+    }
+}
+
+/// A call that was carried out.
+struct Done {
+    call: Call,
+    answer: Answered,
+    elapsed: Duration,
+    touches: Option<Vec<PathBuf>>,
+}
+
+impl Done {
+    fn by(world: &dyn World, call: Call) -> Self {
+        let began = Instant::now();
+        let answer = world.answer(&call);
+        let elapsed = began.elapsed();
+        let touches = if call.execution == Execution::WhatIf { world.touches(&call) } else { None };
+        Self { call, answer, elapsed, touches }
+    }
+}
+
+fn work(world: &dyn World, queue: &Queue, answers: &Sender<Vec<Done>>) {
+    while let Some(batch) = queue.pop() {
+        let done = batch.into_iter().map(|call| Done::by(world, call)).collect();
+        if answers.send(done).is_err() {
+            return;
+        }
+    }
+}
+
+/// Batches of calls that wait for a worker.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<(VecDeque<Vec<Call>>, bool)>,
+    changed: Condvar,
+}
+
+impl Queue {
+    fn push(&self, batch: Vec<Call>) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).0.push_back(batch);
+        self.changed.notify_one();
+    }
+
+    /// The next batch; `None` once the queue is closed.
+    fn pop(&self) -> Option<Vec<Call>> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(batch) = waiting.0.pop_front() {
+                return Some(batch);
+            }
+            if waiting.1 {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn close(&self) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,94 @@
+//! Why file work failed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use stead_core::call::{Failure, FailureKind};
+
+use super::status::Kind;
+
+/// File work that could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum FsError {
+    /// The system refused it.
+    #[error("cannot {doing} '{}'", path.display())]
+    System {
+        /// What was tried, as in "cannot …".
+        doing: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A link on the way that somebody else could have placed.
+    #[error("the symbolic link '{}' is not followed: {because}", link.display())]
+    UntrustedLink {
+        /// The link.
+        link: PathBuf,
+        /// Why it is not trusted.
+        because: &'static str,
+    },
+    /// Links lead to links without an end.
+    #[error("'{}' leads through too many symbolic links", .0.display())]
+    TooManyLinks(PathBuf),
+    /// Something else is there.
+    #[error("'{}' is a {}, not a {}", path.display(), found.word(), wanted.word())]
+    WrongKind {
+        /// Where.
+        path: PathBuf,
+        /// What is there.
+        found: Kind,
+        /// What should be.
+        wanted: Kind,
+    },
+    /// The path ends in nothing that can be created or removed, such as `/` or `..`.
+    #[error("'{}' does not end in a name", .0.display())]
+    NoName(PathBuf),
+    /// Somebody else exchanged what had just been created.
+    #[error("'{}' was exchanged while it was being created", .0.display())]
+    Exchanged(PathBuf),
+    /// Something is mounted where it should be removed.
+    #[error("'{}' is a mount point", .0.display())]
+    MountPoint(PathBuf),
+    /// The run was cancelled.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// It took longer than allowed.
+    #[error("it took longer than {} s", .0.as_secs())]
+    Deadline(std::time::Duration),
+}
+
+impl FsError {
+    pub(super) fn system(doing: &'static str, path: &Path, errno: Errno) -> Self {
+        Self::System { doing, path: path.to_owned(), source: errno.into() }
+    }
+}
+
+impl From<FsError> for Failure {
+    /// The failure of a call, about the property `path`, with a hint where there is one.
+    fn from(error: FsError) -> Self {
+        let kind = match &error {
+            FsError::NoName(_) => FailureKind::Invalid,
+            FsError::Cancelled => FailureKind::Cancelled,
+            FsError::Deadline(_) => FailureKind::Deadline,
+            _ => FailureKind::System,
+        };
+        let message = match &error {
+            FsError::System { source, .. } => format!("{error}: {}", reason(source)),
+            FsError::UntrustedLink { .. } => format!("{error}. Name the path that it leads to"),
+            FsError::MountPoint(_) => format!("{error}. Unmount it first"),
+            _ => error.to_string(),
+        };
+        Self { kind, message, property: Some("/path".to_owned()) }
+    }
+}
+
+/// What the system said, without the number that its text ends in.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}

@@ -1,0 +1,131 @@
+//! A name in an open directory.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, readlinkat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::error::FsError;
+use super::status::{Kind, Status};
+use super::walk::open_directory;
+
+/// A name in an open directory: where something is, or is to be.
+///
+/// Invariant: `name` is one component and neither `.` nor `..`.
+pub struct Place {
+    directory: OwnedFd,
+    name: Box<OsStr>,
+    path: PathBuf,
+}
+
+impl Place {
+    /// Resolves all but the last component; `None` when the directory is not there.
+    pub fn find(path: &Path) -> Result<Option<Self>, FsError> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(FsError::NoName(path.to_owned()));
+        };
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        Ok(open_directory(parent)?.map(|directory| Self { directory, name: name.into(), path: path.to_owned() }))
+    }
+
+    /// A name in a directory that is open; `None` when it is no single name.
+    pub fn within(directory: &impl AsFd, name: &OsStr, path: PathBuf) -> Result<Self, FsError> {
+        let single = Path::new(name).file_name() == Some(name);
+        let directory = directory.as_fd().try_clone_to_owned();
+        match directory {
+            Ok(directory) if single => Ok(Self { directory, name: name.into(), path }),
+            Ok(_) => Err(FsError::NoName(path)),
+            Err(source) => Err(FsError::System { doing: "open the directory of", path, source }),
+        }
+    }
+
+    /// The whole path, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The last component.
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// The directory's own status.
+    pub fn directory_status(&self) -> Result<Status, FsError> {
+        fstat(&self.directory).map(Status::from).map_err(|errno| self.failed("examine the directory of", errno))
+    }
+
+    /// What is there, without following it.
+    pub fn status(&self) -> Result<Option<Status>, FsError> {
+        match statat(&self.directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat.into())),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(self.failed("examine", errno)),
+        }
+    }
+
+    /// Opens what is there, a link itself with `O_PATH`; `None` when nothing is there.
+    pub fn open(&self, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
+        match openat(&self.directory, &*self.name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(fd) => Ok(Some(fd)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::LOOP) => Err(self.is_instead(Kind::Symlink, Kind::File)),
+            Err(errno) => Err(self.failed("open", errno)),
+        }
+    }
+
+    /// The target of the symbolic link that is there.
+    pub fn read_link(&self) -> Result<Vec<u8>, FsError> {
+        let target = readlinkat(&self.directory, &*self.name, Vec::new());
+        target.map(std::ffi::CString::into_bytes).map_err(|errno| self.failed("read the link", errno))
+    }
+
+    /// Creates a directory that only its owner can use, and opens it.
+    ///
+    /// Guarantees: the directory that is returned is one that was created by this user.
+    pub fn make_directory(&self) -> Result<OwnedFd, FsError> {
+        mkdirat(&self.directory, &*self.name, Mode::RWXU)
+            .map_err(|errno| self.failed("create the directory", errno))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat(&self.directory, &*self.name, flags, Mode::empty());
+        let directory = opened.map_err(|_| FsError::Exchanged(self.path.clone()))?;
+        let status = fstat(&directory).map_err(|errno| self.failed("examine", errno))?;
+        if status.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(FsError::Exchanged(self.path.clone()));
+        }
+        Ok(directory)
+    }
+
+    /// Removes what is there, if it is no directory. Returns whether something was there.
+    pub fn remove(&self) -> Result<bool, FsError> {
+        self.unlink(AtFlags::empty())
+    }
+
+    /// Removes the empty directory that is there. Returns whether something was there.
+    pub fn remove_directory(&self) -> Result<bool, FsError> {
+        self.unlink(AtFlags::REMOVEDIR)
+    }
+
+    fn unlink(&self, flags: AtFlags) -> Result<bool, FsError> {
+        match unlinkat(&self.directory, &*self.name, flags) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(self.failed("remove", errno)),
+        }
+    }
+
+    /// The error that something else is there.
+    pub fn is_instead(&self, found: Kind, wanted: Kind) -> FsError {
+        FsError::WrongKind { path: self.path.clone(), found, wanted }
+    }
+
+    pub(super) fn failed(&self, doing: &'static str, errno: Errno) -> FsError {
+        FsError::system(doing, &self.path, errno)
+    }
+}

@@ -1,0 +1,143 @@
+//! What is known of a file without reading it.
+
+use rustix::fs::{FileType, Stat};
+
+/// What a name leads to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// A regular file
+    File,
+    /// A directory
+    Directory,
+    /// A symbolic link
+    Symlink,
+    /// A FIFO, a socket or a device
+    Special,
+}
+
+impl Kind {
+    /// The word that messages use.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Directory => "directory",
+            Self::Symlink => "symbolic link",
+            Self::Special => "device, FIFO or socket",
+        }
+    }
+}
+
+impl From<FileType> for Kind {
+    fn from(kind: FileType) -> Self {
+        match kind {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Directory,
+            FileType::Symlink => Self::Symlink,
+            _ => Self::Special,
+        }
+    }
+}
+
+/// What `fstat` says.
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    /// What it is.
+    pub kind: Kind,
+    /// The twelve bits of the mode.
+    pub mode: u32,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// Bytes of content.
+    pub size: u64,
+    /// Names that it has.
+    pub links: u64,
+    /// Which content of which file it is.
+    pub identity: Identity,
+    modified: (i64, i64),
+}
+
+/// Tells one content of one file from every other, as far as the clock of the file system can.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Identity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Identity {
+    /// Device and inode.
+    pub fn inode(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    /// Whether a change since could have left it as it is, given the present in seconds and nanoseconds.
+    ///
+    /// File systems count time in ticks of up to ten milliseconds; two changes within one are not told apart.
+    pub fn is_fresh(&self, now: (i64, i64)) -> bool {
+        const TICK_NANOSECONDS: i64 = 50_000_000;
+        let (seconds, nanoseconds) = (now.0.saturating_sub(self.changed.0), now.1.saturating_sub(self.changed.1));
+        seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds) < TICK_NANOSECONDS
+    }
+}
+
+impl Status {
+    /// The time of the last change of content, as RFC 3339 text in UTC.
+    pub fn modified(&self) -> Option<String> {
+        let nanoseconds = i32::try_from(self.modified.1).ok()?;
+        jiff::Timestamp::new(self.modified.0, nanoseconds).ok().map(|time| time.to_string())
+    }
+}
+
+#[expect(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::unnecessary_cast,
+    reason = "the widths and signs of these differ by platform"
+)]
+impl From<Stat> for Status {
+    fn from(stat: Stat) -> Self {
+        let modified = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+        let changed = (stat.st_ctime as i64, stat.st_ctime_nsec as i64);
+        let size = stat.st_size as u64;
+        Self {
+            kind: FileType::from_raw_mode(stat.st_mode).into(),
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            size,
+            links: stat.st_nlink as u64,
+            identity: Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64, size, modified, changed },
+            modified,
+        }
+    }
+}
+
+/// Reads a mode: three or four octal digits.
+pub fn parse_mode(text: &str) -> Option<u32> {
+    let octal = matches!(text.len(), 3 | 4) && text.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
+    octal.then(|| u32::from_str_radix(text, 8).ok()).flatten()
+}
+
+/// Writes a mode as four octal digits.
+pub fn format_mode(mode: u32) -> String {
+    format!("{mode:04o}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_three_or_four_octal_digits() {
+        assert_eq!(parse_mode("644"), Some(0o644));
+        assert_eq!(parse_mode("4755"), Some(0o4755));
+        for bad in ["", "7", "0o644", "u=rw", "888", "00644", "-644", "+644"] {
+            assert_eq!(parse_mode(bad), None, "{bad}");
+        }
+        assert_eq!(format_mode(0o44), "0044");
+    }
+}

@@ -1,0 +1,133 @@
+//! From a path to a descriptor.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
+use rustix::io::Errno;
+
+use super::error::FsError;
+use super::status::{Kind, Status};
+use super::trust::distrust;
+
+/// As many as the kernel follows.
+const MAX_LINKS: usize = 40;
+
+/// A directory that names are looked up in; needs no right to list it.
+const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Opens what a path leads to; `None` when nothing is there.
+///
+/// Guarantees: those of the module. With `O_PATH` a link as the last component is opened itself, else it is an error.
+pub fn open(path: &Path, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
+    let opened = match open_without_links(path, flags) {
+        // Links on the way are rare; so is a kernel or a sandbox without the call.
+        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => return open_by_steps(path, flags),
+        opened => opened,
+    };
+    found(opened, path, "open")
+}
+
+/// Opens a directory to look names up in; `None` when nothing is there.
+pub fn open_directory(path: &Path) -> Result<Option<OwnedFd>, FsError> {
+    match open_without_links(path, STEP) {
+        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => Walk::run(path),
+        opened => found(opened, path, "open the directory"),
+    }
+}
+
+fn open_without_links(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, path, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+fn open_by_steps(path: &Path, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Walk::run(path) };
+    let Some(parent) = Walk::run(parent)? else { return Ok(None) };
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(parent, name, flags, Mode::empty()) {
+        Err(Errno::LOOP) => Err(FsError::WrongKind { path: path.to_owned(), found: Kind::Symlink, wanted: Kind::File }),
+        opened => found(opened, path, "open"),
+    }
+}
+
+fn found(opened: Result<OwnedFd, Errno>, path: &Path, doing: &'static str) -> Result<Option<OwnedFd>, FsError> {
+    match opened {
+        Ok(fd) => Ok(Some(fd)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(FsError::system(doing, path, errno)),
+    }
+}
+
+/// One component after the other, so that each link can be judged by where it is.
+struct Walk<'a> {
+    path: &'a Path,
+    at: OwnedFd,
+    /// Where that is, for messages.
+    place: PathBuf,
+    /// What is still to be walked, last first.
+    rest: Vec<OsString>,
+    links: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn run(path: &'a Path) -> Result<Option<OwnedFd>, FsError> {
+        let at = openat(CWD, ".", STEP, Mode::empty()).map_err(|errno| FsError::system("open", path, errno))?;
+        let mut walk = Self { path, at, place: PathBuf::new(), rest: Vec::new(), links: 0 };
+        walk.push(path);
+        while let Some(name) = walk.rest.pop() {
+            match walk.step(&name) {
+                Err(FsError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                    return Ok(None);
+                }
+                stepped => stepped?,
+            }
+        }
+        Ok(Some(walk.at))
+    }
+
+    fn push(&mut self, path: &Path) {
+        let components = path.components().filter(|component| !matches!(component, Component::CurDir));
+        self.rest.extend(components.rev().map(|component| component.as_os_str().to_owned()));
+    }
+
+    fn step(&mut self, name: &OsString) -> Result<(), FsError> {
+        self.place.push(name);
+        match openat(&self.at, name, STEP, Mode::empty()) {
+            Ok(next) => {
+                self.at = next;
+                Ok(())
+            }
+            // Which of the two it is for a link depends on the kernel.
+            Err(Errno::NOTDIR | Errno::LOOP) => self.follow(name),
+            Err(errno) => Err(self.failed(errno)),
+        }
+    }
+
+    fn follow(&mut self, name: &OsString) -> Result<(), FsError> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let link = openat(&self.at, name, flags, Mode::empty()).map_err(|errno| self.failed(errno))?;
+        let status = fstat(&link).map_err(|errno| self.failed(errno))?;
+        if FileType::from_raw_mode(status.st_mode) != FileType::Symlink {
+            return Err(self.failed(Errno::NOTDIR));
+        }
+        let directory = fstat(&self.at).map_err(|errno| self.failed(errno))?;
+        if let Some(because) = distrust(&Status::from(directory), &Status::from(status)) {
+            return Err(FsError::UntrustedLink { link: self.place.clone(), because });
+        }
+        self.links += 1;
+        if self.links > MAX_LINKS {
+            return Err(FsError::TooManyLinks(self.path.to_owned()));
+        }
+        let target = readlinkat(&link, "", Vec::new()).map_err(|errno| self.failed(errno))?;
+        self.place.pop();
+        self.push(Path::new(OsStr::from_bytes(target.as_bytes())));
+        Ok(())
+    }
+
+    fn failed(&self, errno: Errno) -> FsError {
+        FsError::system("open the directory", &self.place, errno)
+    }
+}

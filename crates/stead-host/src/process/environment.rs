@@ -1,0 +1,149 @@
+//! What a program is given of the environment of this process, and how programs are found.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// A variable that programs are given although nobody asks for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Inherited {
+    /// Its name; a `*` at the end stands for anything.
+    pub name: &'static str,
+    /// Why.
+    pub reason: &'static str,
+}
+
+const fn because(name: &'static str, reason: &'static str) -> Inherited {
+    Inherited { name, reason }
+}
+
+/// The variables that programs are given. Everything else stays here: environments are where tokens are kept, and a
+/// resource has no business with those of its caller. Proxies are left out too, their addresses often hold passwords.
+pub const INHERITED: &[Inherited] = &[
+    because("PATH", "programs call programs"),
+    because("HOME", "package managers and shells keep their settings there"),
+    because("USER", "asked for by shells and package managers"),
+    because("LOGNAME", "asked for by shells and package managers"),
+    because("SHELL", "started by tools that run commands"),
+    because("LANG", "the language of messages"),
+    because("LANGUAGE", "the language of messages"),
+    because("LC_*", "the language of messages, and how text is read"),
+    because("TZ", "the local time"),
+    because("TMPDIR", "where temporary files may be large"),
+    because("XDG_*", "where the settings and the runtime directory of a user are"),
+    because("DBUS_SESSION_BUS_ADDRESS", "the services of a user are managed over it"),
+    because("SSL_CERT_FILE", "which authorities are trusted"),
+    because("SSL_CERT_DIR", "which authorities are trusted"),
+    because("NO_COLOR", "asks for plain messages"),
+    because("PSModulePath", "where PowerShell finds the modules that its adapters carry out"),
+    because("DOTNET_ROOT", "where PowerShell finds its runtime"),
+    because("DSC_*", "what the protocol hands to resources: DSC_CONFIG_ROOT, DSC_TRACE_LEVEL and such"),
+];
+
+/// The environment that programs are started with.
+///
+/// Guarantees: it holds nothing but what [`INHERITED`] and the caller name.
+#[derive(Clone, Default)]
+pub struct Environment {
+    variables: Vec<(OsString, OsString)>,
+}
+
+impl Environment {
+    /// What of the environment of this process may be handed on: what [`INHERITED`] names, and `more` besides.
+    ///
+    /// `DSC_RESTRICTED_PATH` takes the place of `PATH`, as the protocol has it.
+    pub fn of_this_process(more: &[&str]) -> Self {
+        Self::of(std::env::vars_os(), more)
+    }
+
+    /// The same of any variables.
+    pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>, more: &[&str]) -> Self {
+        let allowed = |name: &OsStr| {
+            let mut patterns = INHERITED.iter().map(|each| each.name).chain(more.iter().copied());
+            name.to_str().is_some_and(|name| patterns.any(|pattern| fits(name, pattern)))
+        };
+        let mut kept = Self { variables: variables.into_iter().filter(|(name, _)| allowed(name)).collect() };
+        if let Some(restricted) = kept.get("DSC_RESTRICTED_PATH").map(OsStr::to_owned) {
+            kept.set("PATH", restricted);
+        }
+        kept
+    }
+
+    /// Sets a variable, in place of one of the same name.
+    pub fn set(&mut self, name: &str, value: impl Into<OsString>) {
+        self.variables.retain(|(each, _)| each != name);
+        self.variables.push((name.into(), value.into()));
+    }
+
+    /// The value of a variable.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.variables.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// Every variable and its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+
+    /// Finds a program: beside `directory` first, then on `PATH`.
+    ///
+    /// A name with a slash is a path relative to `directory`. Empty and relative entries of `PATH` are passed over:
+    /// what they mean depends on where somebody stands.
+    pub fn find(&self, name: &str, directory: &Path) -> Option<PathBuf> {
+        if name.is_empty() {
+            return None;
+        }
+        let beside = std::iter::once(directory.join(name));
+        let path = self.get("PATH").filter(|_| !name.contains('/')).unwrap_or_default();
+        let entries = std::env::split_paths(path).filter(|entry| entry.is_absolute()).map(|entry| entry.join(name));
+        let found = beside.chain(entries).find(|candidate| is_program(candidate))?;
+        // A relative path would be looked for in the directory that the program is started in.
+        std::path::absolute(found).ok()
+    }
+}
+
+fn fits(name: &str, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    path.is_file() && access(path, Access::EXEC_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(variables: &[(&str, &str)], more: &[&str]) -> Vec<(String, String)> {
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        let kept = Environment::of(variables, more);
+        kept.iter().map(|(name, value)| (name.display().to_string(), value.display().to_string())).collect()
+    }
+
+    #[test]
+    fn only_named_variables_are_inherited() {
+        let all = [("LC_ALL", "C"), ("AWS_SECRET_ACCESS_KEY", "x"), ("http_proxy", "http://u:p@h"), ("PATHS", "x")];
+        assert_eq!(environment(&all, &[]), [("LC_ALL".into(), "C".into())]);
+        assert_eq!(environment(&all, &["http_proxy"]).len(), 2);
+    }
+
+    #[test]
+    fn a_restricted_path_replaces_the_path() {
+        let kept = environment(&[("PATH", "/a"), ("DSC_RESTRICTED_PATH", "/b")], &[]);
+        assert!(kept.contains(&("PATH".into(), "/b".into())));
+    }
+
+    #[test]
+    fn relative_entries_of_the_path_are_passed_over() {
+        let mut environment = Environment::default();
+        environment.set("PATH", ":.:bin:/bin");
+        assert_eq!(environment.find("sh", Path::new("/")), Some("/bin/sh".into()));
+        assert_eq!(environment.find("bin/sh", Path::new("/")), Some("/bin/sh".into()));
+        assert_eq!(environment.find("no-such-program", Path::new("/")), None);
+        assert_eq!(environment.find("etc", Path::new("/")), None, "a directory is no program");
+        assert_eq!(environment.find("", Path::new("/")), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! What the runner asks of the operating system, and nothing else does. Written for Linux: another system needs these
+//! functions and [`procfs`] in its own words.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Once;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions};
+
+use super::{Exit, Program};
+use procfs::Stat;
+
+pub(super) mod procfs;
+
+/// The longest argument and the longest `NAME=value` that the kernel takes: 32 pages, with the NUL at the end.
+pub const LONGEST_ARGUMENT: usize = 32 * 4096 - 1;
+
+/// Starts a program as the leader of a process group of its own, with nothing but three pipes open.
+///
+/// The standard library spawns with `posix_spawn` as long as nothing has to run between fork and exec.
+pub(super) fn spawn(program: &Program<'_>, marker: (&str, &str)) -> io::Result<Child> {
+    let input = if program.input.is_some() { Stdio::piped() } else { Stdio::null() };
+    Command::new(program.path)
+        .args(program.arguments)
+        .env_clear()
+        .envs(program.environment.iter())
+        .envs(program.variables.iter().map(|(name, value)| (name, value)))
+        .env(marker.0, marker.1)
+        .current_dir(program.directory)
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+}
+
+/// Makes this process the parent of every descendant that loses its own, so that none gets out of sight.
+///
+/// Once for all, at the first use: it is a property of the process. A kernel that refuses costs the certainty to find
+/// daemons that also emptied their environment, nothing else; so its answer is not looked at.
+pub(super) fn adopt_orphans() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    });
+}
+
+/// A descriptor that becomes readable when the process ends.
+pub(super) fn watch(child: &Child) -> io::Result<OwnedFd> {
+    Ok(rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?)
+}
+
+pub(super) fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
+    Ok(rustix::io::ioctl_fionbio(pipe, true)?)
+}
+
+/// What can go on without waiting.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ready {
+    pub(super) stdin: bool,
+    pub(super) stdout: bool,
+    pub(super) stderr: bool,
+    pub(super) exit: bool,
+}
+
+/// Descriptors to wait for; absent ones are closed or of no interest any more.
+#[derive(Default)]
+pub(super) struct Awaited<'a> {
+    pub(super) stdin: Option<BorrowedFd<'a>>,
+    pub(super) stdout: Option<BorrowedFd<'a>>,
+    pub(super) stderr: Option<BorrowedFd<'a>>,
+    pub(super) exit: Option<BorrowedFd<'a>>,
+}
+
+/// Waits until one of the descriptors is ready or the time is over.
+pub(super) fn wait(awaited: &Awaited<'_>, timeout: Duration) -> io::Result<Ready> {
+    let wanted = [
+        (awaited.stdin, PollFlags::OUT),
+        (awaited.stdout, PollFlags::IN),
+        (awaited.stderr, PollFlags::IN),
+        (awaited.exit, PollFlags::IN),
+    ];
+    let mut polled: Vec<_> =
+        wanted.iter().filter_map(|(fd, flags)| Some(PollFd::from_borrowed_fd((*fd)?, *flags))).collect();
+    match rustix::event::poll(&mut polled, Timespec::try_from(timeout).ok().as_ref()) {
+        Ok(_) => {}
+        Err(Errno::INTR) => return Ok(Ready::default()),
+        Err(error) => return Err(error.into()),
+    }
+    let mut answers = polled.iter().map(|each| !each.revents().is_empty());
+    let mut ready = |fd: Option<BorrowedFd<'_>>| fd.is_some() && answers.next().unwrap_or(false);
+    Ok(Ready {
+        stdin: ready(awaited.stdin),
+        stdout: ready(awaited.stdout),
+        stderr: ready(awaited.stderr),
+        exit: ready(awaited.exit),
+    })
+}
+
+/// What one read or write on a pipe came to.
+pub(super) enum Moved {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing for now.
+    Blocked,
+    /// The other end is closed.
+    Closed,
+}
+
+fn moved(result: rustix::io::Result<usize>) -> io::Result<Moved> {
+    match result {
+        Ok(0) | Err(Errno::PIPE) => Ok(Moved::Closed),
+        Ok(bytes) => Ok(Moved::Bytes(bytes)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(Moved::Blocked),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Appends what is there to read, at most `at_most` bytes.
+pub(super) fn read(pipe: &impl AsFd, into: &mut Vec<u8>, at_most: usize) -> io::Result<Moved> {
+    into.reserve(at_most);
+    moved(rustix::io::read(pipe, rustix::buffer::spare_capacity(into)))
+}
+
+pub(super) fn write(pipe: &impl AsFd, bytes: &[u8]) -> io::Result<Moved> {
+    moved(rustix::io::write(pipe, bytes))
+}
+
+pub(super) fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+    }
+}
+
+/// How the members of a tree are told to end.
+#[derive(Clone, Copy)]
+pub(super) enum End {
+    /// They may tidy up.
+    Ask,
+    /// At once.
+    Force,
+}
+
+impl End {
+    fn signal(self) -> Signal {
+        match self {
+            Self::Ask => Signal::TERM,
+            Self::Force => Signal::KILL,
+        }
+    }
+}
+
+/// Signals the group of a child that was not waited for yet; before that its number cannot belong to anyone else.
+pub(super) fn end_group(child: &Child, how: End) {
+    // It may be gone already, which is what is wanted.
+    let _ = rustix::process::kill_process_group(Pid::from_child(child), how.signal());
+}
+
+/// Whether anyone is left in the group of a child that was waited for.
+pub(super) fn group_lives(leader: i32) -> bool {
+    Pid::from_raw(leader).is_some_and(|group| rustix::process::test_kill_process_group(group) != Err(Errno::SRCH))
+}
+
+/// Ends one process, if it is still the one that was seen.
+pub(super) fn end_process(seen: &Stat) {
+    let Some(pid) = Pid::from_raw(seen.pid) else { return };
+    let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return };
+    // The number may have been given to another process meanwhile; the handle cannot.
+    if procfs::stat(seen.pid).is_some_and(|now| now.start == seen.start) {
+        let _ = rustix::process::pidfd_send_signal(&handle, Signal::KILL);
+    }
+}
+
+/// Forgets an adopted process that has ended.
+pub(super) fn reap(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    }
+}
+
+/// Forgets the adopted processes of a group that have ended.
+pub(super) fn reap_group(leader: i32) {
+    if let Some(group) = Pid::from_raw(leader) {
+        while let Ok(Some(_)) = rustix::process::waitpgid(group, WaitOptions::NOHANG) {}
+    }
+}

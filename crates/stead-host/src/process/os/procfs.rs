@@ -1,0 +1,100 @@
+//! Processes as `/proc` shows them.
+
+use std::fs;
+use std::io::Read;
+
+/// What is known of a process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::process) struct Stat {
+    pub(in crate::process) pid: i32,
+    pub(in crate::process) name: String,
+    pub(in crate::process) ended: bool,
+    pub(in crate::process) parent: i32,
+    pub(in crate::process) group: i32,
+    pub(in crate::process) session: i32,
+    /// In clock ticks since boot; with the pid it identifies a process.
+    pub(in crate::process) start: u64,
+}
+
+/// Reads `/proc/PID/stat`; `None` when there is no such process any more.
+pub(in crate::process) fn stat(pid: i32) -> Option<Stat> {
+    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse(text: &str) -> Option<Stat> {
+    // The name is whatever the process likes, parentheses and spaces included: the last one closes it.
+    let (head, tail) = text.rsplit_once(')')?;
+    let (pid, name) = head.split_once('(')?;
+    let fields: Vec<&str> = tail.split_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse().ok();
+    Some(Stat {
+        pid: pid.trim().parse().ok()?,
+        name: name.to_owned(),
+        ended: matches!(fields.first(), Some(&("Z" | "X"))),
+        parent: number(1)?,
+        group: number(2)?,
+        session: number(3)?,
+        start: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// Every process that can be seen.
+pub(in crate::process) fn all() -> Vec<Stat> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// Whether the environment of a process, as it was given at its start, has a variable with this text in its value.
+///
+/// Also false when the environment may not be read: the process ended, or runs as another user.
+pub(in crate::process) fn environment_has(pid: i32, variable: &str, text: &str) -> bool {
+    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
+    environment.split(|byte| *byte == 0).any(|entry| {
+        let value = entry.strip_prefix(variable.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+        value.is_some_and(|value| String::from_utf8_lossy(value).contains(text))
+    })
+}
+
+/// The children of the first thread of this process, which is also who orphans are given to.
+///
+/// The quick way to see whether there are any: one small file, whatever the number of processes.
+pub(in crate::process) fn adopted() -> Vec<i32> {
+    let own = rustix::process::getpid().as_raw_nonzero();
+    let mut text = String::new();
+    let read = fs::File::open(format!("/proc/self/task/{own}/children")).and_then(|mut file| {
+        // Without the size of the file being asked for first, as `fs::read_to_string` does.
+        let mut buffer = [0; 4096];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(()),
+                count => text.push_str(&String::from_utf8_lossy(buffer.get(..count).unwrap_or_default())),
+            }
+        }
+    });
+    match read {
+        Ok(()) => text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        // Kernels without CONFIG_PROC_CHILDREN; groups and pipes are still looked at.
+        Err(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_anything() {
+        let text = "42 (a) R 1 (b) S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 1 1";
+        let stat = parse(text).unwrap();
+        assert_eq!((stat.pid, stat.name.as_str(), stat.parent, stat.group, stat.session), (42, "a) R 1 (b", 7, 8, 9));
+        assert_eq!((stat.ended, stat.start), (false, 777));
+    }
+
+    #[test]
+    fn this_process_is_seen() {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        assert!(all().iter().any(|each| each.pid == own));
+        assert_eq!(stat(own).map(|each| each.ended), Some(false));
+        assert_eq!(parse("nonsense"), None);
+    }
+}

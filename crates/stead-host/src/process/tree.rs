@@ -1,0 +1,155 @@
+//! The processes of one call: found again, and ended.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::os::procfs::{self, Stat};
+use super::os::{self};
+
+/// The variable that every process of a call carries. Its value is a path of calls: a program that runs calls of its
+/// own appends to what it was given, so that the outer one still finds everything.
+pub const MARKER: &str = "STEAD_CALL";
+
+/// How many calls are under way in this process; see [`Tree::is_stray`].
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+
+/// How the processes of one call are told from all others.
+pub(super) struct Tree {
+    token: String,
+    born: u64,
+    leader: i32,
+    known: BTreeSet<(i32, u64)>,
+}
+
+impl Tree {
+    /// A tree without a process yet.
+    pub(super) fn new() -> Self {
+        UNDER_WAY.fetch_add(1, Ordering::SeqCst);
+        Self { token: token(), born: now_in_ticks(), leader: 0, known: BTreeSet::new() }
+    }
+
+    /// The value of [`MARKER`] for the program.
+    pub(super) fn marker(&self) -> String {
+        match std::env::var(MARKER) {
+            Ok(outer) => format!("{outer}/{}", self.token),
+            Err(_) => self.token.clone(),
+        }
+    }
+
+    /// Tells the process that everything starts from.
+    pub(super) fn set_leader(&mut self, pid: u32) {
+        self.leader = i32::try_from(pid).unwrap_or_default();
+    }
+
+    /// Whether something of the call seems to be there after its leader was waited for. Costs two small system calls
+    /// and a small file, however many processes there are.
+    pub(super) fn has_survivors(&self) -> bool {
+        let adopted: Vec<Stat> = procfs::adopted().into_iter().filter_map(procfs::stat).collect();
+        adopted.iter().filter(|each| each.ended && is_adopted(each)).for_each(|each| os::reap(each.pid));
+        if os::group_lives(self.leader) {
+            os::reap_group(self.leader);
+        }
+        os::group_lives(self.leader) || adopted.iter().any(|each| !each.ended && self.owns(each))
+    }
+
+    /// Every process of the call that is still running. Looks at all processes of the machine.
+    pub(super) fn members(&mut self) -> Vec<Stat> {
+        let all: Vec<Stat> = procfs::all().into_iter().filter(|each| each.start >= self.born).collect();
+        let mut pids: BTreeSet<i32> = all.iter().filter(|each| self.owns(each)).map(|each| each.pid).collect();
+        loop {
+            let before = pids.len();
+            pids.extend(all.iter().filter(|each| pids.contains(&each.parent)).map(|each| each.pid).collect::<Vec<_>>());
+            if pids.len() == before {
+                break;
+            }
+        }
+        let members: Vec<Stat> = all.into_iter().filter(|each| pids.contains(&each.pid)).collect();
+        self.known.extend(members.iter().map(|each| (each.pid, each.start)));
+        members.iter().filter(|each| each.ended && is_adopted(each)).for_each(|each| os::reap(each.pid));
+        members.into_iter().filter(|each| !each.ended).collect()
+    }
+
+    /// Ends every process of the call by force, those that start meanwhile too. Whether none was left in time.
+    pub(super) fn end(&mut self, patience: Duration) -> bool {
+        let begun = Instant::now();
+        let mut quiet = 0;
+        // Twice, for one that was forking while the list was read.
+        while quiet < 2 {
+            let members = self.members();
+            quiet = if members.is_empty() { quiet + 1 } else { 0 };
+            members.iter().for_each(os::end_process);
+            if begun.elapsed() > patience {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        true
+    }
+
+    fn owns(&self, process: &Stat) -> bool {
+        process.pid == self.leader
+            || process.group == self.leader
+            || self.known.contains(&(process.pid, process.start))
+            || procfs::environment_has(process.pid, MARKER, &self.token)
+            || self.is_stray(process)
+    }
+
+    /// Whether it was given to this process as an orphan without a mark. It is from this call for certain only when
+    /// there is no other one; it stays when there is, rather than ending the work of somebody else.
+    fn is_stray(&self, process: &Stat) -> bool {
+        process.start >= self.born
+            && UNDER_WAY.load(Ordering::SeqCst) == 1
+            && is_adopted(process)
+            && process.session != own_session()
+            && !procfs::environment_has(process.pid, MARKER, "")
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        UNDER_WAY.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether a process was given to this one as an orphan, and not started by it: what it starts is either in its group,
+/// or leads a group in its session.
+fn is_adopted(process: &Stat) -> bool {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let own_group = rustix::process::getpgrp().as_raw_nonzero().get();
+    let started_here = process.group == own_group || (process.session == own_session() && process.group == process.pid);
+    process.parent == own && !started_here
+}
+
+fn own_session() -> i32 {
+    rustix::process::getsid(None).map_or(0, |session| session.as_raw_nonzero().get())
+}
+
+/// Unique on the machine, with the separator that keeps it from being the start of another.
+fn token() -> String {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let seed = SEED.get_or_init(|| RandomState::new().build_hasher().finish());
+    format!("{seed:016x}-{};", CALLS.fetch_add(1, Ordering::Relaxed))
+}
+
+fn now_in_ticks() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    // The kernel shows a hundred ticks a second on every architecture that matters. Earlier by a second, so that
+    // rounding never hides a process.
+    u64::try_from(now.tv_sec).unwrap_or_default().saturating_sub(1) * 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_differ_and_none_starts_another() {
+        let tokens: BTreeSet<String> = (0..100).map(|_| token()).collect();
+        assert_eq!(tokens.len(), 100);
+        assert!(tokens.iter().all(|one| tokens.iter().all(|other| one == other || !other.contains(one.as_str()))));
+    }
+}

@@ -1,0 +1,155 @@
+//! A whole tree as instances.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustix::fs::{OFlags, fstat};
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::{Exported, Failure};
+use stead_core::id::TypeName;
+use stead_host::fs::{self, FsError, Kind, Names, Patience, Place, Status};
+use stead_host::provider::{Context, Plain, TraceLevel};
+
+use crate::file::content::read_all;
+use crate::input::{Input, cannot, invalid, refused};
+use crate::permissions::{report_accounts, report_all};
+
+/// A file of more would make a document that nobody can work with.
+const MAX_SIZE: u64 = 64 * 1024 * 1024;
+
+/// Every directory, file and link below a path, each directory before what is in it.
+///
+/// What cannot be part of a document is left out with a warning: FIFOs, sockets and devices, what is mounted, what may
+/// not be read, names that are not UTF-8, and huge files.
+pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exported>, Failure> {
+    if input.expose().is_null() {
+        return Err(invalid("path", "an export of directories needs to know of which. Give a filter with 'path'"));
+    }
+    let input = Input::read(input, &["path", "relativeTo"], &[])?;
+    let (text, path) = input.required_path("path", cx)?;
+    let base = input.path("relativeTo", cx)?;
+    let outside = || invalid("relativeTo", "'path' has to be below 'relativeTo'");
+    let shown = match &base {
+        Some((_, base)) => path.strip_prefix(base).map_err(|_| outside())?.to_owned(),
+        None => PathBuf::from(text),
+    };
+    let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
+    let missing = || refused("path", format!("there is no directory '{}'", path.display()));
+    let directory = fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY)?.ok_or_else(missing)?;
+    let mut export = Export { cx, names, patience: Patience::of(cx), found: Vec::new() };
+    export.directory(&directory, &path, &shown)?;
+    Ok(export.found)
+}
+
+struct Export<'a> {
+    cx: &'a Context,
+    names: &'a Names,
+    patience: Patience,
+    found: Vec<Exported>,
+}
+
+impl Export<'_> {
+    fn directory(&mut self, directory: &OwnedFd, path: &Path, shown: &Path) -> Result<(), Failure> {
+        let status = fstat(directory).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
+        self.add(None, shown, |names, state| report_all(&status, names, state));
+        let entries = match fs::entries(directory, path) {
+            Ok(entries) => entries,
+            Err(error) => return self.skip(error),
+        };
+        for (name, kind) in entries {
+            self.patience.check()?;
+            if name.to_str().is_none() {
+                self.warn(&path.join(&name), "its name is not UTF-8");
+                continue;
+            }
+            // "." is what the base itself is called; below it plain names read better.
+            let below = if shown == Path::new(".") { PathBuf::from(&name) } else { shown.join(&name) };
+            self.entry(directory, &name, kind, &path.join(&name), &below)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, parent: &OwnedFd, name: &OsStr, kind: Kind, path: &Path, shown: &Path) -> Result<(), Failure> {
+        match kind {
+            Kind::Directory => match fs::open_below(parent, name, path) {
+                Ok(Some(directory)) => self.directory(&directory, path, shown),
+                Ok(None) => Ok(()),
+                Err(error) => self.skip(error),
+            },
+            Kind::File => self.file(parent, name, path, shown),
+            Kind::Symlink => self.link(parent, name, path, shown),
+            Kind::Special => {
+                self.warn(path, &format!("it is a {}", Kind::Special.word()));
+                Ok(())
+            }
+        }
+    }
+
+    fn file(&mut self, parent: &OwnedFd, name: &OsStr, path: &Path, shown: &Path) -> Result<(), Failure> {
+        let place = Place::within(parent, name, path.to_owned())?;
+        let file = match place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
+            Ok(Some(fd)) => File::from(fd),
+            Ok(None) => return Ok(()),
+            Err(error) => return self.skip(error),
+        };
+        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
+        if status.kind != Kind::File || status.size > MAX_SIZE {
+            self.warn(path, "it is no file or too large for a document");
+            return Ok(());
+        }
+        let bytes = read_all(&file).map_err(|error| cannot("read", path, error))?;
+        self.add(Some("Stead/File"), shown, |names, state| {
+            match String::from_utf8(bytes) {
+                Ok(text) => state.insert("content".into(), Json::String(text)),
+                Err(error) => state.insert("contentBase64".into(), json!(STANDARD.encode(error.as_bytes()))),
+            };
+            report_all(&status, names, state);
+        });
+        Ok(())
+    }
+
+    fn link(&mut self, parent: &OwnedFd, name: &OsStr, path: &Path, shown: &Path) -> Result<(), Failure> {
+        let place = Place::within(parent, name, path.to_owned())?;
+        let Some(status) = place.status()?.filter(|status| status.kind == Kind::Symlink) else { return Ok(()) };
+        let Ok(target) = String::from_utf8(place.read_link()?) else {
+            self.warn(path, "its target is not UTF-8");
+            return Ok(());
+        };
+        self.add(Some("Stead/Symlink"), shown, |names, state| {
+            state.insert("target".into(), json!(target));
+            report_accounts(&status, names, state);
+        });
+        Ok(())
+    }
+
+    fn add(&mut self, type_name: Option<&str>, shown: &Path, fill: impl FnOnce(&Names, &mut Map<String, Json>)) {
+        let shown = shown.to_string_lossy().into_owned();
+        let mut state = Map::from_iter([("path".to_owned(), json!(shown))]);
+        fill(self.names, &mut state);
+        self.found.push(Exported {
+            type_name: type_name.and_then(|name| TypeName::parse(name).ok()),
+            name: Some(shown),
+            properties: Json::Object(state).into(),
+            metadata: None,
+        });
+    }
+
+    /// What cannot be opened is no reason to give nothing at all.
+    fn skip(&self, error: FsError) -> Result<(), Failure> {
+        match error {
+            FsError::Cancelled | FsError::Deadline(_) => Err(error.into()),
+            error => {
+                (self.cx.trace)(TraceLevel::Warn, &format!("left out: {}", Failure::from(error).message));
+                Ok(())
+            }
+        }
+    }
+
+    fn warn(&self, path: &Path, why: &str) {
+        (self.cx.trace)(TraceLevel::Warn, &format!("'{}' is left out: {why}", path.display()));
+    }
+}

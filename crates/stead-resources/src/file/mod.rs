@@ -1,0 +1,398 @@
+//! `Stead/File`: a regular file, its content, mode and owner.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags, fchmod, fstat};
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::{Execution, Failure};
+use stead_host::fs::{self, FsError, Kind, Names, Ownership, Place, Replacement, Status};
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+
+use crate::input::{Input, cannot, invalid, refused};
+use crate::permissions::{Permissions, report_all};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile};
+
+pub(crate) mod content;
+
+use content::Content;
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/File",
+    description: "A file with its content, mode and owner.",
+    tags: &["file", "content", "linux"],
+    capabilities: ALL_BUT_EXPORT,
+    schema: include_str!("schema.json"),
+};
+
+const PROPERTIES: &[&str] =
+    &["path", "content", "contentBase64", "source", "mode", "owner", "group", "backup", "_exist"];
+const READ_ONLY: &[&str] = &["size", "sha256", "modified"];
+
+/// The mode of a new file when none is asked for, whatever the umask is: a run has to give the same result everywhere.
+const DEFAULT_MODE: u32 = 0o644;
+
+/// `Stead/File` as it is registered.
+pub fn built_in() -> Option<BuiltIn> {
+    PROFILE.built_in(Arc::new(Files::default()))
+}
+
+/// Carries out `Stead/File`.
+#[derive(Default)]
+pub struct Files {
+    names: Names,
+}
+
+impl Provider for Files {
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        let desired = Desired::read(cx, input, &self.names)?;
+        let Some(current) = Current::open(&desired.path, |flags| fs::open(&desired.path, flags), false)? else {
+            return Ok(Plain::new(desired.absent().into()));
+        };
+        let mut state = desired.present();
+        report_all(&current.status, &self.names, &mut state);
+        state.insert("size".into(), json!(current.status.size));
+        if let Some(digest) = content::sha256(&current.file).map_err(|error| cannot("read", &desired.path, error))? {
+            state.insert("sha256".into(), json!(digest));
+        }
+        if let Some(modified) = current.status.modified() {
+            state.insert("modified".into(), json!(modified));
+        }
+        desired
+            .content
+            .report(&current.file, &current.status, &mut state)
+            .map_err(|error| cannot("read", &desired.path, error))?;
+        Ok(Plain::new(state.into()))
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let desired = Desired::read(cx, input, &self.names)?;
+        let current = Current::open(&desired.path, |flags| fs::open(&desired.path, flags), desired.reads())?;
+        let differing = desired.differing(current.as_ref())?;
+        let actual = desired.actual(current.as_ref(), &differing, &self.names)?;
+        Ok(TestReply {
+            actual: Some(Plain::new(actual.into())),
+            in_desired_state: Some(differing.is_empty()),
+            differing: Some(differing.into_iter().map(str::to_owned).collect()),
+        })
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let desired = Desired::read(cx, input, &self.names)?;
+        let Some(place) = Place::find(&desired.path)? else { return desired.without_directory(execution) };
+        let current = Current::open(&desired.path, |flags| place.open(flags), desired.reads())?;
+        let differing = desired.differing(current.as_ref())?;
+        let what_if = match execution {
+            Execution::WhatIf => desired.intentions(current.as_ref(), &differing),
+            Execution::Actual => {
+                desired.bring_about(&place, current.as_ref(), &differing)?;
+                Vec::new()
+            }
+        };
+        Ok(desired.reply(&differing, what_if))
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let desired = Desired { exist: false, ..Desired::read(cx, input, &self.names)? };
+        let Some(place) = Place::find(&desired.path)? else { return Ok(Vec::new()) };
+        let current = Current::open(&desired.path, |flags| place.open(flags), false)?;
+        let differing = desired.differing(current.as_ref())?;
+        if execution == Execution::WhatIf {
+            return Ok(desired.intentions(current.as_ref(), &differing));
+        }
+        desired.bring_about(&place, current.as_ref(), &differing)?;
+        Ok(Vec::new())
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::Inline
+    }
+
+    fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
+        let text = |name| input.expose().get(name).and_then(Json::as_str).map(PathBuf::from);
+        Some([text("path")?].into_iter().chain(text("source")).collect())
+    }
+}
+
+/// The file that is there.
+struct Current {
+    file: File,
+    status: Status,
+}
+
+impl Current {
+    /// Opens it without waiting for anything; when its content is not needed, it may be unreadable.
+    fn open(
+        path: &Path,
+        open: impl Fn(OFlags) -> Result<Option<OwnedFd>, FsError>,
+        reads: bool,
+    ) -> Result<Option<Self>, Failure> {
+        let opened = match open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
+            // A socket cannot be opened at all, and what cannot be read can still be examined.
+            Err(FsError::System { source, .. }) if source.raw_os_error() == Some(ENXIO) => open(OFlags::PATH)?,
+            Err(FsError::System { source, .. }) if !reads && source.kind() == io::ErrorKind::PermissionDenied => {
+                open(OFlags::PATH)?
+            }
+            Err(error) => return Err(instead(error)),
+            Ok(opened) => opened,
+        };
+        let Some(fd) = opened else { return Ok(None) };
+        let status = fstat(&fd).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
+        match status.kind {
+            Kind::File => Ok(Some(Self { file: fd.into(), status })),
+            found => Err(not_a_file(found)),
+        }
+    }
+}
+
+const ENXIO: i32 = rustix::io::Errno::NXIO.raw_os_error();
+
+fn instead(error: FsError) -> Failure {
+    if let FsError::WrongKind { found, .. } = error { not_a_file(found) } else { error.into() }
+}
+
+fn not_a_file(found: Kind) -> Failure {
+    let hint = match found {
+        Kind::Symlink => "Name the path that it leads to, or remove the link with Stead/Symlink and '_exist: false'",
+        Kind::Directory => "Remove it first, with Stead/Directory and '_exist: false'",
+        Kind::File | Kind::Special => "It is left alone",
+    };
+    refused("path", format!("there is a {} where the file should be. {hint}", found.word()))
+}
+
+/// Whether and how former content is kept.
+enum Backup<'a> {
+    No,
+    /// As `name.backup-` and the begin of the SHA-256 of the content, so that every content is kept once.
+    Numbered,
+    /// Under the name with this suffix, the last one only.
+    Suffix(&'a str),
+}
+
+/// A desired state.
+struct Desired<'a> {
+    path_text: &'a str,
+    path: PathBuf,
+    exist: bool,
+    content: Content<'a>,
+    permissions: Permissions<'a>,
+    backup: Backup<'a>,
+}
+
+impl<'a> Desired<'a> {
+    fn read(cx: &Context, input: &'a Plain, names: &Names) -> Result<Self, Failure> {
+        let input = Input::read(input, PROPERTIES, READ_ONLY)?;
+        let (path_text, path) = input.required_path("path", cx)?;
+        Ok(Self {
+            path_text,
+            path,
+            exist: input.flag("_exist")?.unwrap_or(true),
+            content: Content::read(&input, cx)?,
+            permissions: Permissions::read(&input, names)?,
+            backup: read_backup(&input)?,
+        })
+    }
+
+    /// Whether it takes the content to compare.
+    fn reads(&self) -> bool {
+        self.exist && !matches!(self.content, Content::Any)
+    }
+
+    fn differing(&self, current: Option<&Current>) -> Result<Vec<&'static str>, Failure> {
+        match current {
+            None if self.exist => Ok(vec!["_exist"]),
+            Some(_) if !self.exist => Ok(vec!["_exist"]),
+            None => Ok(Vec::new()),
+            Some(current) => {
+                let same = self.content.is_in(&current.file, &current.status, &self.path)?;
+                let content = (!same).then(|| self.content.property());
+                Ok(content.into_iter().chain(self.permissions.differing(&current.status)).collect())
+            }
+        }
+    }
+
+    fn actual(
+        &self,
+        current: Option<&Current>,
+        differing: &[&str],
+        names: &Names,
+    ) -> Result<Map<String, Json>, Failure> {
+        let Some(current) = current else { return Ok(self.absent()) };
+        let mut state = self.present();
+        if self.exist {
+            if differing.contains(&self.content.property()) {
+                let reported = self.content.report(&current.file, &current.status, &mut state);
+                reported.map_err(|error| cannot("read", &self.path, error))?;
+            } else {
+                self.content.echo(&mut state);
+            }
+            self.permissions.report(&current.status, names, &mut state);
+        }
+        Ok(state)
+    }
+
+    fn absent(&self) -> Map<String, Json> {
+        Map::from_iter([("path".to_owned(), json!(self.path_text)), ("_exist".to_owned(), json!(false))])
+    }
+
+    fn present(&self) -> Map<String, Json> {
+        Map::from_iter([("path".to_owned(), json!(self.path_text)), ("_exist".to_owned(), json!(true))])
+    }
+
+    /// The answer once it is, or in what-if would be, as desired.
+    fn reply(&self, differing: &[&str], what_if: Vec<String>) -> SetReply {
+        let mut after = if self.exist { self.present() } else { self.absent() };
+        if self.exist {
+            self.content.echo(&mut after);
+            self.permissions.echo(&mut after);
+        }
+        SetReply {
+            after: Some(Plain::new(after.into())),
+            changed: Some(differing.iter().map(|name| (*name).to_owned()).collect()),
+            what_if,
+        }
+    }
+
+    fn without_directory(&self, execution: Execution) -> Result<SetReply, Failure> {
+        match (self.exist, execution) {
+            (false, _) => Ok(self.reply(&[], Vec::new())),
+            // Something else in the document may be about to create it.
+            (true, Execution::WhatIf) => Ok(self.reply(&["_exist"], self.intentions(None, &["_exist"]))),
+            (true, Execution::Actual) => Err(no_directory(&self.path)),
+        }
+    }
+
+    fn intentions(&self, current: Option<&Current>, differing: &[&str]) -> Vec<String> {
+        if differing.is_empty() {
+            return Vec::new();
+        }
+        let mut intentions = match (self.exist, current) {
+            (true, None) => vec!["create the file".to_owned()],
+            (true, Some(_)) if differing.contains(&self.content.property()) => vec!["replace its content".to_owned()],
+            (true, Some(_)) => Vec::new(),
+            (false, _) => vec!["remove the file".to_owned()],
+        };
+        let loses_content = !intentions.is_empty() && current.is_some();
+        if loses_content && !matches!(self.backup, Backup::No) {
+            intentions.push("keep its former content beside it".to_owned());
+        }
+        intentions.extend(self.permissions.intentions(differing));
+        intentions
+    }
+
+    fn bring_about(&self, place: &Place, current: Option<&Current>, differing: &[&str]) -> Result<(), Failure> {
+        match current {
+            _ if differing.is_empty() => Ok(()),
+            None => self.replace(place, self.mode_or(DEFAULT_MODE), self.permissions.ownership()?),
+            Some(current) if !self.exist => {
+                self.keep(place, current)?;
+                place.remove()?;
+                Ok(())
+            }
+            Some(current) if differing.contains(&self.content.property()) => {
+                let replaced = self.kept(current)?;
+                self.keep(place, current)?;
+                self.replace(place, self.mode_or(current.status.mode), replaced)
+            }
+            Some(current) => self.change_permissions(place, current),
+        }
+    }
+
+    fn mode_or(&self, other: u32) -> u32 {
+        self.permissions.mode.map_or(other, |(_, mode)| mode)
+    }
+
+    /// The owner that new content gets in place of other: the one asked for, else the one that is.
+    fn kept(&self, current: &Current) -> Result<Ownership, Failure> {
+        let asked = self.permissions.ownership()?;
+        let Status { uid, gid, .. } = current.status;
+        Ok(Ownership { uid: Some(asked.uid.unwrap_or(uid)), gid: Some(asked.gid.unwrap_or(gid)) })
+    }
+
+    fn replace(&self, place: &Place, mode: u32, ownership: Ownership) -> Result<(), Failure> {
+        let replacement = Replacement::begin(place)?;
+        self.content.write(&replacement)?;
+        replacement.finish(mode, ownership)?;
+        Ok(())
+    }
+
+    fn change_permissions(&self, place: &Place, current: &Current) -> Result<(), Failure> {
+        let asked = self.permissions.ownership()?;
+        if !fs::may_change_in_place(&place.directory_status()?, &current.status) {
+            if self.reads() {
+                return self.replace(place, self.mode_or(current.status.mode), self.kept(current)?);
+            }
+            let why = "others can write to its directory, and it may be another name of somebody else's file";
+            return Err(refused(
+                "path",
+                format!("the permissions of the file are not changed: {why}. State its content"),
+            ));
+        }
+        let ownership = asked.beyond(&current.status);
+        ownership.apply(current.file.as_fd()).map_err(|errno| cannot("change the owner of", &self.path, errno))?;
+        let Some((_, mode)) = self.permissions.mode else { return Ok(()) };
+        // The system takes set-user-id away when the owner changes.
+        if mode == current.status.mode && ownership.is_none() {
+            return Ok(());
+        }
+        set_mode(&current.file, mode).map_err(|error| cannot("change the mode of", &self.path, error))
+    }
+
+    fn keep(&self, place: &Place, current: &Current) -> Result<(), Failure> {
+        let Some(name) = self.backup_name(place.name(), current)? else { return Ok(()) };
+        if place.keep_as(&name)? {
+            return Ok(());
+        }
+        let copy = Place::within(&place.directory(), &name, self.path.with_file_name(&name))?;
+        let replacement = Replacement::begin(&copy)?;
+        content::copy(&current.file, &replacement)?;
+        let Status { mode, uid, gid, .. } = current.status;
+        replacement.finish(mode, Ownership { uid: Some(uid), gid: Some(gid) })?;
+        Ok(())
+    }
+
+    fn backup_name(&self, name: &OsStr, current: &Current) -> Result<Option<OsString>, Failure> {
+        let mut backup = name.to_owned();
+        match self.backup {
+            Backup::No => return Ok(None),
+            Backup::Suffix(suffix) => backup.push(suffix),
+            Backup::Numbered => {
+                let digest = content::sha256(&current.file).map_err(|error| cannot("read", &self.path, error))?;
+                backup.push(format!(".backup-{:.12}", digest.unwrap_or_default()));
+            }
+        }
+        Ok(Some(backup))
+    }
+}
+
+/// The failure that a file is to be created in a directory that is not there.
+pub(crate) fn no_directory(path: &Path) -> Failure {
+    let directory = path.parent().unwrap_or(path).display();
+    let hint = "Create it with a Stead/Directory that this instance depends on";
+    refused("path", format!("there is no directory '{directory}'. {hint}"))
+}
+
+/// Changes the mode of an open file, of one that was opened by `O_PATH` too.
+pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    match fchmod(file, Mode::from_raw_mode(mode)) {
+        Err(rustix::io::Errno::BADF) => {
+            let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+            Ok(rustix::fs::chmod(itself, Mode::from_raw_mode(mode))?)
+        }
+        changed => Ok(changed?),
+    }
+}
+
+fn read_backup<'a>(input: &Input<'a>) -> Result<Backup<'a>, Failure> {
+    match input.json("backup") {
+        None | Some(Json::Bool(false)) => Ok(Backup::No),
+        Some(Json::Bool(true)) => Ok(Backup::Numbered),
+        Some(Json::String(suffix)) if !suffix.is_empty() && !suffix.contains(['/', '\0']) => Ok(Backup::Suffix(suffix)),
+        Some(_) => Err(invalid("backup", "'backup' has to be true, false, or a suffix such as \".orig\"")),
+    }
+}

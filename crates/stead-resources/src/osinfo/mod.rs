@@ -1,0 +1,162 @@
+//! `Microsoft/OSInfo`: what the operating system says of itself.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::{Exported, Failure, FailureKind};
+use stead_core::manifest::Capabilities;
+use stead_core::schema::Schema;
+use stead_core::value::Value;
+use stead_host::provider::{Context, Cost, Plain, Provider, State, TestReply};
+
+use crate::schema::Lazy;
+use crate::{BuiltIn, NOTHING, Profile, with_version};
+
+const SCHEMA: &str = include_str!("schema.json");
+
+/// Where distributions describe themselves; the first one that is there counts.
+const OS_RELEASE: &[&str] = &["/etc/os-release", "/usr/lib/os-release"];
+
+pub(crate) fn built_in() -> Option<BuiltIn> {
+    let profile = Profile {
+        type_name: "Microsoft/OSInfo",
+        description: "Returns information about the operating system.",
+        tags: &["linux", "macos", "os", "windows"],
+        capabilities: Capabilities { get: true, test: true, export: true, ..NOTHING },
+        schema: SCHEMA,
+    };
+    let built_in = profile.built_in(Arc::new(OsInfo { schema: Lazy::new(SCHEMA) }))?;
+    Some(with_version(built_in, semver::Version::new(0, 1, 0)))
+}
+
+struct OsInfo {
+    schema: Lazy,
+}
+
+impl Provider for OsInfo {
+    fn schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
+        self.schema.get()
+    }
+
+    fn get(&self, _cx: &Context, _input: &Plain) -> Result<State, Failure> {
+        Ok(Plain::new(Json::Object(read()?)))
+    }
+
+    fn test(&self, _cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let mut actual = read()?;
+        let differing = differing(input.expose(), &actual);
+        actual.insert("_inDesiredState".to_owned(), Json::Bool(differing.is_empty()));
+        Ok(TestReply {
+            actual: Some(Plain::new(Json::Object(actual))),
+            in_desired_state: Some(differing.is_empty()),
+            differing: Some(differing),
+        })
+    }
+
+    fn export(&self, _cx: &Context, _input: &Plain) -> Result<Vec<Exported>, Failure> {
+        let state = read()?;
+        let words = ["family", "version", "architecture"].map(|property| text(&state, property));
+        let name = Some(words.join(" "));
+        Ok(vec![Exported { type_name: None, name, properties: Value::from(Json::Object(state)), metadata: None }])
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::Inline
+    }
+
+    fn touches(&self, _input: &Plain) -> Option<Vec<std::path::PathBuf>> {
+        Some(OS_RELEASE.iter().map(std::path::PathBuf::from).collect())
+    }
+}
+
+/// The properties that are asked for and different. What a test reports itself is not compared.
+fn differing(desired: &Json, actual: &Map<String, Json>) -> Vec<String> {
+    let asked = desired.as_object().into_iter().flatten().filter(|(name, _)| !name.starts_with('_'));
+    asked.filter(|(name, value)| !same(value, actual.get(*name))).map(|(name, _)| name.clone()).collect()
+}
+
+fn same(desired: &Json, actual: Option<&Json>) -> bool {
+    match (desired, actual) {
+        // 64 and 64.0 are one number.
+        (Json::Number(left), Some(Json::Number(right))) => left.as_f64() == right.as_f64(),
+        (left, right) => Some(left) == right,
+    }
+}
+
+fn text<'a>(state: &'a Map<String, Json>, property: &str) -> &'a str {
+    state.get(property).and_then(Json::as_str).unwrap_or_default()
+}
+
+fn read() -> Result<Map<String, Json>, Failure> {
+    let release = OS_RELEASE.iter().find_map(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
+    let family = match std::env::consts::OS {
+        "linux" => "Linux",
+        "macos" => "macOS",
+        other => {
+            let message = format!("the operating system '{other}' is not known to the resource");
+            return Err(Failure::new(FailureKind::Unsupported, message));
+        }
+    };
+    Ok(describe(family, &release, &machine))
+}
+
+/// The state, from what the machine says: the text of `os-release` and the processor as `uname -m` names it.
+///
+/// Guarantees: total; what is not said is left out, except for the version, which is then `Unknown`.
+pub fn describe(family: &str, os_release: &str, machine: &str) -> Map<String, Json> {
+    let release = variables(os_release);
+    let version = release.get("VERSION_ID").map_or_else(|| "Unknown".to_owned(), |version| three_numbers(version));
+    let mut state = Map::new();
+    let mut put = |name: &str, value: Json| state.insert(name.to_owned(), value);
+    put("family", json!(family));
+    put("version", json!(version));
+    if let Some(edition) = release.get("VARIANT") {
+        put("edition", json!(edition));
+    }
+    if let Some(codename) = release.get("VERSION_CODENAME").filter(|codename| !codename.is_empty()) {
+        put("codename", json!(codename));
+    }
+    put("bitness", json!(bitness(machine)));
+    put("architecture", json!(machine));
+    state
+}
+
+/// `12` as `12.0.0`; what is not one to three numbers stays as it is.
+fn three_numbers(version: &str) -> String {
+    let numbers: Option<Vec<u64>> = version.split('.').map(|part| part.parse().ok()).collect();
+    match numbers.as_deref() {
+        Some([major]) => format!("{major}.0.0"),
+        Some([major, minor]) => format!("{major}.{minor}.0"),
+        Some([major, minor, patch]) => format!("{major}.{minor}.{patch}"),
+        _ => version.to_owned(),
+    }
+}
+
+/// The machine decides, and not this program, which may have been built for less.
+fn bitness(machine: &str) -> u32 {
+    if machine.contains("64") || machine == "s390x" || machine == "alpha" { 64 } else { usize::BITS.min(32) }
+}
+
+/// The assignments of a text in the form of `os-release`, which is a part of what a shell understands.
+fn variables(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let assignments = lines.filter_map(|line| line.split_once('='));
+    assignments.map(|(name, value)| (name.trim().to_owned(), unquoted(value.trim()))).collect()
+}
+
+/// The text without the quotes around it and the backslashes in it.
+fn unquoted(text: &str) -> String {
+    let inside = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+    if let Some(literal) = inside('\'') {
+        return literal.to_owned();
+    }
+    let mut plain = String::new();
+    let mut characters = inside('"').unwrap_or(text).chars();
+    while let Some(character) = characters.next() {
+        plain.extend(if character == '\\' { characters.next() } else { Some(character) });
+    }
+    plain
+}

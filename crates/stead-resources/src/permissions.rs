@@ -1,0 +1,139 @@
+//! `mode`, `owner` and `group`: what files, directories and links have in common.
+
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::Failure;
+use stead_host::fs::{Names, Ownership, Status, Subject, format_mode, parse_mode};
+
+use crate::input::{Input, invalid, kind, refused};
+
+/// The permissions that a desired state asks for; what it does not mention stays as it is.
+pub(crate) struct Permissions<'a> {
+    pub(crate) mode: Option<(&'a str, u32)>,
+    pub(crate) owner: Option<Account<'a>>,
+    pub(crate) group: Option<Account<'a>>,
+}
+
+/// A user or group as written, and its number.
+pub(crate) struct Account<'a> {
+    text: &'a str,
+    /// `None` while it does not exist; something else in the document may create it.
+    id: Option<u32>,
+}
+
+impl<'a> Permissions<'a> {
+    /// Reads `mode`, `owner` and `group`.
+    pub(crate) fn read(input: &Input<'a>, names: &Names) -> Result<Self, Failure> {
+        let mode = read_mode(input)?;
+        let owner = read_account(input, names, Subject::User, "owner")?;
+        let group = read_account(input, names, Subject::Group, "group")?;
+        Ok(Self { mode, owner, group })
+    }
+
+    /// The names of those that differ.
+    pub(crate) fn differing(&self, status: &Status) -> Vec<&'static str> {
+        let mode = self.mode.is_some_and(|(_, mode)| mode != status.mode);
+        let owner = self.owner.as_ref().is_some_and(|owner| owner.id != Some(status.uid));
+        let group = self.group.as_ref().is_some_and(|group| group.id != Some(status.gid));
+        [("mode", mode), ("owner", owner), ("group", group)]
+            .into_iter()
+            .filter_map(|(name, differs)| differs.then_some(name))
+            .collect()
+    }
+
+    /// The numbers of owner and group. Fails when a name has none.
+    pub(crate) fn ownership(&self) -> Result<Ownership, Failure> {
+        let id = |account: &Option<Account<'_>>, subject: Subject, property| match account {
+            Some(Account { text, id: None }) => {
+                let word = subject.word();
+                let hint = "Create it first, and let this instance depend on that";
+                Err(refused(property, format!("there is no {word} '{text}'. {hint}")))
+            }
+            Some(Account { id, .. }) => Ok(*id),
+            None => Ok(None),
+        };
+        let uid = id(&self.owner, Subject::User, "owner")?;
+        Ok(Ownership { uid, gid: id(&self.group, Subject::Group, "group")? })
+    }
+
+    /// Adds what is asked for to a state. What is as desired is reported as it was written.
+    pub(crate) fn report(&self, status: &Status, names: &Names, state: &mut Map<String, Json>) {
+        if let Some((text, mode)) = self.mode {
+            state
+                .insert("mode".into(), if mode == status.mode { json!(text) } else { json!(format_mode(status.mode)) });
+        }
+        for (name, account, subject, id) in
+            [("owner", &self.owner, Subject::User, status.uid), ("group", &self.group, Subject::Group, status.gid)]
+        {
+            if let Some(account) = account {
+                let as_desired = account.id == Some(id);
+                state
+                    .insert(name.into(), if as_desired { json!(account.text) } else { json!(names.name(subject, id)) });
+            }
+        }
+    }
+
+    /// Adds what is asked for to a state, as if it were so.
+    pub(crate) fn echo(&self, state: &mut Map<String, Json>) {
+        let owner = self.owner.as_ref().map(|owner| owner.text);
+        let group = self.group.as_ref().map(|group| group.text);
+        for (name, text) in [("mode", self.mode.map(|(text, _)| text)), ("owner", owner), ("group", group)] {
+            if let Some(text) = text {
+                state.insert(name.into(), json!(text));
+            }
+        }
+    }
+
+    /// What would be done about those that differ, in words.
+    pub(crate) fn intentions(&self, differing: &[&str]) -> Vec<String> {
+        let owner = self.owner.as_ref().map(|owner| owner.text);
+        let group = self.group.as_ref().map(|group| group.text);
+        [("mode", self.mode.map(|(text, _)| text)), ("owner", owner), ("group", group)]
+            .into_iter()
+            .filter(|(name, _)| differing.contains(name))
+            .filter_map(|(name, text)| text.map(|text| format!("set its {name} to {text}")))
+            .collect()
+    }
+}
+
+/// Adds mode, owner and group to a state.
+pub(crate) fn report_all(status: &Status, names: &Names, state: &mut Map<String, Json>) {
+    state.insert("mode".into(), json!(format_mode(status.mode)));
+    report_accounts(status, names, state);
+}
+
+/// Adds owner and group to a state.
+pub(crate) fn report_accounts(status: &Status, names: &Names, state: &mut Map<String, Json>) {
+    state.insert("owner".into(), json!(names.name(Subject::User, status.uid)));
+    state.insert("group".into(), json!(names.name(Subject::Group, status.gid)));
+}
+
+fn read_mode<'a>(input: &Input<'a>) -> Result<Option<(&'a str, u32)>, Failure> {
+    match input.json("mode") {
+        None => Ok(None),
+        Some(Json::String(text)) => match parse_mode(text) {
+            Some(mode) => Ok(Some((text, mode))),
+            None => Err(invalid("mode", "'mode' has to be three or four octal digits such as \"0644\"")),
+        },
+        Some(Json::Number(_)) => {
+            let message = "'mode' has to be text, not a number: YAML readers do not agree on what 0644 is";
+            Err(invalid("mode", format!("{message}. Put it in quotes, as in \"0644\"")))
+        }
+        Some(other) => Err(invalid("mode", format!("'mode' has to be text such as \"0644\", not {}", kind(other)))),
+    }
+}
+
+fn read_account<'a>(
+    input: &Input<'a>,
+    names: &Names,
+    subject: Subject,
+    property: &str,
+) -> Result<Option<Account<'a>>, Failure> {
+    let Some(text) = input.text(property)? else { return Ok(None) };
+    if text.is_empty() || text.contains('\0') {
+        return Err(invalid(property, format!("'{property}' has to be the name or number of a {}", subject.word())));
+    }
+    let id = names.id(subject, text).map_err(|error| {
+        refused(property, format!("cannot look up the {}: {}", subject.word(), stead_host::fs::reason(&error)))
+    })?;
+    Ok(Some(Account { text, id }))
+}

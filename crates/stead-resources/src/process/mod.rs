@@ -1,0 +1,138 @@
+//! `Microsoft/Process`: the processes that run.
+//!
+//! An instance stands for the process with its `pid`, or for the one of its `name` and `cmdline` with the lowest
+//! number. Nothing is started or stopped.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use stead_core::call::{Exported, Failure, FailureKind};
+use stead_core::manifest::Capabilities;
+use stead_core::schema::Schema;
+use stead_core::value::Value;
+use stead_host::provider::{Context, Cost, Plain, Provider, State};
+
+use crate::schema::Lazy;
+use crate::{BuiltIn, NOTHING, Profile, with_version};
+
+const SCHEMA: &str = include_str!("schema.json");
+
+pub(crate) fn built_in() -> Option<BuiltIn> {
+    let profile = Profile {
+        type_name: "Microsoft/Process",
+        description: "Returns information about running processes.",
+        tags: &["process"],
+        capabilities: Capabilities { get: true, export: true, ..NOTHING },
+        schema: SCHEMA,
+    };
+    let built_in = profile.built_in(Arc::new(Processes { schema: Lazy::new(SCHEMA) }))?;
+    Some(with_version(built_in, semver::Version::new(0, 1, 0)))
+}
+
+struct Processes {
+    schema: Lazy,
+}
+
+impl Provider for Processes {
+    fn schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
+        self.schema.get()
+    }
+
+    fn get(&self, _cx: &Context, input: &Plain) -> Result<State, Failure> {
+        let wanted = Wanted::read(input.expose())?;
+        let found = list(Path::new("/proc"))?.into_iter().find(|process| wanted.fits(process));
+        Ok(Plain::new(found.map_or_else(|| wanted.missing(), |process| process.state())))
+    }
+
+    fn export(&self, _cx: &Context, _input: &Plain) -> Result<Vec<Exported>, Failure> {
+        let instance = |process: Process| {
+            let properties = Value::from(process.state());
+            Exported { type_name: None, name: None, properties, metadata: None }
+        };
+        Ok(list(Path::new("/proc"))?.into_iter().map(instance).collect())
+    }
+
+    fn cost(&self) -> Cost {
+        // One file or two of each process.
+        Cost::Process
+    }
+}
+
+/// A process that runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its name as the kernel has it.
+    pub name: String,
+    /// What it was started with.
+    pub cmdline: String,
+}
+
+impl Process {
+    fn state(&self) -> Json {
+        json!({"pid": self.pid, "name": self.name, "cmdline": self.cmdline})
+    }
+}
+
+/// Lists the processes of a file system like `/proc`, by their numbers. Processes that end meanwhile are left out.
+pub fn list(proc: &Path) -> Result<Vec<Process>, Failure> {
+    let unreadable = |error: io::Error| {
+        Failure::new(FailureKind::System, format!("cannot list the processes in {}: {error}", proc.display()))
+    };
+    let mut found: Vec<Process> = fs::read_dir(proc)
+        .map_err(unreadable)?
+        .filter_map(Result::ok)
+        .filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?, &entry.path()))
+        .collect();
+    found.sort_by_key(|process| process.pid);
+    Ok(found)
+}
+
+fn read(pid: u32, folder: &Path) -> Option<Process> {
+    let name = fs::read(folder.join("comm")).ok()?;
+    let words = fs::read(folder.join("cmdline")).unwrap_or_default();
+    let words: Vec<u8> = words.into_iter().map(|byte| if byte == 0 { b' ' } else { byte }).collect();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+    Some(Process { pid, name: text(&name), cmdline: text(&words) })
+}
+
+/// What the process is known by.
+struct Wanted<'a> {
+    pid: Option<u64>,
+    name: Option<&'a str>,
+    cmdline: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    fn read(input: &'a Json) -> Result<Self, Failure> {
+        let text = |name: &str| input.get(name).and_then(Json::as_str);
+        let wanted =
+            Self { pid: input.get("pid").and_then(Json::as_u64), name: text("name"), cmdline: text("cmdline") };
+        if wanted.pid.is_none() && wanted.name.is_none() && wanted.cmdline.is_none() {
+            let message = "the process has to be named: by 'pid', 'name' or 'cmdline'. An export lists all of them";
+            return Err(Failure::new(FailureKind::Invalid, message));
+        }
+        Ok(wanted)
+    }
+
+    fn fits(&self, process: &Process) -> bool {
+        self.pid.is_none_or(|pid| pid == u64::from(process.pid))
+            && self.name.is_none_or(|name| name == process.name)
+            && self.cmdline.is_none_or(|cmdline| cmdline == process.cmdline)
+    }
+
+    /// The state of a process that is not there.
+    fn missing(&self) -> Json {
+        let mut state = json!({"_exist": false});
+        if let Some(state) = state.as_object_mut() {
+            let known = [("name", self.name), ("cmdline", self.cmdline)];
+            let known = known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Json::from(text?))));
+            state.extend(self.pid.map(|pid| ("pid".to_owned(), Json::from(pid))).into_iter().chain(known));
+        }
+        state
+    }
+}

@@ -1,0 +1,121 @@
+//! Running a program that a document names.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use stead_core::call::{Failure, FailureKind};
+use stead_host::process::{self, Environment, Exit, Limits, Program};
+use stead_host::provider::{Context, TraceLevel};
+
+/// What a document says of a program.
+pub(crate) struct Invocation {
+    /// A name that is looked for on `PATH`, or a path.
+    pub(crate) program: String,
+    /// What it is called with.
+    pub(crate) arguments: Vec<String>,
+    /// Variables besides those that programs are given anyway.
+    pub(crate) environment: Vec<(String, String)>,
+    /// Where it is started, and what a path of the program is relative to.
+    pub(crate) directory: PathBuf,
+    /// How long it may take, if that is less than the call may.
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// How a program ended.
+pub(crate) struct Ended {
+    /// Its exit code.
+    pub(crate) code: i32,
+    /// What it wrote to its standard output, without the newlines at the end.
+    pub(crate) output: String,
+    /// The last line that it wrote to its standard error.
+    pub(crate) last_error: String,
+}
+
+impl Ended {
+    /// The failure that a program reports by its exit code; `what` is how messages call it.
+    pub(crate) fn failure(&self, what: &str) -> Failure {
+        let said = if self.last_error.is_empty() { String::new() } else { format!(": {}", self.last_error) };
+        Failure::new(FailureKind::Exit(self.code), format!("{what} ended with exit code {}{said}", self.code))
+    }
+}
+
+/// Runs a program to its end. Each line of its standard error becomes a message.
+pub(crate) fn run(cx: &Context, invocation: &Invocation, what: &str) -> Result<Ended, Failure> {
+    if !invocation.directory.is_dir() {
+        let message = format!("the working directory '{}' is not there", invocation.directory.display());
+        return Err(Failure::new(FailureKind::Invalid, message));
+    }
+    let environment = Environment::of_this_process(&[]);
+    let path = find(&environment, &invocation.program, &invocation.directory)
+        .ok_or_else(|| Failure::new(FailureKind::Start, format!("there is no program '{}'", invocation.program)))?;
+    let arguments: Vec<OsString> = invocation.arguments.iter().map(OsString::from).collect();
+    let variables: Vec<(OsString, OsString)> =
+        invocation.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let program = Program {
+        path: &path,
+        arguments: &arguments,
+        directory: &invocation.directory,
+        environment: &environment,
+        variables: &variables,
+        input: None,
+    };
+    let deadline = invocation.timeout.map_or(cx.deadline, |timeout| timeout.min(cx.deadline));
+    let limits = Limits { deadline, output: cx.output_limit, ..Limits::default() };
+    let mut errors = Lines::default();
+    let finished = process::run(&program, &limits, &cx.cancel, &mut |bytes| errors.take(bytes, cx))
+        .map_err(|error| failed(&error, what))?;
+    errors.end(cx);
+    let code = match finished.exit {
+        Exit::Code(code) => code,
+        Exit::Signal(signal) => {
+            return Err(Failure::new(FailureKind::Signal(signal), format!("{what} was ended by signal {signal}")));
+        }
+    };
+    let output = String::from_utf8_lossy(&finished.stdout).trim_end_matches(['\n', '\r']).to_owned();
+    Ok(Ended { code, output, last_error: errors.last })
+}
+
+/// A path is relative to the directory; a name is looked for on `PATH` only: the working directory may be one in which
+/// others write.
+fn find(environment: &Environment, program: &str, directory: &Path) -> Option<PathBuf> {
+    let nowhere = Path::new("/dev/null");
+    environment.find(program, if program.contains('/') { directory } else { nowhere })
+}
+
+fn failed(error: &process::ProcessError, what: &str) -> Failure {
+    use std::error::Error as _;
+    let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+    Failure::new(error.kind(), format!("{what} failed: {error}{source}"))
+}
+
+/// Bytes on their way to becoming lines.
+#[derive(Default)]
+struct Lines {
+    rest: Vec<u8>,
+    last: String,
+}
+
+impl Lines {
+    /// A longer line is handed on in pieces: nobody reads it, and memory is bounded.
+    const LONGEST: usize = 16 << 10;
+
+    fn take(&mut self, bytes: &[u8], cx: &Context) {
+        for byte in bytes {
+            if *byte == b'\n' || self.rest.len() >= Self::LONGEST {
+                self.end(cx);
+            }
+            if *byte != b'\n' {
+                self.rest.push(*byte);
+            }
+        }
+    }
+
+    fn end(&mut self, cx: &Context) {
+        let line = String::from_utf8_lossy(&std::mem::take(&mut self.rest)).trim_end().to_owned();
+        if !line.is_empty() {
+            (cx.trace)(TraceLevel::Info, &line);
+            self.last = line;
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! The command line, as it is written: for people (`plan`, `apply`, `check`, ...) and for programs (`config`,
+//! `resource`, ..., as DSC v3 has them).
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Keeps machines in the state that a document says they should be in.
+#[derive(Debug, Parser)]
+#[command(name = "stead", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub(crate) struct Arguments {
+    /// How much is told on standard error of what goes on inside
+    #[arg(short = 'l', long, value_enum, ignore_case = true)]
+    pub(crate) trace_level: Option<TraceLevel>,
+    /// In what form that is told
+    #[arg(short = 't', long, value_enum, ignore_case = true)]
+    pub(crate) trace_format: Option<TraceFormat>,
+    /// How progress is shown
+    #[arg(short = 'p', long, value_enum, ignore_case = true)]
+    pub(crate) progress_format: Option<ProgressFormat>,
+    /// Take no notice of settings files
+    #[arg(long)]
+    pub(crate) ignore_settings_file: bool,
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes of plan, check, apply, lint and graph:
+  0  in the desired state, or brought to it
+  1  something failed
+  2  not in the desired state (plan, check)
+  3  the document, its parameters or the command line cannot be used
+  6  ended early by Ctrl-C
+config, resource, function, schema and extension have the exit codes of dsc.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what apply would change; changes nothing
+    Plan(Document),
+    /// Bring the machine to the state that the document says
+    Apply(Document),
+    /// Report what is not as the document says
+    Check(Document),
+    /// Draw the order and the dependencies of a document
+    Graph(Graph),
+    /// Look for mistakes in a document without looking at the machine
+    Lint(Document),
+    /// Say what a code such as E0104 means
+    Explain(Explain),
+    /// Work with a configuration document, as dsc does
+    Config(Config),
+    /// Call one resource directly, as dsc does
+    Resource {
+        #[command(subcommand)]
+        command: Resource,
+    },
+    /// Say which functions expressions can use
+    Function {
+        #[command(subcommand)]
+        command: Function,
+    },
+    /// Say which extensions there are
+    Extension {
+        #[command(subcommand)]
+        command: Extension,
+    },
+    /// Print the JSON Schema of a document or of what is printed
+    Schema(Schema),
+    /// Print a script that completes commands in a shell
+    Completer {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Document {
+    /// The document, YAML or JSON; - reads standard input
+    pub(crate) file: PathBuf,
+    /// Parameters as JSON or YAML: '{"name": value}'
+    #[arg(short, long)]
+    pub(crate) parameters: Option<String>,
+    /// A file with parameters
+    #[arg(short = 'f', long, value_name = "FILE")]
+    pub(crate) parameters_file: Option<PathBuf>,
+    /// One parameter; the value is read as JSON, and as text when it is none
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// The folder that relative paths of resources start from [default: that of the document]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) root: Option<PathBuf>,
+    /// How many instances are worked on at once [default: the number of cores]
+    #[arg(short, long)]
+    pub(crate) width: Option<NonZeroUsize>,
+    /// How many seconds one program of a resource may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub(crate) deadline: u64,
+    /// What is printed on standard output
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    /// Print events as JSON lines on standard error
+    #[arg(long)]
+    pub(crate) events: bool,
+    /// Tell only what failed
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Tell of unchanged instances, too
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Graph {
+    #[command(flatten)]
+    pub(crate) document: Document,
+    /// The language that the drawing is printed in
+    #[arg(long, value_enum, default_value_t = Drawing::Dot)]
+    pub(crate) format: Drawing,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The code; without it all are listed
+    pub(crate) code: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    Text,
+    /// One JSON value
+    Json,
+    /// The same as YAML
+    Yaml,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Drawing {
+    /// For Graphviz
+    Dot,
+    /// For Mermaid
+    Mermaid,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    /// Parameters to pass to the configuration as JSON or YAML
+    #[arg(short, long)]
+    pub(crate) parameters: Option<String>,
+    /// Parameters to pass to the configuration as a JSON or YAML file
+    #[arg(short = 'f', long)]
+    pub(crate) parameters_file: Option<PathBuf>,
+    /// The root of the operating system, if it is not the one that runs
+    #[arg(short = 'r', long)]
+    pub(crate) system_root: Option<PathBuf>,
+    /// How many instances are worked on at once [default: the number of cores]
+    #[arg(long)]
+    pub(crate) width: Option<NonZeroUsize>,
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Retrieve the current configuration
+    Get(Input),
+    /// Set the current configuration
+    Set {
+        #[command(flatten)]
+        input: Input,
+        #[command(flatten)]
+        what_if: WhatIf,
+    },
+    /// Test the current configuration
+    Test(Input),
+    /// Export the current configuration
+    Export(Input),
+    /// Validate the current configuration
+    #[command(hide = true)]
+    Validate(Input),
+    /// Resolve the current configuration
+    #[command(hide = true)]
+    Resolve(Input),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Input {
+    /// The input document as JSON or YAML
+    #[arg(short, long, conflicts_with = "file")]
+    pub(crate) input: Option<String>,
+    /// The path to a file used as input; '-' reads standard input
+    #[arg(short, long)]
+    pub(crate) file: Option<PathBuf>,
+    /// The output format to use
+    #[arg(short, long, value_enum, ignore_case = true)]
+    pub(crate) output_format: Option<OutputFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhatIf {
+    /// Say what would be done instead of doing it
+    #[arg(short, long, visible_aliases = ["dry-run", "noop"])]
+    pub(crate) what_if: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// One line of JSON
+    Json,
+    /// JSON in many lines
+    PrettyJson,
+    /// YAML
+    Yaml,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum GetFormat {
+    /// One line of JSON
+    Json,
+    /// All results as one array
+    JsonArray,
+    /// The state alone
+    PassThrough,
+    /// JSON in many lines
+    PrettyJson,
+    /// YAML
+    Yaml,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// One line of JSON each
+    Json,
+    /// JSON in many lines
+    PrettyJson,
+    /// YAML
+    Yaml,
+    /// A table whose columns are as wide as they need to be
+    TableNoTruncate,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// The name of the resource to invoke
+    #[arg(short, long)]
+    pub(crate) resource: String,
+    /// The version requirement for the resource, like '^1.2' or '>1.2.3, <1.3'
+    #[arg(short = 'v', long, alias = "version")]
+    pub(crate) required_version: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Resource {
+    /// List or find resources
+    List {
+        /// Only resources of this name; * stands for any text
+        resource_name: Option<String>,
+        /// Adapter filter to limit the resource search
+        #[arg(short, long = "adapter")]
+        adapter_name: Option<String>,
+        /// Description keyword to search for in the resource description
+        #[arg(short, long)]
+        description: Option<String>,
+        /// Tag to search for in the resource tags
+        #[arg(short, long)]
+        tags: Vec<String>,
+        /// The output format to use
+        #[arg(short, long, value_enum, ignore_case = true)]
+        output_format: Option<ListFormat>,
+    },
+    /// Invoke the get operation to a resource
+    Get {
+        /// Get all instances of the resource
+        #[arg(short, long)]
+        all: bool,
+        #[command(flatten)]
+        target: Target,
+        /// The input document as JSON or YAML
+        #[arg(short, long, conflicts_with = "file")]
+        input: Option<String>,
+        /// The path to a file used as input; '-' reads standard input
+        #[arg(short, long)]
+        file: Option<PathBuf>,
+        /// The output format to use
+        #[arg(short, long, value_enum, ignore_case = true)]
+        output_format: Option<GetFormat>,
+    },
+    /// Invoke the set operation to a resource
+    Set {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        input: Input,
+        #[command(flatten)]
+        what_if: WhatIf,
+    },
+    /// Invoke the test operation to a resource
+    Test {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        input: Input,
+    },
+    /// Invoke the delete operation to a resource
+    Delete {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        input: Input,
+        #[command(flatten)]
+        what_if: WhatIf,
+    },
+    /// Get the JSON schema for a resource
+    Schema {
+        #[command(flatten)]
+        target: Target,
+        /// The output format to use
+        #[arg(short, long, value_enum, ignore_case = true)]
+        output_format: Option<OutputFormat>,
+    },
+    /// Retrieve all resource instances
+    Export {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        input: Input,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Function {
+    /// List or find functions
+    List {
+        /// Only functions of this name; * stands for any text
+        function_name: Option<String>,
+        /// Category to filter functions on; specify multiple times to require all categories
+        #[arg(short, long)]
+        category: Vec<String>,
+        /// Description to search for in the function description, accepts wildcards
+        #[arg(short, long)]
+        description: Option<String>,
+        /// The output format to use
+        #[arg(short, long, value_enum, ignore_case = true)]
+        output_format: Option<ListFormat>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Extension {
+    /// List or find extensions
+    List {
+        /// Only extensions of this name; * stands for any text
+        extension_name: Option<String>,
+        /// The output format to use
+        #[arg(short, long, value_enum, ignore_case = true)]
+        output_format: Option<ListFormat>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// The type of schema to get
+    #[arg(short = 't', long = "type")]
+    pub(crate) type_name: String,
+    /// The output format to use
+    #[arg(short, long, value_enum, ignore_case = true)]
+    pub(crate) output_format: Option<OutputFormat>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
+pub(crate) enum TraceLevel {
+    /// What failed
+    Error,
+    /// And what is suspicious
+    Warn,
+    /// And what happens
+    Info,
+    /// And for authors of resources
+    Debug,
+    /// And everything else
+    Trace,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum TraceFormat {
+    /// With colours
+    Default,
+    /// Without colours
+    Plaintext,
+    /// One JSON object a line
+    Json,
+    /// As JSON, as it comes from resources
+    #[value(hide = true)]
+    PassThrough,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ProgressFormat {
+    /// If interactive, use a progress bar. If not interactive, no progress is shown
+    Default,
+    /// No progress is shown
+    None,
+    /// Show progress as JSON
+    Json,
+}

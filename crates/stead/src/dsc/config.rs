@@ -1,0 +1,223 @@
+//! `config get|set|test|export|validate|resolve`
+
+use std::path::PathBuf;
+
+use serde_json::{Value as Json, json};
+use stead_core::call::{Execution, Operation};
+use stead_core::diag::Diagnostic;
+use stead_core::event::{Event, Fact};
+use stead_core::run::{Mode, Run, Status, Verify};
+use stead_core::value::Object;
+use stead_core::wire::results::{self, Setting, document, reason};
+use stead_host::drive::drive;
+
+use super::{bad_parameters, given, tell};
+use crate::args::{Config, ConfigCommand, Input, ProgressFormat};
+use crate::exit::Exit;
+use crate::input::{self, ParameterSources, Text};
+use crate::output::{complain, data};
+use crate::people::{catch_interrupts, width};
+use crate::session::{DSC_VERSION, Prepared, Session, search};
+
+pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>) -> Exit {
+    let (input, mode) = match &config.command {
+        ConfigCommand::Get(input) => (input, Mode::GET),
+        ConfigCommand::Test(input) => (input, Mode::TEST),
+        ConfigCommand::Export(input) => (input, Mode::EXPORT),
+        ConfigCommand::Set { input, what_if } if what_if.what_if => (input, set(Execution::WhatIf)),
+        ConfigCommand::Set { input, .. } => (input, set(Execution::Actual)),
+        ConfigCommand::Validate(input) => return validate(config, input),
+        ConfigCommand::Resolve(_) => {
+            tracing::error!("'config resolve' is not supported");
+            return Exit::DscError;
+        }
+    };
+    let (session, prepared) = match prepare(config, input) {
+        Ok(ready) => ready,
+        Err(NotReady::Exit(exit)) => return exit,
+        Err(NotReady::Findings(session, findings)) => {
+            tell(&findings, &session.sources);
+            return Exit::DscError;
+        }
+    };
+    tell(&prepared.warnings, &prepared.sources);
+    run(config, input, mode, &session, prepared, progress)
+}
+
+/// A set whose outcome is reported as the resource reports it, as dsc does.
+fn set(execution: Execution) -> Mode {
+    Mode { operation: Operation::Set, execution, verification: Verify::Lenient }
+}
+
+fn run(
+    config: &Config,
+    input: &Input,
+    mode: Mode,
+    session: &Session,
+    prepared: Prepared,
+    progress: Option<ProgressFormat>,
+) -> Exit {
+    catch_interrupts(session);
+    let Prepared { graph, sources, facts, .. } = prepared;
+    let mut run = Run::new(graph, sources.clone(), mode, facts);
+    let mut progress = (progress == Some(ProgressFormat::Json)).then(Progress::new);
+    drive(&mut run, session, width(config.width), &session.cancel, &mut |run, event| {
+        if let Some(progress) = &mut progress {
+            progress.event(run, event);
+        }
+    });
+    let failed = tell_failures(&run, session);
+    let bad_outputs: Vec<Diagnostic> = run.outputs().into_iter().filter_map(|(_, value)| value.err()).collect();
+    tell(&bad_outputs, &sources);
+    let setting = Setting { version: DSC_VERSION, elevated: session.machine.elevated };
+    data(&document(&run, setting), input.output_format);
+    if run.report().cancelled {
+        Exit::Cancelled
+    } else if failed || !bad_outputs.is_empty() {
+        Exit::DscError
+    } else {
+        Exit::Success
+    }
+}
+
+/// Tells what failed, and whether anything did.
+fn tell_failures(run: &Run, session: &Session) -> bool {
+    let (graph, report) = (run.graph(), run.report());
+    let failed = graph.order.iter().filter(|id| report.status(**id).is_some_and(Status::blocks));
+    let mut any = false;
+    for id in failed {
+        any = true;
+        match &report.record(*id).finding {
+            Some(finding) => tell(std::slice::from_ref(&**finding), &session.sources),
+            None => {
+                let place = session.sources.place(graph.declaration(*id).name.span);
+                let why = reason(graph, report, *id).unwrap_or_default();
+                tracing::error!("{place}: {}: {}", graph.label(*id), why.trim_end());
+            }
+        }
+    }
+    any
+}
+
+enum NotReady {
+    Exit(Exit),
+    Findings(Box<Session>, Vec<Diagnostic>),
+}
+
+fn prepare(config: &Config, input: &Input) -> Result<(Session, Prepared), NotReady> {
+    let text = given(input.input.as_deref(), input.file.as_deref()).map_err(NotReady::Exit)?;
+    let Some(text) = text else {
+        tracing::error!("No input provided; use '--input' or '--file'");
+        return Err(NotReady::Exit(Exit::DscInput));
+    };
+    let mut session = Session::new(root(config, &text).map_err(NotReady::Exit)?, search());
+    let supplied = supplied(config, &mut session).map_err(NotReady::Exit)?;
+    match session.prepare(&text.name, &text.text, supplied) {
+        Ok(prepared) => Ok((session, prepared)),
+        Err(findings) => Err(NotReady::Findings(Box::new(session), findings)),
+    }
+}
+
+fn root(config: &Config, text: &Text) -> Result<PathBuf, Exit> {
+    match &config.system_root {
+        Some(root) if !root.is_dir() => {
+            tracing::error!("The system root '{}' is not a folder", root.display());
+            Err(Exit::DscArguments)
+        }
+        Some(root) => Ok(std::path::absolute(root).unwrap_or_else(|_| root.clone())),
+        None => Ok(text.folder.clone()),
+    }
+}
+
+fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {
+    let from = ParameterSources {
+        file: config.parameters_file.as_deref(),
+        inline: config.parameters.as_deref(),
+        single: &[],
+    };
+    input::parameters(session, &from).map_err(|bad| bad_parameters(&bad, &session.sources))
+}
+
+fn validate(config: &Config, input: &Input) -> Exit {
+    let valid = match prepare(config, input) {
+        Ok((_, prepared)) => {
+            tell(&prepared.warnings, &prepared.sources);
+            true
+        }
+        Err(NotReady::Exit(exit)) => return exit,
+        Err(NotReady::Findings(session, findings)) => {
+            tell(&findings, &session.sources);
+            false
+        }
+    };
+    data(&json!({ "valid": valid, "reason": null }), input.output_format);
+    Exit::Success
+}
+
+/// Progress as JSON lines on standard error.
+struct Progress {
+    id: String,
+    completed: usize,
+}
+
+impl Progress {
+    fn new() -> Self {
+        // Lines of one run belong together by this; nothing else depends on it.
+        let seed = jiff::Timestamp::now().as_nanosecond().unsigned_abs() ^ (u128::from(std::process::id()) << 96);
+        let hex = format!("{seed:032x}");
+        let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+        Self {
+            id: format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32)),
+            completed: 0,
+        }
+    }
+
+    fn event(&mut self, run: &Run, event: &Event) {
+        let (Fact::Asked { node, .. }
+        | Fact::Answered { node, .. }
+        | Fact::Opened { node }
+        | Fact::Closed { node }
+        | Fact::Skipped { node, .. }
+        | Fact::Refused { node, .. }) = &event.fact
+        else {
+            return;
+        };
+        let settled = run.report().status(*node).is_some();
+        self.completed += usize::from(settled);
+        let graph = run.graph();
+        let mut line = json!({
+            "id": self.id,
+            "activity": format!("{} '{}'", activity(run.mode().operation), graph.node(*node).name),
+            "totalItems": graph.nodes.len(),
+            "completedItems": self.completed,
+            "resourceName": graph.node(*node).name,
+            "resourceType": graph.declaration(*node).type_name.value.as_str(),
+        });
+        if settled && let Some((key, value)) = ending(run, *node) {
+            line[key] = value;
+        }
+        complain(&line.to_string());
+    }
+}
+
+fn activity(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Get => "Get",
+        Operation::Test => "Test",
+        Operation::Set => "Set",
+        Operation::Export => "Export",
+    }
+}
+
+fn ending(run: &Run, node: stead_core::id::NodeId) -> Option<(&'static str, Json)> {
+    let record = run.report().record(node);
+    if record.status == Some(Status::Failed) {
+        let code = match record.failure.as_ref().map(|failure| &failure.kind) {
+            Some(stead_core::call::FailureKind::Exit(code)) => *code,
+            _ => 2,
+        };
+        let message = reason(run.graph(), run.report(), node).unwrap_or_default();
+        return Some(("failure", json!({ "message": message, "exitCode": code })));
+    }
+    results::result(record, run.mode().operation).map(|result| ("result", result))
+}

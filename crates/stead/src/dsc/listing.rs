@@ -1,0 +1,152 @@
+//! What there is: resources, functions, extensions, schemas.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+use comfy_table::{Table, presets};
+use serde_json::{Value as Json, json};
+use stead_core::expr;
+use stead_core::manifest::{Catalog, Manifest, extension_listing, listing};
+
+use crate::args::{Extension, Function, ListFormat, Resource, Schema};
+use crate::exit::Exit;
+use crate::output::{list_item, print};
+use crate::session::{Session, search};
+
+/// Everything of a listing: as JSON, or as a table of some columns for people.
+struct Listing {
+    items: Vec<Json>,
+    columns: &'static [&'static str],
+    rows: Vec<Vec<String>>,
+}
+
+impl Listing {
+    fn print(self, format: Option<ListFormat>) {
+        let as_table = match format {
+            None => std::io::stdout().is_terminal(),
+            Some(format) => format == ListFormat::TableNoTruncate,
+        };
+        if as_table {
+            let mut table = Table::new();
+            table.load_preset(presets::NOTHING).set_header(self.columns);
+            self.rows.into_iter().for_each(|row| {
+                table.add_row(row);
+            });
+            print(&format!("{table}\n"));
+            return;
+        }
+        for (at, item) in self.items.iter().enumerate() {
+            list_item(item, format.unwrap_or(ListFormat::Json), at == 0);
+        }
+    }
+}
+
+/// Whether a text fits a filter in which `*` stands for any text and `?` for one character; without regard to case.
+fn fits(filter: &str, text: &str) -> bool {
+    fn matches(filter: &[char], text: &[char]) -> bool {
+        match filter.split_first() {
+            None => text.is_empty(),
+            Some(('*', rest)) => (0..=text.len()).any(|skipped| matches(rest, text.get(skipped..).unwrap_or_default())),
+            Some((one, rest)) => {
+                text.split_first().is_some_and(|(first, others)| (one == first || *one == '?') && matches(rest, others))
+            }
+        }
+    }
+    let folded = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
+    matches(&folded(filter), &folded(text))
+}
+
+fn contains(text: Option<&str>, wanted: Option<&String>) -> bool {
+    wanted.is_none_or(|wanted| text.is_some_and(|text| text.to_lowercase().contains(&wanted.to_lowercase())))
+}
+
+pub(super) fn resources(command: &Resource) -> Exit {
+    let Resource::List { resource_name, adapter_name, description, tags, output_format } = command else {
+        return Exit::Success;
+    };
+    let session = Session::new(std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf()), search());
+    let catalog = everything(&session, adapter_name.as_deref());
+    let name = resource_name.as_deref().unwrap_or("*");
+    let wanted = |manifest: &&Arc<Manifest>| {
+        let adapter = manifest.require_adapter.as_ref().map(|adapter| adapter.as_str());
+        fits(name, manifest.type_name.as_str())
+            && adapter_name.as_ref().is_none_or(|filter| adapter.is_some_and(|adapter| fits(filter, adapter)))
+            && contains(manifest.description.as_deref(), description.as_ref())
+            && (tags.is_empty() || tags.iter().any(|tag| manifest.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))))
+    };
+    let shown: Vec<&Arc<Manifest>> = catalog.iter().flat_map(|(_, versions)| versions).filter(wanted).collect();
+    Listing {
+        items: shown.iter().map(|manifest| listing(manifest)).collect(),
+        columns: &["Type", "Kind", "Version", "Capabilities", "RequireAdapter", "Description"],
+        rows: shown.iter().map(|manifest| row(&listing(manifest), ["type", "kind", "version", "capabilities", "requireAdapter", "description"])).collect(),
+    }
+    .print(*output_format);
+    Exit::Success
+}
+
+/// Everything that is known; with an adapter filter also what those adapters list.
+fn everything(session: &Session, adapter: Option<&str>) -> Catalog {
+    let mut catalog = session.discovery.discovered().catalog.clone();
+    let Some(filter) = adapter else { return catalog };
+    for adapter in session.discovery.adapters().iter().filter(|adapter| fits(filter, adapter.type_name.as_str())) {
+        let listed = session.discovery.adapted_by(adapter);
+        listed.iter().flat_map(|(_, versions)| versions).for_each(|manifest| catalog.add(Arc::clone(manifest)));
+    }
+    catalog
+}
+
+fn row<const N: usize>(item: &Json, keys: [&str; N]) -> Vec<String> {
+    keys.iter()
+        .map(|key| match &item[*key] {
+            Json::Null => String::new(),
+            Json::String(text) => text.clone(),
+            Json::Array(items) => items.iter().filter_map(Json::as_str).collect::<Vec<_>>().join(","),
+            other => other.to_string(),
+        })
+        .collect()
+}
+
+pub(super) fn functions(command: &Function) -> Exit {
+    let Function::List { function_name, category, description, output_format } = command;
+    let name = function_name.as_deref().unwrap_or("*");
+    let has = |function: &expr::Builtin, wanted: &String| {
+        function.categories.iter().any(|each| each.as_str().eq_ignore_ascii_case(wanted))
+    };
+    let mut shown: Vec<&expr::Builtin> = expr::functions()
+        .iter()
+        .filter(|function| fits(name, function.name))
+        .filter(|function| category.iter().all(|wanted| has(function, wanted)))
+        .filter(|function| description.as_ref().is_none_or(|wanted| fits(wanted, function.description)))
+        .collect();
+    shown.sort_by_key(|function| function.name);
+    let items: Vec<Json> = shown.iter().map(|function| function.definition()).collect();
+    Listing {
+        rows: items.iter().map(|item| row(item, ["category", "name", "syntax", "description"])).collect(),
+        columns: &["Category", "Function", "Syntax", "Description"],
+        items,
+    }
+    .print(*output_format);
+    Exit::Success
+}
+
+pub(super) fn extensions(command: &Extension) -> Exit {
+    let Extension::List { extension_name, output_format } = command;
+    let session = Session::new(std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf()), search());
+    let name = extension_name.as_deref().unwrap_or("*");
+    let found = session.discovery.extensions().values().filter(|extension| fits(name, extension.type_name.as_str()));
+    let items: Vec<Json> = found.map(|extension| extension_listing(extension)).collect();
+    Listing {
+        rows: items.iter().map(|item| row(item, ["type", "version", "capabilities", "description"])).collect(),
+        columns: &["Type", "Version", "Capabilities", "Description"],
+        items,
+    }
+    .print(*output_format);
+    Exit::Success
+}
+
+pub(super) fn schema(command: &Schema) -> Exit {
+    tracing::error!("there is no schema '{}' yet", command.type_name);
+    let _ = json!(null);
+    Exit::DscError
+}

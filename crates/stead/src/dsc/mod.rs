@@ -1,0 +1,69 @@
+//! The commands for programs, with the options, results and exit codes of dsc.
+
+mod config;
+mod listing;
+mod resource;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use stead_core::diag::{Diagnostic, Severity};
+use stead_core::text::Sources;
+
+use crate::args::{Arguments, Extension, Function, Schema};
+use crate::exit::Exit;
+use crate::input::{self, BadParameters, Text, Unreadable};
+
+pub(crate) use config::config;
+pub(crate) use resource::resource;
+
+pub(crate) fn function(command: &Function) -> Exit {
+    listing::functions(command)
+}
+
+pub(crate) fn extension(command: &Extension) -> Exit {
+    listing::extensions(command)
+}
+
+pub(crate) fn schema(command: &Schema) -> Exit {
+    listing::schema(command)
+}
+
+pub(crate) fn completer(shell: Shell) -> Exit {
+    clap_complete::generate(shell, &mut Arguments::command(), "stead", &mut std::io::stdout());
+    Exit::Success
+}
+
+/// The text that `--input` or `--file` names; `None` when neither is there.
+fn given(inline: Option<&str>, file: Option<&std::path::Path>) -> Result<Option<Text>, Exit> {
+    let text = match (inline, file) {
+        (Some(text), _) => input::inline(text),
+        (None, Some(path)) => input::read(path),
+        (None, None) => return Ok(None),
+    };
+    text.map(Some).map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &Unreadable) -> Exit {
+    tracing::error!("{error}");
+    Exit::DscInput
+}
+
+fn bad_parameters(bad: &BadParameters, sources: &Sources) -> Exit {
+    match bad {
+        BadParameters::Unreadable(error) => return unreadable(error),
+        BadParameters::Findings(findings) => tell(findings, sources),
+    }
+    Exit::DscInput
+}
+
+/// Tells findings in one line each, the way messages are told here.
+fn tell(findings: &[Diagnostic], sources: &Sources) {
+    for finding in findings {
+        let help = finding.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+        let place = finding.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();
+        match finding.severity {
+            Severity::Error => tracing::error!("{place}{}{help} [{}]", finding.message, finding.code),
+            Severity::Warning => tracing::warn!("{place}{}{help} [{}]", finding.message, finding.code),
+        }
+    }
+}

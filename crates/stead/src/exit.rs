@@ -1,0 +1,40 @@
+//! Exit codes: how the program says what came of it to other programs.
+
+use std::process::ExitCode;
+
+/// How the program ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Exit {
+    /// It did what it was asked; for people's commands, the machine is in the desired state.
+    Success,
+    /// People's commands: something failed.
+    Failed,
+    /// People's commands: the machine is not in the desired state.
+    Drifted,
+    /// People's commands: the document, its parameters or the command line cannot be used.
+    Unusable,
+    /// It was ended early by Ctrl-C.
+    Cancelled,
+    /// As dsc: the arguments make no sense together.
+    DscArguments,
+    /// As dsc: something failed.
+    DscError,
+    /// As dsc: the input cannot be read.
+    DscInput,
+    /// As dsc: there is no such resource.
+    DscNotFound,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Success => 0,
+            Exit::Failed | Exit::DscArguments => 1,
+            Exit::Drifted | Exit::DscError => 2,
+            Exit::Unusable => 3,
+            Exit::DscInput => 4,
+            Exit::Cancelled => 6,
+            Exit::DscNotFound => 7,
+        })
+    }
+}

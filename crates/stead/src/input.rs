@@ -1,0 +1,127 @@
+//! Reading what the command line names: documents, parameters, standard input.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use stead_core::diag::{Diagnostic, any_error};
+use stead_core::parameters;
+use stead_core::text::{self, Limits, Source};
+use stead_core::value::{Object, Value};
+
+use crate::session::{Session, folder_of, unplaced};
+
+/// A text and what messages call it.
+pub(crate) struct Text {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    /// The folder that relative paths in it start from.
+    pub(crate) folder: PathBuf,
+}
+
+/// What cannot be read, in one sentence.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    /// The file is not there, or not to be read.
+    #[error("cannot read {path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    /// It is larger than a document may be.
+    #[error("{path} has more than {limit} bytes")]
+    TooLarge { path: PathBuf, limit: usize },
+    /// There is nothing in it.
+    #[error("Empty input provided")]
+    Empty,
+    /// A path where a document should be.
+    #[error("Document provided is a file path, use '--file' instead")]
+    Path,
+}
+
+/// Reads a file, or standard input for `-`.
+pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
+    let failed = |source| Unreadable::File { path: path.to_path_buf(), source };
+    let limit = Limits::default().bytes;
+    let standard = path.as_os_str() == "-";
+    let mut bytes = Vec::new();
+    // One byte more than allowed is enough to know that it is too much.
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    if standard {
+        io::stdin().lock().take(most).read_to_end(&mut bytes).map_err(failed)?;
+    } else {
+        let file = fs::File::open(path).map_err(failed)?;
+        file.take(most).read_to_end(&mut bytes).map_err(failed)?;
+    }
+    if bytes.len() > limit {
+        return Err(Unreadable::TooLarge { path: path.to_path_buf(), limit });
+    }
+    let text = String::from_utf8(bytes).map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))?;
+    let (name, folder) = match standard {
+        true => ("<stdin>".to_owned(), std::env::current_dir().map_err(failed)?),
+        false => (path.display().to_string(), folder_of(path)),
+    };
+    not_empty(Text { name, text, folder })
+}
+
+/// What stands on the command line itself.
+pub(crate) fn inline(text: &str) -> Result<Text, Unreadable> {
+    if !text.contains('\n') && text.len() < 4096 && Path::new(text).is_file() {
+        return Err(Unreadable::Path);
+    }
+    let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    not_empty(Text { name: "<input>".to_owned(), text: text.to_owned(), folder })
+}
+
+fn not_empty(text: Text) -> Result<Text, Unreadable> {
+    if text.text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() { Err(Unreadable::Empty) } else { Ok(text) }
+}
+
+/// Why parameters cannot be used.
+pub(crate) enum BadParameters {
+    Unreadable(Unreadable),
+    Findings(Vec<Diagnostic>),
+}
+
+/// Where parameters come from, later ones winning over earlier ones name by name.
+#[derive(Default)]
+pub(crate) struct ParameterSources<'a> {
+    pub(crate) file: Option<&'a Path>,
+    pub(crate) inline: Option<&'a str>,
+    pub(crate) single: &'a [String],
+}
+
+/// Reads all parameters. A bare object counts as `parameters` itself when it has no member of that name.
+pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> Result<Object, BadParameters> {
+    let mut all = Object::new();
+    if let Some(path) = from.file {
+        all.extend(read_parameters(session, read(path).map_err(BadParameters::Unreadable)?)?);
+    }
+    if let Some(text) = from.inline {
+        all.extend(read_parameters(session, inline(text).map_err(BadParameters::Unreadable)?)?);
+    }
+    for pair in from.single {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = serde_json::from_str(value).map_or_else(|_| Value::from(value), Value::from);
+        all.insert(name.to_owned(), value);
+    }
+    Ok(all)
+}
+
+fn read_parameters(session: &mut Session, from: Text) -> Result<Object, BadParameters> {
+    let value = value(session, &from).map_err(BadParameters::Findings)?;
+    let wrapped = match value {
+        Value::Object(members) if !members.contains_key("parameters") => {
+            Value::Object(Object::from_iter([("parameters".to_owned(), Value::Object(members))]))
+        }
+        other => other,
+    };
+    parameters::supplied(wrapped).map_err(|finding| BadParameters::Findings(vec![unplaced(finding)]))
+}
+
+/// Reads JSON or YAML that is not a document.
+pub(crate) fn value(session: &mut Session, from: &Text) -> Result<Value, Vec<Diagnostic>> {
+    let source = session.sources.add(Source::new(from.name.clone(), &from.text));
+    let (node, findings) = text::read(source, &from.text, &Limits::default());
+    match node {
+        Some(node) if !any_error(&findings) => Ok(node.literal()),
+        _ => Err(findings),
+    }
+}

@@ -1,0 +1,148 @@
+//! Reports and events of people's commands, as JSON for programs.
+//!
+//! Every object has `version`: 1 as long as members are only added.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::{Operation, Outcome};
+use stead_core::diag::{self, Diagnostic};
+use stead_core::diff::{Alteration, changes, overlaid};
+use stead_core::event::{Because, Event, Fact};
+use stead_core::graph::Role;
+use stead_core::id::NodeId;
+use stead_core::run::{Record, Run, Status};
+use stead_core::text::Sources;
+use stead_core::wire::results::{duration, operation_name, reason, restarts};
+
+/// The report of a run: totals, every instance, restarts, outputs.
+pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
+    let totals = run.totals();
+    let instances = run.graph().order.iter().map(|id| instance(run, *id));
+    let outputs = run.outputs().into_iter().map(|(name, value)| {
+        let value = value.map_or_else(|finding| json!({ "error": finding.message }), |value| value.to_redacted_json());
+        (name, value)
+    });
+    json!({
+        "version": 1,
+        "operation": operation_name(run.mode().operation),
+        "changes": totals.changed + totals.drifted + totals.unforeseen > 0,
+        "totals": {
+            "changed": totals.changed,
+            "unchanged": totals.unchanged,
+            "drifted": totals.drifted,
+            "unknown": totals.unforeseen,
+            "failed": totals.failed,
+            "skipped": totals.skipped,
+        },
+        "duration": duration(elapsed),
+        "cancelled": run.report().cancelled,
+        "restartRequired": restarts(&run.report().restarts),
+        "outputs": Json::Object(outputs.collect()),
+        "instances": instances.collect::<Vec<_>>(),
+    })
+}
+
+fn instance(run: &Run, id: NodeId) -> Json {
+    let (graph, record) = (run.graph(), run.report().record(id));
+    let mut all = Map::new();
+    all.insert("name".into(), graph.node(id).name.clone().into());
+    all.insert("type".into(), graph.declaration(id).type_name.value.as_str().into());
+    if let Some(holder) = graph.holder(id) {
+        all.insert("within".into(), graph.id_of(holder).to_string().into());
+    }
+    all.insert("status".into(), record.status.as_ref().map_or("pending", word).into());
+    if let Some(message) = reason(graph, run.report(), id) {
+        all.insert("message".into(), message.into());
+    }
+    if let Some(Status::Unforeseen(because)) = record.status {
+        all.insert("because".into(), graph.id_of(because).to_string().into());
+    }
+    if graph.node(id).role == Role::Instance {
+        all.insert("changes".into(), Json::Array(differences(record)));
+    }
+    all.insert("duration".into(), duration(record.elapsed).into());
+    Json::Object(all)
+}
+
+fn word(status: &Status) -> &'static str {
+    match status {
+        Status::Read => "read",
+        Status::InState => "unchanged",
+        Status::Drifted => "drifted",
+        Status::Changed => "changed",
+        Status::Failed => "failed",
+        Status::Skipped(Because::Condition) => "skippedByCondition",
+        Status::Skipped(_) => "skipped",
+        Status::Unforeseen(_) => "unknown",
+    }
+}
+
+fn differences(record: &Record) -> Vec<Json> {
+    let found = match (&record.status, record.changed(), &record.tested, &record.desired) {
+        (Some(Status::Changed), Some(changed), _, _) => changes(&changed.before, &changed.after),
+        (Some(Status::Drifted), None, Some(tested), Some(desired)) => {
+            changes(&tested.actual, &overlaid(&tested.actual, desired))
+        }
+        _ => return Vec::new(),
+    };
+    let each = found.iter().map(|change| match &change.what {
+        Alteration::Added(new) => json!({ "path": change.path, "after": new.to_redacted_json() }),
+        Alteration::Removed(old) => json!({ "path": change.path, "before": old.to_redacted_json() }),
+        Alteration::Replaced { old, new } => {
+            json!({ "path": change.path, "before": old.to_redacted_json(), "after": new.to_redacted_json() })
+        }
+    });
+    each.collect()
+}
+
+/// One event, as a line of the journal tells it.
+pub(super) fn event(run: &Run, event: &Event) -> Json {
+    let about = |node: &NodeId| json!(run.graph().id_of(*node).to_string());
+    let mut line = Map::from_iter([("at".to_owned(), Json::from(event.at.to_string()))]);
+    let mut say = |what: &str, node: Option<&NodeId>| {
+        line.insert("event".into(), what.into());
+        if let Some(node) = node {
+            line.insert("instance".into(), about(node));
+        }
+    };
+    match &event.fact {
+        Fact::Began => say("began", None),
+        Fact::Learned { .. } => say("learned", None),
+        Fact::Asked { node, operation: Operation::Set, .. } => say("setBegan", Some(node)),
+        Fact::Asked { node, .. } => say("asked", Some(node)),
+        Fact::Answered { node, .. } => say("answered", Some(node)),
+        Fact::Opened { node } => say("opened", Some(node)),
+        Fact::Closed { node } => say("closed", Some(node)),
+        Fact::Skipped { node, .. } => say("skipped", Some(node)),
+        Fact::Refused { node, .. } => say("refused", Some(node)),
+        Fact::Unforeseen { node, .. } => say("unforeseen", Some(node)),
+        Fact::Cancelled => say("cancelled", None),
+    }
+    match &event.fact {
+        Fact::Asked { operation, .. } => {
+            line.insert("operation".into(), operation_name(*operation).into());
+        }
+        Fact::Answered { operation, answer, elapsed, .. } => {
+            line.insert("operation".into(), operation_name(*operation).into());
+            line.insert("duration".into(), duration(*elapsed).into());
+            if let Outcome::Failed(failure) = &answer.outcome {
+                line.insert("failure".into(), failure.message.clone().into());
+            }
+        }
+        Fact::Refused { finding, .. } => {
+            line.insert("failure".into(), finding.message.clone().into());
+        }
+        _ => {}
+    }
+    if let Some(status) = super::settled(run, event).and_then(|node| run.report().status(node)) {
+        line.insert("status".into(), word(status).into());
+    }
+    Json::Object(line)
+}
+
+/// Findings of a document.
+pub(super) fn findings(findings: &[Diagnostic], sources: &Sources) -> Json {
+    let all: Vec<Json> = findings.iter().map(|finding| diag::to_json(finding, sources)).collect();
+    json!({ "version": 1, "findings": all })
+}

@@ -1,0 +1,215 @@
+//! The commands for people: plan, apply, check, graph, lint, explain.
+
+mod drawing;
+mod machine;
+mod report;
+mod values;
+
+use std::num::NonZeroUsize;
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use stead_core::diag::{self, Diagnostic, any_error};
+use stead_core::event::{Event, Fact};
+use stead_core::run::{Mode, Report, Run, Status};
+use stead_core::text::Sources;
+use stead_host::drive::drive;
+
+use crate::args::{Document, Explain, Graph, Output};
+use crate::exit::Exit;
+use crate::input::{self, BadParameters, ParameterSources, Text};
+use crate::output::{complain, complain_text, data_as, print};
+use crate::session::{Prepared, Session, search};
+use report::{Printer, Style};
+
+/// Shows what apply would change.
+pub(crate) fn plan(document: &Document) -> Exit {
+    carry_out(document, Mode::PLAN)
+}
+
+/// Brings the machine to the desired state.
+pub(crate) fn apply(document: &Document) -> Exit {
+    carry_out(document, Mode::APPLY)
+}
+
+/// Reports what is not as it should be.
+pub(crate) fn check(document: &Document) -> Exit {
+    carry_out(document, Mode::TEST)
+}
+
+fn carry_out(document: &Document, mode: Mode) -> Exit {
+    let (session, prepared) = match prepare(document) {
+        Ok(ready) => ready,
+        Err(exit) => return exit,
+    };
+    show_findings(&prepared.warnings, &prepared.sources);
+    catch_interrupts(&session);
+    let began = Instant::now();
+    let Prepared { graph, sources, facts, .. } = prepared;
+    let mut run = Run::new(graph, sources.clone(), mode, facts);
+    let style = Style::new(document, mode);
+    let mut printer = Printer::new(style, sources);
+    drive(&mut run, &session, width(document.width), &session.cancel, &mut |run, event| {
+        if document.events {
+            complain(&machine::event(run, event).to_string());
+        }
+        printer.event(run, event);
+    });
+    finish(document, &run, &mut printer, began.elapsed())
+}
+
+fn finish(document: &Document, run: &Run, printer: &mut Printer, elapsed: Duration) -> Exit {
+    match document.output {
+        Output::Text => printer.summary(run, elapsed),
+        Output::Json | Output::Yaml => data_as(&machine::report(run, elapsed), document.output),
+    }
+    exit_of(run.report(), run)
+}
+
+fn exit_of(report: &Report, run: &Run) -> Exit {
+    let totals = run.totals();
+    if report.cancelled {
+        Exit::Cancelled
+    } else if totals.failed > 0 || run.graph().iter().any(|(id, _)| report.status(id).is_some_and(Status::blocks)) {
+        Exit::Failed
+    } else if run.mode() != Mode::APPLY && totals.changed + totals.drifted + totals.unforeseen > 0 {
+        Exit::Drifted
+    } else {
+        Exit::Success
+    }
+}
+
+/// How many instances are worked on at once.
+pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
+    asked.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
+}
+
+/// Lets Ctrl-C end the run in order; a second one ends the program.
+pub(crate) fn catch_interrupts(session: &Session) {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let flag = session.cancel.flag();
+    for signal in [SIGINT, SIGTERM] {
+        // Without a handler Ctrl-C ends the program at once, which is what it does without us, too.
+        let _ = signal_hook::flag::register_conditional_shutdown(signal, 6, flag.clone());
+        let _ = signal_hook::flag::register(signal, flag.clone());
+    }
+}
+
+fn prepare(document: &Document) -> Result<(Session, Prepared), Exit> {
+    let text = input::read(&document.file).map_err(|error| {
+        complain(&format!("error: {error}"));
+        Exit::Unusable
+    })?;
+    let mut session = session_for(document, &text);
+    let from = ParameterSources {
+        file: document.parameters_file.as_deref(),
+        inline: document.parameters.as_deref(),
+        single: &document.set,
+    };
+    let supplied = input::parameters(&mut session, &from).map_err(|bad| {
+        match bad {
+            BadParameters::Unreadable(error) => complain(&format!("error: {error}")),
+            BadParameters::Findings(findings) => show_findings(&findings, &session.sources),
+        }
+        Exit::Unusable
+    })?;
+    match session.prepare(&text.name, &text.text, supplied) {
+        Ok(prepared) => Ok((session, prepared)),
+        Err(findings) => {
+            refuse(document, &findings, &session.sources);
+            Err(Exit::Unusable)
+        }
+    }
+}
+
+fn session_for(document: &Document, text: &Text) -> Session {
+    let root = match &document.root {
+        Some(root) => std::path::absolute(root).unwrap_or_else(|_| root.clone()),
+        None => text.folder.clone(),
+    };
+    let mut session = Session::new(root, search());
+    session.deadline = Duration::from_secs(document.deadline.max(1));
+    session
+}
+
+/// Tells why a document cannot be used.
+fn refuse(document: &Document, findings: &[Diagnostic], sources: &Sources) {
+    match document.output {
+        Output::Text => {
+            show_findings(findings, sources);
+            let errors = findings.iter().filter(|finding| any_error(std::slice::from_ref(finding))).count();
+            complain(&format!("{errors} error{} found; nothing was run", if errors == 1 { "" } else { "s" }));
+        }
+        Output::Json | Output::Yaml => data_as(&machine::findings(findings, sources), document.output),
+    }
+}
+
+/// Prints findings on standard error, with the lines they are about.
+pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
+    for finding in findings {
+        complain_text(&diag::render(finding, sources, crate::output::is_coloured()));
+    }
+}
+
+/// Looks for mistakes without looking at the machine.
+pub(crate) fn lint(document: &Document) -> Exit {
+    let (session, prepared) = match prepare(document) {
+        Ok(ready) => ready,
+        Err(exit) => return exit,
+    };
+    match document.output {
+        Output::Text => {
+            show_findings(&prepared.warnings, &prepared.sources);
+            if prepared.warnings.is_empty() && !document.quiet {
+                let instances = prepared.graph.nodes.len();
+                print(&format!("{}: no mistakes found in {instances} instances\n", document.file.display()));
+            }
+        }
+        Output::Json | Output::Yaml => {
+            data_as(&machine::findings(&prepared.warnings, &session.sources), document.output);
+        }
+    }
+    if prepared.warnings.is_empty() { Exit::Success } else { Exit::Drifted }
+}
+
+/// Draws the order and the dependencies.
+pub(crate) fn graph(arguments: &Graph) -> Exit {
+    match prepare(&arguments.document) {
+        Ok((_, prepared)) => {
+            print(&drawing::draw(&prepared.graph, arguments.format));
+            Exit::Success
+        }
+        Err(exit) => exit,
+    }
+}
+
+/// Says what a code means.
+pub(crate) fn explain(arguments: &Explain) -> Exit {
+    let Some(code) = &arguments.code else {
+        for code in diag::all() {
+            print(&format!("{}  {}\n", code.id, code.title));
+        }
+        return Exit::Success;
+    };
+    if let Some(code) = diag::explain(code) {
+        print(&format!("{}: {}\n\n{}\n", code.id, code.title, code.explanation));
+        return Exit::Success;
+    }
+    let near = diag::nearest(code, diag::all().iter().map(|code| code.id));
+    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    complain(&format!("error: there is no code '{code}'{hint}"));
+    Exit::Unusable
+}
+
+/// Whether an event tells that an instance is settled, and which.
+fn settled(run: &Run, event: &Event) -> Option<stead_core::id::NodeId> {
+    let node = match &event.fact {
+        Fact::Answered { node, .. }
+        | Fact::Closed { node }
+        | Fact::Skipped { node, .. }
+        | Fact::Refused { node, .. }
+        | Fact::Unforeseen { node, .. } => *node,
+        Fact::Began | Fact::Learned { .. } | Fact::Asked { .. } | Fact::Opened { .. } | Fact::Cancelled => return None,
+    };
+    run.report().status(node).map(|_| node)
+}

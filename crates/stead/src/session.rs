@@ -1,0 +1,319 @@
+//! One call of the program: the texts it read, the resources it knows, and the machine it works on.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use stead_core::call::{Answered, Call, Failure, FailureKind};
+use stead_core::diag::{Diagnostic, any_error};
+use stead_core::document::{self, Document};
+use stead_core::expr::FactKey;
+use stead_core::graph::{Facts, Found, Graph, Inputs, Resolution, Resources, resolve};
+use stead_core::id::TypeName;
+use stead_core::manifest::{Catalog, Extension, Implementation, Manifest, VersionRequirement};
+use stead_core::parameters::Finding;
+use stead_core::text::{Limits, Source, Sources};
+use stead_core::value::{Object, Value};
+use stead_host::catalog::{Discovery, Programs, Search, SearchEnvironment, User, Wanted};
+use stead_host::command::{CommandProvider, Settings, list_adapted};
+use stead_host::drive::World;
+use stead_host::facts::Machine;
+use stead_host::operate::carry_out;
+use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, TraceLevel};
+use stead_host::settings::ResourcePath;
+use stead_host::vault::{MemoryVault, take_secrets};
+use stead_resources::BuiltIn;
+
+/// The version of DSC that documents and results are compatible with.
+pub(crate) const DSC_VERSION: &str = "3.4.0-preview.1";
+
+/// What does not change during one call of the program.
+pub(crate) struct Session {
+    /// Every text that findings can point into.
+    pub(crate) sources: Sources,
+    /// The machine.
+    pub(crate) machine: Arc<Machine>,
+    /// The secrets.
+    pub(crate) vault: Arc<MemoryVault>,
+    /// The resources that there are.
+    pub(crate) discovery: Discovery,
+    /// The resources that are built in, by type.
+    pub(crate) built_in: HashMap<TypeName, BuiltIn>,
+    /// Ends everything early.
+    pub(crate) cancel: Cancel,
+    /// How long one program of a resource may take.
+    pub(crate) deadline: Duration,
+    /// What programs of resources are given.
+    pub(crate) settings: Settings,
+    providers: RwLock<HashMap<usize, Arc<dyn Provider>>>,
+}
+
+/// A document that can be run.
+pub(crate) struct Prepared {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) sources: Arc<Sources>,
+    pub(crate) facts: Facts,
+    pub(crate) warnings: Vec<Diagnostic>,
+}
+
+impl Session {
+    /// A session whose relative paths start from `root`.
+    pub(crate) fn new(root: PathBuf, search: Search) -> Self {
+        let machine = Arc::new(Machine::of_this_process(root));
+        let settings = command_settings(&machine);
+        let built_in = stead_resources::builtins();
+        let mut catalog = Catalog::default();
+        for each in &built_in {
+            catalog.add(Arc::clone(&each.manifest));
+        }
+        let programs = OnMachine { machine: Arc::clone(&machine), settings: settings.clone() };
+        Self {
+            sources: Sources::default(),
+            discovery: Discovery::new(search, catalog, Arc::new(programs)),
+            machine,
+            vault: Arc::default(),
+            built_in: built_in.into_iter().map(|each| (each.manifest.type_name.clone(), each)).collect(),
+            cancel: Cancel::default(),
+            deadline: Duration::from_secs(600),
+            settings,
+            providers: RwLock::default(),
+        }
+    }
+
+    /// Makes a document ready to run, or says everything that is wrong with it.
+    pub(crate) fn prepare(
+        &mut self,
+        name: &str,
+        text: &str,
+        supplied: Object,
+    ) -> Result<Prepared, Vec<Diagnostic>> {
+        let source = self.sources.add(Source::new(name, text));
+        let (document, mut findings) = document::parse(source, text, &Limits::default());
+        if any_error(&findings) {
+            return Err(findings);
+        }
+        let supplied = match take_secrets(&document.parameters, supplied, &self.vault) {
+            Ok(supplied) => supplied,
+            Err(wrong) => {
+                findings.extend(wrong.into_iter().map(unplaced));
+                return Err(findings);
+            }
+        };
+        self.resolve(document, &supplied, findings)
+    }
+
+    fn resolve(
+        &mut self,
+        document: Document,
+        supplied: &Object,
+        mut findings: Vec<Diagnostic>,
+    ) -> Result<Prepared, Vec<Diagnostic>> {
+        let document = Arc::new(document);
+        let mut facts = Facts::new();
+        loop {
+            let known = Known(&self.discovery);
+            let inputs = Inputs { catalog: &known, parameters: supplied, facts: &facts, version: DSC_VERSION };
+            match resolve(&document, &inputs, &mut self.sources) {
+                Resolution::Graph(graph, warnings) => {
+                    findings.extend(warnings);
+                    let sources = Arc::new(self.sources.clone());
+                    return Ok(Prepared { graph: Arc::new(graph), sources, facts, warnings: findings });
+                }
+                Resolution::Faulty(wrong) => {
+                    findings.extend(wrong);
+                    return Err(findings);
+                }
+                Resolution::Needs(keys) => {
+                    for key in keys {
+                        let value = self.machine.fact(&key);
+                        facts.insert(key, value);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The resource of that type, looked for on the machine if it is not built in.
+    pub(crate) fn find(&self, type_name: &TypeName, version: Option<&str>) -> Result<Arc<Manifest>, NotFound> {
+        match Known(&self.discovery).find(type_name, version, None) {
+            Found::Resource(manifest) => Ok(manifest),
+            Found::Nothing { message, help } => Err(NotFound { message, help }),
+        }
+    }
+
+    /// What carries out a resource; made once for each.
+    pub(crate) fn provider(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
+        // The catalog keeps every manifest alive as long as the session, so that an address stands for one of them.
+        let key = Arc::as_ptr(manifest) as usize;
+        let known = self.providers.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        known.unwrap_or_else(|| {
+            let made = self.make_provider(manifest);
+            let mut providers = self.providers.write().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(providers.entry(key).or_insert(made))
+        })
+    }
+
+    fn make_provider(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
+        if let Some(built_in) = self.built_in.get(&manifest.type_name)
+            && matches!(manifest.implementation, Implementation::BuiltIn | Implementation::Engine)
+        {
+            return Arc::clone(&built_in.provider);
+        }
+        match CommandProvider::new(manifest, self.settings.clone()) {
+            Some(provider) => Arc::new(provider),
+            None => Arc::new(Incapable),
+        }
+    }
+
+    /// What a call is carried out with.
+    pub(crate) fn context(&self, name: &str) -> Context {
+        Context {
+            name: name.into(),
+            deadline: self.deadline,
+            output_limit: OUTPUT_LIMIT,
+            cancel: self.cancel.clone(),
+            root: Arc::from(self.machine.root.as_path()),
+            trace: Arc::new(forward),
+        }
+    }
+}
+
+/// How much one program of a resource may print: far more than a state, far less than the memory of a machine.
+const OUTPUT_LIMIT: usize = 16 * 1024 * 1024;
+
+struct Incapable;
+impl Provider for Incapable {}
+
+/// Hands on what a resource wrote about what it does.
+fn forward(level: TraceLevel, message: &str) {
+    match level {
+        TraceLevel::Error => tracing::error!("{message}"),
+        TraceLevel::Warn => tracing::warn!("{message}"),
+        TraceLevel::Info => tracing::info!("{message}"),
+        TraceLevel::Debug => tracing::debug!("{message}"),
+        TraceLevel::Trace => tracing::trace!("{message}"),
+    }
+}
+
+/// A finding that has no place in any text.
+pub(crate) fn unplaced(finding: Finding) -> Diagnostic {
+    let Finding { code, message, help } = finding;
+    let severity = stead_core::diag::Severity::Error;
+    Diagnostic { code, severity, message, span: None, labels: Vec::new(), help, fix: None }
+}
+
+/// A resource that is not there.
+#[derive(Debug)]
+pub(crate) struct NotFound {
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+/// Discovery as the core asks it.
+struct Known<'a>(&'a Discovery);
+
+impl Resources for Known<'_> {
+    fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
+        let requirement = match requirement.map(VersionRequirement::parse).transpose() {
+            Ok(requirement) => requirement,
+            Err(error) => return Found::Nothing { message: error.to_string(), help: None },
+        };
+        let version = requirement.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+        match self.0.find(&Wanted { type_name: type_name.clone(), requirement, adapter: adapter.cloned() }) {
+            Ok(manifest) => Found::Resource(manifest),
+            Err(error) => Found::Nothing {
+                message: format!("Resource not found: {type_name}{version}: {error}"),
+                help: error.help(),
+            },
+        }
+    }
+}
+
+/// What discovery has done by this program.
+struct OnMachine {
+    machine: Arc<Machine>,
+    settings: Settings,
+}
+
+impl OnMachine {
+    fn context(&self, name: &TypeName) -> Context {
+        Context {
+            name: name.as_str().into(),
+            deadline: Duration::from_secs(60),
+            output_limit: OUTPUT_LIMIT,
+            cancel: Cancel::default(),
+            root: Arc::from(self.machine.root.as_path()),
+            trace: Arc::new(forward),
+        }
+    }
+}
+
+impl Programs for OnMachine {
+    fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure> {
+        list_adapted(adapter, &self.settings, &self.context(&adapter.type_name))
+    }
+
+    fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure> {
+        Err(Failure::new(FailureKind::Unsupported, format!("'{}' cannot be asked yet", extension.type_name)))
+    }
+
+    fn fact(&self, key: &FactKey) -> Option<Value> {
+        self.machine.fact(key).ok()
+    }
+}
+
+/// What programs of resources are given: what may be handed on, and where the document is.
+fn command_settings(machine: &Machine) -> Settings {
+    let mut settings = Settings::of_this_process();
+    settings.environment.set("DSC_CONFIG_ROOT", machine.root.clone());
+    settings
+}
+
+impl World for Session {
+    fn answer(&self, call: &Call) -> Answered {
+        let provider = self.provider(&call.manifest);
+        carry_out(call, &*provider, &*self.vault, &self.context(&call.name))
+    }
+
+    fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
+        // Paths are not secret: where one is all the same, its place holder overlaps with nothing.
+        self.provider(&call.manifest).touches(&Plain::new(call.desired.to_redacted_json()))
+    }
+
+    fn cost(&self, call: &Call) -> Cost {
+        self.provider(&call.manifest).cost()
+    }
+
+    fn learn(&self, key: &FactKey) -> Result<Value, String> {
+        self.machine.fact(key)
+    }
+}
+
+/// The folder of a document, which relative paths start from.
+pub(crate) fn folder_of(file: &Path) -> PathBuf {
+    let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf())
+}
+
+/// Where resources are looked for: as the environment of this process says.
+pub(crate) fn search() -> Search {
+    let [path, resource_path, restricted_path, home, cache] =
+        ["PATH", "DSC_RESOURCE_PATH", "DSC_RESTRICTED_PATH", "HOME", "XDG_CACHE_HOME"].map(std::env::var_os);
+    let program = std::env::current_exe().ok();
+    let current = std::env::current_dir().ok();
+    let environment = SearchEnvironment {
+        path: path.as_deref(),
+        resource_path: resource_path.as_deref(),
+        restricted_path: restricted_path.as_deref(),
+        program_directory: program.as_deref().and_then(Path::parent),
+        current_directory: current.as_deref(),
+    };
+    let search = Search::new(&environment, &ResourcePath::default(), User::current());
+    let cache = cache.map(PathBuf::from).or_else(|| Some(PathBuf::from(home?).join(".cache")));
+    match cache.filter(|cache| cache.is_absolute()) {
+        Some(cache) => search.with_cache(cache.join("stead")),
+        None => search,
+    }
+}

@@ -1,0 +1,92 @@
+//! What is told on standard error of what goes on inside, in the formats that dsc has.
+
+use std::fmt;
+
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::args::{Arguments, TraceFormat, TraceLevel};
+
+/// Sends what is traced to standard error from now on.
+pub(crate) fn install(arguments: &Arguments, _as_dsc: bool) {
+    let from_environment = std::env::var("DSC_TRACE_LEVEL").ok().and_then(|text| level(&text));
+    let level = arguments.trace_level.or(from_environment).unwrap_or(TraceLevel::Warn);
+    let filter = match level {
+        TraceLevel::Error => LevelFilter::ERROR,
+        TraceLevel::Warn => LevelFilter::WARN,
+        TraceLevel::Info => LevelFilter::INFO,
+        TraceLevel::Debug => LevelFilter::DEBUG,
+        TraceLevel::Trace => LevelFilter::TRACE,
+    };
+    let format = arguments.trace_format.unwrap_or(TraceFormat::Default);
+    let coloured = format == TraceFormat::Default && crate::output::is_watched() && std::env::var_os("NO_COLOR").is_none();
+    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter);
+    // A second subscriber is impossible here: this is the only place that installs one.
+    let _ = match format {
+        TraceFormat::Json | TraceFormat::PassThrough => builder.event_format(JsonLines).try_init(),
+        TraceFormat::Default | TraceFormat::Plaintext => {
+            let told_where = level >= TraceLevel::Debug;
+            builder.event_format(Lines { coloured, told_where }).try_init()
+        }
+    };
+}
+
+fn level(text: &str) -> Option<TraceLevel> {
+    use clap::ValueEnum;
+    TraceLevel::from_str(text, true).ok()
+}
+
+/// `2026-11-21T01:48:18.157Z ERROR message`
+struct Lines {
+    coloured: bool,
+    told_where: bool,
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let (metadata, now) = (event.metadata(), jiff::Timestamp::now());
+        let colour = match *metadata.level() {
+            Level::ERROR => "31",
+            Level::WARN => "33",
+            Level::INFO => "32",
+            Level::DEBUG => "34",
+            Level::TRACE => "35",
+        };
+        match self.coloured {
+            true => write!(to, "\x1b[2m{now:.6}\x1b[0m \x1b[{colour}m{:>5}\x1b[0m ", metadata.level())?,
+            false => write!(to, "{now:.6} {:>5} ", metadata.level())?,
+        }
+        if self.told_where {
+            write!(to, "{}: {}: ", metadata.target(), metadata.line().unwrap_or_default())?;
+        }
+        context.format_fields(to.by_ref(), event)?;
+        writeln!(to)
+    }
+}
+
+/// `{"timestamp":…,"level":…,"fields":{"message":…}}`, which resources and dsc read, too.
+struct JsonLines;
+
+impl<S, N> FormatEvent<S, N> for JsonLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut message = String::new();
+        context.format_fields(Writer::new(&mut message), event)?;
+        let line = serde_json::json!({
+            "timestamp": format!("{:.6}", jiff::Timestamp::now()),
+            "level": event.metadata().level().to_string(),
+            "fields": { "message": message },
+        });
+        writeln!(to, "{line}")
+    }
+}

@@ -1,0 +1,227 @@
+//! Compares an answer with the recorded one: by value where it is JSON, by substance where it is an error message.
+
+use serde_json::Value as Json;
+
+use crate::case::Answer;
+
+/// Says in what `actual` differs from what was recorded; `None` when it agrees.
+pub(crate) fn difference(recorded: &Answer, actual: &Answer) -> Option<String> {
+    if recorded.exit != actual.exit {
+        let told = actual.stderr.lines().last().unwrap_or("(nothing on stderr)");
+        return Some(format!("exit code {} instead of {}: {told}", code(actual), code(recorded)));
+    }
+    stdout(&recorded.stdout, &actual.stdout).or_else(|| match recorded.exit {
+        Some(0) => None,
+        _ => missing_substance(&recorded.stderr, &actual.stderr),
+    })
+}
+
+fn code(answer: &Answer) -> String {
+    answer.exit.map_or_else(|| "(none)".to_owned(), |code| code.to_string())
+}
+
+/// A recorded text without its last newline was cut off when it was recorded.
+fn is_cut(recorded: &str) -> bool {
+    !recorded.is_empty() && !recorded.ends_with('\n')
+}
+
+fn stdout(recorded: &str, actual: &str) -> Option<String> {
+    let expected = json_values(recorded);
+    if expected.is_empty() || expected.iter().all(|value| !value.is_object() && !value.is_array()) {
+        return text_difference(recorded, actual);
+    }
+    let found = json_values(actual);
+    for (index, value) in expected.iter().enumerate() {
+        let Some(other) = found.get(index) else {
+            return Some(format!("stdout: value {} of {} is missing", index + 1, expected.len()));
+        };
+        if let Some(difference) = value_difference(&normal(value), &normal(other), "") {
+            return Some(format!("stdout, value {}: {difference}", index + 1));
+        }
+    }
+    (found.len() > expected.len() && !is_cut(recorded))
+        .then(|| format!("stdout: {} values instead of {}", found.len(), expected.len()))
+}
+
+/// The JSON values that a text starts with, one after the other.
+fn json_values(text: &str) -> Vec<Json> {
+    serde_json::Deserializer::from_str(text).into_iter().map_while(Result::ok).collect()
+}
+
+/// The value with everything replaced that changes from run to run.
+fn normal(value: &Json) -> Json {
+    match value {
+        Json::String(text) => Json::String(normal_text(text)),
+        Json::Array(items) => Json::Array(items.iter().map(normal).collect()),
+        Json::Object(members) => Json::Object(
+            members
+                .iter()
+                .map(|(key, value)| {
+                    let information = key == "executionInformation" || key == "Microsoft.DSC";
+                    (key.clone(), if information { without_version(normal(value)) } else { normal(value) })
+                })
+                .collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
+/// The version of the program is told with each result, and differs rightly.
+fn without_version(mut information: Json) -> Json {
+    if let Some(version) = information.get_mut("version") {
+        *version = Json::from("${VERSION}");
+    }
+    information
+}
+
+fn normal_text(text: &str) -> String {
+    if is_timestamp(text) {
+        "${TIME}".to_owned()
+    } else if is_duration(text) {
+        "${DURATION}".to_owned()
+    } else if is_search_path(text) {
+        "${PATH}".to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Such as `2026-11-21T01:58:16.890689816+00:00`.
+fn is_timestamp(text: &str) -> bool {
+    text.len() >= 20
+        && text.split_once('T').is_some_and(|(date, time)| {
+            let digits = |text: &str, mark: char| text.chars().all(|c| c.is_ascii_digit() || c == mark);
+            date.len() == 10 && digits(date, '-') && time.get(..8).is_some_and(|time| digits(time, ':'))
+        })
+}
+
+/// Such as `PT1M0.5S`.
+fn is_duration(text: &str) -> bool {
+    text.strip_prefix("PT").is_some_and(|rest| {
+        rest.ends_with(['S', 'M', 'H'])
+            && rest.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'S' | 'M' | 'H'))
+    })
+}
+
+/// Such as `/usr/bin:/sbin:/bin`.
+fn is_search_path(text: &str) -> bool {
+    let folders: Vec<&str> = text.split(':').collect();
+    folders.len() > 2 && folders.iter().all(|folder| folder.starts_with('/') || folder.starts_with("${"))
+}
+
+/// The first place where two values differ, and how.
+fn value_difference(expected: &Json, actual: &Json, place: &str) -> Option<String> {
+    match (expected, actual) {
+        (Json::Object(left), Json::Object(right)) => {
+            let missing = left.keys().find(|key| !right.contains_key(*key));
+            let extra = right.keys().find(|key| !left.contains_key(*key));
+            missing.map(|key| format!("{place}/{key} is missing")).or_else(|| {
+                left.iter()
+                    .find_map(|(key, value)| value_difference(value, right.get(key)?, &format!("{place}/{key}")))
+                    .or_else(|| extra.map(|key| format!("{place}/{key} is there and should not be")))
+            })
+        }
+        (Json::Array(left), Json::Array(right)) if left.len() == right.len() => left
+            .iter()
+            .zip(right)
+            .enumerate()
+            .find_map(|(index, (left, right))| value_difference(left, right, &format!("{place}/{index}"))),
+        (left, right) => (left != right).then(|| format!("{place} is {} instead of {}", short(right), short(left))),
+    }
+}
+
+fn short(value: &Json) -> String {
+    let text = value.to_string();
+    if text.chars().count() > 200 { text.chars().take(200).chain("...".chars()).collect() } else { text }
+}
+
+/// Compares texts line by line: without colours, trailing spaces, and what changes from run to run.
+fn text_difference(recorded: &str, actual: &str) -> Option<String> {
+    let (mut expected, mut found) = (plain_lines(recorded), plain_lines(actual));
+    if is_cut(recorded) {
+        expected.pop();
+        found.truncate(expected.len());
+    }
+    let first = (0..expected.len().max(found.len())).find(|index| expected.get(*index) != found.get(*index))?;
+    let line = |lines: &[String]| lines.get(first).map_or_else(|| "(nothing)".to_owned(), |line| format!("'{line}'"));
+    Some(format!("stdout, line {}: {} instead of {}", first + 1, line(&found), line(&expected)))
+}
+
+fn plain_lines(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = without_colours(text).lines().map(normal_line).collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+/// A line of YAML or of a table, its value made comparable.
+fn normal_line(line: &str) -> String {
+    let line = line.trim_end();
+    match line.split_once(": ") {
+        // Only `executionInformation` and `Microsoft.DSC` have a version that far in.
+        Some((key @ ("  version" | "    version"), _)) => format!("{key}: ${{VERSION}}"),
+        Some((key, value)) => format!("{key}: {}", normal_text(value)),
+        None => line.to_owned(),
+    }
+}
+
+fn without_colours(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, after)| after);
+    }
+    plain + rest
+}
+
+/// Says which quoted word or number of the last recorded error message is not in the actual messages.
+fn missing_substance(recorded: &str, actual: &str) -> Option<String> {
+    let whole = if is_cut(recorded) { recorded.rsplit_once('\n').map_or("", |(whole, _)| whole) } else { recorded };
+    let is_error = |line: &&str| line.contains(" ERROR ") || line.starts_with("error:");
+    let line = whole.lines().rfind(is_error)?;
+    let message = line.split_once(" ERROR ").map_or(line, |(_, message)| message);
+    if actual.trim().is_empty() {
+        return Some(format!("stderr says nothing instead of: {message}"));
+    }
+    let absent = substance(message).into_iter().find(|word| !actual.contains(word.as_str()))?;
+    Some(format!("stderr does not name {absent}: {}", actual.lines().last().unwrap_or_default()))
+}
+
+/// The quoted words and the numbers of a message, but not its examples and positions.
+///
+/// Positions are left out since the recorded ones refer to a text that only the recorded program has.
+fn substance(message: &str) -> Vec<String> {
+    let message = message.split_once(" at line ").map_or(message, |(message, _)| message);
+    let message = message.split_once("(e.g.").map_or(message, |(message, _)| message);
+    let mut words = Vec::new();
+    let mut rest = message;
+    while let Some(start) = rest.find(['\'', '"']) {
+        let (before, quoted) = rest.split_at(start);
+        words.extend(numbers(before));
+        let quote = quoted.chars().next().unwrap_or('\'');
+        let inside = quoted.get(1..).unwrap_or_default();
+        match closing(inside, quote) {
+            Some(end) => {
+                words.push(inside.get(..end).unwrap_or_default().to_owned());
+                rest = inside.get(end + 1..).unwrap_or_default();
+            }
+            None => rest = inside,
+        }
+    }
+    words.extend(numbers(rest));
+    words
+}
+
+/// A quote ends where no word goes on behind it.
+fn closing(text: &str, quote: char) -> Option<usize> {
+    text.match_indices(quote)
+        .map(|(index, _)| index)
+        .find(|index| !text.get(index + 1..).and_then(|rest| rest.chars().next()).is_some_and(char::is_alphanumeric))
+}
+
+fn numbers(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    words.filter(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())).map(str::to_owned).collect()
+}

@@ -1,0 +1,67 @@
+//! The lists that say what is expected: intended deviations, and how much has to agree.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use crate::case::Case;
+
+/// The cases in which stead means to differ.
+#[derive(Default)]
+pub(crate) struct Deviations(Vec<Entry>);
+
+struct Entry {
+    suite: String,
+    name: String,
+    /// `None` for every number.
+    number: Option<u64>,
+}
+
+impl Deviations {
+    /// Reads the entries of a Markdown file: its lines of the form ``- `suite` name (number)``, the number or `*`.
+    pub(crate) fn read(file: &Path) -> Result<Self, Box<dyn Error>> {
+        let text = fs::read_to_string(file)?;
+        let mut entries = Vec::new();
+        for line in text.lines().filter(|line| line.starts_with("- `")) {
+            entries.push(entry(line).ok_or_else(|| format!("{}: cannot read: {line}", file.display()))?);
+        }
+        Ok(Self(entries))
+    }
+
+    /// Whether the case is listed.
+    pub(crate) fn lists(&self, case: &Case) -> bool {
+        self.0.iter().any(|entry| entry.covers(case))
+    }
+
+    /// The entries that no case has to do with: mistyped, or of a case that is no longer there.
+    pub(crate) fn idle<'a>(&'a self, cases: &'a [Case]) -> impl Iterator<Item = String> + 'a {
+        let idle = self.0.iter().filter(|entry| !cases.iter().any(|case| entry.covers(case)));
+        idle.map(|entry| format!("{}: {}", entry.suite, entry.name))
+    }
+}
+
+impl Entry {
+    fn covers(&self, case: &Case) -> bool {
+        self.suite == case.suite && self.name == case.name && self.number.is_none_or(|number| number == case.number)
+    }
+}
+
+fn entry(line: &str) -> Option<Entry> {
+    let (suite, rest) = line.strip_prefix("- `")?.split_once("` ")?;
+    let (name, number) = rest.trim_end().strip_suffix(')')?.rsplit_once(" (")?;
+    let number = if number == "*" { None } else { Some(number.parse().ok()?) };
+    Some(Entry { suite: suite.to_owned(), name: name.to_owned(), number })
+}
+
+/// Reads how many of a hundred cases of each suite have to agree or to be listed; `total` stands for all together.
+pub(crate) fn required(file: &Path) -> Result<BTreeMap<String, usize>, Box<dyn Error>> {
+    let text = fs::read_to_string(file)?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let (suite, percent) = line.split_once(' ').ok_or_else(|| format!("no percentage: {line}"))?;
+            Ok((suite.to_owned(), percent.trim().parse()?))
+        })
+        .collect()
+}

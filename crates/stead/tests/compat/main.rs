@@ -1,0 +1,293 @@
+//! Compatibility with DSC v3: runs every recorded case and compares the answers.
+//!
+//! ```text
+//! cargo test -p stead --test compat                       every case, a table per suite
+//! cargo test -p stead --test compat -- dsc_copy           cases whose suite or name contains this
+//! cargo test -p stead --test compat -- --show dsc_copy 3  one case in full, by its place in its suite
+//! STEAD_COMPAT_VERBOSE=1                                  why cases fail
+//! ```
+//!
+//! A case agrees, or deviates as `docs/deviations.md` says it does, or fails. A listed deviation that agrees is an
+//! error of the list. `corpus/compat/required.txt` says how much has to agree.
+
+mod case;
+mod compare;
+mod deviations;
+mod sandbox;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use case::Case;
+use deviations::Deviations;
+use sandbox::Places;
+
+/// Each run is a few short processes; more threads than this do not help a small machine.
+const THREADS: usize = 2;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            drop(writeln!(io::stderr(), "compat: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<bool, Box<dyn Error>> {
+    let root = stead_testkit::repository();
+    let recorded = root.join("../shared/corpus/dsc/cases.jsonl");
+    if !recorded.exists() {
+        writeln!(io::stdout(), "skipped: there are no recorded cases at {}", recorded.display())?;
+        return Ok(true);
+    }
+    let harness = Harness::new(&root)?;
+    let cases = case::read(&recorded)?;
+    check_comparison(&cases)?;
+    let args: Vec<String> = env::args().skip(1).collect();
+    if let [flag, suite, place] = args.as_slice()
+        && flag == "--show"
+    {
+        return harness.show(&cases, suite, place.parse()?);
+    }
+    let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let chosen: Vec<&Case> = cases.iter().filter(|case| is_chosen(case, &filters)).collect();
+    let verdicts = harness.judge(&chosen);
+    let tally = Tally::of(&chosen, &verdicts);
+    let mut out = io::stdout().lock();
+    report(&mut out, &chosen, &verdicts)?;
+    tally.print(&mut out)?;
+    if !filters.is_empty() {
+        return Ok(tally.is_clean());
+    }
+    let idle: Vec<String> = harness.deviations.idle(&cases).collect();
+    for entry in &idle {
+        writeln!(out, "docs/deviations.md lists a case that is not there: {entry}")?;
+    }
+    let required = deviations::required(&root.join("corpus/compat/required.txt"))?;
+    Ok(tally.reaches(&required, &mut out)? && idle.is_empty())
+}
+
+/// A recorded answer agrees with itself, or the comparison is wrong.
+fn check_comparison(cases: &[Case]) -> Result<(), String> {
+    for case in cases {
+        for run in &case.runs {
+            if let Some(difference) = compare::difference(&run.answer, &run.answer) {
+                return Err(format!("{} #{} differs from itself: {difference}", case.suite, case.place));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_chosen(case: &Case, filters: &[&String]) -> bool {
+    let matches = |filter: &&String| case.suite.contains(filter.as_str()) || case.name.contains(filter.as_str());
+    filters.is_empty() || filters.iter().any(matches)
+}
+
+/// What came of a case.
+enum Verdict {
+    /// The answers are the recorded ones.
+    Agrees,
+    /// They differ, as listed.
+    Deviates,
+    /// They differ, and nobody said that they should.
+    Fails(String),
+    /// They are the recorded ones, although they are listed to differ.
+    Listed,
+}
+
+/// What is needed to judge cases.
+struct Harness {
+    program: PathBuf,
+    corpus: PathBuf,
+    deviations: Deviations,
+}
+
+impl Harness {
+    fn new(root: &Path) -> Result<Self, Box<dyn Error>> {
+        build_test_resources()?;
+        Ok(Self {
+            program: PathBuf::from(env!("CARGO_BIN_EXE_stead")),
+            corpus: root.join("corpus/compat").canonicalize()?,
+            deviations: Deviations::read(&root.join("docs/deviations.md"))?,
+        })
+    }
+
+    /// One verdict for each case, in their order.
+    fn judge(&self, cases: &[&Case]) -> Vec<Verdict> {
+        let next = AtomicUsize::new(0);
+        let verdicts = Mutex::new(BTreeMap::new());
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    while let Some((index, case)) = take(cases, &next) {
+                        let verdict = self.verdict(case);
+                        verdicts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(index, verdict);
+                    }
+                });
+            }
+        });
+        verdicts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_values().collect()
+    }
+
+    fn verdict(&self, case: &Case) -> Verdict {
+        let difference = self.difference(case).unwrap_or_else(|error| Some(format!("cannot be run: {error}")));
+        match (difference, self.deviations.lists(case)) {
+            (None, false) => Verdict::Agrees,
+            (None, true) => Verdict::Listed,
+            (Some(_), true) => Verdict::Deviates,
+            (Some(difference), false) => Verdict::Fails(difference),
+        }
+    }
+
+    fn difference(&self, case: &Case) -> Result<Option<String>, Box<dyn Error>> {
+        let work = tempfile::tempdir()?;
+        let places = self.places(work.path())?;
+        for run in &case.runs {
+            let actual = sandbox::answer(&self.program, &places, run)?;
+            if let Some(difference) = compare::difference(&run.answer, &actual) {
+                return Ok(Some(difference));
+            }
+        }
+        Ok(None)
+    }
+
+    fn places(&self, work: &Path) -> Result<Places, Box<dyn Error>> {
+        Ok(Places {
+            resources: self.corpus.join("resources"),
+            examples: self.corpus.join("examples"),
+            programs: self.program.parent().ok_or("the program is in no folder")?.to_owned(),
+            work: work.canonicalize()?,
+        })
+    }
+
+    /// Prints what one case asks, what was recorded, and what stead answers.
+    fn show(&self, cases: &[Case], suite: &str, place: usize) -> Result<bool, Box<dyn Error>> {
+        let case = cases.iter().find(|case| case.suite == suite && case.place == place).ok_or("no such case")?;
+        let work = tempfile::tempdir()?;
+        let places = self.places(work.path())?;
+        let mut out = io::stdout().lock();
+        writeln!(out, "{} #{}: {} ({})", case.suite, case.place, case.name, case.number)?;
+        for run in &case.runs {
+            let actual = sandbox::answer(&self.program, &places, run)?;
+            writeln!(out, "\n$ stead {}", run.args.join(" "))?;
+            writeln!(out, "{}", run.stdin.as_deref().unwrap_or_default())?;
+            for (title, answer) in [("recorded", &run.answer), ("actual", &actual)] {
+                writeln!(out, "--- {title}: exit {:?}\n{}\n{}", answer.exit, answer.stdout, answer.stderr)?;
+            }
+            let difference = compare::difference(&run.answer, &actual);
+            writeln!(out, "=> {}", difference.as_deref().unwrap_or("agrees"))?;
+        }
+        Ok(true)
+    }
+}
+
+fn take<'a>(cases: &[&'a Case], next: &AtomicUsize) -> Option<(usize, &'a Case)> {
+    let index = next.fetch_add(1, Ordering::SeqCst);
+    cases.get(index).map(|case| (index, *case))
+}
+
+/// The program behind the test resources is of another package, which cargo does not build for this test.
+fn build_test_resources() -> Result<(), Box<dyn Error>> {
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", "stead-test-resources"]);
+    if !cfg!(debug_assertions) {
+        build.arg("--release");
+    }
+    if build.status()?.success() { Ok(()) } else { Err("the test resources cannot be built".into()) }
+}
+
+/// How the cases of a suite went.
+#[derive(Default)]
+struct Counts {
+    agree: usize,
+    deviate: usize,
+    fail: usize,
+    /// Listed, but they agree.
+    listed: usize,
+}
+
+impl Counts {
+    fn add(&mut self, verdict: &Verdict) {
+        *match verdict {
+            Verdict::Agrees => &mut self.agree,
+            Verdict::Deviates => &mut self.deviate,
+            Verdict::Fails(_) => &mut self.fail,
+            Verdict::Listed => &mut self.listed,
+        } += 1;
+    }
+
+    /// How many of a hundred cases are as they should be, rounded down.
+    fn percent(&self) -> usize {
+        let cases = self.agree + self.deviate + self.fail + self.listed;
+        ((self.agree + self.deviate) * 100).checked_div(cases).unwrap_or(100)
+    }
+}
+
+/// The counts of each suite, and of all together as `total`.
+struct Tally(BTreeMap<String, Counts>);
+
+impl Tally {
+    fn of(cases: &[&Case], verdicts: &[Verdict]) -> Self {
+        let mut suites: BTreeMap<String, Counts> = BTreeMap::new();
+        for (case, verdict) in cases.iter().zip(verdicts) {
+            suites.entry(case.suite.clone()).or_default().add(verdict);
+            suites.entry("total".to_owned()).or_default().add(verdict);
+        }
+        Self(suites)
+    }
+
+    fn is_clean(&self) -> bool {
+        self.0.values().all(|counts| counts.fail == 0 && counts.listed == 0)
+    }
+
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "{:32} {:>6} {:>8} {:>6} {:>5}", "suite", "agree", "deviate", "fail", "%")?;
+        let (total, suites): (Vec<_>, Vec<_>) = self.0.iter().partition(|(suite, _)| *suite == "total");
+        for (suite, counts) in suites.into_iter().chain(total) {
+            let Counts { agree, deviate, fail, listed } = counts;
+            writeln!(out, "{suite:32} {agree:>6} {deviate:>8} {:>6} {:>5}", fail + listed, counts.percent())?;
+        }
+        Ok(())
+    }
+
+    /// Whether every suite is as good as required, and no deviation is listed that is none.
+    fn reaches(&self, required: &BTreeMap<String, usize>, out: &mut impl Write) -> io::Result<bool> {
+        let mut reached = self.0.values().all(|counts| counts.listed == 0);
+        for (suite, percent) in required {
+            let actual = self.0.get(suite).map_or(0, Counts::percent);
+            if actual < *percent {
+                writeln!(out, "{suite}: {actual} % are as they should be; {percent} % are required")?;
+                reached = false;
+            }
+        }
+        Ok(reached)
+    }
+}
+
+/// Prints what needs looking at: deviations that are none, and in verbose mode every failure.
+fn report(out: &mut impl Write, cases: &[&Case], verdicts: &[Verdict]) -> io::Result<()> {
+    let verbose = env::var_os("STEAD_COMPAT_VERBOSE").is_some();
+    for (case, verdict) in cases.iter().zip(verdicts) {
+        let title = format!("{} #{}: {} ({})", case.suite, case.place, case.name, case.number);
+        match verdict {
+            Verdict::Listed => writeln!(out, "{title}\n    listed but agrees")?,
+            Verdict::Fails(difference) if verbose => {
+                let args = case.runs.iter().map(|run| run.args.join(" ")).collect::<Vec<_>>().join("\n    $ ");
+                writeln!(out, "{title}\n    $ {args}\n    {difference}")?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
