@@ -177,7 +177,8 @@ impl Scripted {
     fn ask(&self, cx: &Context, method: &str, input: &Plain) -> Result<Json, Failure> {
         writeln!(self.calls.lock().unwrap(), "{method} {}", input.expose()).unwrap();
         let next = self.answers.lock().unwrap().get_mut(method).and_then(Vec::pop);
-        let answer = next.ok_or_else(|| Failure::new(FailureKind::System, format!("the script has no answer to '{method}'")))?;
+        let answer =
+            next.ok_or_else(|| Failure::new(FailureKind::System, format!("the script has no answer to '{method}'")))?;
         if let Some(text) = answer["trace"].as_str() {
             (cx.trace)(TraceLevel::Info, text);
         }

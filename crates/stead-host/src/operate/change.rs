@@ -3,7 +3,7 @@
 use stead_core::call::{Answered, Changed, Execution, Failure, FailureKind, Outcome, Tested, Verification};
 use stead_core::diff::{Rules, differing, exists, overlaid};
 use stead_core::manifest::Implementation;
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 
 use super::attempt::{Attempt, Reading};
 use crate::provider::SetReply;
@@ -101,10 +101,10 @@ impl Attempt<'_> {
 
     /// Nobody says what the state is now: the desired one is all that can be reported.
     fn blindly_set(&self, before: Value, changed: Option<Vec<String>>) -> Answered {
-        let changed = changed.map(|names| self.scrubbed_names(names));
-        let after = (*self.desired).clone();
+        let after = overlaid(&before, &self.desired, &self.rules());
+        let changed = changed.map_or_else(|| changes_between(&before, &after), |names| self.scrubbed_names(names));
         let verified = Verification::NotVerifiable;
-        self.changed(Changed { before, after, changed, what_if: Vec::new(), verified }, None)
+        self.changed(Changed { before, after, changed: Some(changed), what_if: Vec::new(), verified }, None)
     }
 
     /// Whether the desired state was reached. A state that a set only told is looked at again before it is held against
@@ -198,8 +198,10 @@ fn verification(differing: Vec<String>) -> Verification {
     if differing.is_empty() { Verification::InState } else { Verification::Differs(differing) }
 }
 
-/// The properties of the later state that are not as before.
+/// The properties of the later state that are not as before. Where nobody knows what was before, all may have changed.
 fn changes_between(before: &Value, after: &Value) -> Vec<String> {
+    let nothing = Value::Object(Object::new());
+    let before = if *before == Value::Null { &nothing } else { before };
     differing(after, before, &Rules::default())
 }
 

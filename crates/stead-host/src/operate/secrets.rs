@@ -102,9 +102,9 @@ fn forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned(), json_escaped(text), ascii_escaped(text)];
     for set in [NON_ALPHANUMERIC, UNRESERVED, ADDRESS] {
         let encoded = utf8_percent_encode(text, set).to_string();
-        forms.push(encoded.replace("%20", "+"));
-        forms.push(lower_hex(&encoded));
-        forms.push(encoded);
+        let lower = lower_hex(&encoded);
+        // Forms of the web write a space as a plus sign.
+        forms.extend([encoded.replace("%20", "+"), lower.replace("%20", "+"), encoded, lower]);
     }
     forms.extend([STANDARD_NO_PAD.encode(text), URL_SAFE_NO_PAD.encode(text)]);
     forms.extend((0..3).flat_map(|offset| base64_core(text, offset)));

@@ -1,0 +1,296 @@
+//! Secrets of many shapes go through every operation, and nothing that comes out shows one.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value as Json, json};
+use stead_core::call::{Answered, Call, Execution, Exported, Failure, FailureKind, Operation, Outcome};
+use stead_core::expr::Recipe;
+use stead_core::id::{NodeId, SecretName, TypeName};
+use stead_core::manifest::{Capabilities, Implementation, Kind, Manifest, OperationSecurity, Version};
+use stead_core::value::{Object, Sealed, Sensitive, Value};
+use stead_host::operate::carry_out;
+use stead_host::provider::{Cancel, Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+use stead_host::vault::MemoryVault;
+
+/// What is secret, and every text that must not be seen of it.
+fn canaries() -> Vec<(Value, Vec<String>)> {
+    let long = "CanaryOfManyBytes-".to_owned() + &"0123456789abcdef".repeat(4096);
+    let lines = "-----BEGIN CANARY-----\nMIIEcanaryInTheMine0\nq83vEjRWcanary==\n-----END CANARY-----\n";
+    let object = json!({"user": "canary-user", "deep": {"list": ["canary-in-list", 918_273_645]}});
+    let texts = [
+        "CanaryPlain",
+        "can4",
+        "canary \"quoted\" \\ back",
+        "canary+/=?&% url",
+        "kanárek žlutý 🐤",
+        " canary-with-blanks \n",
+        "Y2FuYXJ5LWxvb2tzLWxpa2UtYmFzZTY0",
+        "<secureValue>canary",
+    ];
+    let mut canaries: Vec<_> = texts.iter().map(|text| (Value::from(*text), vec![text.trim().to_owned()])).collect();
+    canaries.push((Value::from(lines), lines.lines().map(str::to_owned).collect()));
+    canaries.push((Value::from(long.clone()), vec![long]));
+    let seen = ["canary-user", "canary-in-list", "918273645"].map(str::to_owned).to_vec();
+    canaries.push((Value::from(object), seen));
+    canaries.push((Value::Array(vec![Value::from("canary-element")]), vec!["canary-element".to_owned()]));
+    canaries
+}
+
+/// The forms in which a text may show.
+fn forms(text: &str) -> Vec<String> {
+    let json = Json::from(text).to_string();
+    let url = utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let base64 = STANDARD.encode(text);
+    // The last letters of base64 depend on what follows.
+    let base64 = base64.trim_end_matches('=');
+    let base64 = base64[..base64.len() - 1].to_owned();
+    vec![
+        text.to_owned(),
+        json[1..json.len() - 1].to_owned(),
+        url,
+        base64,
+        format!("{text:?}").trim_matches('"').to_owned(),
+    ]
+}
+
+/// A resource that tells everything it was given, in every way it can.
+struct Chatty {
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Well,
+    Failing,
+    Panicking,
+}
+
+fn texts(json: &Json, found: &mut Vec<String>) {
+    match json {
+        Json::String(text) => found.push(text.clone()),
+        Json::Number(number) => found.push(number.to_string()),
+        Json::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Json::Object(members) => members.values().for_each(|value| texts(value, found)),
+        Json::Null | Json::Bool(_) => {}
+    }
+}
+
+fn gossip(input: &Json) -> Vec<String> {
+    let mut found = Vec::new();
+    texts(input, &mut found);
+    let of = |text: &String| {
+        [
+            text.clone(),
+            format!("in {text} within"),
+            text.trim().to_owned(),
+            Json::from(text.as_str()).to_string(),
+            STANDARD.encode(text),
+            STANDARD.encode(format!("u:{text}:p")),
+            STANDARD.encode(format!("us:{text}")),
+            STANDARD.encode(format!("usr:{text}:pw")),
+            format!("http://h/?q={}&x", utf8_percent_encode(text, NON_ALPHANUMERIC)),
+            text.replace('\n', "\r\n"),
+        ]
+    };
+    // The longest is told in fewer ways, to keep the test short.
+    let (long, short): (Vec<_>, Vec<_>) = found.iter().partition(|text| text.len() > 1000);
+    let mut all: Vec<String> = short.into_iter().flat_map(of).collect();
+    all.extend(long.into_iter().flat_map(|text| [format!("in {text} within"), STANDARD.encode(text)]));
+    all.extend(found.iter().flat_map(|text| text.lines().map(|line| format!("line: {line}"))));
+    all.push(input.to_string());
+    all
+}
+
+fn told(input: &Json) -> Json {
+    let gossip = gossip(input);
+    let mut state = json!({"list": gossip, "wrapped": {"secureString": "canary-user"}, "number": 918_273_645});
+    for (at, text) in gossip.iter().enumerate() {
+        state[text] = json!(at);
+    }
+    for (name, value) in input.as_object().into_iter().flatten() {
+        state[name] = value.clone();
+        state[format!("{name}-moved")] = json!([value, {"deep": value}]);
+    }
+    state["_metadata"] = json!({ "told": gossip });
+    state
+}
+
+impl Chatty {
+    fn tell(&self, cx: &Context, input: &Plain) -> Result<Json, Failure> {
+        let gossip = gossip(input.expose());
+        gossip.iter().for_each(|text| (cx.trace)(TraceLevel::Debug, text));
+        let all = gossip.join(" | ");
+        match self.end {
+            End::Well => Ok(told(input.expose())),
+            End::Failing => Err(Failure { kind: FailureKind::Exit(1), message: all.clone(), property: Some(all) }),
+            End::Panicking => std::panic::panic_any(all),
+        }
+    }
+}
+
+impl Provider for Chatty {
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        self.tell(cx, input).map(Plain::new)
+    }
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let actual = Some(Plain::new(self.tell(cx, input)?));
+        Ok(TestReply { actual, in_desired_state: Some(false), differing: Some(gossip(input.expose())) })
+    }
+    fn set(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {
+        let after = Some(Plain::new(self.tell(cx, input)?));
+        let words = gossip(input.expose());
+        Ok(SetReply { after, changed: Some(words.clone()), what_if: words })
+    }
+    fn delete(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<Vec<String>, Failure> {
+        self.tell(cx, input)?;
+        Ok(gossip(input.expose()))
+    }
+    fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
+        let state = self.tell(cx, input)?;
+        let instance = |text: String| Exported {
+            type_name: None,
+            name: Some(text.clone()),
+            properties: Value::from(state.clone()),
+            metadata: Some(Value::from(json!({ "told": text, text: 1 }))),
+        };
+        Ok(gossip(input.expose()).into_iter().take(2).map(instance).collect())
+    }
+}
+
+fn manifest(own_test: bool) -> Arc<Manifest> {
+    let capabilities = Capabilities {
+        get: true,
+        set: true,
+        set_what_if: own_test,
+        test: own_test,
+        delete: true,
+        delete_what_if: own_test,
+        export: true,
+        export_filters: true,
+        ..Capabilities::default()
+    };
+    Arc::new(Manifest {
+        type_name: TypeName::parse("Test/Chatty").unwrap(),
+        version: Version::Semantic(semver::Version::new(1, 0, 0)),
+        kind: Kind::Resource,
+        capabilities,
+        description: None,
+        deprecation: None,
+        tags: Vec::new(),
+        author: None,
+        require_adapter: None,
+        security: OperationSecurity::default(),
+        implementation: Implementation::BuiltIn,
+    })
+}
+
+fn sealed(at: usize, plaintext: &Value, vault: &MemoryVault) -> Value {
+    if at.is_multiple_of(2) {
+        return Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(plaintext.clone()))));
+    }
+    let name = SecretName(format!("s{at}").into());
+    vault.put(name.clone(), plaintext.clone());
+    Value::Sealed(Sealed::new(Recipe::Secret(name)))
+}
+
+/// Everything that can be read of an answer.
+fn readable(answer: &Answered) -> String {
+    let values: Vec<&Value> = match &answer.outcome {
+        Outcome::Got(state) => vec![state],
+        Outcome::Tested(tested) => vec![&tested.actual],
+        Outcome::Changed(changed) => vec![&changed.before, &changed.after],
+        Outcome::Exported(all) => {
+            all.iter().flat_map(|each| std::iter::once(&each.properties).chain(&each.metadata)).collect()
+        }
+        Outcome::Failed(_) => Vec::new(),
+    };
+    let json = values.into_iter().chain(&answer.metadata).map(|value| value.to_redacted_json().to_string());
+    format!("{answer:?}\n{}", json.collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn no_operation_shows_a_secret() {
+    // What a resource says when it panics goes to the hook of the program first, which is not under test here.
+    std::panic::set_hook(Box::new(|_| {}));
+    let canaries = canaries();
+    assert_eq!(canaries.len(), 12);
+    let vault = MemoryVault::default();
+    let seals = canaries.iter().enumerate().map(|(at, (plain, _))| (format!("p{at}"), sealed(at, plain, &vault)));
+    let mut desired: Object = seals.collect();
+    desired.insert("nested".to_owned(), Value::Array(desired.values().take(4).cloned().collect()));
+    let seen: Vec<String> = canaries.iter().flat_map(|(_, seen)| seen).flat_map(|text| forms(text)).collect();
+    let clear: Json = canaries.iter().map(|(plain, _)| plain.to_redacted_json()).collect();
+    let control = gossip(&clear).join("\n");
+    assert!(
+        seen.iter().filter(|text| control.contains(text.as_str())).count() > canaries.len() * 3,
+        "the search is blind"
+    );
+
+    let operations = [
+        (Operation::Get, Execution::Actual),
+        (Operation::Test, Execution::Actual),
+        (Operation::Set, Execution::Actual),
+        (Operation::Set, Execution::WhatIf),
+        (Operation::Export, Execution::Actual),
+    ];
+    let mut gone = desired.clone();
+    gone.insert("_exist".to_owned(), Value::Bool(false));
+    // The longest takes the most time and is no different: it takes part once in each operation.
+    let longest = canaries.iter().position(|(_, seen)| seen.iter().any(|text| text.len() > 1000)).unwrap();
+    let shorter = |wanted: &Object| {
+        let mut wanted = wanted.clone();
+        wanted.shift_remove(&format!("p{longest}"));
+        wanted
+    };
+    let (most, most_gone) = (shorter(&desired), shorter(&gone));
+    for end in [End::Well, End::Failing, End::Panicking] {
+        for (operation, execution) in operations {
+            let first = if matches!(end, End::Well) { &desired } else { &most };
+            for (own_test, wanted) in [(true, first), (false, &most), (true, &most_gone)] {
+                let shown = shown(operation, execution, manifest(own_test), wanted, &vault, &Chatty { end });
+                let found: Vec<_> = seen.iter().filter(|text| shown.contains(text.as_str())).collect();
+                assert!(found.is_empty(), "{operation:?} {execution:?} {end:?} shows {found:?}");
+            }
+        }
+    }
+}
+
+fn shown(
+    operation: Operation,
+    execution: Execution,
+    manifest: Arc<Manifest>,
+    desired: &Object,
+    vault: &MemoryVault,
+    provider: &Chatty,
+) -> String {
+    let traced = Arc::new(Mutex::new(String::new()));
+    let to = Arc::clone(&traced);
+    let cx = Context {
+        name: "chatty".into(),
+        deadline: Duration::from_secs(10),
+        output_limit: 1 << 20,
+        cancel: Cancel::default(),
+        root: Arc::from(std::path::Path::new("/")),
+        trace: Arc::new(move |_, text| to.lock().unwrap().push_str(text)),
+    };
+    let call = Call {
+        node: NodeId(0),
+        name: "chatty".to_owned(),
+        manifest,
+        operation,
+        execution,
+        desired: Arc::new(Value::Object(desired.clone())),
+        tested: None,
+        metadata: None,
+    };
+    let answer = carry_out(&call, provider, vault, &cx);
+    let failed = matches!(answer.outcome, Outcome::Failed(_));
+    assert_eq!(failed, !matches!(provider.end, End::Well), "{operation:?} {execution:?}");
+    let traced = traced.lock().unwrap();
+    assert!(!traced.is_empty());
+    readable(&answer) + &traced
+}

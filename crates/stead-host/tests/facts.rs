@@ -1,0 +1,110 @@
+//! Facts of a machine that is made up in a temporary directory.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+use stead_core::expr::FactKey;
+use stead_core::value::Value;
+use stead_host::facts::Machine;
+
+fn machine(root: &Path, environment: &[(&str, &str)]) -> Machine {
+    let environment: BTreeMap<_, _> =
+        environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    Machine::new(environment, root.to_path_buf())
+}
+
+fn program(path: &Path, mode: u32) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, "").unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn now_stands_still_and_is_utc_with_nanoseconds() {
+    let machine = machine(Path::new("/"), &[]);
+    let first = machine.fact(&FactKey::Now).unwrap();
+    assert_eq!(first, machine.fact(&FactKey::Now).unwrap());
+    let text = first.as_str().unwrap();
+    assert!(text.len() == "2026-01-01T00:00:00.000000000Z".len() && text.ends_with('Z'), "{text}");
+}
+
+#[test]
+fn variables_are_those_given() {
+    let machine = machine(Path::new("/"), &[("A", "b")]);
+    assert_eq!(machine.fact(&FactKey::EnvironmentVariable("A".into())), Ok(Value::from("b")));
+    assert_eq!(machine.fact(&FactKey::EnvironmentVariable("PATH".into())), Ok(Value::Null));
+}
+
+#[test]
+fn programs_are_looked_for_in_absolute_entries_of_the_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    program(&at("a/tool"), 0o644);
+    program(&at("b/tool"), 0o755);
+    program(&at("c/tool"), 0o755);
+    fs::create_dir_all(at("c/folder")).unwrap();
+    let path = format!("::relative:{}:{}:{}", at("a").display(), at("b").display(), at("c").display());
+    let machine = machine(folder.path(), &[("PATH", &path)]);
+    let found = |name: &str| machine.fact(&FactKey::Executable(name.into())).unwrap();
+    assert_eq!(found("tool"), Value::from(at("b/tool").to_str().unwrap()));
+    assert_eq!(found(at("c/tool").to_str().unwrap()), Value::from(at("c/tool").to_str().unwrap()));
+    for missing in ["", "folder", "none", at("a/tool").to_str().unwrap()] {
+        assert_eq!(found(missing), Value::Null, "{missing}");
+    }
+}
+
+#[test]
+fn the_context_says_what_runs_here() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("etc")).unwrap();
+    let release = "NAME=x\nVERSION_ID=\"12\"\nVERSION_CODENAME='bookworm'\n";
+    fs::write(folder.path().join("etc/os-release"), release).unwrap();
+    let mut machine = machine(folder.path(), &[]);
+    (machine.system_root, machine.elevated) = (folder.path().to_path_buf(), true);
+    let context = machine.fact(&FactKey::Context).unwrap().to_redacted_json();
+    assert_eq!(context["os"]["version"], json!("12.0.0"));
+    assert_eq!(context["os"]["codename"], json!("bookworm"));
+    assert_eq!(context["security"], json!("elevated"));
+    let root = machine.fact(&FactKey::SystemRoot).unwrap();
+    assert_eq!(root, Value::from(folder.path().to_str().unwrap()));
+}
+
+#[test]
+fn documents_are_read_below_the_root_or_by_absolute_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    fs::create_dir_all(root.join("sub")).unwrap();
+    fs::write(root.join("sub/a.yaml"), "\u{feff}a: 1").unwrap();
+    fs::write(folder.path().join("outside.yaml"), "b: 2").unwrap();
+    fs::write(root.join("bytes"), [0xff, 0xfe]).unwrap();
+    fs::File::create(root.join("huge")).unwrap().set_len(16 * 1024 * 1024 + 1).unwrap();
+    let machine = machine(&root, &[]);
+    let read = |path: &str| machine.fact(&FactKey::Document(path.into()));
+    assert_eq!(read("sub/a.yaml"), Ok(Value::from("a: 1")));
+    assert_eq!(read(folder.path().join("outside.yaml").to_str().unwrap()), Ok(Value::from("b: 2")));
+    for (path, reason) in [
+        ("../outside.yaml", "may not contain '..'"),
+        ("sub/../sub/a.yaml", "may not contain '..'"),
+        ("none", "cannot read"),
+        ("sub", "is not a file"),
+        ("bytes", "not UTF-8"),
+        ("huge", "larger than"),
+        ("/dev/zero", "is not a file"),
+    ] {
+        let error = read(path).unwrap_err();
+        assert!(error.contains(reason), "{path}: {error}");
+    }
+}
+
+#[test]
+fn secrets_come_from_their_sources() {
+    let mut machine = machine(Path::new("/"), &[]);
+    let key = FactKey::Secret("a".into(), Some("v".into()));
+    assert!(machine.fact(&key).unwrap_err().contains("No secret extensions"));
+    machine.find_secret = Arc::new(|name, vault| Ok(format!("{}/{name}", vault.unwrap_or_default())));
+    assert_eq!(machine.fact(&key), Ok(Value::from("v/a")));
+}
