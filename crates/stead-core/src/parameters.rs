@@ -1,6 +1,6 @@
 //! Parameters: what a caller supplies, and whether it is what the document asks for.
 
-mod codes;
+pub mod codes;
 
 pub use codes::*;
 

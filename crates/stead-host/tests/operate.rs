@@ -312,7 +312,7 @@ fn with_seals(value: &Value) -> Json {
     match value {
         Value::Sealed(sealed) => match sealed.recipe() {
             Recipe::Secret(name) => json!(format!("(secret {})", name.0)),
-            Recipe::Literal(_) => json!("(sealed)"),
+            Recipe::Literal(_) | Recipe::Computed(_) => json!("(sealed)"),
         },
         Value::Array(items) => items.iter().map(with_seals).collect(),
         Value::Object(members) => {

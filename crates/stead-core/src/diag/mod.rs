@@ -39,7 +39,17 @@ impl fmt::Display for CodeInfo {
 
 /// Every code there is, in the order of the pipeline.
 pub fn all() -> Vec<Code> {
-    [crate::text::codes::CODES, crate::document::codes::CODES].concat()
+    [
+        crate::text::codes::CODES,
+        crate::document::codes::CODES,
+        crate::expr::codes::CODES,
+        crate::graph::codes::CODES,
+        crate::run::codes::CODES,
+        crate::manifest::codes::CODES,
+        crate::parameters::codes::CODES,
+        crate::call::CODES,
+    ]
+    .concat()
 }
 
 /// The code of that id, whatever its case.

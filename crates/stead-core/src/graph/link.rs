@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::order::{Cycle, sort};
-use super::resolve::{Builder, CYCLE, NOT_ADJACENT, NOT_AN_ID, UNKNOWN_INSTANCE};
-use super::{Graph, Role, ScopeId};
+use super::resolve::Builder;
+use super::{Graph, Role, ScopeId, codes};
 use crate::diag::{Diagnostic, nearest};
 use crate::expr::Part;
 use crate::id::{NodeId, ResourceId};
@@ -85,7 +85,7 @@ fn target(builder: &mut Builder<'_>, from: NodeId, text: &str, span: Span, verb:
     let id = match ResourceId::parse(text) {
         Ok(id) => id,
         Err(error) => {
-            let finding = Diagnostic::error(&NOT_AN_ID, span, error.to_string());
+            let finding = Diagnostic::error(&codes::NOT_AN_ID, span, error.to_string());
             builder.findings.push(finding.with_help("write [resourceId('Owner/Type', 'name')]"));
             return None;
         }
@@ -113,7 +113,7 @@ fn not_found(graph: &Graph, from: NodeId, id: &ResourceId, span: Span, verb: &st
         ),
         _ => format!("{this} {verb} {wanted}, which does not exist"),
     };
-    let finding = Diagnostic::error(&UNKNOWN_INSTANCE, span, message);
+    let finding = Diagnostic::error(&codes::UNKNOWN_INSTANCE, span, message);
     let adjacent = &graph.scope(graph.node(from).scope).ids;
     if let Some(other) = adjacent.keys().find(|other| other.name == id.name) {
         let help = format!("'{}' is of type '{}'", other.name, other.type_name);
@@ -128,7 +128,7 @@ fn not_found(graph: &Graph, from: NodeId, id: &ResourceId, span: Span, verb: &st
 fn external_target(graph: &Graph, from: NodeId, external: NodeId, span: Span, verb: &str) -> Diagnostic {
     let (this, other) = (graph.label(from), graph.label(external));
     let message = format!("{this} {verb} {other}, which is not adjacent to it");
-    let finding = Diagnostic::error(&NOT_ADJACENT, span, message)
+    let finding = Diagnostic::error(&codes::NOT_ADJACENT, span, message)
         .with_label(graph.declaration(external).name.span, "declared here");
     let here = graph.node(from).scope;
     // The holder on the way to the external instance that is adjacent to this one, if it lies deeper.
@@ -188,7 +188,7 @@ fn cycle_finding(graph: &Graph, members: &[NodeId], cycle: &Cycle) -> Diagnostic
         declaration.depends_on.first().map_or(declaration.name.span, |entry| entry.span)
     };
     let message = format!("Circular dependency: {}", path.join(" -> "));
-    let finding = Diagnostic::error(&CYCLE, span(first), message);
+    let finding = Diagnostic::error(&codes::CYCLE, span(first), message);
     ids.iter().skip(1).fold(finding, |finding, id| {
         let label = format!("{} waits here", graph.label(*id));
         finding.with_label(span(*id), label)

@@ -3,6 +3,7 @@
 //! [`resolve`] finds all that is wrong with the relations of a document before anything runs. What it returns cannot
 //! hold an unknown name, a duplicate, or a cycle.
 
+pub mod codes;
 mod link;
 mod order;
 mod resolve;
@@ -19,7 +20,7 @@ use crate::manifest::Manifest;
 use crate::value::{Object, Value};
 
 pub use order::{Cycle, sort};
-pub use resolve::*;
+pub use resolve::resolve;
 pub use scope::{Halt, Place, evaluate};
 
 /// What a run works on.

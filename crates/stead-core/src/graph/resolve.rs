@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Found, Graph, Inputs, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, evaluate, link};
-use crate::codes;
+use super::{
+    Found, Graph, Inputs, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, codes, evaluate, link,
+};
 use crate::diag::{Code, Diagnostic, any_error};
 use crate::document::{self, Document, Instance, Parameter};
 use crate::expr::{Environment, FactKey, Recipe, Stop};
@@ -13,51 +14,6 @@ use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequiremen
 use crate::parameters;
 use crate::text::{self, Limits, Source, Sources, Span};
 use crate::value::{Object, Sealed, Sensitive, Value};
-
-codes! {
-    DUPLICATE_INSTANCE = "E0501", "two instances of the same name and type",
-        "Adjacent instances are told apart by their type and name; `dependsOn` and `reference()` find them by both.\n\
-         Give one of them another name.";
-    UNKNOWN_INSTANCE = "E0502", "no instance of that type and name",
-        "`dependsOn` and `reference()` name an adjacent instance by its type and name, both as declared:\n\
-         `[resourceId('Owner/Type', 'name')]`. The type is compared without regard to case, the name exactly.";
-    NOT_ADJACENT = "E0503", "the instance is not adjacent",
-        "An instance can only depend on and refer to adjacent ones: those declared in the same document, group or\n\
-         adapter, or resolved by the same importer. From outside, depend on the group that holds the instance; from\n\
-         inside, let the group depend on what is outside.";
-    CYCLE = "E0504", "instances wait for each other",
-        "Each instance of the chain needs the next to be settled first, and the last needs the first, so none can\n\
-         begin. `reference()` counts like `dependsOn`. Remove one of the links.";
-    NOT_AN_ID = "E0505", "not a resource id",
-        "A resource id has the form `Owner/Type:name`, the name percent-encoded. Use the function `resourceId()`,\n\
-         which does that: `[resourceId('Owner/Type', 'name')]`.";
-    UNKNOWN_TYPE = "E0506", "unknown resource type",
-        "No built-in resource and no manifest on the search path has this type, or none has a version that the\n\
-         instance asks for. `stead resource list` shows what there is and `DSC_RESOURCE_PATH` where it is looked for.";
-    BAD_NAME = "E0507", "the name of an instance is not text",
-        "The expression of a `name` has to give a string that is known before anything runs: it can use parameters,\n\
-         variables and `copyIndex()`, but not `reference()` or secrets.";
-    BAD_COUNT = "E0508", "the count of a loop cannot be used",
-        "`copy.count` has to give an integer from 0 to 1,000,000 that is known before anything runs.";
-    TOO_DEEP = "E0509", "nested too deep",
-        "Groups and included documents can be nested 32 deep. An included document that includes itself, directly\n\
-         or through others, never ends.";
-    BAD_INCLUDE = "E0510", "the included document cannot be had",
-        "An include names either `configurationFile` or `configurationContent`, and may name `parametersFile` or\n\
-         `parametersContent`. Relative paths are looked for in the folder of the outermost document and below.";
-    MISSING_FACT = "E0511", "the machine cannot supply a value",
-        "An expression asked for something that only the machine knows, such as an environment variable or a\n\
-         secret, and it is not there.";
-    WRONG_VERSION = "E0512", "another version is required",
-        "`directives.version` states which versions of the engine the document is written for; it is compared with\n\
-         the version of DSC that this program is compatible with.";
-    SECRET_HERE = "E0513", "a secret decides what cannot be secret",
-        "Names, conditions, dependencies and counts are shown and stored, and so they cannot be computed from\n\
-         secure parameters or from `secret()`.";
-    NOT_AN_OBJECT = "E0514", "the value has the wrong type",
-        "The properties of a group are a document: an object with `resources`. Parameters for an included document\n\
-         are an object, too.";
-}
 
 /// How deep groups and includes may be nested: far beyond any use, and shallow enough for every stack.
 const MAX_NESTING: usize = 32;
@@ -138,7 +94,7 @@ impl Builder<'_> {
                 required.value, self.inputs.version
             ),
         };
-        self.error(&WRONG_VERSION, required.span, problem);
+        self.error(&codes::WRONG_VERSION, required.span, problem);
     }
 
     /// Builds a scope and all that is nested in it.
@@ -228,7 +184,7 @@ impl Builder<'_> {
         };
         match &halt.stop {
             Stop::Missing(key) => match self.inputs.facts.get(key) {
-                Some(Err(reason)) => self.error(&MISSING_FACT, halt.span, reason.clone()),
+                Some(Err(reason)) => self.error(&codes::MISSING_FACT, halt.span, reason.clone()),
                 _ => {
                     self.wants.insert(key.clone());
                 }
@@ -236,7 +192,7 @@ impl Builder<'_> {
             Stop::Fault(_) => self.findings.extend(halt.diagnostic(self.sources)),
             Stop::Unknown(id) => {
                 let message = format!("'{id}' is only known once it has run, and this has to be known before");
-                self.error(&BAD_NAME, halt.span, message);
+                self.error(&codes::BAD_NAME, halt.span, message);
             }
         }
         None
@@ -252,10 +208,10 @@ impl Builder<'_> {
     ) -> Option<String> {
         match self.value(scope, turn, node)? {
             Value::String(text) => return Some(text),
-            Value::Sealed(_) => self.error(&SECRET_HERE, node.span, format!("{what} cannot be a secret")),
+            Value::Sealed(_) => self.error(&codes::SECRET_HERE, node.span, format!("{what} cannot be a secret")),
             other => {
                 let message = format!("{what} result is not a string: it is a {}", other.kind());
-                self.error(&BAD_NAME, node.span, message);
+                self.error(&codes::BAD_NAME, node.span, message);
             }
         }
         None
@@ -279,7 +235,7 @@ impl Builder<'_> {
         let count = value.as_i64().filter(|count| (0..=MAX_TURNS).contains(count));
         if count.is_none() {
             let message = format!("a loop is turned 0 to {MAX_TURNS} times, this count is a {}", value.kind());
-            self.error(&BAD_COUNT, node.span, message);
+            self.error(&codes::BAD_COUNT, node.span, message);
         }
         count
     }
@@ -306,7 +262,7 @@ impl Builder<'_> {
                 let span = instance.require_version.as_ref().map_or(instance.type_name.span, |version| {
                     if message.contains("version") { version.span } else { instance.type_name.span }
                 });
-                let mut finding = Diagnostic::error(&UNKNOWN_TYPE, span, message);
+                let mut finding = Diagnostic::error(&codes::UNKNOWN_TYPE, span, message);
                 finding.help = help;
                 self.findings.push(finding);
                 None
@@ -342,7 +298,7 @@ impl Builder<'_> {
             .insert(ResourceId { type_name: type_name.clone(), name: name.to_owned() }, first);
         let message = format!("Resource '{name}' of type '{type_name}' is declared twice");
         let earlier = self.graph.declaration(first).name.span;
-        let finding = Diagnostic::error(&DUPLICATE_INSTANCE, instance.name.span, message);
+        let finding = Diagnostic::error(&codes::DUPLICATE_INSTANCE, instance.name.span, message);
         let finding = if earlier == instance.name.span {
             finding.with_help("let the name differ from turn to turn with copyIndex()")
         } else {
@@ -367,7 +323,7 @@ impl Builder<'_> {
         };
         if self.depth >= MAX_NESTING {
             let message = format!("'{}' is nested more than {MAX_NESTING} deep", self.graph.node(id).name);
-            self.error(&TOO_DEEP, instance.span, message);
+            self.error(&codes::TOO_DEEP, instance.span, message);
             return;
         }
         let inner = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
@@ -388,7 +344,7 @@ impl Builder<'_> {
         let Some(properties) = &instance.properties else {
             let message =
                 format!("'{}' holds nested instances: its properties need 'resources'", instance.type_name.value);
-            self.error(&NOT_AN_OBJECT, instance.span, message);
+            self.error(&codes::NOT_AN_OBJECT, instance.span, message);
             return None;
         };
         let (mut document, findings) = document::read(properties.span.source, properties.clone());
@@ -410,12 +366,12 @@ impl Builder<'_> {
             None => Value::Null,
         };
         let Some(properties) = properties.as_object() else {
-            self.error(&BAD_INCLUDE, span, "an include needs 'configurationFile' or 'configurationContent'");
+            self.error(&codes::BAD_INCLUDE, span, "an include needs 'configurationFile' or 'configurationContent'");
             return None;
         };
         let document = self.included_text(properties, ["configurationFile", "configurationContent"], span)?;
         let Some((name, text)) = document else {
-            self.error(&BAD_INCLUDE, span, "an include needs 'configurationFile' or 'configurationContent'");
+            self.error(&codes::BAD_INCLUDE, span, "an include needs 'configurationFile' or 'configurationContent'");
             return None;
         };
         let parameters = self.included_text(properties, ["parametersFile", "parametersContent"], span)?;
@@ -441,7 +397,7 @@ impl Builder<'_> {
             }
             _ => {
                 let message = format!("an include takes either '{}' or '{}', as text", keys[0], keys[1]);
-                self.error(&BAD_INCLUDE, span, message);
+                self.error(&codes::BAD_INCLUDE, span, message);
                 None
             }
         }
@@ -453,7 +409,7 @@ impl Builder<'_> {
             Some(Ok(Value::String(text))) => Some((path.to_owned(), text.clone())),
             Some(Ok(_)) => None,
             Some(Err(reason)) => {
-                self.error(&BAD_INCLUDE, span, reason.clone());
+                self.error(&codes::BAD_INCLUDE, span, reason.clone());
                 None
             }
             None => {

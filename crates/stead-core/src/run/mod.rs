@@ -4,6 +4,7 @@
 //! between is done by the host. Live running, resuming after a crash and resuming after a restart are therefore the
 //! same code: a run is resumed by applying the events of its journal to a new one.
 
+pub mod codes;
 mod report;
 mod view;
 
@@ -12,7 +13,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::call::{Answered, Call, Execution, Operation, Outcome};
-use crate::codes;
 use crate::diag::Diagnostic;
 use crate::document::{DataType, Output};
 use crate::event::{Because, Event, Fact};
@@ -25,24 +25,6 @@ use crate::value::Value;
 
 pub use report::{Record, Report, Status, Totals};
 use view::View;
-
-codes! {
-    BAD_CONDITION = "E0520", "a condition is not true or false",
-        "The expression of a `condition` has to give a boolean; text such as 'true' is none. Compare with `equals()`\n\
-         or convert with `bool()`.";
-    SECRET_CONDITION = "E0521", "a secret decides whether an instance runs",
-        "Whether an instance runs is shown and stored, so a condition cannot be computed from secure parameters or\n\
-         from `secret()`.";
-    NO_FACT = "E0522", "the machine cannot supply a value",
-        "An expression asked for something that only the machine knows, such as an environment variable or a secret,\n\
-         and it is not there.";
-    WRONG_OUTPUT = "E0524", "an output has another type than declared",
-        "The value of an output has to be of the type that its declaration states. Everything else of the document\n\
-         was carried out all the same, and its results are kept.";
-    NOT_RUN_YET = "E0523", "an instance is referred to that has not run",
-        "`reference()` gives what an instance answered, so that has to have run before. Where the id can be told\n\
-         before anything runs this is arranged by itself; otherwise name the instance in `dependsOn`.";
-}
 
 /// What a run is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -296,11 +278,11 @@ impl Run {
             Value::Bool(truth) => return Ok(truth),
             Value::Sealed(_) => {
                 let message = format!("the condition of {} depends on a secret", self.graph.label(id));
-                Diagnostic::error(&SECRET_CONDITION, condition.span, message)
+                Diagnostic::error(&codes::SECRET_CONDITION, condition.span, message)
             }
             other => {
                 let message = format!("the condition of {} is a {}", self.graph.label(id), other.kind());
-                Diagnostic::error(&BAD_CONDITION, condition.span, message)
+                Diagnostic::error(&codes::BAD_CONDITION, condition.span, message)
             }
         };
         Err(Box::new(Trouble::Finding(finding)))
@@ -325,18 +307,18 @@ impl Run {
         };
         let finding = match &halt.stop {
             Stop::Missing(key) => match self.facts.get(key) {
-                Some(Err(reason)) => Diagnostic::error(&NO_FACT, halt.span, reason.clone()),
+                Some(Err(reason)) => Diagnostic::error(&codes::NO_FACT, halt.span, reason.clone()),
                 _ => return Decision::Want(key.clone()),
             },
             Stop::Unknown(other) => match self.graph.scope(self.graph.node(id).scope).ids.get(other) {
                 Some(because) if self.mode.execution == Execution::WhatIf => {
                     return Decision::Note(Fact::Unforeseen { node: id, because: *because });
                 }
-                _ => Diagnostic::error(&NOT_RUN_YET, halt.span, format!("'{other}' has not run yet")),
+                _ => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, format!("'{other}' has not run yet")),
             },
             Stop::Fault(_) => match halt.diagnostic(&self.sources) {
                 Some(finding) => finding,
-                None => Diagnostic::error(&NOT_RUN_YET, halt.span, "the expression cannot be evaluated"),
+                None => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, "the expression cannot be evaluated"),
             },
         };
         Decision::Note(Fact::Refused { node: id, finding: Box::new(finding) })
@@ -425,7 +407,9 @@ impl Run {
                 return;
             }
             Outcome::Tested(_) => Status::Drifted,
-            Outcome::Changed(changed) if changed.changed.as_ref().is_none_or(Vec::is_empty) => self.still_in_state(id, touches),
+            Outcome::Changed(changed) if changed.changed.as_ref().is_none_or(Vec::is_empty) => {
+                self.still_in_state(id, touches)
+            }
             Outcome::Changed(_) => match self.report.record(id).not_converged() {
                 Some(_) if self.mode.verification == Verify::Strict => Status::Failed,
                 _ => Status::Changed,
@@ -588,7 +572,7 @@ impl Run {
             Ok(value) => {
                 let (name, wanted) = (&output.name.value, output.data_type.value.as_str());
                 let message = format!("Output '{name}' is a {}, but is declared as '{wanted}'", value.kind());
-                Err(Diagnostic::error(&WRONG_OUTPUT, output.value.span, message))
+                Err(Diagnostic::error(&codes::WRONG_OUTPUT, output.value.span, message))
             }
             Err(halt) => Err(self.halted_output(&halt)),
         })
@@ -603,7 +587,7 @@ impl Run {
                 },
                 _ => "it depends on what is not known".to_owned(),
             };
-            Diagnostic::error(&NO_FACT, halt.span, message)
+            Diagnostic::error(&codes::NO_FACT, halt.span, message)
         })
     }
 

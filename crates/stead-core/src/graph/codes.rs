@@ -1,0 +1,46 @@
+//! Findings about how the instances of a document relate.
+
+crate::codes! {
+    DUPLICATE_INSTANCE = "E0501", "two instances of the same name and type",
+        "Adjacent instances are told apart by their type and name; `dependsOn` and `reference()` find them by both.\n\
+         Give one of them another name.";
+    UNKNOWN_INSTANCE = "E0502", "no instance of that type and name",
+        "`dependsOn` and `reference()` name an adjacent instance by its type and name, both as declared:\n\
+         `[resourceId('Owner/Type', 'name')]`. The type is compared without regard to case, the name exactly.";
+    NOT_ADJACENT = "E0503", "the instance is not adjacent",
+        "An instance can only depend on and refer to adjacent ones: those declared in the same document, group or\n\
+         adapter, or resolved by the same importer. From outside, depend on the group that holds the instance; from\n\
+         inside, let the group depend on what is outside.";
+    CYCLE = "E0504", "instances wait for each other",
+        "Each instance of the chain needs the next to be settled first, and the last needs the first, so none can\n\
+         begin. `reference()` counts like `dependsOn`. Remove one of the links.";
+    NOT_AN_ID = "E0505", "not a resource id",
+        "A resource id has the form `Owner/Type:name`, the name percent-encoded. Use the function `resourceId()`,\n\
+         which does that: `[resourceId('Owner/Type', 'name')]`.";
+    UNKNOWN_TYPE = "E0506", "unknown resource type",
+        "No built-in resource and no manifest on the search path has this type, or none has a version that the\n\
+         instance asks for. `stead resource list` shows what there is and `DSC_RESOURCE_PATH` where it is looked for.";
+    BAD_NAME = "E0507", "the name of an instance is not text",
+        "The expression of a `name` has to give a string that is known before anything runs: it can use parameters,\n\
+         variables and `copyIndex()`, but not `reference()` or secrets.";
+    BAD_COUNT = "E0508", "the count of a loop cannot be used",
+        "`copy.count` has to give an integer from 0 to 1,000,000 that is known before anything runs.";
+    TOO_DEEP = "E0509", "nested too deep",
+        "Groups and included documents can be nested 32 deep. An included document that includes itself, directly\n\
+         or through others, never ends.";
+    BAD_INCLUDE = "E0510", "the included document cannot be had",
+        "An include names either `configurationFile` or `configurationContent`, and may name `parametersFile` or\n\
+         `parametersContent`. Relative paths are looked for in the folder of the outermost document and below.";
+    MISSING_FACT = "E0511", "the machine cannot supply a value",
+        "An expression asked for something that only the machine knows, such as an environment variable or a\n\
+         secret, and it is not there.";
+    WRONG_VERSION = "E0512", "another version is required",
+        "`directives.version` states which versions of the engine the document is written for; it is compared with\n\
+         the version of DSC that this program is compatible with.";
+    SECRET_HERE = "E0513", "a secret decides what cannot be secret",
+        "Names, conditions, dependencies and counts are shown and stored, and so they cannot be computed from\n\
+         secure parameters or from `secret()`.";
+    NOT_AN_OBJECT = "E0514", "the value has the wrong type",
+        "The properties of a group are a document: an object with `resources`. Parameters for an included document\n\
+         are an object, too.";
+}

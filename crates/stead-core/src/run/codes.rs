@@ -1,0 +1,19 @@
+//! Findings about expressions that are evaluated while a run goes on.
+
+crate::codes! {
+    BAD_CONDITION = "E0520", "a condition is not true or false",
+        "The expression of a `condition` has to give a boolean; text such as 'true' is none. Compare with `equals()`\n\
+         or convert with `bool()`.";
+    SECRET_CONDITION = "E0521", "a secret decides whether an instance runs",
+        "Whether an instance runs is shown and stored, so a condition cannot be computed from secure parameters or\n\
+         from `secret()`.";
+    NO_FACT = "E0522", "the machine cannot supply a value",
+        "An expression asked for something that only the machine knows, such as an environment variable or a secret,\n\
+         and it is not there.";
+    WRONG_OUTPUT = "E0524", "an output has another type than declared",
+        "The value of an output has to be of the type that its declaration states. Everything else of the document\n\
+         was carried out all the same, and its results are kept.";
+    NOT_RUN_YET = "E0523", "an instance is referred to that has not run",
+        "`reference()` gives what an instance answered, so that has to have run before. Where the id can be told\n\
+         before anything runs this is arranged by itself; otherwise name the instance in `dependsOn`.";
+}
