@@ -155,6 +155,7 @@ impl Provider for Chatty {
             type_name: None,
             name: Some(text.clone()),
             properties: Value::from(state.clone()),
+            depends_on: Vec::new(),
             metadata: Some(Value::from(json!({ "told": text, text: 1 }))),
         };
         Ok(gossip(input.expose()).into_iter().take(2).map(instance).collect())

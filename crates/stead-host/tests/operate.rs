@@ -245,9 +245,16 @@ impl Provider for Scripted {
                 type_name: instance["type"].as_str().map(|name| TypeName::parse(name).unwrap()),
                 name: instance["name"].as_str().map(str::to_owned),
                 properties: Value::from(properties),
+                depends_on: Vec::new(),
                 metadata: instance.get("metadata").cloned().map(Value::from),
             },
-            None => Exported { type_name: None, name: None, properties: Value::from(instance), metadata: None },
+            None => Exported {
+                type_name: None,
+                name: None,
+                properties: Value::from(instance),
+                depends_on: Vec::new(),
+                metadata: None,
+            },
         };
         Ok(instances.into_iter().map(exported).collect())
     }
