@@ -190,7 +190,8 @@ fn report(run: &Run, sources: &Sources) -> String {
         (totals.unforeseen, "unforeseen"),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
-    out.push(format!("total {}\n", counts.collect::<Vec<_>>().join(", ")));
+    let counts: Vec<String> = counts.collect();
+    out.push(format!("total {}\n", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }));
     out.extend(report.restarts.iter().map(|restart| format!("restart {restart:?}\n")));
     for (name, value) in run.outputs() {
         let value = value.as_ref().map_or_else(|finding| finding.brief(sources), json);

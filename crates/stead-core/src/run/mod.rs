@@ -190,11 +190,11 @@ impl Run {
         self.asked.len()
     }
 
-    /// Decides what should happen, with room for so many calls more.
+    /// Decides what should happen, with room for so many calls more: either one fact or want, or calls.
     ///
     /// Guarantees: it depends on nothing but the events applied so far. When it is idle and no call is under way, the
-    /// run is finished. A call is only handed out when nothing is to be recorded or learned of what comes before it in
-    /// the order: that could let others go first.
+    /// run is finished. With room for one call, everything is decided in the order of the graph: what is recorded or
+    /// learned of an instance can let others go first, so that nothing behind it is looked at in the same step.
     pub fn next(&self, room: usize) -> Next {
         let mut next = Next::default();
         for (_, id) in &self.ready {
@@ -202,13 +202,18 @@ impl Run {
                 break;
             }
             match self.decide(*id) {
+                Decision::Ask(call) => {
+                    next.calls.push(*call);
+                    continue;
+                }
+                // It comes again when these calls are handed out.
+                _ if !next.calls.is_empty() => {}
                 Decision::Note(fact) => next.facts.push(fact),
                 Decision::Want(key) => {
                     next.wants.insert(key);
                 }
-                Decision::Ask(_) if !(next.facts.is_empty() && next.wants.is_empty()) => break,
-                Decision::Ask(call) => next.calls.push(*call),
             }
+            break;
         }
         next
     }
@@ -475,8 +480,9 @@ impl Run {
             return Status::Unforeseen(member);
         }
         match self.mode.operation {
+            // Not only in a test: what is within an assertion is tested, whatever is done with the rest.
+            _ if drifted => Status::Drifted,
             Operation::Get | Operation::Export => Status::Read,
-            Operation::Test if drifted => Status::Drifted,
             Operation::Set if any(|s| *s == Status::Changed).is_some() => Status::Changed,
             Operation::Test | Operation::Set => Status::InState,
         }

@@ -94,15 +94,11 @@ impl Thing {
     fn set(&mut self, execution: Execution, desired: &Value, before: Value) -> Answered {
         let mut wanted = differing(desired, &before, &Rules::default());
         let (after, verified) = match (execution, self.set) {
-            (Execution::WhatIf, _) => {
-                (overlaid(&before, desired, &Rules::default()), Verification::NotVerifiable)
-            }
+            (Execution::WhatIf, _) => (overlaid(&before, desired, &Rules::default()), Verification::NotVerifiable),
             (Execution::Actual, _) if wanted.is_empty() => (before.clone(), Verification::InState),
             (Execution::Actual, Set::Works) => (overlaid(&before, desired, &Rules::default()), Verification::InState),
             (Execution::Actual, Set::Fails) => return Failure::new(FailureKind::Exit(2), "it cannot be set").into(),
-            (Execution::Actual, Set::Nothing) => {
-                (before.clone(), Verification::Differs(std::mem::take(&mut wanted)))
-            }
+            (Execution::Actual, Set::Nothing) => (before.clone(), Verification::Differs(std::mem::take(&mut wanted))),
             (Execution::Actual, Set::Partly) => {
                 let left: Vec<String> = wanted.pop().into_iter().collect();
                 let mut part = desired.as_object().cloned().unwrap_or_default();
@@ -147,6 +143,7 @@ pub(crate) fn drive(run: &mut Run, world: &mut World, driver: &mut Driver<'_>) {
     let mut driving = Driving { run, world, driver, under_way: Vec::new(), events: 0 };
     driving.note(Fact::Began);
     while driving.step() {}
+    driving.learn_for_outputs();
     assert!(driving.run.is_finished(), "it is idle, nothing is under way, and yet it has not ended");
     assert_eq!(driving.run.asked(), 0);
 }
@@ -158,6 +155,13 @@ impl Driving<'_, '_> {
         let event = Event { at: Timestamp::from_second(second).expect("a time"), fact };
         self.run.apply(&event);
         (self.driver.observe)(self.run, self.world, &self.under_way, &event);
+    }
+
+    fn learn_for_outputs(&mut self) {
+        while let Some(key) = self.run.output_wants().pop_first() {
+            let value = (self.driver.learn)(&key);
+            self.note(Fact::Learned { key, value });
+        }
     }
 
     /// One round of deciding and noting, then at most one answer; whether anything happened.
