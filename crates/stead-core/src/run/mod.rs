@@ -231,8 +231,8 @@ impl Run {
             );
             return Decision::Note(Fact::Closed { node: id });
         }
-        if let Some(because) = self.blocked(id) {
-            return Decision::Note(Fact::Skipped { node: id, because });
+        if let Some(fact) = self.left_out(id) {
+            return Decision::Note(fact);
         }
         let decided = match self.condition(id) {
             Ok(true) => match node.role {
@@ -245,16 +245,22 @@ impl Run {
         decided.unwrap_or_else(|trouble| self.halted(id, *trouble))
     }
 
-    fn blocked(&self, id: NodeId) -> Option<Because> {
+    /// Why an instance is not even looked at.
+    fn left_out(&self, node: NodeId) -> Option<Fact> {
+        let skipped = |because| Some(Fact::Skipped { node, because });
         if self.report.cancelled {
-            return Some(Because::Cancelled);
+            return skipped(Because::Cancelled);
         }
-        let blocks = |node: &NodeId| self.report.status(*node).is_some_and(Status::blocks);
-        let holder = self.graph.holder(id).filter(|holder| self.report.status(*holder).is_some());
-        match holder {
-            Some(holder) => Some(Because::Holder(holder)),
-            None => self.graph.node(id).needs.iter().copied().find(blocks).map(Because::Need),
+        if let Some(holder) = self.graph.holder(node)
+            && let Some(status) = self.report.status(holder)
+        {
+            return match status {
+                Status::Unforeseen(_) => Some(Fact::Unforeseen { node, because: holder }),
+                _ => skipped(Because::Holder(holder)),
+            };
         }
+        let blocks = |need: &NodeId| self.report.status(*need).is_some_and(Status::blocks);
+        self.graph.node(node).needs.iter().copied().find(blocks).and_then(|need| skipped(Because::Need(need)))
     }
 
     fn view(&self, id: NodeId) -> View<'_> {

@@ -41,11 +41,20 @@ pub(crate) struct Thing {
     pub(crate) restarts: Vec<Restart>,
     /// The paths that all of it has an effect on; `None` for anything.
     pub(crate) touches: Option<Vec<PathBuf>>,
+    /// What else is not in its desired state any more once this was set.
+    pub(crate) spoils: Vec<String>,
 }
 
 impl Default for Thing {
     fn default() -> Self {
-        Self { actual: None, set: Set::Works, failures: 0, restarts: Vec::new(), touches: Some(Vec::new()) }
+        Self {
+            actual: None,
+            set: Set::Works,
+            failures: 0,
+            restarts: Vec::new(),
+            touches: Some(Vec::new()),
+            spoils: Vec::new(),
+        }
     }
 }
 
@@ -70,14 +79,35 @@ impl World {
             Operation::Get => Outcome::Got(actual),
             Operation::Export => Outcome::Exported(vec![exported(actual)]),
             Operation::Test => Outcome::Tested(tested(&desired, actual)),
-            Operation::Set => return thing.set(call.execution, &desired, actual),
+            Operation::Set => {
+                let answer = thing.set(call.execution, &desired, actual);
+                if call.execution == Execution::Actual && has_changed(&answer) {
+                    self.spoil(&call.name);
+                }
+                return answer;
+            }
         };
         Answered { outcome, metadata: None, restarts: Vec::new() }
+    }
+
+    fn spoil(&mut self, by: &str) {
+        let spoiled = self.0.get(by).map(|thing| thing.spoils.clone()).unwrap_or_default();
+        for name in spoiled {
+            let state = Object::from_iter([("x".to_owned(), "spoiled".into())]);
+            self.0.entry(name).or_default().actual = Some(Value::Object(state));
+        }
     }
 
     /// What the instance of a call has an effect on.
     pub(crate) fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
         self.0.get(&call.name).map_or(Some(Vec::new()), |thing| thing.touches.clone())
+    }
+}
+
+fn has_changed(answer: &Answered) -> bool {
+    match &answer.outcome {
+        Outcome::Changed(changed) => changed.changed.as_ref().is_some_and(|names| !names.is_empty()),
+        _ => false,
     }
 }
 
