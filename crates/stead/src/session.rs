@@ -48,7 +48,12 @@ pub(crate) struct Session {
     /// What programs of resources are given.
     pub(crate) settings: Settings,
     providers: RwLock<HashMap<usize, Arc<dyn Provider>>>,
+    root: Arc<Path>,
+    trace: Trace,
 }
+
+/// Takes what resources write about what they do.
+type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
 
 /// A document that can be run.
 pub(crate) struct Prepared {
@@ -62,6 +67,7 @@ impl Session {
     /// A session whose relative paths start from `root`.
     pub(crate) fn new(root: PathBuf, search: Search) -> Self {
         let machine = Arc::new(Machine::of_this_process(root));
+        let root = Arc::from(machine.root.as_path());
         let settings = command_settings(&machine);
         let built_in = stead_resources::builtins();
         let mut catalog = Catalog::default();
@@ -79,6 +85,8 @@ impl Session {
             deadline: Duration::from_secs(600),
             settings,
             providers: RwLock::default(),
+            root,
+            trace: Arc::new(forward),
         }
     }
 
@@ -169,8 +177,8 @@ impl Session {
             deadline: self.deadline,
             output_limit: OUTPUT_LIMIT,
             cancel: self.cancel.clone(),
-            root: Arc::from(self.machine.root.as_path()),
-            trace: Arc::new(forward),
+            root: Arc::clone(&self.root),
+            trace: Arc::clone(&self.trace),
         }
     }
 }
