@@ -22,6 +22,9 @@ pub(crate) struct Arguments {
     /// Take no notice of settings files
     #[arg(long)]
     pub(crate) ignore_settings_file: bool,
+    /// What config prints when something failed [env: STEAD_COMPAT=]
+    #[arg(long, value_enum, ignore_case = true)]
+    pub(crate) compat: Option<Compat>,
     /// What to do
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -395,6 +398,14 @@ pub(crate) enum TraceFormat {
     /// As JSON, as it comes from resources
     #[value(hide = true)]
     PassThrough,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Compat {
+    /// The results of what was done
+    Results,
+    /// Nothing, as dsc does
+    Strict,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

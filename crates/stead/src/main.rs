@@ -66,7 +66,7 @@ fn run(arguments: Arguments) -> Exit {
         Command::Graph(graph) => people::graph(&graph),
         Command::Lint(document) => people::lint(&document),
         Command::Explain(explain) => people::explain(&explain),
-        Command::Config(config) => dsc::config(&config, arguments.progress_format),
+        Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat),
         Command::Resource { command } => dsc::resource(&command),
         Command::Function { command } => dsc::function(&command),
         Command::Extension { command } => dsc::extension(&command),
