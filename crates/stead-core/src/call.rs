@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::codes;
 use crate::diag::Code;
-use crate::id::NodeId;
+use crate::id::{NodeId, ResourceId};
 use crate::manifest::Manifest;
 use crate::value::Value;
 
@@ -183,6 +183,8 @@ pub struct Exported {
     pub name: Option<String>,
     /// The actual state.
     pub properties: Value,
+    /// Other instances of the same export that have to be there first.
+    pub depends_on: Vec<ResourceId>,
     /// `_metadata` that came with it.
     pub metadata: Option<Value>,
 }

@@ -20,7 +20,7 @@ pub trait Vault: Send + Sync {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VaultError {
     /// The vault does not hold it.
-    #[error("there is no secret '{0}'")]
+    #[error("the vault does not hold '{0}'")]
     Unknown(String),
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::call::{Answered, Execution, Exported, Operation, Outcome, Restart, Tested};
 use crate::graph::{Graph, Role, ScopeId};
-use crate::id::NodeId;
+use crate::id::{NodeId, ResourceId};
 use crate::run::{Record, Report, Run, Status};
 use crate::value::Value;
 
@@ -288,12 +288,21 @@ pub fn exported_instance(asked: &crate::id::TypeName, at: usize, found: &Exporte
     let mut instance = Map::new();
     instance.insert("type".into(), type_name.as_str().into());
     instance.insert("name".into(), name.into());
+    if !found.depends_on.is_empty() {
+        let needs: Vec<String> = found.depends_on.iter().map(resource_id_call).collect();
+        instance.insert("dependsOn".into(), needs.into());
+    }
     instance.insert("executionInformation".into(), json!({ "duration": duration(elapsed) }));
     instance.insert("properties".into(), found.properties.to_redacted_json());
     if let Some(metadata) = &found.metadata {
         instance.insert("metadata".into(), metadata.to_redacted_json());
     }
     Json::Object(instance)
+}
+
+/// `[resourceId('Type', 'name')]`
+fn resource_id_call(id: &ResourceId) -> String {
+    format!("[resourceId('{}', '{}')]", id.type_name, id.name.replace('\'', "''"))
 }
 
 fn outputs(run: &Run) -> Map<String, Json> {

@@ -94,7 +94,7 @@ fn object(json: Json) -> Result<Map<String, Json>, &'static str> {
 fn from_properties(mut members: Map<String, Json>) -> Exported {
     let name = members.remove("_name").and_then(|name| name.as_str().map(str::to_owned));
     let metadata = metadata(&mut members);
-    Exported { type_name: None, name, properties: Value::from(Json::Object(members)), metadata }
+    Exported { type_name: None, name, properties: Value::from(Json::Object(members)), depends_on: Vec::new(), metadata }
 }
 
 fn from_instance(mut members: Map<String, Json>) -> Result<Exported, &'static str> {
@@ -103,7 +103,7 @@ fn from_instance(mut members: Map<String, Json>) -> Result<Exported, &'static st
     let name = members.remove("name").and_then(|name| name.as_str().map(str::to_owned));
     let properties = Value::from(members.remove("properties").unwrap_or_default());
     let metadata = members.remove("metadata").map(Value::from);
-    Ok(Exported { type_name, name, properties, metadata })
+    Ok(Exported { type_name, name, properties, depends_on: Vec::new(), metadata })
 }
 
 /// `_metadata`, and `_securityContext` where the document has it.

@@ -34,6 +34,17 @@ pub(super) struct Reading {
     pub(super) metadata: Option<Value>,
 }
 
+/// An answer, with the restarts that its state asks for.
+pub(super) fn answered(outcome: Outcome, metadata: Option<Value>) -> Answered {
+    let restarts = match &outcome {
+        Outcome::Got(state) => restarts(state),
+        Outcome::Tested(tested) => restarts(&tested.actual),
+        Outcome::Changed(changed) => restarts(&changed.after),
+        Outcome::Exported(_) | Outcome::Failed(_) => Vec::new(),
+    };
+    Answered { outcome, metadata, restarts }
+}
+
 /// Whether a key of metadata belongs to the engine.
 pub(super) fn is_reserved(name: &str) -> bool {
     name.starts_with("Microsoft.DSC")
@@ -51,7 +62,7 @@ impl Attempt<'_> {
     /// Reads the actual state.
     pub(super) fn get(&self) -> Result<Answered, Failure> {
         let reading = self.read()?;
-        Ok(self.answered(Outcome::Got(reading.state), reading.metadata))
+        Ok(answered(Outcome::Got(reading.state), reading.metadata))
     }
 
     /// Compares, by the resource's own test or by a get.
@@ -120,16 +131,6 @@ impl Attempt<'_> {
     pub(super) fn compared(&self, actual: Value) -> Tested {
         let differing = differing(&self.desired, &actual, &self.rules());
         Tested { in_desired_state: differing.is_empty(), actual, differing }
-    }
-
-    pub(super) fn answered(&self, outcome: Outcome, metadata: Option<Value>) -> Answered {
-        let restarts = match &outcome {
-            Outcome::Got(state) => restarts(state),
-            Outcome::Tested(tested) => restarts(&tested.actual),
-            Outcome::Changed(changed) => restarts(&changed.after),
-            Outcome::Exported(_) | Outcome::Failed(_) => Vec::new(),
-        };
-        Answered { outcome, metadata, restarts }
     }
 
     /// Refuses the next method once the run was cancelled.

@@ -5,7 +5,7 @@ use stead_core::export::{Filter, escaped};
 use stead_core::manifest::Implementation;
 use stead_core::value::{Object, Value};
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, answered};
 use crate::provider::TraceLevel;
 
 impl Attempt<'_> {
@@ -16,8 +16,8 @@ impl Attempt<'_> {
             () if self.capabilities().export_filters => self.list(&self.input)?,
             () => self.filtered()?,
         };
-        let instances = found.into_iter().map(|instance| self.instance(instance)).collect();
-        Ok(self.answered(Outcome::Exported(instances), None))
+        let instances = found.into_iter().map(as_in_document).collect();
+        Ok(answered(Outcome::Exported(instances), None))
     }
 
     /// Whether the input has to fit the schema of the properties: a filter does only where nothing else is said of it.
@@ -34,7 +34,13 @@ impl Attempt<'_> {
 
     fn only_instance(&self) -> Result<Exported, Failure> {
         let reading = self.read()?;
-        Ok(Exported { type_name: None, name: None, properties: reading.state, metadata: reading.metadata })
+        Ok(Exported {
+            type_name: None,
+            name: None,
+            properties: reading.state,
+            depends_on: Vec::new(),
+            metadata: reading.metadata,
+        })
     }
 
     fn list(&self, input: &crate::provider::Plain) -> Result<Vec<Exported>, Failure> {
@@ -68,23 +74,29 @@ impl Attempt<'_> {
         let metadata = found.metadata.map(|metadata| self.resealer.state(metadata.to_redacted_json()));
         let metadata = metadata.and_then(|metadata| self.metadata(metadata)).or(reading.metadata);
         let name = found.name.map(|name| self.resealer.text(&name));
-        Ok(Exported { type_name: found.type_name, name, properties: reading.state, metadata })
+        Ok(Exported {
+            type_name: found.type_name,
+            name,
+            properties: reading.state,
+            depends_on: found.depends_on,
+            metadata,
+        })
     }
+}
 
-    /// The instance as a document has it.
-    fn instance(&self, found: Exported) -> Exported {
-        let Exported { type_name, mut name, properties, mut metadata } = found;
-        let Value::Object(mut members) = properties else {
-            return Exported { type_name, name, properties: escaped(properties), metadata };
-        };
-        if let Some(Value::String(own)) = members.shift_remove("_name") {
-            name = name.or(Some(own));
-        }
-        if let Some(context) = members.shift_remove("_securityContext") {
-            metadata = Some(with_security_context(metadata, context));
-        }
-        Exported { type_name, name, properties: escaped(Value::Object(members)), metadata }
+/// The instance as a document has it.
+fn as_in_document(found: Exported) -> Exported {
+    let Exported { type_name, mut name, properties, depends_on, mut metadata } = found;
+    let Value::Object(mut members) = properties else {
+        return Exported { type_name, name, properties: escaped(properties), depends_on, metadata };
+    };
+    if let Some(Value::String(own)) = members.shift_remove("_name") {
+        name = name.or(Some(own));
     }
+    if let Some(context) = members.shift_remove("_securityContext") {
+        metadata = Some(with_security_context(metadata, context));
+    }
+    Exported { type_name, name, properties: escaped(Value::Object(members)), depends_on, metadata }
 }
 
 fn with_security_context(metadata: Option<Value>, context: Value) -> Value {

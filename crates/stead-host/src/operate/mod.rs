@@ -42,7 +42,7 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
     let answer = guarded(|| match call.operation {
         Operation::Get => attempt.get(),
         Operation::Test => {
-            attempt.tested().map(|(tested, metadata)| attempt.answered(Outcome::Tested(tested), metadata))
+            attempt.tested().map(|(tested, metadata)| attempt::answered(Outcome::Tested(tested), metadata))
         }
         Operation::Set => attempt.set(),
         Operation::Export => attempt.export(),

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use rustix::fs::{OFlags, fstat};
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Exported, Failure};
-use stead_core::id::TypeName;
+use stead_core::id::{ResourceId, TypeName};
 use stead_host::fs::{self, FsError, Kind, Names, Patience, Place, Status};
 use stead_host::provider::{Context, Plain, TraceLevel};
 
@@ -40,7 +40,7 @@ pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exp
     let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
     let missing = || refused("path", format!("there is no directory '{}'", path.display()));
     let directory = fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY)?.ok_or_else(missing)?;
-    let mut export = Export { cx, names, patience: Patience::of(cx), found: Vec::new() };
+    let mut export = Export { cx, names, patience: Patience::of(cx), found: Vec::new(), holders: Vec::new() };
     export.directory(&directory, &path, &shown)?;
     Ok(export.found)
 }
@@ -50,12 +50,23 @@ struct Export<'a> {
     names: &'a Names,
     patience: Patience,
     found: Vec<Exported>,
+    /// The directories that are being listed, outermost first: what is in them needs them.
+    holders: Vec<ResourceId>,
 }
 
 impl Export<'_> {
     fn directory(&mut self, directory: &OwnedFd, path: &Path, shown: &Path) -> Result<(), Failure> {
         let status = fstat(directory).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
         self.add(None, shown, |names, state| report_all(&status, names, state));
+        let name = shown.to_string_lossy().into_owned();
+        let depth = self.holders.len();
+        self.holders.extend(TypeName::parse(super::TYPE_NAME).map(|type_name| ResourceId { type_name, name }));
+        let done = self.below(directory, path, shown);
+        self.holders.truncate(depth);
+        done
+    }
+
+    fn below(&mut self, directory: &OwnedFd, path: &Path, shown: &Path) -> Result<(), Failure> {
         let entries = match fs::entries(directory, path) {
             Ok(entries) => entries,
             Err(error) => return self.skip(error),
@@ -134,6 +145,7 @@ impl Export<'_> {
             type_name: type_name.and_then(|name| TypeName::parse(name).ok()),
             name: Some(shown),
             properties: Json::Object(state).into(),
+            depends_on: self.holders.last().cloned().into_iter().collect(),
             metadata: None,
         });
     }

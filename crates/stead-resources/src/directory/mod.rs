@@ -22,8 +22,11 @@ mod mirror;
 
 use mirror::{Drift, Mirror};
 
+/// The name of the type.
+const TYPE_NAME: &str = "Stead/Directory";
+
 const PROFILE: Profile = Profile {
-    type_name: "Stead/Directory",
+    type_name: TYPE_NAME,
     description: "A directory with its mode and owner, or a copy of a whole tree.",
     tags: &["file", "directory", "linux"],
     capabilities: Capabilities { export: true, export_filters: true, ..ALL_BUT_EXPORT },

@@ -52,7 +52,7 @@ impl Provider for Echo {
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
         let properties = Value::from(self.get(cx, input)?.into_exposed());
-        Ok(vec![Exported { type_name: None, name: None, properties, metadata: None }])
+        Ok(vec![Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata: None }])
     }
 
     fn cost(&self) -> Cost {

@@ -59,7 +59,13 @@ impl Provider for OsInfo {
         let state = read()?;
         let words = ["family", "version", "architecture"].map(|property| text(&state, property));
         let name = Some(words.join(" "));
-        Ok(vec![Exported { type_name: None, name, properties: Value::from(Json::Object(state)), metadata: None }])
+        Ok(vec![Exported {
+            type_name: None,
+            name,
+            properties: Value::from(Json::Object(state)),
+            depends_on: Vec::new(),
+            metadata: None,
+        }])
     }
 
     fn cost(&self) -> Cost {

@@ -50,7 +50,7 @@ impl Provider for Processes {
     fn export(&self, _cx: &Context, _input: &Plain) -> Result<Vec<Exported>, Failure> {
         let instance = |process: Process| {
             let properties = Value::from(process.state());
-            Exported { type_name: None, name: None, properties, metadata: None }
+            Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata: None }
         };
         Ok(list(Path::new("/proc"))?.into_iter().map(instance).collect())
     }
