@@ -333,6 +333,17 @@ pub(crate) enum Resource {
     },
 }
 
+/// A category that some function has, without regard to case.
+fn category(text: &str) -> Result<String, String> {
+    let all = || stead_core::expr::functions().iter().flat_map(|function| function.categories);
+    let known = std::collections::BTreeSet::from_iter(all());
+    if known.iter().any(|each| each.eq_ignore_ascii_case(text)) {
+        return Ok(text.to_owned());
+    }
+    let known = known.into_iter().copied().collect::<Vec<_>>().join(", ");
+    Err(format!("Invalid function category '{text}', valid categories are: {known}"))
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Function {
     /// List or find functions
@@ -340,7 +351,7 @@ pub(crate) enum Function {
         /// Only functions of this name; * stands for any text
         function_name: Option<String>,
         /// Category to filter functions on; specify multiple times to require all categories
-        #[arg(short, long)]
+        #[arg(short, long, value_parser = category)]
         category: Vec<String>,
         /// Description to search for in the function description, accepts wildcards
         #[arg(short, long)]

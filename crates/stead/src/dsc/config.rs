@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Operation};
 use stead_core::diag::Diagnostic;
 use stead_core::event::{Event, Fact};
+use stead_core::graph::Names;
 use stead_core::run::{Mode, Run, Status, Verify};
 use stead_core::value::Object;
 use stead_core::wire::results::{self, Setting, document, reason};
@@ -121,6 +122,9 @@ fn prepare(config: &Config, input: &Input) -> Result<(Session, Prepared), NotRea
         return Err(NotReady::Exit(Exit::DscInput));
     };
     let mut session = Session::new(root(config, &text).map_err(NotReady::Exit)?, search());
+    if let ConfigCommand::Export(_) = config.command {
+        session.names = Names::Repeated;
+    }
     let supplied = supplied(config, &mut session).map_err(NotReady::Exit)?;
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(prepared) => Ok((session, prepared)),
