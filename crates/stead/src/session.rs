@@ -50,7 +50,12 @@ pub(crate) struct Session {
     /// Whether instances of a document are told apart by their names.
     pub(crate) names: Names,
     providers: RwLock<HashMap<usize, Arc<dyn Provider>>>,
+    root: Arc<Path>,
+    trace: Trace,
 }
+
+/// Takes what resources write about what they do.
+type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
 
 /// A document that can be run.
 pub(crate) struct Prepared {
@@ -64,6 +69,7 @@ impl Session {
     /// A session whose relative paths start from `root`.
     pub(crate) fn new(root: PathBuf, search: Search) -> Self {
         let machine = Arc::new(Machine::of_this_process(root));
+        let root = Arc::from(machine.root.as_path());
         let settings = command_settings(&machine);
         let built_in = stead_resources::builtins();
         let mut catalog = Catalog::default();
@@ -82,6 +88,8 @@ impl Session {
             settings,
             names: Names::Unique,
             providers: RwLock::default(),
+            root,
+            trace: Arc::new(forward),
         }
     }
 
@@ -178,8 +186,8 @@ impl Session {
             deadline: self.deadline,
             output_limit: OUTPUT_LIMIT,
             cancel: self.cancel.clone(),
-            root: Arc::from(self.machine.root.as_path()),
-            trace: Arc::new(forward),
+            root: Arc::clone(&self.root),
+            trace: Arc::clone(&self.trace),
         }
     }
 }

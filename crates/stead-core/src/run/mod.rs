@@ -19,7 +19,7 @@ use crate::event::{Because, Event, Fact};
 use crate::expr::{FactKey, Stop};
 use crate::graph::{Facts, Graph, Halt, Place, Purpose, Role, ScopeId, evaluate};
 use crate::id::NodeId;
-use crate::manifest::{Capabilities, Kind};
+use crate::manifest::{Capabilities, Implementation, Kind};
 use crate::text::Sources;
 use crate::value::{Value, sealing_wrapped};
 
@@ -350,8 +350,12 @@ impl Run {
         if self.only_tested(self.graph.node(id).scope) && self.mode.operation != Operation::Export {
             return Operation::Test;
         }
-        let capabilities = self.graph.node(id).manifest.capabilities;
-        let says_itself = match self.mode.execution {
+        let manifest = &self.graph.node(id).manifest;
+        let capabilities = manifest.capabilities;
+        // A program that tests for itself is called once instead of twice. What is built in costs nothing to ask, and
+        // a test tells more of the state than a set that found nothing to do.
+        let built_in = matches!(manifest.implementation, Implementation::BuiltIn);
+        let says_itself = !built_in && match self.mode.execution {
             Execution::Actual => capabilities.implements_pretest,
             Execution::WhatIf if deletes(&capabilities, desired) => capabilities.delete_what_if,
             Execution::WhatIf => capabilities.set_what_if,

@@ -78,10 +78,12 @@ impl Attempt<'_> {
             None => self.read()?,
         };
         let own = reply.in_desired_state.or_else(|| member(&reading.state, "_inDesiredState")?.as_bool());
-        let compared = self.compared(reading.state);
-        let differing = reply.differing.map_or(compared.differing, |names| self.scrubbed_names(names));
+        let differing = match reply.differing {
+            Some(names) => self.scrubbed_names(names),
+            None => differing(&self.desired, &reading.state, &self.rules()),
+        };
         let in_desired_state = own.unwrap_or(differing.is_empty());
-        Ok((Tested { actual: compared.actual, in_desired_state, differing }, reading.metadata))
+        Ok((Tested { actual: reading.state, in_desired_state, differing }, reading.metadata))
     }
 
     /// Asks for the actual state.
@@ -156,10 +158,8 @@ impl Attempt<'_> {
     }
 
     /// Takes the form of the secrets that fits the resource, and checks that the whole does.
-    pub(super) fn choose_input(&mut self, wrapped: Plain) -> Result<(), Failure> {
-        if !self.desired.has_sealed() {
-            return self.check_input();
-        }
+    pub(super) fn choose_input(&mut self, wrapped: Option<Plain>) -> Result<(), Failure> {
+        let Some(wrapped) = wrapped else { return self.check_input() };
         let Some(schema) = &self.schema else {
             if self.provider.wants_wrapped_secrets() {
                 self.input = wrapped;
