@@ -10,7 +10,7 @@ use stead_core::call::{Answered, Call, Failure, FailureKind};
 use stead_core::diag::{Diagnostic, any_error};
 use stead_core::document::{self, Document};
 use stead_core::expr::FactKey;
-use stead_core::graph::{Facts, Found, Graph, Inputs, Resolution, Resources, resolve};
+use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, resolve};
 use stead_core::id::TypeName;
 use stead_core::manifest::{Catalog, Extension, Implementation, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
@@ -47,6 +47,8 @@ pub(crate) struct Session {
     pub(crate) deadline: Duration,
     /// What programs of resources are given.
     pub(crate) settings: Settings,
+    /// Whether instances of a document are told apart by their names.
+    pub(crate) names: Names,
     providers: RwLock<HashMap<usize, Arc<dyn Provider>>>,
     root: Arc<Path>,
     trace: Trace,
@@ -84,6 +86,7 @@ impl Session {
             cancel: Cancel::default(),
             deadline: Duration::from_secs(600),
             settings,
+            names: Names::Unique,
             providers: RwLock::default(),
             root,
             trace: Arc::new(forward),
@@ -117,7 +120,13 @@ impl Session {
         let mut facts = Facts::new();
         loop {
             let known = Known(&self.discovery);
-            let inputs = Inputs { catalog: &known, parameters: supplied, facts: &facts, version: DSC_VERSION };
+            let inputs = Inputs {
+                catalog: &known,
+                parameters: supplied,
+                facts: &facts,
+                version: DSC_VERSION,
+                names: self.names,
+            };
             match resolve(&document, &inputs, &mut self.sources) {
                 Resolution::Graph(graph, warnings) => {
                     findings.extend(warnings);
@@ -271,6 +280,8 @@ impl Programs for OnMachine {
 fn command_settings(machine: &Machine) -> Settings {
     let mut settings = Settings::of_this_process();
     settings.environment.set("DSC_CONFIG_ROOT", machine.root.clone());
+    // Programs are to tell as much as is shown of it.
+    settings.environment.set("DSC_TRACE_LEVEL", tracing::level_filters::LevelFilter::current().to_string());
     settings
 }
 

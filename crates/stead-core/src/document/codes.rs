@@ -24,8 +24,8 @@ crate::codes! {
         "`directives.securityContext` and the older `metadata.\"Microsoft.DSC\".securityContext` say with what rights a \
          document has to run. They differ, so one of them is wrong. Remove the one in `metadata`.\n";
     COPY_MODE = "E0207", "a way of copying that is not supported",
-        "`copy` makes instances one after the other. `mode: parallel` and `batchSize`, which ARM templates have, are \
-         refused as in DSC v3. The order of instances is decided by what they depend on.\n";
+        "`mode` and `batchSize` of `copy`, which ARM templates have, are refused as in DSC v3. The order of instances is \
+         decided by what they depend on, and those that depend on nothing are worked on at once.\n";
     UNCLOSED = "E0208", "an expression that is not closed",
         "Text that starts with `[` and a function call is an expression, and an expression ends with `]` as its very \
          last character.\n\n\

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{
-    Found, Graph, Inputs, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, codes, evaluate, link,
+    Found, Graph, Inputs, Names, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, codes, evaluate, link,
 };
 use crate::diag::{Code, Diagnostic, Findings, any_error, nearest};
 use crate::document::{self, Document, Instance, Parameter};
@@ -338,7 +338,9 @@ impl Builder<'_> {
         let Some(name) = self.text(scope, turn.as_ref(), &instance.name, "Resource name") else { return };
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
         let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: name.clone() };
-        if let Some(first) = self.graph.scopes[scope.index()].ids.insert(resource_id, id) {
+        if let Some(first) = self.graph.scopes[scope.index()].ids.insert(resource_id, id)
+            && self.inputs.names == Names::Unique
+        {
             self.duplicate(scope, first, instance, &name);
             return;
         }

@@ -21,7 +21,7 @@ use crate::graph::{Facts, Graph, Halt, Place, Purpose, Role, ScopeId, evaluate};
 use crate::id::NodeId;
 use crate::manifest::{Capabilities, Implementation, Kind};
 use crate::text::Sources;
-use crate::value::Value;
+use crate::value::{Value, sealing_wrapped};
 
 pub use report::{Record, Report, Status, Totals};
 use view::View;
@@ -297,7 +297,8 @@ impl Run {
         if self.graph.node(id).manifest.kind == Kind::Group {
             return Ok(Arc::new(properties.literal()));
         }
-        evaluate(properties, &self.view(id)).map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
+        let desired = evaluate(properties, &self.view(id)).map(sealing_wrapped);
+        desired.map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
     }
 
     fn halted(&self, id: NodeId, trouble: Trouble) -> Decision {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use stead_core::call::{Answered, Call, Failure, FailureKind, Outcome, Tested, invalid_restarts, restarts};
 use stead_core::diff::{Rules, differing};
-use stead_core::manifest::{Capabilities, Kind};
+use stead_core::manifest::{Capabilities, Implementation, Kind};
 use stead_core::schema::{Mismatch, Schema};
 use stead_core::value::{Object, Value};
 
@@ -182,7 +182,9 @@ impl Attempt<'_> {
     }
 
     fn check_output(&self, state: &Json) -> Result<(), Failure> {
-        match self.schema.as_deref().filter(|_| self.call.manifest.kind == Kind::Resource) {
+        // What is adapted answers by its adapter, which may add to what the properties can be.
+        let adapted = matches!(self.call.manifest.implementation, Implementation::Adapted(_));
+        match self.schema.as_deref().filter(|_| self.call.manifest.kind == Kind::Resource && !adapted) {
             Some(schema) => failed(
                 schema,
                 state,

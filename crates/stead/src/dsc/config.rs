@@ -6,20 +6,21 @@ use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Operation};
 use stead_core::diag::Diagnostic;
 use stead_core::event::{Event, Fact};
+use stead_core::graph::Names;
 use stead_core::run::{Mode, Run, Status, Verify};
 use stead_core::value::Object;
 use stead_core::wire::results::{self, Setting, document, reason};
 use stead_host::drive::drive;
 
 use super::{bad_parameters, given, tell};
-use crate::args::{Config, ConfigCommand, Input, ProgressFormat};
+use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
 use crate::exit::Exit;
 use crate::input::{self, ParameterSources, Text};
 use crate::output::{complain, data};
 use crate::people::{catch_interrupts, width};
 use crate::session::{DSC_VERSION, Prepared, Session, search};
 
-pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>) -> Exit {
+pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, compat: Option<Compat>) -> Exit {
     let (input, mode) = match &config.command {
         ConfigCommand::Get(input) => (input, Mode::GET),
         ConfigCommand::Test(input) => (input, Mode::TEST),
@@ -41,7 +42,19 @@ pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>) -> Exit 
         }
     };
     tell(&prepared.warnings, &prepared.sources);
-    run(config, input, mode, &session, prepared, progress)
+    let mut run = Run::new(prepared.graph, prepared.sources, mode, prepared.facts);
+    carry_out(&mut run, &session, config, progress);
+    let failed = tell_failures(&run, &session) | tell_bad_outputs(&run, &session);
+    let setting = Setting { version: DSC_VERSION, elevated: session.machine.elevated };
+    let results = document(&run, setting);
+    if !failed || (has_results(&results) && !is_strict(compat)) {
+        data(&results, input.output_format);
+    }
+    match failed {
+        _ if run.report().cancelled => Exit::Cancelled,
+        true => Exit::DscError,
+        false => Exit::Success,
+    }
 }
 
 /// A set whose outcome is reported as the resource reports it, as dsc does.
@@ -49,35 +62,33 @@ fn set(execution: Execution) -> Mode {
     Mode { operation: Operation::Set, execution, verification: Verify::Lenient }
 }
 
-fn run(
-    config: &Config,
-    input: &Input,
-    mode: Mode,
-    session: &Session,
-    prepared: Prepared,
-    progress: Option<ProgressFormat>,
-) -> Exit {
+fn carry_out(run: &mut Run, session: &Session, config: &Config, progress: Option<ProgressFormat>) {
     catch_interrupts(session);
-    let Prepared { graph, sources, facts, .. } = prepared;
-    let mut run = Run::new(graph, sources.clone(), mode, facts);
     let mut progress = (progress == Some(ProgressFormat::Json)).then(Progress::new);
-    drive(&mut run, session, width(config.width), &session.cancel, &mut |run, event| {
+    drive(run, session, width(config.width), &session.cancel, &mut |run, event| {
         if let Some(progress) = &mut progress {
             progress.event(run, event);
         }
     });
-    let failed = tell_failures(&run, session);
-    let bad_outputs: Vec<Diagnostic> = run.outputs().into_iter().filter_map(|(_, value)| value.err()).collect();
-    tell(&bad_outputs, &sources);
-    let setting = Setting { version: DSC_VERSION, elevated: session.machine.elevated };
-    data(&document(&run, setting), input.output_format);
-    if run.report().cancelled {
-        Exit::Cancelled
-    } else if failed || !bad_outputs.is_empty() {
-        Exit::DscError
-    } else {
-        Exit::Success
-    }
+}
+
+/// Whether a failed run prints nothing, as that of dsc. Otherwise what was done is worth knowing.
+fn is_strict(compat: Option<Compat>) -> bool {
+    use clap::ValueEnum;
+    let from_environment = || Compat::from_str(&std::env::var("STEAD_COMPAT").ok()?, true).ok();
+    compat.or_else(from_environment) == Some(Compat::Strict)
+}
+
+/// Whether a result document tells of any instance. One that does not says nothing that messages have not said.
+fn has_results(document: &Json) -> bool {
+    ["results", "resources"].iter().any(|key| document[*key].as_array().is_some_and(|all| !all.is_empty()))
+}
+
+/// Tells which outputs cannot be computed, and whether any cannot.
+fn tell_bad_outputs(run: &Run, session: &Session) -> bool {
+    let bad: Vec<Diagnostic> = run.outputs().into_iter().filter_map(|(_, value)| value.err()).collect();
+    tell(&bad, &session.sources);
+    !bad.is_empty()
 }
 
 /// Tells what failed, and whether anything did.
@@ -111,6 +122,9 @@ fn prepare(config: &Config, input: &Input) -> Result<(Session, Prepared), NotRea
         return Err(NotReady::Exit(Exit::DscInput));
     };
     let mut session = Session::new(root(config, &text).map_err(NotReady::Exit)?, search());
+    if let ConfigCommand::Export(_) = config.command {
+        session.names = Names::Repeated;
+    }
     let supplied = supplied(config, &mut session).map_err(NotReady::Exit)?;
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(prepared) => Ok((session, prepared)),

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use stead_core::call::{Answered, Call, Execution, Exported, Failure, Operation, Outcome};
 use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{Kind, Manifest};
-use stead_core::value::Value;
+use stead_core::value::{Value, sealing_wrapped};
 use stead_core::wire::results::{DOCUMENT_SCHEMA, exported_instance, state_result, test_result};
 use stead_host::operate::{carry_out, delete};
 
@@ -77,7 +77,7 @@ impl Called {
     /// The desired state that the command line gives; null when there is none.
     fn desired(&mut self, text: Option<&Text>) -> Result<Value, Exit> {
         let Some(text) = text else { return Ok(Value::Null) };
-        input::value(&mut self.session, text).map_err(|findings| {
+        input::value(&mut self.session, text).map(sealing_wrapped).map_err(|findings| {
             tell(&findings, &self.session.sources);
             Exit::DscInput
         })

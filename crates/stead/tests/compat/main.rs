@@ -13,6 +13,7 @@
 mod case;
 mod compare;
 mod deviations;
+mod listing;
 mod sandbox;
 
 use std::collections::BTreeMap;
