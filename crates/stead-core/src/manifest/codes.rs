@@ -53,7 +53,8 @@ operation takes every argument; the message names those that it takes.";
 
     /// E0608
     TAG = "E0608", "this is not a tag", "\
-A tag is one word of letters, digits and `_`, and is given once.";
+A tag is one word of letters, digits and `_`, and is given once: `resource list --tags` finds resources by it. Write
+`web_server` instead of `web server`.";
 
     /// E0609
     EXIT_CODE = "E0609", "this is not an exit code", "\
