@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use catalog::Known;
-use random::generate;
+use random::{Numbers, scaled};
 use stead_core::diag::Diagnostic;
 use stead_core::document;
 use stead_core::graph::{Facts, Graph, Inputs, Resolution, resolve, sort};
@@ -226,4 +226,48 @@ fn faults(needs: &[Vec<usize>], findings: &[Diagnostic]) -> String {
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 };
     !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
+}
+
+/// What each node of a graph needs, in the order written.
+fn generate(seed: u64, index: u64) -> Vec<Vec<usize>> {
+    let mut numbers = Numbers::of(seed, index);
+    let left = numbers.below(300);
+    let count = 1 + left * numbers.below(300) / 299;
+    let shape = numbers.below(10);
+    let density = numbers.below(4);
+    let edges = numbers.below((count << density) + 1);
+    let keys: Vec<u64> = (0..count).map(|_| numbers.next()).collect();
+    let rank = |node: usize| (keys[node], node);
+    let mut needs = vec![Vec::new(); count];
+    if shape >= 8 {
+        let mut ranked: Vec<usize> = (0..count).collect();
+        ranked.sort_by_key(|node| rank(*node));
+        ranked.windows(2).for_each(|pair| needs[pair[1]].push(pair[0]));
+        if shape == 9 {
+            needs[ranked[0]].push(ranked[count - 1]);
+        }
+    }
+    for _ in 0..edges {
+        let number = numbers.next();
+        let (mut a, mut b) = (scaled(number >> 32, count), scaled(number, count));
+        if shape != 5 && shape != 7 {
+            if a == b {
+                continue;
+            }
+            if rank(a) < rank(b) {
+                (a, b) = (b, a);
+            }
+        }
+        let times = if number & 15 == 0 { 2 } else { 1 };
+        needs[a].extend(std::iter::repeat_n(b, times));
+    }
+    if shape == 4 {
+        let a = numbers.below(count);
+        needs[a].push(numbers.below(count));
+    }
+    if shape == 6 || shape == 7 {
+        let a = numbers.below(count);
+        needs[a].push(count + numbers.below(3));
+    }
+    needs
 }

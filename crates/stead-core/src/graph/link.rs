@@ -98,7 +98,7 @@ fn references(builder: &mut Builder<'_>, origin: &Origin, node: &Node) -> Vec<No
     let mut found = Vec::new();
     collect_references(node, &mut found);
     let targets = found.iter().filter_map(|reference| {
-        let text = known_text(builder, origin, &reference.argument)?;
+        let text = known_text(builder, origin, reference.argument)?;
         let span = locate(builder.sources, reference.span, reference.argument.at());
         target(builder, origin, &text, span, Link::RefersTo)
     });
@@ -113,7 +113,7 @@ struct Reference<'a> {
 }
 
 /// The argument of a `reference()`, if it can be told before anything runs.
-fn known_text(builder: &Builder<'_>, origin: &Origin, argument: &Part<'_>) -> Option<String> {
+fn known_text(builder: &Builder<'_>, origin: &Origin, argument: Part<'_>) -> Option<String> {
     let (scope, turn) = (origin.scope, origin.turn.as_ref());
     let place = super::Place { scopes: &builder.graph.scopes, scope, turn, facts: builder.inputs.facts };
     match argument.evaluate(&place) {
@@ -193,9 +193,10 @@ fn detour(graph: &Graph, origin: &Origin, external: NodeId, link: Link) -> Optio
     let theirs = |scope| outward(Some(external)).find(|id| graph.node(*id).scope == scope);
     if let Some(theirs) = theirs(origin.scope) {
         let (holder, instead) = (graph.label(theirs), if link == Link::DependsOn { "depend on" } else { "refer to" });
-        return Some(match origin.node == Some(theirs) {
-            true => "it is nested in this instance, and so comes after it".to_owned(),
-            false => format!("it is nested in {holder}: {instead} that instead"),
+        return Some(if origin.node == Some(theirs) {
+            "it is nested in this instance, and so comes after it".to_owned()
+        } else {
+            format!("it is nested in {holder}: {instead} that instead")
         });
     }
     let (ours, theirs) =

@@ -47,7 +47,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         compared: MAX_COMPARED,
         last_found: None,
     };
-    builder.scope(Arc::clone(document), None, None, inputs.parameters);
+    builder.scope(document, None, None, inputs.parameters);
     if builder.wants.is_empty() && !builder.findings.any_error() {
         link::link(&mut builder);
     }
@@ -126,7 +126,7 @@ impl Builder<'_> {
         let version = Version::parse(self.inputs.version);
         let problem = match VersionRequirement::parse(&required.value) {
             Err(error) => error.to_string(),
-            Ok(requirement) if version.is_ok_and(|version| satisfies(&requirement, version)) => return,
+            Ok(requirement) if version.is_ok_and(|version| satisfies(&requirement, &version)) => return,
             Ok(_) => format!(
                 "Configuration requires DSC version '{}', but the current version is '{}'",
                 required.value, self.inputs.version
@@ -136,10 +136,10 @@ impl Builder<'_> {
     }
 
     /// Builds a scope and all that is nested in it.
-    fn scope(&mut self, document: Arc<Document>, holder: Option<NodeId>, outer: Option<ScopeId>, supplied: &Object) {
+    fn scope(&mut self, document: &Arc<Document>, holder: Option<NodeId>, outer: Option<ScopeId>, supplied: &Object) {
         let id = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
         self.graph.scopes.push(Scope {
-            document: Arc::clone(&document),
+            document: Arc::clone(document),
             holder,
             outer,
             parameters: Object::new(),
@@ -147,9 +147,9 @@ impl Builder<'_> {
             ids: HashMap::with_capacity(document.resources.len()),
             members: Vec::with_capacity(document.resources.len()),
         });
-        self.check_version(&document);
-        self.parameters(id, &document, supplied);
-        self.variables(id, &document);
+        self.check_version(document);
+        self.parameters(id, document, supplied);
+        self.variables(id, document);
         for (at, instance) in document.resources.iter().enumerate() {
             if self.room.is_used_up() {
                 return;
@@ -399,7 +399,7 @@ impl Builder<'_> {
         let built = match purpose {
             Purpose::Include => self.include(id, instance),
             _ => self.nested(instance, purpose).map(|document| {
-                self.scope(Arc::new(document), Some(id), Some(scope), &Object::new());
+                self.scope(&Arc::new(document), Some(id), Some(scope), &Object::new());
             }),
         };
         if !self.room.is_used_up() {
@@ -460,7 +460,7 @@ impl Builder<'_> {
         let (document, findings) = document::parse(source, &text, &Limits::default());
         let usable = !any_error(&findings);
         self.findings.extend(findings);
-        usable.then(|| self.scope(Arc::new(document), Some(id), None, &supplied))
+        usable.then(|| self.scope(&Arc::new(document), Some(id), None, &supplied))
     }
 
     /// Whether an include has no other properties than those that there are.
@@ -541,14 +541,14 @@ impl Builder<'_> {
 
 /// Whether this program is of a version that a document asks for. Until a version is out its previews stand for it:
 /// semantic versions would not count them as any later than the one before.
-fn satisfies(requirement: &VersionRequirement, version: Version) -> bool {
-    let released = match &version {
+fn satisfies(requirement: &VersionRequirement, version: &Version) -> bool {
+    let released = match version {
         Version::Semantic(version) => {
             Version::Semantic(semver::Version { pre: semver::Prerelease::EMPTY, ..version.clone() })
         }
         Version::Date(_) => version.clone(),
     };
-    requirement.matches(&version) || requirement.matches(&released)
+    requirement.matches(version) || requirement.matches(&released)
 }
 
 /// A value for a message: a number itself, of anything else what it is.
