@@ -1,6 +1,5 @@
 //! Strings that are expressions, read in place.
 
-use super::codes;
 use super::fields::Reader;
 use crate::diag::Diagnostic;
 use crate::expr::{self, Expression};

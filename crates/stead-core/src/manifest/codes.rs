@@ -108,5 +108,6 @@ The key has no meaning at this place, and is ignored as other implementations ig
 
     /// W0654
     IDLE = "W0654", "the resource can do nothing", "\
-The manifest names no operation, so that no instance of it can be used.";
+The manifest names no operation, so that no instance of it can be used. Give it at least `get`, with the program that
+reads the actual state.";
 }
