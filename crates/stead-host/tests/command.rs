@@ -54,13 +54,13 @@ fn run(case: &Case) -> Result<Computed, String> {
 
 /// The numbers of processes, which stand in parentheses, are others each time.
 fn without_numbers(text: &str) -> String {
-    let mut parts = text.split('(');
+    let mut parts = text.split(" (");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |shown, part| {
         let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let rest = part.get(digits..).unwrap_or_default();
         let number = if digits > 0 && rest.starts_with(')') { "PID" } else { part.get(..digits).unwrap_or_default() };
-        format!("{shown}({number}{rest}")
+        format!("{shown} ({number}{rest}")
     })
 }
 
