@@ -1,6 +1,5 @@
 //! Strings that are expressions, read in place.
 
-use super::codes;
 use super::fields::Reader;
 use crate::diag::Diagnostic;
 use crate::expr::{self, Expression};
@@ -43,12 +42,6 @@ impl Reader<'_> {
         if let Some(escaped) = string.strip_prefix("[[") {
             return Some(Kind::String(format!("[{escaped}").into()));
         }
-        if !expr::is_expression(string) {
-            if is_call(string) {
-                self.unclosed(string, span, text);
-            }
-            return None;
-        }
         match Expression::parse(string) {
             Ok(expression) => Some(Kind::Expression(Box::new(expression))),
             Err(fault) => {
@@ -59,36 +52,6 @@ impl Reader<'_> {
             }
         }
     }
-
-    fn unclosed(&mut self, string: &str, span: Span, text: &str) {
-        let end = string.rfind(']').map(|at| at + 1);
-        let finding = |at, message| Diagnostic::error(&codes::UNCLOSED, locate_in(text, span, at), message);
-        self.report(match end.and_then(|end| Some((end, string.get(end..)?))) {
-            Some((end, behind)) if behind.trim().is_empty() => {
-                finding(end..string.len(), "there are blanks behind the closing bracket of the expression")
-                    .with_help("end it with ']'; a block of text needs '|-' or '>-' for that")
-            }
-            Some((end, _)) if has_balanced_end(string, end) => {
-                finding(end..string.len(), "there is text behind the closing bracket of the expression")
-                    .with_help("use concat() to join texts, or start with '[[' if plain text is meant")
-            }
-            _ => finding(0..1, "the expression is not closed")
-                .with_help("end it with ']', or start with '[[' if plain text is meant"),
-        });
-    }
-}
-
-/// Whether it starts like an expression: a name and a parenthesis behind the bracket.
-fn is_call(string: &str) -> bool {
-    let inner = string.get(1..).unwrap_or_default().trim_start();
-    let name = inner.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'));
-    name.len() < inner.len() && name.trim_start().starts_with('(')
-}
-
-/// Whether the brackets up to `end` are balanced, so that the expression ends there.
-fn has_balanced_end(string: &str, end: usize) -> bool {
-    let inside = string.get(..end).unwrap_or_default();
-    inside.matches('[').count() == inside.matches(']').count()
 }
 
 /// The value as it was written, before its strings were compiled.

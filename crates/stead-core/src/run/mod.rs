@@ -355,11 +355,12 @@ impl Run {
         // A program that tests for itself is called once instead of twice. What is built in costs nothing to ask, and
         // a test tells more of the state than a set that found nothing to do.
         let built_in = matches!(manifest.implementation, Implementation::BuiltIn);
-        let says_itself = !built_in && match self.mode.execution {
-            Execution::Actual => capabilities.implements_pretest,
-            Execution::WhatIf if deletes(&capabilities, desired) => capabilities.delete_what_if,
-            Execution::WhatIf => capabilities.set_what_if,
-        };
+        let says_itself = !built_in
+            && match self.mode.execution {
+                Execution::Actual => capabilities.implements_pretest,
+                Execution::WhatIf if deletes(&capabilities, desired) => capabilities.delete_what_if,
+                Execution::WhatIf => capabilities.set_what_if,
+            };
         match self.mode.operation {
             Operation::Set if !says_itself => Operation::Test,
             operation => operation,

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value as Json, json};
 
-use crate::diag::Diagnostic;
 use crate::call::{Answered, Execution, Exported, Operation, Outcome, Restart, Tested};
+use crate::diag::Diagnostic;
 use crate::graph::{Graph, Role, ScopeId};
 use crate::id::{NodeId, ResourceId};
 use crate::run::{Record, Report, Run, Status};
