@@ -61,7 +61,8 @@ fn secure_parameters_are_taken_and_others_left() {
 fn secrets_within_other_parameters_are_sealed() {
     let vault = MemoryVault::default();
     let parameters = [parameter("list", DataType::Array, None)];
-    let list = json!([{"secureString": "hunter22"}, {"deep": {"secureObject": {"a": "hunter23"}}}, {"secureString": 1}]);
+    let list =
+        json!([{"secureString": "hunter22"}, {"deep": {"secureObject": {"a": "hunter23"}}}, {"secureString": 1}]);
     let taken = take_secrets(&parameters, object(json!({"list": list})), &vault).unwrap();
     assert!(!format!("{taken:?}").contains("hunter"), "{taken:?}");
     let shown = taken["list"].to_redacted_json();

@@ -33,7 +33,7 @@ pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, compat: 
             return Exit::DscError;
         }
     };
-    let (session, prepared) = match prepare(config, input) {
+    let (session, prepared) = match prepare_told(config, input, progress) {
         Ok(ready) => ready,
         Err(NotReady::Exit(exit)) => return exit,
         Err(NotReady::Findings(session, findings)) => {
@@ -50,10 +50,12 @@ pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, compat: 
     if !failed || (has_results(&results) && !is_strict(compat)) {
         data(&results, input.output_format);
     }
-    match failed {
-        _ if run.report().cancelled => Exit::Cancelled,
-        true => Exit::DscError,
-        false => Exit::Success,
+    if run.report().cancelled {
+        Exit::Cancelled
+    } else if failed {
+        Exit::DscError
+    } else {
+        Exit::Success
     }
 }
 
@@ -113,6 +115,22 @@ fn tell_failures(run: &Run, session: &Session) -> bool {
 enum NotReady {
     Exit(Exit),
     Findings(Box<Session>, Vec<Diagnostic>),
+}
+
+/// As [`prepare`], with lines of progress around it: resources are looked for meanwhile.
+fn prepare_told(
+    config: &Config,
+    input: &Input,
+    progress: Option<ProgressFormat>,
+) -> Result<(Session, Prepared), NotReady> {
+    if progress != Some(ProgressFormat::Json) {
+        return prepare(config, input);
+    }
+    let progress = Progress::new();
+    progress.searching(0);
+    let ready = prepare(config, input);
+    progress.searching(1);
+    ready
 }
 
 fn prepare(config: &Config, input: &Input) -> Result<(Session, Prepared), NotReady> {
@@ -181,6 +199,13 @@ impl Progress {
             id: format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32)),
             completed: 0,
         }
+    }
+
+    /// Tells that resources are looked for, or with 1 that they were.
+    fn searching(&self, completed: usize) {
+        let activity = "Searching for resources";
+        let line = json!({ "id": self.id, "activity": activity, "totalItems": 1, "completedItems": completed });
+        complain(&line.to_string());
     }
 
     fn event(&mut self, run: &Run, event: &Event) {
