@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::input::{self, ParameterSources, Text};
 use crate::output::{complain, data};
 use crate::people::{catch_interrupts, width};
-use crate::session::{DSC_VERSION, Prepared, Session, search};
+use crate::session::{DSC_VERSION, Prepared, Session, Unusable, search};
 
 pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, compat: Option<Compat>) -> Exit {
     let (input, mode) = match &config.command {
@@ -36,11 +36,14 @@ pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, compat: 
     let (session, prepared) = match prepare_told(config, input, progress) {
         Ok(ready) => ready,
         Err(NotReady::Exit(exit)) => return exit,
-        Err(NotReady::Findings(session, findings)) => {
-            tell(&findings, &session.sources);
-            return Exit::DscError;
+        Err(NotReady::Document(session, unusable)) => {
+            tell(&unusable.findings, &session.sources);
+            return if unusable.is_input { Exit::DscInput } else { Exit::DscError };
         }
     };
+    if let Err(exit) = permitted(&session, &prepared) {
+        return exit;
+    }
     tell(&prepared.warnings, &prepared.sources);
     let mut run = Run::new(prepared.graph, prepared.sources, mode, prepared.facts);
     carry_out(&mut run, &session, config, progress);
@@ -56,6 +59,18 @@ pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, compat: 
         Exit::DscError
     } else {
         Exit::Success
+    }
+}
+
+/// Refuses a document that has to run with other rights, before anything of it runs.
+fn permitted(session: &Session, prepared: &Prepared) -> Result<(), Exit> {
+    let needed = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.security_context.as_ref());
+    match needed.and_then(|needed| Some((needed, needed.value.refusal(session.machine.elevated)?))) {
+        Some((needed, why)) => {
+            tracing::error!("{}: Security context: {why}", prepared.sources.place(needed.span));
+            Err(Exit::DscError)
+        }
+        None => Ok(()),
     }
 }
 
@@ -114,7 +129,7 @@ fn tell_failures(run: &Run, session: &Session) -> bool {
 
 enum NotReady {
     Exit(Exit),
-    Findings(Box<Session>, Vec<Diagnostic>),
+    Document(Box<Session>, Unusable),
 }
 
 /// As [`prepare`], with lines of progress around it: resources are looked for meanwhile.
@@ -146,7 +161,7 @@ fn prepare(config: &Config, input: &Input) -> Result<(Session, Prepared), NotRea
     let supplied = supplied(config, &mut session).map_err(NotReady::Exit)?;
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(prepared) => Ok((session, prepared)),
-        Err(findings) => Err(NotReady::Findings(Box::new(session), findings)),
+        Err(unusable) => Err(NotReady::Document(Box::new(session), unusable)),
     }
 }
 
@@ -174,8 +189,8 @@ fn validate(config: &Config, input: &Input) -> Exit {
             true
         }
         Err(NotReady::Exit(exit)) => return exit,
-        Err(NotReady::Findings(session, findings)) => {
-            tell(&findings, &session.sources);
+        Err(NotReady::Document(session, unusable)) => {
+            tell(&unusable.findings, &session.sources);
             false
         }
     };
