@@ -48,6 +48,19 @@ impl Value {
         }
     }
 
+    /// What kind of value it is, with an article, for messages.
+    pub fn described(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::String(_) => "a string",
+            Self::Array(_) => "an array",
+            Self::Object(_) => "an object",
+            Self::Sealed(_) => "a secret",
+        }
+    }
+
     /// The text, if it is text.
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(text) = self { Some(text) } else { None }

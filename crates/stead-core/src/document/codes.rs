@@ -26,6 +26,7 @@ crate::codes! {
     COPY_MODE = "E0207", "a way of copying that is not supported",
         "`mode` and `batchSize` of `copy`, which ARM templates have, are refused as in DSC v3. The order of instances is \
          decided by what they depend on, and those that depend on nothing are worked on at once.\n";
+
     BOUNDS = "E0209", "bounds that no value can meet",
         "`minValue` and `maxValue` apply to the type `int`, `minLength` and `maxLength` to strings and arrays; and the \
          lower bound is at most the upper one.\n";

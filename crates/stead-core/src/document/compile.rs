@@ -42,16 +42,30 @@ impl Reader<'_> {
         if let Some(escaped) = string.strip_prefix("[[") {
             return Some(Kind::String(format!("[{escaped}").into()));
         }
+        if !expr::is_expression(string) {
+            return None;
+        }
         match Expression::parse(string) {
             Ok(expression) => Some(Kind::Expression(Box::new(expression))),
             Err(fault) => {
                 let place = locate_in(text, span, fault.at);
                 let finding = Diagnostic::error(fault.code, place, fault.message);
-                self.report(Diagnostic { help: fault.help, ..finding });
+                let help = if ends_in_blanks(string) { Some(BLANKS.to_owned()) } else { fault.help };
+                self.report(Diagnostic { help, ..finding });
                 None
             }
         }
     }
+}
+
+/// The trap of block scalars: the line break at their end is part of the text.
+const BLANKS: &str = "an expression ends with ']'; a block of text that starts with '|' or '>' ends with a line break \
+     unless it is written '|-' or '>-'";
+
+/// Whether nothing but blanks stands behind the bracket that should end an expression.
+fn ends_in_blanks(string: &str) -> bool {
+    let trimmed = string.trim_end();
+    trimmed.len() < string.len() && trimmed.ends_with(']')
 }
 
 /// The value as it was written, before its strings were compiled.
