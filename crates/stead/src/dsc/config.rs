@@ -74,8 +74,24 @@ fn permitted(session: &Session, prepared: &Prepared) -> Result<(), Exit> {
     }
 }
 
+/// Carries out a document of one instance and returns the result of that.
+pub(super) fn carry_out_one(session: &mut Session, instance: &Json, mode: Mode) -> Result<Json, Exit> {
+    let text = json!({ "resources": [instance] }).to_string();
+    let prepared = session.prepare("<instance>", &text, Object::new()).map_err(|unusable| {
+        tell(&unusable.findings, &session.sources);
+        Exit::DscError
+    })?;
+    let mut run = Run::new(prepared.graph, prepared.sources, mode, prepared.facts);
+    drive(&mut run, session, width(None), &session.cancel, &mut |_, _| {});
+    if tell_failures(&run, session) {
+        return Err(Exit::DscError);
+    }
+    let setting = Setting { version: DSC_VERSION, elevated: session.machine.elevated };
+    Ok(document(&run, setting).pointer_mut("/results/0/result").map(Json::take).unwrap_or_default())
+}
+
 /// A set whose outcome is reported as the resource reports it, as dsc does.
-fn set(execution: Execution) -> Mode {
+pub(super) fn set(execution: Execution) -> Mode {
     Mode { operation: Operation::Set, execution, verification: Verify::Lenient }
 }
 
