@@ -131,14 +131,13 @@ fn tell_failures(run: &Run, session: &Session) -> bool {
     let mut any = false;
     for id in failed {
         any = true;
-        match &report.record(*id).finding {
-            Some(finding) => tell(std::slice::from_ref(&**finding), &session.sources),
-            None => {
-                let place = session.sources.place(graph.declaration(*id).name.span);
-                let why = reason(graph, report, *id).unwrap_or_default();
-                tracing::error!("{place}: {}: {}", graph.label(*id), why.trim_end());
-            }
+        if let Some(finding) = &report.record(*id).finding {
+            tell(std::slice::from_ref(&**finding), &session.sources);
+            continue;
         }
+        let place = session.sources.place(graph.declaration(*id).name.span);
+        let why = reason(graph, report, *id).unwrap_or_default();
+        tracing::error!("{place}: {}: {}", graph.label(*id), why.trim_end());
     }
     any
 }
