@@ -10,7 +10,7 @@ use stead_core::call::{Answered, Call, Failure, FailureKind};
 use stead_core::diag::{Diagnostic, any_error};
 use stead_core::document::{self, Document, SecurityContext};
 use stead_core::expr::FactKey;
-use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, resolve};
+use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, codes, resolve};
 use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{Catalog, Extension, Implementation, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
@@ -21,7 +21,7 @@ use stead_host::command::{CommandProvider, Settings, list_adapted};
 use stead_host::drive::World;
 use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
-use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, TraceLevel};
+use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
 use stead_host::settings::ResourcePath;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_resources::BuiltIn;
@@ -55,9 +55,6 @@ pub(crate) struct Session {
     root: Arc<Path>,
     trace: Trace,
 }
-
-/// Takes what resources write about what they do.
-type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
 
 /// A document that can be run.
 pub(crate) struct Prepared {
@@ -127,7 +124,9 @@ impl Session {
         let source = self.sources.add(Source::new(name, text));
         let (document, mut findings) = document::parse(source, text, &Limits::default());
         if any_error(&findings) {
-            return Err(Unusable::new(&document, findings));
+            let mut unusable = Unusable::new(&document, findings);
+            unusable.findings.extend(self.more_findings(document, supplied));
+            return Err(unusable);
         }
         let supplied = match take_secrets(&document.parameters, supplied, &self.vault) {
             Ok(supplied) => supplied,
@@ -137,6 +136,17 @@ impl Session {
             }
         };
         self.resolve(document, &supplied, findings)
+    }
+
+    /// What else is wrong with a document whose text is. Instances that could not be read are missing from it, so that
+    /// nothing is said of what is not there.
+    fn more_findings(&mut self, document: Document, supplied: Object) -> Vec<Diagnostic> {
+        let Ok(supplied) = take_secrets(&document.parameters, supplied, &self.vault) else { return Vec::new() };
+        let Err(Unusable { mut findings, .. }) = self.resolve(document, &supplied, Vec::new()) else {
+            return Vec::new();
+        };
+        findings.retain(|finding| finding.code != &codes::UNKNOWN_INSTANCE && finding.code != &codes::MISSING_FACT);
+        findings
     }
 
     fn resolve(
