@@ -81,7 +81,7 @@ fn read(text: &str) -> Result<Json, String> {
 fn settings() -> Settings {
     let path = ("PATH".into(), "/usr/bin:/bin".into());
     let environment = Environment::of([path], &[]);
-    Settings { environment, grace: Duration::from_millis(300), settle: Duration::from_millis(200) }
+    Settings { environment, grace: Duration::from_millis(300), settle: Duration::from_millis(200), elevated: true }
 }
 
 /// The context with the limits of the case: `deadline` in milliseconds, `limit` in bytes, and `cancelled`.

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::input::{self, ParameterSources, Text};
 use crate::output::{complain, data};
 use crate::people::{catch_interrupts, width};
-use crate::session::{DSC_VERSION, Prepared, Session, search};
+use crate::session::{DSC_VERSION, Prepared, Session, Unusable, search};
 
 pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, compat: Option<Compat>) -> Exit {
     let (input, mode) = match &config.command {
@@ -33,14 +33,17 @@ pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, compat: 
             return Exit::DscError;
         }
     };
-    let (session, prepared) = match prepare(config, input) {
+    let (session, prepared) = match prepare_told(config, input, progress) {
         Ok(ready) => ready,
         Err(NotReady::Exit(exit)) => return exit,
-        Err(NotReady::Findings(session, findings)) => {
-            tell(&findings, &session.sources);
-            return Exit::DscError;
+        Err(NotReady::Document(session, unusable)) => {
+            tell(&unusable.findings, &session.sources);
+            return if unusable.is_input { Exit::DscInput } else { Exit::DscError };
         }
     };
+    if let Err(exit) = permitted(&session, &prepared) {
+        return exit;
+    }
     tell(&prepared.warnings, &prepared.sources);
     let mut run = Run::new(prepared.graph, prepared.sources, mode, prepared.facts);
     carry_out(&mut run, &session, config, progress);
@@ -50,15 +53,45 @@ pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, compat: 
     if !failed || (has_results(&results) && !is_strict(compat)) {
         data(&results, input.output_format);
     }
-    match failed {
-        _ if run.report().cancelled => Exit::Cancelled,
-        true => Exit::DscError,
-        false => Exit::Success,
+    if run.report().cancelled {
+        Exit::Cancelled
+    } else if failed {
+        Exit::DscError
+    } else {
+        Exit::Success
     }
 }
 
+/// Refuses a document that has to run with other rights, before anything of it runs.
+fn permitted(session: &Session, prepared: &Prepared) -> Result<(), Exit> {
+    let needed = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.security_context.as_ref());
+    match needed.and_then(|needed| Some((needed, needed.value.refusal(session.machine.elevated)?))) {
+        Some((needed, why)) => {
+            tracing::error!("{}: Security context: {why}", prepared.sources.place(needed.span));
+            Err(Exit::DscError)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Carries out a document of one instance and returns the result of that.
+pub(super) fn carry_out_one(session: &mut Session, instance: &Json, mode: Mode) -> Result<Json, Exit> {
+    let text = json!({ "resources": [instance] }).to_string();
+    let prepared = session.prepare("<instance>", &text, Object::new()).map_err(|unusable| {
+        tell(&unusable.findings, &session.sources);
+        Exit::DscError
+    })?;
+    let mut run = Run::new(prepared.graph, prepared.sources, mode, prepared.facts);
+    drive(&mut run, session, width(None), &session.cancel, &mut |_, _| {});
+    if tell_failures(&run, session) {
+        return Err(Exit::DscError);
+    }
+    let setting = Setting { version: DSC_VERSION, elevated: session.machine.elevated };
+    Ok(document(&run, setting).pointer_mut("/results/0/result").map(Json::take).unwrap_or_default())
+}
+
 /// A set whose outcome is reported as the resource reports it, as dsc does.
-fn set(execution: Execution) -> Mode {
+pub(super) fn set(execution: Execution) -> Mode {
     Mode { operation: Operation::Set, execution, verification: Verify::Lenient }
 }
 
@@ -98,21 +131,36 @@ fn tell_failures(run: &Run, session: &Session) -> bool {
     let mut any = false;
     for id in failed {
         any = true;
-        match &report.record(*id).finding {
-            Some(finding) => tell(std::slice::from_ref(&**finding), &session.sources),
-            None => {
-                let place = session.sources.place(graph.declaration(*id).name.span);
-                let why = reason(graph, report, *id).unwrap_or_default();
-                tracing::error!("{place}: {}: {}", graph.label(*id), why.trim_end());
-            }
+        if let Some(finding) = &report.record(*id).finding {
+            tell(std::slice::from_ref(&**finding), &session.sources);
+            continue;
         }
+        let place = session.sources.place(graph.declaration(*id).name.span);
+        let why = reason(graph, report, *id).unwrap_or_default();
+        tracing::error!("{place}: {}: {}", graph.label(*id), why.trim_end());
     }
     any
 }
 
 enum NotReady {
     Exit(Exit),
-    Findings(Box<Session>, Vec<Diagnostic>),
+    Document(Box<Session>, Unusable),
+}
+
+/// As [`prepare`], with lines of progress around it: resources are looked for meanwhile.
+fn prepare_told(
+    config: &Config,
+    input: &Input,
+    progress: Option<ProgressFormat>,
+) -> Result<(Session, Prepared), NotReady> {
+    if progress != Some(ProgressFormat::Json) {
+        return prepare(config, input);
+    }
+    let progress = Progress::new();
+    progress.searching(0);
+    let ready = prepare(config, input);
+    progress.searching(1);
+    ready
 }
 
 fn prepare(config: &Config, input: &Input) -> Result<(Session, Prepared), NotReady> {
@@ -128,7 +176,7 @@ fn prepare(config: &Config, input: &Input) -> Result<(Session, Prepared), NotRea
     let supplied = supplied(config, &mut session).map_err(NotReady::Exit)?;
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(prepared) => Ok((session, prepared)),
-        Err(findings) => Err(NotReady::Findings(Box::new(session), findings)),
+        Err(unusable) => Err(NotReady::Document(Box::new(session), unusable)),
     }
 }
 
@@ -156,8 +204,8 @@ fn validate(config: &Config, input: &Input) -> Exit {
             true
         }
         Err(NotReady::Exit(exit)) => return exit,
-        Err(NotReady::Findings(session, findings)) => {
-            tell(&findings, &session.sources);
+        Err(NotReady::Document(session, unusable)) => {
+            tell(&unusable.findings, &session.sources);
             false
         }
     };
@@ -181,6 +229,13 @@ impl Progress {
             id: format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32)),
             completed: 0,
         }
+    }
+
+    /// Tells that resources are looked for, or with 1 that they were.
+    fn searching(&self, completed: usize) {
+        let activity = "Searching for resources";
+        let line = json!({ "id": self.id, "activity": activity, "totalItems": 1, "completedItems": completed });
+        complain(&line.to_string());
     }
 
     fn event(&mut self, run: &Run, event: &Event) {

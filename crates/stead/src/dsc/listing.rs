@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use stead_core::expr;
+use stead_core::id::TypeName;
 use stead_core::manifest::{Catalog, Manifest, extension_listing, listing};
 use stead_core::wire::function_definition;
 
@@ -87,7 +88,7 @@ pub(super) fn resources(command: &Resource) -> Exit {
     let catalog = everything(&session, adapter_name.as_deref());
     let name = resource_name.as_deref().unwrap_or("*");
     let wanted = |manifest: &&Arc<Manifest>| {
-        let adapter = manifest.require_adapter.as_ref().map(|adapter| adapter.as_str());
+        let adapter = manifest.require_adapter.as_ref().map(TypeName::as_str);
         fits(name, manifest.type_name.as_str())
             && adapter_name.as_ref().is_none_or(|filter| adapter.is_some_and(|adapter| fits(filter, adapter)))
             && contains(manifest.description.as_deref(), description.as_ref())
