@@ -113,6 +113,34 @@ impl Value {
     }
 }
 
+/// The value with every part sealed that says by its form that it is secret: `{"secureString": text}` or
+/// `{"secureObject": value}`.
+#[must_use]
+pub fn sealing_wrapped(value: Value) -> Value {
+    match value {
+        Value::Object(mut members) if is_wrapped(&members) => {
+            let plaintext = members.pop().map(|(_, plaintext)| plaintext).unwrap_or_default();
+            Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(plaintext))))
+        }
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(name, value)| (name, sealing_wrapped(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sealing_wrapped).collect()),
+        other => other,
+    }
+}
+
+/// Whether an object is the wrapping in which secrets come from and go to programs. What is sealed within it already
+/// is left to its recipe.
+fn is_wrapped(members: &Object) -> bool {
+    match members.first() {
+        Some((name, value)) if members.len() == 1 && !value.has_sealed() => {
+            name == "secureObject" || (name == "secureString" && value.as_str().is_some())
+        }
+        _ => false,
+    }
+}
+
 /// What is printed in place of a sealed value; the same text as DSC v3 prints.
 pub const REDACTED: &str = "<secureValue>";
 

@@ -158,7 +158,13 @@ fn through_document(needs: &[Vec<usize>]) -> String {
     let (document, findings) = document::parse(id, &text, &Limits::default());
     assert!(findings.is_empty());
     let (catalog, facts, parameters) = (Known::with("").unwrap(), Facts::new(), Object::new());
-    let inputs = Inputs { catalog: &catalog, parameters: &parameters, facts: &facts, version: "3.0.0" };
+    let inputs = Inputs {
+        catalog: &catalog,
+        parameters: &parameters,
+        facts: &facts,
+        version: "3.0.0",
+        names: stead_core::graph::Names::Unique,
+    };
     match resolve(&document.into(), &inputs, &mut sources) {
         Resolution::Graph(graph, _) => {
             assert_needs(needs, &graph);

@@ -157,8 +157,11 @@ pub struct Context {
     /// The directory that relative paths of a document are resolved against.
     pub root: Arc<std::path::Path>,
     /// Where messages of a resource go: level and text, one call each.
-    pub trace: Arc<dyn Fn(TraceLevel, &str) + Send + Sync>,
+    pub trace: Trace,
 }
+
+/// Takes what resources write about what they do: a level and a text.
+pub type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
 
 /// The level of a message that a resource wrote.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -296,7 +296,8 @@ fn shown(answer: &Answered) -> String {
 fn outcome(outcome: &Outcome) -> Json {
     match outcome {
         Outcome::Got(state) => json!({ "got": with_seals(state) }),
-        Outcome::Tested(Tested { actual, in_desired_state, differing }) => {
+        Outcome::Tested(tested) => {
+            let Tested { actual, in_desired_state, differing } = &**tested;
             json!({ "actual": with_seals(actual), "inDesiredState": in_desired_state, "differing": differing })
         }
         Outcome::Changed(Changed { before, after, changed, what_if, verified }) => {

@@ -8,20 +8,20 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use stead_core::call::{Answered, Call, Failure, FailureKind};
 use stead_core::diag::{Diagnostic, any_error};
-use stead_core::document::{self, Document};
+use stead_core::document::{self, Document, SecurityContext};
 use stead_core::expr::FactKey;
-use stead_core::graph::{Facts, Found, Graph, Inputs, Resolution, Resources, resolve};
-use stead_core::id::TypeName;
+use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, codes, resolve};
+use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{Catalog, Extension, Implementation, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
-use stead_core::text::{Limits, Source, Sources};
+use stead_core::text::{Limits, Source, Sources, Span};
 use stead_core::value::{Object, Value};
 use stead_host::catalog::{Discovery, Programs, Search, SearchEnvironment, User, Wanted};
 use stead_host::command::{CommandProvider, Settings, list_adapted};
 use stead_host::drive::World;
 use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
-use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, TraceLevel};
+use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
 use stead_host::settings::ResourcePath;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_resources::BuiltIn;
@@ -47,7 +47,13 @@ pub(crate) struct Session {
     pub(crate) deadline: Duration,
     /// What programs of resources are given.
     pub(crate) settings: Settings,
+    /// Whether instances of a document are told apart by their names.
+    pub(crate) names: Names,
+    /// With what rights instances of the document have to run, where it says so.
+    rights: HashMap<NodeId, SecurityContext>,
     providers: RwLock<HashMap<usize, Arc<dyn Provider>>>,
+    root: Arc<Path>,
+    trace: Trace,
 }
 
 /// A document that can be run.
@@ -58,10 +64,37 @@ pub(crate) struct Prepared {
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
+/// A document that cannot be run.
+pub(crate) struct Unusable {
+    /// Everything that is wrong with it.
+    pub(crate) findings: Vec<Diagnostic>,
+    /// Whether it is already the input that cannot be used: text that cannot be read, parameters that do not fit,
+    /// variables that cannot be computed. dsc has an exit code of its own for that.
+    pub(crate) is_input: bool,
+}
+
+impl Unusable {
+    fn new(document: &Document, findings: Vec<Diagnostic>) -> Self {
+        let errors = || findings.iter().filter(|finding| any_error(std::slice::from_ref(*finding)));
+        let of = |module: &str| errors().any(|finding| finding.code.id.starts_with(module));
+        let defaults = document.parameters.iter().filter_map(|parameter| parameter.default.as_ref());
+        let values: Vec<_> = defaults.chain(document.variables.iter().map(|variable| &variable.value)).collect();
+        let within = |span: Span| {
+            let holds = |of: Span| of.source == span.source && of.start <= span.start && span.end <= of.end;
+            values.iter().any(|value| holds(value.span))
+        };
+        // dsc reads the text, then checks its form, then computes what it holds.
+        let is_input =
+            of("E01") || !of("E02") && (of("E07") || errors().any(|finding| finding.span.is_some_and(within)));
+        Self { findings, is_input }
+    }
+}
+
 impl Session {
     /// A session whose relative paths start from `root`.
     pub(crate) fn new(root: PathBuf, search: Search) -> Self {
         let machine = Arc::new(Machine::of_this_process(root));
+        let root = Arc::from(machine.root.as_path());
         let settings = command_settings(&machine);
         let built_in = stead_resources::builtins();
         let mut catalog = Catalog::default();
@@ -78,25 +111,42 @@ impl Session {
             cancel: Cancel::default(),
             deadline: Duration::from_secs(600),
             settings,
+            names: Names::Unique,
+            rights: HashMap::new(),
             providers: RwLock::default(),
+            root,
+            trace: Arc::new(forward),
         }
     }
 
     /// Makes a document ready to run, or says everything that is wrong with it.
-    pub(crate) fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Vec<Diagnostic>> {
+    pub(crate) fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
         let source = self.sources.add(Source::new(name, text));
         let (document, mut findings) = document::parse(source, text, &Limits::default());
         if any_error(&findings) {
-            return Err(findings);
+            let mut unusable = Unusable::new(&document, findings);
+            unusable.findings.extend(self.more_findings(document, supplied));
+            return Err(unusable);
         }
         let supplied = match take_secrets(&document.parameters, supplied, &self.vault) {
             Ok(supplied) => supplied,
             Err(wrong) => {
                 findings.extend(wrong.into_iter().map(unplaced));
-                return Err(findings);
+                return Err(Unusable::new(&document, findings));
             }
         };
         self.resolve(document, &supplied, findings)
+    }
+
+    /// What else is wrong with a document whose text is. Instances that could not be read are missing from it, so that
+    /// nothing is said of what is not there.
+    fn more_findings(&mut self, document: Document, supplied: Object) -> Vec<Diagnostic> {
+        let Ok(supplied) = take_secrets(&document.parameters, supplied, &self.vault) else { return Vec::new() };
+        let Err(Unusable { mut findings, .. }) = self.resolve(document, &supplied, Vec::new()) else {
+            return Vec::new();
+        };
+        findings.retain(|finding| finding.code != &codes::UNKNOWN_INSTANCE && finding.code != &codes::MISSING_FACT);
+        findings
     }
 
     fn resolve(
@@ -104,21 +154,28 @@ impl Session {
         document: Document,
         supplied: &Object,
         mut findings: Vec<Diagnostic>,
-    ) -> Result<Prepared, Vec<Diagnostic>> {
+    ) -> Result<Prepared, Unusable> {
         let document = Arc::new(document);
         let mut facts = Facts::new();
         loop {
             let known = Known(&self.discovery);
-            let inputs = Inputs { catalog: &known, parameters: supplied, facts: &facts, version: DSC_VERSION };
+            let inputs = Inputs {
+                catalog: &known,
+                parameters: supplied,
+                facts: &facts,
+                version: DSC_VERSION,
+                names: self.names,
+            };
             match resolve(&document, &inputs, &mut self.sources) {
                 Resolution::Graph(graph, warnings) => {
                     findings.extend(warnings);
+                    self.rights = graph.iter().filter_map(|(id, _)| Some((id, graph.security_context(id)?))).collect();
                     let sources = Arc::new(self.sources.clone());
                     return Ok(Prepared { graph: Arc::new(graph), sources, facts, warnings: findings });
                 }
                 Resolution::Faulty(wrong) => {
                     findings.extend(wrong);
-                    return Err(findings);
+                    return Err(Unusable::new(&document, findings));
                 }
                 Resolution::Needs(keys) => {
                     for key in keys {
@@ -169,8 +226,8 @@ impl Session {
             deadline: self.deadline,
             output_limit: OUTPUT_LIMIT,
             cancel: self.cancel.clone(),
-            root: Arc::from(self.machine.root.as_path()),
-            trace: Arc::new(forward),
+            root: Arc::clone(&self.root),
+            trace: Arc::clone(&self.trace),
         }
     }
 }
@@ -263,11 +320,16 @@ impl Programs for OnMachine {
 fn command_settings(machine: &Machine) -> Settings {
     let mut settings = Settings::of_this_process();
     settings.environment.set("DSC_CONFIG_ROOT", machine.root.clone());
+    // Programs are to tell as much as is shown of it.
+    settings.environment.set("DSC_TRACE_LEVEL", tracing::level_filters::LevelFilter::current().to_string());
     settings
 }
 
 impl World for Session {
     fn answer(&self, call: &Call) -> Answered {
+        if let Some(why) = self.rights.get(&call.node).and_then(|needed| needed.refusal(self.machine.elevated)) {
+            return Failure::new(FailureKind::Unsupported, why).into();
+        }
         let provider = self.provider(&call.manifest);
         carry_out(call, &*provider, &*self.vault, &self.context(&call.name))
     }

@@ -24,7 +24,7 @@ pub(crate) fn install(arguments: &Arguments, _as_dsc: bool) {
     let format = arguments.trace_format.unwrap_or(TraceFormat::Default);
     let coloured =
         format == TraceFormat::Default && crate::output::is_watched() && std::env::var_os("NO_COLOR").is_none();
-    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter);
+    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter).with_ansi(coloured);
     // A second subscriber is impossible here: this is the only place that installs one.
     let _ = match format {
         TraceFormat::Json | TraceFormat::PassThrough => builder.event_format(JsonLines).try_init(),
@@ -33,6 +33,7 @@ pub(crate) fn install(arguments: &Arguments, _as_dsc: bool) {
             builder.event_format(Lines { coloured, told_where }).try_init()
         }
     };
+    tracing::info!("Trace-level is {level:?}");
 }
 
 fn level(text: &str) -> Option<TraceLevel> {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::diag::Diagnostic;
-use crate::document::{Document, Instance};
+use crate::document::{Document, Instance, SecurityContext};
 use crate::expr::FactKey;
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::manifest::Manifest;
@@ -159,6 +159,15 @@ impl Graph {
         self.scope(self.node(id).scope).holder
     }
 
+    /// With what rights a node has to run: as its declaration says, or else that of what it is nested in, or else the
+    /// document.
+    pub fn security_context(&self, id: NodeId) -> Option<SecurityContext> {
+        let own = self.declaration(id).directives.security_context.as_ref();
+        let scope = self.scope(self.node(id).scope);
+        let stated = own.or(scope.document.directives.security_context.as_ref());
+        stated.map(|context| context.value).or_else(|| self.security_context(scope.holder?))
+    }
+
     /// `'name' (Type)`, the way messages speak of a node.
     pub fn label(&self, id: NodeId) -> String {
         format!("'{}' ({})", self.node(id).name, self.declaration(id).type_name.value)
@@ -175,6 +184,18 @@ pub struct Inputs<'a> {
     pub facts: &'a Facts,
     /// The version that `directives.version` is compared with.
     pub version: &'a str,
+    /// Whether instances are told apart by type and name.
+    pub names: Names,
+}
+
+/// Whether two instances of a type may have the same name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Names {
+    /// They may not: results and references would be ambiguous.
+    #[default]
+    Unique,
+    /// They may: an export asks for all instances of a type, and its names stand for nothing.
+    Repeated,
 }
 
 /// Facts that the host has supplied: the value, or why it cannot be had.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{
-    Found, Graph, Inputs, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, codes, evaluate, link,
+    Found, Graph, Inputs, Names, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, codes, evaluate, link,
 };
 use crate::diag::{Code, Diagnostic, Findings, any_error, nearest};
 use crate::document::{self, Document, Instance, Parameter};
@@ -13,7 +13,7 @@ use crate::id::{NodeId, ResourceId, TypeName};
 use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequirement};
 use crate::parameters;
 use crate::text::{self, Limits, Source, Sources, Span};
-use crate::value::{Object, Sealed, Sensitive, Value};
+use crate::value::{Object, Sealed, Sensitive, Value, sealing_wrapped};
 
 /// How deep groups and includes may be nested: far beyond any use, and shallow enough for every stack.
 const MAX_NESTING: usize = 32;
@@ -190,7 +190,7 @@ impl Builder<'_> {
         }
         let secure = parameter.data_type.value.is_secure();
         let seal = |value| Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(value))));
-        Some(if secure { seal(value) } else { value })
+        Some(if secure { seal(value) } else { sealing_wrapped(value) })
     }
 
     /// A finding about what was supplied from outside the document: by what includes it, or by the caller.
@@ -338,7 +338,9 @@ impl Builder<'_> {
         let Some(name) = self.text(scope, turn.as_ref(), &instance.name, "Resource name") else { return };
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
         let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: name.clone() };
-        if let Some(first) = self.graph.scopes[scope.index()].ids.insert(resource_id, id) {
+        if let Some(first) = self.graph.scopes[scope.index()].ids.insert(resource_id, id)
+            && self.inputs.names == Names::Unique
+        {
             self.duplicate(scope, first, instance, &name);
             return;
         }

@@ -20,9 +20,9 @@ use crate::event::{Because, Event, Fact};
 use crate::expr::{FactKey, Stop};
 use crate::graph::{Facts, Graph, Halt, Place, Purpose, Role, ScopeId, evaluate};
 use crate::id::NodeId;
-use crate::manifest::{Capabilities, Kind};
+use crate::manifest::{Capabilities, Implementation, Kind};
 use crate::text::Sources;
-use crate::value::Value;
+use crate::value::{Value, sealing_wrapped};
 
 use foresight::Foresight;
 pub use report::{Record, Report, Status, Totals};
@@ -306,7 +306,8 @@ impl Run {
         if self.graph.node(id).manifest.kind == Kind::Group {
             return Ok(Arc::new(properties.literal()));
         }
-        evaluate(properties, &self.view(id)).map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
+        let desired = evaluate(properties, &self.view(id)).map(sealing_wrapped);
+        desired.map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
     }
 
     fn halted(&self, id: NodeId, trouble: Trouble) -> Decision {
@@ -359,12 +360,17 @@ impl Run {
         if self.only_tested(self.graph.node(id).scope) && self.mode.operation != Operation::Export {
             return Operation::Test;
         }
-        let capabilities = self.graph.node(id).manifest.capabilities;
-        let says_itself = match self.mode.execution {
-            Execution::Actual => capabilities.implements_pretest,
-            Execution::WhatIf if deletes(&capabilities, desired) => capabilities.delete_what_if,
-            Execution::WhatIf => capabilities.set_what_if,
-        };
+        let manifest = &self.graph.node(id).manifest;
+        let capabilities = manifest.capabilities;
+        // A program that tests for itself is called once instead of twice. What is built in costs nothing to ask, and
+        // a test tells more of the state than a set that found nothing to do.
+        let built_in = matches!(manifest.implementation, Implementation::BuiltIn);
+        let says_itself = !built_in
+            && match self.mode.execution {
+                Execution::Actual => capabilities.implements_pretest,
+                Execution::WhatIf if deletes(&capabilities, desired) => capabilities.delete_what_if,
+                Execution::WhatIf => capabilities.set_what_if,
+            };
         match self.mode.operation {
             Operation::Set if !says_itself => Operation::Test,
             operation => operation,
@@ -574,7 +580,7 @@ impl Run {
             Some(Err(halt)) => return Some(Err(self.halted_output(&halt))),
         }
         Some(match evaluate(&output.value, view) {
-            Ok(value) if fits(output.data_type.value, &value) => Ok(value),
+            Ok(value) if fits(output.data_type.value, &value) => Ok(sealing_wrapped(value)),
             Ok(value) => {
                 let (name, wanted) = (&output.name.value, output.data_type.value.as_str());
                 let message = format!("Output '{name}' is {}, but is declared as '{wanted}'", value.described());

@@ -36,7 +36,13 @@ pub(crate) fn prepare(case: &Case) -> Result<Prepared, String> {
     if !any_error(&findings) {
         let document = document.into();
         loop {
-            let inputs = Inputs { catalog: &catalog, parameters: &supplied, facts: &prepared.facts, version: VERSION };
+            let inputs = Inputs {
+                catalog: &catalog,
+                parameters: &supplied,
+                facts: &prepared.facts,
+                version: VERSION,
+                names: stead_core::graph::Names::Unique,
+            };
             let wants = match resolve(&document, &inputs, &mut prepared.sources) {
                 Resolution::Needs(wants) => wants,
                 Resolution::Graph(graph, warnings) => {

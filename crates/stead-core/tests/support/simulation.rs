@@ -78,7 +78,7 @@ impl World {
         let outcome = match call.operation {
             Operation::Get => Outcome::Got(actual),
             Operation::Export => Outcome::Exported(vec![exported(actual)]),
-            Operation::Test => Outcome::Tested(tested(&desired, actual)),
+            Operation::Test => Outcome::Tested(std::sync::Arc::new(tested(&desired, actual))),
             Operation::Set => {
                 let answer = thing.set(call.execution, &desired, actual);
                 if call.execution == Execution::Actual && has_changed(&answer) {

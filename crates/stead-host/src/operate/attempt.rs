@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use stead_core::call::{Answered, Call, Failure, FailureKind, Outcome, Tested, invalid_restarts, restarts};
 use stead_core::diff::{Rules, differing};
-use stead_core::manifest::{Capabilities, Kind};
+use stead_core::manifest::{Capabilities, Implementation, Kind};
 use stead_core::schema::{Mismatch, Schema};
 use stead_core::value::{Object, Value};
 
@@ -78,10 +78,12 @@ impl Attempt<'_> {
             None => self.read()?,
         };
         let own = reply.in_desired_state.or_else(|| member(&reading.state, "_inDesiredState")?.as_bool());
-        let compared = self.compared(reading.state);
-        let differing = reply.differing.map_or(compared.differing, |names| self.scrubbed_names(names));
+        let differing = match reply.differing {
+            Some(names) => self.scrubbed_names(names),
+            None => differing(&self.desired, &reading.state, &self.rules()),
+        };
         let in_desired_state = own.unwrap_or(differing.is_empty());
-        Ok((Tested { actual: compared.actual, in_desired_state, differing }, reading.metadata))
+        Ok((Tested { actual: reading.state, in_desired_state, differing }, reading.metadata))
     }
 
     /// Asks for the actual state.
@@ -156,10 +158,8 @@ impl Attempt<'_> {
     }
 
     /// Takes the form of the secrets that fits the resource, and checks that the whole does.
-    pub(super) fn choose_input(&mut self, wrapped: Plain) -> Result<(), Failure> {
-        if !self.desired.has_sealed() {
-            return self.check_input();
-        }
+    pub(super) fn choose_input(&mut self, wrapped: Option<Plain>) -> Result<(), Failure> {
+        let Some(wrapped) = wrapped else { return self.check_input() };
         let Some(schema) = &self.schema else {
             if self.provider.wants_wrapped_secrets() {
                 self.input = wrapped;
@@ -182,7 +182,9 @@ impl Attempt<'_> {
     }
 
     fn check_output(&self, state: &Json) -> Result<(), Failure> {
-        match self.schema.as_deref().filter(|_| self.call.manifest.kind == Kind::Resource) {
+        // What is adapted answers by its adapter, which may add to what the properties can be.
+        let adapted = matches!(self.call.manifest.implementation, Implementation::Adapted(_));
+        match self.schema.as_deref().filter(|_| self.call.manifest.kind == Kind::Resource && !adapted) {
             Some(schema) => failed(
                 schema,
                 state,

@@ -50,7 +50,7 @@ impl Attempt<'_> {
 
     fn filtered(&self) -> Result<Vec<Exported>, Failure> {
         let invalid = |error: stead_core::export::InvalidFilter| Failure::new(FailureKind::Invalid, error.to_string());
-        let filter = Filter::parse(self.resealer.plain.expose()).map_err(invalid)?;
+        let filter = Filter::parse(self.resealer.plain()).map_err(invalid)?;
         if *self.desired != Value::Null {
             let message = "the resource does not support export filtering, the engine filters the exported instances";
             self.note(TraceLevel::Info, message);

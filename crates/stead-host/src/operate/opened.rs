@@ -16,8 +16,8 @@ use crate::vault::Vault;
 pub(super) struct Opened {
     /// Secrets as they are.
     pub(super) bare: Plain,
-    /// Secrets as `{"secureString": …}` and `{"secureObject": …}`.
-    pub(super) wrapped: Plain,
+    /// Secrets as `{"secureString": …}` and `{"secureObject": …}`; `None` when there are none.
+    pub(super) wrapped: Option<Plain>,
     /// Every secret in it, to be found again in what comes back.
     pub(super) secrets: Secrets,
 }
@@ -25,12 +25,15 @@ pub(super) struct Opened {
 impl Opened {
     /// Opens all sealed parts of a value.
     pub(super) fn open(value: &Value, vault: &dyn Vault) -> Result<Self, Failure> {
+        if !value.has_sealed() {
+            let bare = Plain::new(value.to_redacted_json());
+            return Ok(Self { bare, wrapped: None, secrets: Secrets::default() });
+        }
         let secrets = RefCell::new(Secrets::default());
         let opener = Opener { vault, secrets: &secrets };
         let bare = opener.open(value, &|plain| plain)?;
-        let wrapped = if value.has_sealed() { opener.open(value, &wrapped)? } else { bare.clone() };
-        let mark = if value.has_sealed() { Plain::secret } else { Plain::new };
-        Ok(Self { bare: mark(bare), wrapped: mark(wrapped), secrets: secrets.into_inner() })
+        let wrapped = opener.open(value, &wrapped)?;
+        Ok(Self { bare: Plain::secret(bare), wrapped: Some(Plain::secret(wrapped)), secrets: secrets.into_inner() })
     }
 }
 

@@ -4,9 +4,9 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
-use comfy_table::{Table, TableStyle};
 use serde_json::{Value as Json, json};
 use stead_core::expr;
+use stead_core::id::TypeName;
 use stead_core::manifest::{Catalog, Manifest, extension_listing, listing};
 use stead_core::wire::function_definition;
 
@@ -29,18 +29,31 @@ impl Listing {
             Some(format) => format == ListFormat::TableNoTruncate,
         };
         if as_table {
-            let mut table = Table::new();
-            table.load_style(TableStyle::default()).set_header(self.columns);
-            self.rows.into_iter().for_each(|row| {
-                table.add_row(row);
-            });
-            print(&format!("{table}\n"));
+            print(&table(self.columns, &self.rows));
             return;
         }
         for (at, item) in self.items.iter().enumerate() {
             list_item(item, format.unwrap_or(ListFormat::Json), at == 0);
         }
     }
+}
+
+/// A table with a line below its headings; columns are as wide as they need to be.
+fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
+    let headings: Vec<String> = columns.iter().map(|&column| column.to_owned()).collect();
+    let width = |at: usize| {
+        let cells = std::iter::once(&headings).chain(rows).filter_map(|row| row.get(at));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    let rule = "-".repeat(widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1));
+    let style = anstyle::AnsiColor::Green.on_default().bold();
+    let head = format!("{style}{}{rule}{style:#}\n", line(&headings));
+    rows.iter().map(line).fold(head, |table, line| table + &line)
 }
 
 /// Whether a text fits a filter in which `*` stands for any text and `?` for one character; without regard to case.
@@ -58,6 +71,11 @@ fn fits(filter: &str, text: &str) -> bool {
     matches(&folded(filter), &folded(text))
 }
 
+/// Whether a text has a part that fits the filter.
+fn is_found(filter: &str, text: &str) -> bool {
+    fits(&format!("*{filter}*"), text)
+}
+
 fn contains(text: Option<&str>, wanted: Option<&String>) -> bool {
     wanted.is_none_or(|wanted| text.is_some_and(|text| text.to_lowercase().contains(&wanted.to_lowercase())))
 }
@@ -70,7 +88,7 @@ pub(super) fn resources(command: &Resource) -> Exit {
     let catalog = everything(&session, adapter_name.as_deref());
     let name = resource_name.as_deref().unwrap_or("*");
     let wanted = |manifest: &&Arc<Manifest>| {
-        let adapter = manifest.require_adapter.as_ref().map(|adapter| adapter.as_str());
+        let adapter = manifest.require_adapter.as_ref().map(TypeName::as_str);
         fits(name, manifest.type_name.as_str())
             && adapter_name.as_ref().is_none_or(|filter| adapter.is_some_and(|adapter| fits(filter, adapter)))
             && contains(manifest.description.as_deref(), description.as_ref())
@@ -119,13 +137,13 @@ pub(super) fn functions(command: &Function) -> Exit {
     let has = |function: &expr::Builtin, wanted: &String| {
         function.categories.iter().any(|each| each.eq_ignore_ascii_case(wanted))
     };
-    let mut shown: Vec<&expr::Builtin> = expr::functions()
+    // In the order of the table: by category and name.
+    let shown: Vec<&expr::Builtin> = expr::functions()
         .iter()
         .filter(|function| fits(name, function.name))
         .filter(|function| category.iter().all(|wanted| has(function, wanted)))
-        .filter(|function| description.as_ref().is_none_or(|wanted| fits(wanted, function.description)))
+        .filter(|function| description.as_ref().is_none_or(|wanted| is_found(wanted, function.description)))
         .collect();
-    shown.sort_by_key(|function| function.name);
     let items: Vec<Json> = shown.iter().map(|function| function_definition(function)).collect();
     Listing {
         rows: items.iter().map(|item| row(item, ["category", "name", "syntax", "description"])).collect(),

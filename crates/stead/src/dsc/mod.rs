@@ -12,6 +12,7 @@ use stead_core::text::Sources;
 use crate::args::{Arguments, Extension, Function, Schema};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Text, Unreadable};
+use crate::output::print;
 
 pub(crate) use config::config;
 pub(crate) use resource::resource;
@@ -29,7 +30,9 @@ pub(crate) fn schema(command: &Schema) -> Exit {
 }
 
 pub(crate) fn completer(shell: Shell) -> Exit {
-    clap_complete::generate(shell, &mut Arguments::command(), "stead", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "stead", &mut script);
+    print(&String::from_utf8_lossy(&script));
     Exit::Success
 }
 

@@ -7,12 +7,13 @@ use std::time::Instant;
 use serde_json::{Value as Json, json};
 use stead_core::call::{Answered, Call, Execution, Exported, Failure, Operation, Outcome};
 use stead_core::id::{NodeId, TypeName};
-use stead_core::manifest::{Kind, Manifest};
-use stead_core::value::Value;
+use stead_core::manifest::{Implementation, Kind, Manifest};
+use stead_core::run::Mode;
+use stead_core::value::{Object, Value, sealing_wrapped};
 use stead_core::wire::results::{DOCUMENT_SCHEMA, exported_instance, state_result, test_result};
 use stead_host::operate::{carry_out, delete};
 
-use super::{given, listing, tell};
+use super::{config, given, listing, tell};
 use crate::args::{GetFormat, Input, OutputFormat, Resource, Target};
 use crate::exit::Exit;
 use crate::input::{self, Text};
@@ -74,10 +75,33 @@ impl Called {
         Ok(self)
     }
 
+    /// Whether it holds other instances, which the engine works on itself.
+    fn is_holder(&self) -> bool {
+        matches!(self.manifest.implementation, Implementation::Engine)
+    }
+
+    /// Works on what the properties hold, as on a document with this one instance.
+    fn hold(&mut self, text: Option<&Text>, mode: Mode, format: Option<OutputFormat>) -> Result<(), Exit> {
+        let properties = match text {
+            Some(text) => input::value(&mut self.session, text).map_err(|findings| {
+                tell(&findings, &self.session.sources);
+                Exit::DscInput
+            })?,
+            None => Value::Object(Object::new()),
+        };
+        let type_name = &self.manifest.type_name;
+        let instance = json!({
+            "name": type_name.short(), "type": type_name.as_str(), "properties": properties.to_redacted_json(),
+        });
+        let result = config::carry_out_one(&mut self.session, &instance, mode)?;
+        data(&result, format);
+        Ok(())
+    }
+
     /// The desired state that the command line gives; null when there is none.
     fn desired(&mut self, text: Option<&Text>) -> Result<Value, Exit> {
         let Some(text) = text else { return Ok(Value::Null) };
-        input::value(&mut self.session, text).map_err(|findings| {
+        input::value(&mut self.session, text).map(sealing_wrapped).map_err(|findings| {
             tell(&findings, &self.session.sources);
             Exit::DscInput
         })
@@ -127,6 +151,9 @@ fn get(
     }
     let text = given(inline, file)?;
     let mut called = Called::find(target)?.not_an_adapter()?;
+    if called.is_holder() {
+        return called.hold(text.as_ref(), Mode::GET, plain_format(format));
+    }
     let desired = called.desired(text.as_ref())?;
     if all {
         return get_all(&called, desired, format);
@@ -169,6 +196,9 @@ fn set(target: &Target, input: &Input, execution: Execution) -> Result<(), Exit>
         return Err(Exit::DscArguments);
     }
     let mut called = Called::find(target)?.not_an_adapter()?;
+    if called.is_holder() {
+        return called.hold(text.as_ref(), config::set(execution), input.output_format);
+    }
     let desired = called.desired(text.as_ref())?;
     let answer = called.ask(Operation::Set, execution, desired)?;
     data(&state_result(&answer).unwrap_or_default(), input.output_format);
@@ -182,6 +212,9 @@ fn test(target: &Target, input: &Input) -> Result<(), Exit> {
         return Err(Exit::DscArguments);
     };
     let mut called = Called::find(target)?.not_an_adapter()?;
+    if called.is_holder() {
+        return called.hold(Some(&text), Mode::TEST, input.output_format);
+    }
     let desired = called.desired(Some(&text))?;
     let answer = called.ask(Operation::Test, Execution::Actual, desired.clone())?;
     if let Outcome::Tested(tested) = &answer.outcome {

@@ -19,7 +19,7 @@ use crate::args::{Document, Explain, Graph, Output};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::output::{complain, complain_text, data_as, print};
-use crate::session::{Prepared, Session, search};
+use crate::session::{Prepared, Session, Unusable, search};
 use report::{Printer, Style};
 
 /// Shows what apply would change.
@@ -55,7 +55,10 @@ fn carry_out(document: &Document, mode: Mode) -> Exit {
         }
         printer.event(run, event);
     });
-    finish(document, &run, &mut printer, began.elapsed())
+    let exit = finish(document, &run, &mut printer, began.elapsed());
+    // The program ends here; taking a large run apart value by value would only take time.
+    std::mem::forget((run, session));
+    exit
 }
 
 fn finish(document: &Document, run: &Run, printer: &mut Printer, elapsed: Duration) -> Exit {
@@ -115,7 +118,7 @@ fn prepare(document: &Document) -> Result<(Session, Prepared), Exit> {
     })?;
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(prepared) => Ok((session, prepared)),
-        Err(findings) => {
+        Err(Unusable { findings, .. }) => {
             refuse(document, &findings, &session.sources);
             Err(Exit::Unusable)
         }

@@ -5,6 +5,7 @@ use stead_core::manifest;
 use stead_core::text::{self, Limits, SourceId};
 
 use crate::case::{Answer, Run};
+use crate::listing;
 
 /// Says in what `actual` differs from what was recorded; `None` when it agrees.
 pub(crate) fn difference(run: &Run, actual: &Answer) -> Option<String> {
@@ -43,11 +44,23 @@ fn stdout(run: &Run, actual: &str) -> Option<String> {
     for read in [json_values, yaml_values] {
         let expected = read(recorded);
         if !expected.is_empty() && expected.iter().all(|value| value.is_object() || value.is_array()) {
-            let normal = |text: &str| read(text).iter().map(|value| normal(value, text_of)).collect::<Vec<_>>();
+            let normal = |text: &str| {
+                let values = read(text).iter().map(|value| normal(value, text_of)).collect();
+                listing::comparable(run, values)
+            };
             return values_difference(&normal(recorded), &normal(actual), is_cut(recorded));
         }
     }
+    if listing::is_table(run) {
+        return headings_difference(recorded, actual);
+    }
     text_difference(recorded, actual)
+}
+
+fn headings_difference(recorded: &str, actual: &str) -> Option<String> {
+    let (expected, found) = (plain_lines(recorded), plain_lines(actual));
+    let (expected, found) = (listing::headings(&expected), listing::headings(&found));
+    (expected != found).then(|| format!("stdout: headings {found:?} instead of {expected:?}"))
 }
 
 fn values_difference(expected: &[Json], found: &[Json], cut: bool) -> Option<String> {
