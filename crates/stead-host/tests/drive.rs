@@ -18,7 +18,7 @@ use stead_core::call::{Answered, Call, Operation, Outcome, Tested};
 use stead_core::document;
 use stead_core::event::{Event, Fact};
 use stead_core::expr::FactKey;
-use stead_core::graph::{Facts, Graph, Inputs, Resolution, resolve};
+use stead_core::graph::{Facts, Graph, Inputs, Names, Resolution, resolve};
 use stead_core::run::{Mode, Run, Status};
 use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::{Object, Value};
@@ -60,7 +60,7 @@ impl World for Fake {
         }
         self.count.lock().unwrap().under_way -= 1;
         let tested = Tested { actual: (*call.desired).clone(), in_desired_state: true, differing: Vec::new() };
-        Answered { outcome: Outcome::Tested(tested), metadata: None, restarts: Vec::new() }
+        Answered { outcome: Outcome::Tested(Arc::new(tested)), metadata: None, restarts: Vec::new() }
     }
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
@@ -125,7 +125,8 @@ fn resolved(text: &str) -> (Graph, Sources) {
     let (document, findings) = document::parse(id, text, &Limits::default());
     assert!(findings.is_empty(), "{findings:?}");
     let (catalog, parameters, facts) = (catalog::Known::with("").unwrap(), Object::new(), Facts::new());
-    let inputs = Inputs { catalog: &catalog, parameters: &parameters, facts: &facts, version: "3.0.0" };
+    let inputs =
+        Inputs { catalog: &catalog, parameters: &parameters, facts: &facts, version: "3.0.0", names: Names::Unique };
     match resolve(&document.into(), &inputs, &mut sources) {
         Resolution::Graph(graph, _) => (graph, sources),
         other => panic!("{other:?}"),
