@@ -16,7 +16,7 @@ use std::time::Instant;
 use stead_core::call::{Answered, Call, Changed, Execution, Operation, Outcome, Tested, Verification};
 use stead_core::document;
 use stead_core::expr::FactKey;
-use stead_core::graph::{Facts, Inputs, Resolution, resolve};
+use stead_core::graph::{Facts, Inputs, Names, Resolution, resolve};
 use stead_core::run::{Mode, Run};
 use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::{Object, Value};
@@ -38,7 +38,7 @@ impl World for Nothing {
             }),
             _ => {
                 let in_desired_state = call.execution == Execution::Actual || call.name.ends_with('7');
-                Outcome::Tested(Tested { actual, in_desired_state, differing: Vec::new() })
+                Outcome::Tested(Arc::new(Tested { actual, in_desired_state, differing: Vec::new() }))
             }
         };
         Answered { outcome, metadata: None, restarts: Vec::new() }
@@ -103,7 +103,8 @@ fn main() -> std::io::Result<()> {
     write!(out, "{shape} {count}: read {} ms", begun.elapsed().as_millis())?;
     let catalog = catalog::Known::with("").map_err(std::io::Error::other)?;
     let (parameters, facts) = (Object::new(), Facts::new());
-    let inputs = Inputs { catalog: &catalog, parameters: &parameters, facts: &facts, version: "3.0.0" };
+    let inputs =
+        Inputs { catalog: &catalog, parameters: &parameters, facts: &facts, version: "3.0.0", names: Names::Unique };
     let begun = Instant::now();
     let resolved = resolve(&Arc::new(document), &inputs, &mut sources);
     write!(out, ", resolved {} ms", begun.elapsed().as_millis())?;

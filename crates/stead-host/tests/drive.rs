@@ -58,7 +58,7 @@ impl World for Fake {
         }
         self.count.lock().unwrap().under_way -= 1;
         let tested = Tested { actual: (*call.desired).clone(), in_desired_state: true, differing: Vec::new() };
-        Answered { outcome: Outcome::Tested(tested), metadata: None, restarts: Vec::new() }
+        Answered { outcome: Outcome::Tested(Arc::new(tested)), metadata: None, restarts: Vec::new() }
     }
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
@@ -123,7 +123,13 @@ fn resolved(text: &str) -> (Graph, Sources) {
     let (document, findings) = document::parse(id, text, &Limits::default());
     assert!(findings.is_empty(), "{findings:?}");
     let (catalog, parameters, facts) = (catalog::Known::with("").unwrap(), Object::new(), Facts::new());
-    let inputs = Inputs { catalog: &catalog, parameters: &parameters, facts: &facts, version: "3.0.0" };
+    let inputs = Inputs {
+        catalog: &catalog,
+        parameters: &parameters,
+        facts: &facts,
+        version: "3.0.0",
+        names: stead_core::graph::Names::Unique,
+    };
     match resolve(&document.into(), &inputs, &mut sources) {
         Resolution::Graph(graph, _) => (graph, sources),
         other => panic!("{other:?}"),
