@@ -393,7 +393,29 @@ fn resumed(scene: &Scene, journal: &[Event], mut world: World) -> (Run, Log) {
     let mut run = Run::resume(graph, sources, Mode::APPLY, Facts::new(), journal);
     let mut log = Log::default();
     scene.drive(&mut run, &mut world, &mut log, scene.width, None);
+    assert_tested_again(scene, journal, &log);
     (run, log)
+}
+
+/// Nobody knows how far a call came that was cut off: whatever it was, the instance is looked at again before it is set.
+fn assert_tested_again(scene: &Scene, journal: &[Event], log: &Log) {
+    let mut open = BTreeSet::new();
+    for event in journal {
+        match &event.fact {
+            Fact::Asked { node, .. } => drop(open.insert(*node)),
+            Fact::Answered { node, .. } => drop(open.remove(node)),
+            _ => {}
+        }
+    }
+    for event in &log.events {
+        if let Fact::Asked { node, operation, .. } = &event.fact
+            && open.remove(node)
+        {
+            let by_itself = scene.graph.node(*node).manifest.capabilities.implements_pretest;
+            assert!(by_itself || *operation == Operation::Test, "{}\n{}", scene.number, scene.text);
+        }
+    }
+    assert!(open.is_empty(), "{}: what was cut off is not asked again\n{}", scene.number, scene.text);
 }
 
 #[test]

@@ -157,7 +157,13 @@ impl Printer {
                     format!("    declared at {place}{code}\n")
                 }
             },
-            Status::Changed | Status::Drifted => differences(record),
+            Status::Changed | Status::Drifted => match (differences(record), record.changed()) {
+                // What cannot be shown as properties is told in the words of the resource.
+                (shown, Some(changed)) if shown.is_empty() => {
+                    changed.what_if.iter().map(|text| format!("    {text}\n")).collect()
+                }
+                (shown, _) => shown,
+            },
             _ => String::new(),
         }
     }
