@@ -24,12 +24,12 @@ pub(crate) fn install(arguments: &Arguments, _as_dsc: bool) {
     let format = arguments.trace_format.unwrap_or(TraceFormat::Default);
     let coloured =
         format == TraceFormat::Default && crate::output::is_watched() && std::env::var_os("NO_COLOR").is_none();
+    let told_where = level >= TraceLevel::Debug;
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter).with_ansi(coloured);
     // A second subscriber is impossible here: this is the only place that installs one.
     let _ = match format {
-        TraceFormat::Json | TraceFormat::PassThrough => builder.event_format(JsonLines).try_init(),
+        TraceFormat::Json | TraceFormat::PassThrough => builder.event_format(JsonLines { told_where }).try_init(),
         TraceFormat::Default | TraceFormat::Plaintext => {
-            let told_where = level >= TraceLevel::Debug;
             builder.event_format(Lines { coloured, told_where }).try_init()
         }
     };
@@ -74,7 +74,9 @@ where
 }
 
 /// `{"timestamp":…,"level":…,"fields":{"message":…}}`, which resources and dsc read, too.
-struct JsonLines;
+struct JsonLines {
+    told_where: bool,
+}
 
 impl<S, N> FormatEvent<S, N> for JsonLines
 where
@@ -84,11 +86,15 @@ where
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut message = String::new();
         context.format_fields(Writer::new(&mut message), event)?;
-        let line = serde_json::json!({
+        let mut line = serde_json::json!({
             "timestamp": format!("{:.6}", jiff::Timestamp::now()),
             "level": event.metadata().level().to_string(),
             "fields": { "message": message },
         });
+        if self.told_where {
+            line["target"] = event.metadata().target().into();
+            line["line_number"] = event.metadata().line().into();
+        }
         writeln!(to, "{line}")
     }
 }
