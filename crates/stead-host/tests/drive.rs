@@ -1,5 +1,7 @@
 //! The loop that drives a run, with a world that only keeps count.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail this way")]
+
 #[path = "../../stead-core/tests/support/catalog.rs"]
 mod catalog;
 
