@@ -5,6 +5,7 @@
 pub mod catalog;
 pub mod command;
 pub mod drive;
+pub mod extensions;
 pub mod facts;
 pub mod fs;
 pub mod operate;

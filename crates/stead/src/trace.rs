@@ -8,12 +8,11 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::args::{Arguments, TraceFormat, TraceLevel};
+use stead_host::settings::{Settings, TraceFormat, TraceLevel};
 
 /// Sends what is traced to standard error from now on.
-pub(crate) fn install(arguments: &Arguments, _as_dsc: bool) {
-    let from_environment = std::env::var("DSC_TRACE_LEVEL").ok().and_then(|text| level(&text));
-    let level = arguments.trace_level.or(from_environment).unwrap_or(TraceLevel::Warn);
+pub(crate) fn install(settings: &Settings) {
+    let level = settings.trace_level;
     let filter = match level {
         TraceLevel::Error => LevelFilter::ERROR,
         TraceLevel::Warn => LevelFilter::WARN,
@@ -21,23 +20,18 @@ pub(crate) fn install(arguments: &Arguments, _as_dsc: bool) {
         TraceLevel::Debug => LevelFilter::DEBUG,
         TraceLevel::Trace => LevelFilter::TRACE,
     };
-    let format = arguments.trace_format.unwrap_or(TraceFormat::Default);
-    let coloured =
-        format == TraceFormat::Default && crate::output::is_watched() && std::env::var_os("NO_COLOR").is_none();
+    let coloured = settings.trace_format == TraceFormat::Default
+        && crate::output::is_watched()
+        && std::env::var_os("NO_COLOR").is_none();
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter);
     // A second subscriber is impossible here: this is the only place that installs one.
-    let _ = match format {
+    let _ = match settings.trace_format {
         TraceFormat::Json | TraceFormat::PassThrough => builder.event_format(JsonLines).try_init(),
         TraceFormat::Default | TraceFormat::Plaintext => {
             let told_where = level >= TraceLevel::Debug;
             builder.event_format(Lines { coloured, told_where }).try_init()
         }
     };
-}
-
-fn level(text: &str) -> Option<TraceLevel> {
-    use clap::ValueEnum;
-    TraceLevel::from_str(text, true).ok()
 }
 
 /// `2026-11-21T01:48:18.157Z ERROR message`

@@ -6,47 +6,44 @@ use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Operation};
 use stead_core::diag::Diagnostic;
 use stead_core::event::{Event, Fact};
-use stead_core::run::{Mode, Run, Status, Verify};
+use stead_core::run::{Mode, Run, Status};
 use stead_core::value::Object;
-use stead_core::wire::results::{self, Setting, document, reason};
-use stead_host::drive::drive;
+use stead_core::wire::results::{self, reason};
 
 use super::{bad_parameters, given, tell};
 use crate::args::{Config, ConfigCommand, Input, ProgressFormat};
+use crate::engine::{Executed, execute, set_mode};
 use crate::exit::Exit;
-use crate::input::{self, ParameterSources, Text};
+use crate::input::{self, ParameterSources};
 use crate::output::{complain, data};
 use crate::people::{catch_interrupts, width};
-use crate::session::{DSC_VERSION, Prepared, Session, search};
+use crate::session::{Prepared, Session};
+use crate::surroundings::Surroundings;
 
-pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>) -> Exit {
+pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, surroundings: &Surroundings) -> Exit {
     let (input, mode) = match &config.command {
         ConfigCommand::Get(input) => (input, Mode::GET),
         ConfigCommand::Test(input) => (input, Mode::TEST),
         ConfigCommand::Export(input) => (input, Mode::EXPORT),
-        ConfigCommand::Set { input, what_if } if what_if.what_if => (input, set(Execution::WhatIf)),
-        ConfigCommand::Set { input, .. } => (input, set(Execution::Actual)),
-        ConfigCommand::Validate(input) => return validate(config, input),
+        ConfigCommand::Set { input, what_if } if what_if.what_if => (input, set_mode(Execution::WhatIf)),
+        ConfigCommand::Set { input, .. } => (input, set_mode(Execution::Actual)),
+        ConfigCommand::Validate(input) => return validate(config, input, surroundings),
         ConfigCommand::Resolve(_) => {
             tracing::error!("'config resolve' is not supported");
             return Exit::DscError;
         }
     };
-    let (session, prepared) = match prepare(config, input) {
-        Ok(ready) => ready,
-        Err(NotReady::Exit(exit)) => return exit,
+    match prepare(config, input, surroundings) {
+        Ok((session, prepared)) => {
+            tell(&prepared.warnings, &prepared.sources);
+            run(config, input, mode, &session, prepared, progress)
+        }
+        Err(NotReady::Exit(exit)) => exit,
         Err(NotReady::Findings(session, findings)) => {
             tell(&findings, &session.sources);
-            return Exit::DscError;
+            Exit::DscError
         }
-    };
-    tell(&prepared.warnings, &prepared.sources);
-    run(config, input, mode, &session, prepared, progress)
-}
-
-/// A set whose outcome is reported as the resource reports it, as dsc does.
-fn set(execution: Execution) -> Mode {
-    Mode { operation: Operation::Set, execution, verification: Verify::Lenient }
+    }
 }
 
 fn run(
@@ -58,45 +55,19 @@ fn run(
     progress: Option<ProgressFormat>,
 ) -> Exit {
     catch_interrupts(session);
-    let Prepared { graph, sources, facts, .. } = prepared;
-    let mut run = Run::new(graph, sources.clone(), mode, facts);
     let mut progress = (progress == Some(ProgressFormat::Json)).then(Progress::new);
-    drive(&mut run, session, width(config.width), &session.cancel, &mut |run, event| {
+    let executed = execute(session, prepared, mode, width(config.width), &mut |run, event| {
         if let Some(progress) = &mut progress {
             progress.event(run, event);
         }
     });
-    let failed = tell_failures(&run, session);
-    let bad_outputs: Vec<Diagnostic> = run.outputs().into_iter().filter_map(|(_, value)| value.err()).collect();
-    tell(&bad_outputs, &sources);
-    let setting = Setting { version: DSC_VERSION, elevated: session.machine.elevated };
-    data(&document(&run, setting), input.output_format);
-    if run.report().cancelled {
-        Exit::Cancelled
-    } else if failed || !bad_outputs.is_empty() {
-        Exit::DscError
-    } else {
-        Exit::Success
+    executed.failures.iter().for_each(|failure| tracing::error!("{failure}"));
+    data(&executed.document, input.output_format);
+    match executed {
+        Executed { cancelled: true, .. } => Exit::Cancelled,
+        Executed { failures, .. } if !failures.is_empty() => Exit::DscError,
+        _ => Exit::Success,
     }
-}
-
-/// Tells what failed, and whether anything did.
-fn tell_failures(run: &Run, session: &Session) -> bool {
-    let (graph, report) = (run.graph(), run.report());
-    let failed = graph.order.iter().filter(|id| report.status(**id).is_some_and(Status::blocks));
-    let mut any = false;
-    for id in failed {
-        any = true;
-        match &report.record(*id).finding {
-            Some(finding) => tell(std::slice::from_ref(&**finding), &session.sources),
-            None => {
-                let place = session.sources.place(graph.declaration(*id).name.span);
-                let why = reason(graph, report, *id).unwrap_or_default();
-                tracing::error!("{place}: {}: {}", graph.label(*id), why.trim_end());
-            }
-        }
-    }
-    any
 }
 
 enum NotReady {
@@ -104,28 +75,30 @@ enum NotReady {
     Findings(Box<Session>, Vec<Diagnostic>),
 }
 
-fn prepare(config: &Config, input: &Input) -> Result<(Session, Prepared), NotReady> {
-    let text = given(input.input.as_deref(), input.file.as_deref()).map_err(NotReady::Exit)?;
+fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Result<(Session, Prepared), NotReady> {
+    let mut session = Session::new(root(config, input).map_err(NotReady::Exit)?, surroundings);
+    let text = given(&session, input.input.as_deref(), input.file.as_deref()).map_err(NotReady::Exit)?;
     let Some(text) = text else {
         tracing::error!("No input provided; use '--input' or '--file'");
         return Err(NotReady::Exit(Exit::DscInput));
     };
-    let mut session = Session::new(root(config, &text).map_err(NotReady::Exit)?, search());
     let supplied = supplied(config, &mut session).map_err(NotReady::Exit)?;
-    match session.prepare(&text.name, &text.text, supplied) {
+    let prepared = session.prepare(&text.name, &text.text, supplied);
+    session.trace_problems();
+    match prepared {
         Ok(prepared) => Ok((session, prepared)),
         Err(findings) => Err(NotReady::Findings(Box::new(session), findings)),
     }
 }
 
-fn root(config: &Config, text: &Text) -> Result<PathBuf, Exit> {
+fn root(config: &Config, input: &Input) -> Result<PathBuf, Exit> {
     match &config.system_root {
         Some(root) if !root.is_dir() => {
             tracing::error!("The system root '{}' is not a folder", root.display());
             Err(Exit::DscArguments)
         }
         Some(root) => Ok(std::path::absolute(root).unwrap_or_else(|_| root.clone())),
-        None => Ok(text.folder.clone()),
+        None => Ok(input.file.as_deref().map_or_else(input::current_folder, input::folder)),
     }
 }
 
@@ -135,8 +108,8 @@ fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {
     input::parameters(session, &from).map_err(|bad| bad_parameters(&bad, &session.sources))
 }
 
-fn validate(config: &Config, input: &Input) -> Exit {
-    let valid = match prepare(config, input) {
+fn validate(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit {
+    let valid = match prepare(config, input, surroundings) {
         Ok((_, prepared)) => {
             tell(&prepared.warnings, &prepared.sources);
             true

@@ -1,7 +1,6 @@
 //! What there is: resources, functions, extensions, schemas.
 
 use std::io::IsTerminal;
-use std::path::Path;
 use std::sync::Arc;
 
 use comfy_table::{Table, TableStyle};
@@ -10,10 +9,12 @@ use stead_core::expr;
 use stead_core::manifest::{Catalog, Manifest, extension_listing, listing};
 use stead_core::wire::function_definition;
 
+use super::session_here;
 use crate::args::{Extension, Function, ListFormat, Resource, Schema};
 use crate::exit::Exit;
 use crate::output::{list_item, print};
-use crate::session::{Session, search};
+use crate::session::Session;
+use crate::surroundings::Surroundings;
 
 /// Everything of a listing: as JSON, or as a table of some columns for people.
 struct Listing {
@@ -62,12 +63,13 @@ fn contains(text: Option<&str>, wanted: Option<&String>) -> bool {
     wanted.is_none_or(|wanted| text.is_some_and(|text| text.to_lowercase().contains(&wanted.to_lowercase())))
 }
 
-pub(super) fn resources(command: &Resource) -> Exit {
+pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit {
     let Resource::List { resource_name, adapter_name, description, tags, output_format } = command else {
         return Exit::Success;
     };
-    let session = Session::new(std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf()), search());
+    let session = session_here(surroundings);
     let catalog = everything(&session, adapter_name.as_deref());
+    session.trace_problems();
     let name = resource_name.as_deref().unwrap_or("*");
     let wanted = |manifest: &&Arc<Manifest>| {
         let adapter = manifest.require_adapter.as_ref().map(|adapter| adapter.as_str());
@@ -136,12 +138,13 @@ pub(super) fn functions(command: &Function) -> Exit {
     Exit::Success
 }
 
-pub(super) fn extensions(command: &Extension) -> Exit {
+pub(super) fn extensions(command: &Extension, surroundings: &Surroundings) -> Exit {
     let Extension::List { extension_name, output_format } = command;
-    let session = Session::new(std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf()), search());
+    let session = session_here(surroundings);
     let name = extension_name.as_deref().unwrap_or("*");
     let found = session.discovery.extensions().values().filter(|extension| fits(name, extension.type_name.as_str()));
     let items: Vec<Json> = found.map(|extension| extension_listing(extension)).collect();
+    session.trace_problems();
     Listing {
         rows: items.iter().map(|item| row(item, ["type", "version", "capabilities", "description"])).collect(),
         columns: &["Type", "Version", "Capabilities", "Description"],
