@@ -4,7 +4,10 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::schemas::TYPES;
 
 /// Keeps machines in the state that a document says they should be in.
 #[derive(Debug, Parser)]
@@ -363,7 +366,7 @@ pub(crate) enum Extension {
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// The type of schema to get
-    #[arg(short = 't', long = "type")]
+    #[arg(short = 't', long = "type", value_parser = PossibleValuesParser::new(TYPES))]
     pub(crate) type_name: String,
     /// The output format to use
     #[arg(short, long, value_enum, ignore_case = true)]

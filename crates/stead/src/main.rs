@@ -7,6 +7,7 @@ mod exit;
 mod input;
 mod output;
 mod people;
+mod schemas;
 mod session;
 mod surroundings;
 mod trace;

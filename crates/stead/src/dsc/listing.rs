@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use comfy_table::{Table, TableStyle};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use stead_core::expr;
 use stead_core::manifest::{Catalog, Manifest, extension_listing, listing};
 use stead_core::wire::function_definition;
@@ -12,7 +12,8 @@ use stead_core::wire::function_definition;
 use super::session_here;
 use crate::args::{Extension, Function, ListFormat, Resource, Schema};
 use crate::exit::Exit;
-use crate::output::{list_item, print};
+use crate::output::{data, list_item, print};
+use crate::schemas;
 use crate::session::Session;
 use crate::surroundings::Surroundings;
 
@@ -155,7 +156,8 @@ pub(super) fn extensions(command: &Extension, surroundings: &Surroundings) -> Ex
 }
 
 pub(super) fn schema(command: &Schema) -> Exit {
-    tracing::error!("there is no schema '{}' yet", command.type_name);
-    let _ = json!(null);
-    Exit::DscError
+    // The command line lets nothing else through.
+    let Some(schema) = schemas::schema(&command.type_name) else { return Exit::DscError };
+    data(&schema, command.output_format);
+    Exit::Success
 }

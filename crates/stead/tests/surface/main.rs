@@ -1,6 +1,7 @@
 //! The program as others see it: settings files, extensions, schemas, the server, checks of resources.
 
 mod extensions;
+mod schemas;
 mod settings;
 
 use std::fs;
