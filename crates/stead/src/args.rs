@@ -72,6 +72,10 @@ pub(crate) enum Command {
     },
     /// Print the JSON Schema of a document or of what is printed
     Schema(Schema),
+    /// Let a program call stead over standard input and output, by the Model Context Protocol
+    #[cfg(feature = "server")]
+    #[command(visible_alias = "mcp")]
+    Server,
     /// Print a script that completes commands in a shell
     Completer {
         /// The shell

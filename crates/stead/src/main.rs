@@ -8,6 +8,8 @@ mod input;
 mod output;
 mod people;
 mod schemas;
+#[cfg(feature = "server")]
+mod server;
 mod session;
 mod surroundings;
 mod trace;
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
     let surroundings = Surroundings::of_this_process(&arguments);
     trace::install(&surroundings.settings);
     surroundings.doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
-    run(arguments, &surroundings).into()
+    run(arguments, surroundings).into()
 }
 
 /// Reads the command line. `stead dsc …` and a link named `dsc` are the same as `stead …`.
@@ -60,23 +62,25 @@ fn parse(mut words: Vec<OsString>) -> Result<Arguments, Exit> {
 
 /// Whether a command line that could not be read was for one of the commands that behave as those of dsc.
 fn is_for_programs(words: &[OsString]) -> bool {
-    const COMMANDS: [&str; 6] = ["config", "resource", "function", "extension", "schema", "completer"];
+    const COMMANDS: [&str; 8] = ["config", "resource", "function", "extension", "schema", "completer", "server", "mcp"];
     words.iter().any(|word| COMMANDS.iter().any(|command| word == command))
 }
 
-fn run(arguments: Arguments, surroundings: &Surroundings) -> Exit {
+fn run(arguments: Arguments, surroundings: Surroundings) -> Exit {
     match arguments.command {
-        Command::Plan(document) => people::plan(&document, surroundings),
-        Command::Apply(document) => people::apply(&document, surroundings),
-        Command::Check(document) => people::check(&document, surroundings),
-        Command::Graph(graph) => people::graph(&graph, surroundings),
-        Command::Lint(document) => people::lint(&document, surroundings),
+        Command::Plan(document) => people::plan(&document, &surroundings),
+        Command::Apply(document) => people::apply(&document, &surroundings),
+        Command::Check(document) => people::check(&document, &surroundings),
+        Command::Graph(graph) => people::graph(&graph, &surroundings),
+        Command::Lint(document) => people::lint(&document, &surroundings),
         Command::Explain(explain) => people::explain(&explain),
-        Command::Config(config) => dsc::config(&config, arguments.progress_format, surroundings),
-        Command::Resource { command } => dsc::resource(&command, surroundings),
+        Command::Config(config) => dsc::config(&config, arguments.progress_format, &surroundings),
+        Command::Resource { command } => dsc::resource(&command, &surroundings),
         Command::Function { command } => dsc::function(&command),
-        Command::Extension { command } => dsc::extension(&command, surroundings),
+        Command::Extension { command } => dsc::extension(&command, &surroundings),
         Command::Schema(schema) => dsc::schema(&schema),
+        #[cfg(feature = "server")]
+        Command::Server => server::serve(surroundings),
         Command::Completer { shell } => dsc::completer(shell),
     }
 }

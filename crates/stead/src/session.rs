@@ -67,8 +67,13 @@ pub(crate) struct Prepared {
 impl Session {
     /// A session whose relative paths start from `root`.
     pub(crate) fn new(root: PathBuf, surroundings: &Surroundings) -> Self {
+        Self::with_cancel(root, surroundings, Cancel::default())
+    }
+
+    /// The same, ended early by `cancel`.
+    pub(crate) fn with_cancel(root: PathBuf, surroundings: &Surroundings, cancel: Cancel) -> Self {
         let settings = command_settings(&root, surroundings);
-        let (vault, cancel) = (Arc::<MemoryVault>::default(), Cancel::default());
+        let vault = Arc::<MemoryVault>::default();
         let context = extension_context(&root, &cancel);
         let built_in = stead_resources::builtins();
         let mut catalog = Catalog::default();

@@ -3,9 +3,12 @@
 use std::fmt;
 
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Subscriber};
+use tracing::subscriber::set_global_default;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 
 use stead_host::settings::{Settings, TraceFormat, TraceLevel};
@@ -26,12 +29,19 @@ pub(crate) fn install(settings: &Settings) {
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter);
     // A second subscriber is impossible here: this is the only place that installs one.
     let _ = match settings.trace_format {
-        TraceFormat::Json | TraceFormat::PassThrough => builder.event_format(JsonLines).try_init(),
+        TraceFormat::Json | TraceFormat::PassThrough => {
+            set_global_default(builder.event_format(JsonLines).finish().with(filter_fn(is_ours)))
+        }
         TraceFormat::Default | TraceFormat::Plaintext => {
             let told_where = level >= TraceLevel::Debug;
-            builder.event_format(Lines { coloured, told_where }).try_init()
+            set_global_default(builder.event_format(Lines { coloured, told_where }).finish().with(filter_fn(is_ours)))
         }
     };
+}
+
+/// What libraries trace is left out: they know of no secrets, and would tell the calls of the server as they came.
+fn is_ours(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with("stead")
 }
 
 /// `2026-11-21T01:48:18.157Z ERROR message`

@@ -95,7 +95,7 @@ pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit
 }
 
 /// Everything that is known; with an adapter filter also what those adapters list.
-fn everything(session: &Session, adapter: Option<&str>) -> Catalog {
+pub(crate) fn everything(session: &Session, adapter: Option<&str>) -> Catalog {
     let mut catalog = session.discovery.discovered().catalog.clone();
     let Some(filter) = adapter else { return catalog };
     for adapter in session.discovery.adapters().iter().filter(|adapter| fits(filter, adapter.type_name.as_str())) {
@@ -116,20 +116,24 @@ fn row<const N: usize>(item: &Json, keys: [&str; N]) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn functions(command: &Function) -> Exit {
-    let Function::List { function_name, category, description, output_format } = command;
-    let name = function_name.as_deref().unwrap_or("*");
+/// The functions that fit, as they are listed; `*` stands for any text, and every category has to be there.
+pub(crate) fn functions_like(name: Option<&str>, categories: &[String], description: Option<&str>) -> Vec<Json> {
     let has = |function: &expr::Builtin, wanted: &String| {
         function.categories.iter().any(|each| each.eq_ignore_ascii_case(wanted))
     };
     let mut shown: Vec<&expr::Builtin> = expr::functions()
         .iter()
-        .filter(|function| fits(name, function.name))
-        .filter(|function| category.iter().all(|wanted| has(function, wanted)))
-        .filter(|function| description.as_ref().is_none_or(|wanted| fits(wanted, function.description)))
+        .filter(|function| fits(name.unwrap_or("*"), function.name))
+        .filter(|function| categories.iter().all(|wanted| has(function, wanted)))
+        .filter(|function| description.is_none_or(|wanted| fits(wanted, function.description)))
         .collect();
     shown.sort_by_key(|function| function.name);
-    let items: Vec<Json> = shown.iter().map(|function| function_definition(function)).collect();
+    shown.into_iter().map(function_definition).collect()
+}
+
+pub(super) fn functions(command: &Function) -> Exit {
+    let Function::List { function_name, category, description, output_format } = command;
+    let items = functions_like(function_name.as_deref(), category, description.as_deref());
     Listing {
         rows: items.iter().map(|item| row(item, ["category", "name", "syntax", "description"])).collect(),
         columns: &["Category", "Function", "Syntax", "Description"],

@@ -1,7 +1,7 @@
 //! The commands for programs, with the options, results and exit codes of dsc.
 
 mod config;
-mod listing;
+pub(crate) mod listing;
 mod resource;
 
 use std::path::Path;

@@ -2,6 +2,8 @@
 
 mod extensions;
 mod schemas;
+#[cfg(feature = "server")]
+mod server;
 mod settings;
 
 use std::fs;
