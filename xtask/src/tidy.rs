@@ -22,6 +22,7 @@ const CORE_MAY_NEED: &[&str] = &[
     "jiff",
     "jsonschema",
     "percent-encoding",
+    "referencing",
     "regex",
     "semver",
     "serde",

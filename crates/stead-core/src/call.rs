@@ -164,8 +164,8 @@ impl From<Failure> for Answered {
 pub enum Outcome {
     /// To `Get`: the actual state.
     Got(Value),
-    /// To `Test`.
-    Tested(Tested),
+    /// To `Test`; shared, since the run keeps it for the set that may follow.
+    Tested(Arc<Tested>),
     /// To `Set`.
     Changed(Changed),
     /// To `Export`: the instances that are there.

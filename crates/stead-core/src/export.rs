@@ -1,7 +1,6 @@
 //! Exports: which instances a filter keeps, and text that must not turn into expressions in a document.
 
 use crate::diff::{Case, Rules, contains};
-use crate::expr::is_expression;
 use crate::value::{Object, Value};
 
 /// Which instances are wanted: any that fit one of the patterns.
@@ -91,18 +90,17 @@ fn text_fits(pattern: &str, text: &str) -> bool {
     text.ends_with(last)
 }
 
-/// The value with one `[` in front of every text that would be read as an expression or as an escaped one.
+/// The value with one more `[` in front of every text that starts with one, so that a document reads it as that text.
 #[must_use]
 pub fn escaped(value: Value) -> Value {
-    let looks_escaped = |text: &str| text.starts_with("[[") && text.ends_with(']');
-    in_texts(value, &|text| if is_expression(&text) || looks_escaped(&text) { format!("[{text}") } else { text })
+    in_texts(value, &|text| if text.starts_with('[') { format!("[{text}") } else { text })
 }
 
 /// The value that was [`escaped`].
 #[must_use]
 pub fn unescaped(value: Value) -> Value {
     in_texts(value, &|text| match text.strip_prefix('[') {
-        Some(rest) if rest.starts_with('[') && rest.ends_with(']') => rest.to_owned(),
+        Some(rest) if rest.starts_with('[') => rest.to_owned(),
         _ => text,
     })
 }

@@ -48,6 +48,19 @@ impl Value {
         }
     }
 
+    /// What kind of value it is, with an article, for messages.
+    pub fn described(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::String(_) => "a string",
+            Self::Array(_) => "an array",
+            Self::Object(_) => "an object",
+            Self::Sealed(_) => "a secret",
+        }
+    }
+
     /// The text, if it is text.
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(text) = self { Some(text) } else { None }
@@ -97,6 +110,34 @@ impl Value {
             }
             Self::Sealed(_) => Json::String(REDACTED.to_owned()),
         }
+    }
+}
+
+/// The value with every part sealed that says by its form that it is secret: `{"secureString": text}` or
+/// `{"secureObject": value}`.
+#[must_use]
+pub fn sealing_wrapped(value: Value) -> Value {
+    match value {
+        Value::Object(mut members) if is_wrapped(&members) => {
+            let plaintext = members.pop().map(|(_, plaintext)| plaintext).unwrap_or_default();
+            Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(plaintext))))
+        }
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(name, value)| (name, sealing_wrapped(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sealing_wrapped).collect()),
+        other => other,
+    }
+}
+
+/// Whether an object is the wrapping in which secrets come from and go to programs. What is sealed within it already
+/// is left to its recipe.
+fn is_wrapped(members: &Object) -> bool {
+    match members.first() {
+        Some((name, value)) if members.len() == 1 && !value.has_sealed() => {
+            name == "secureObject" || (name == "secureString" && value.as_str().is_some())
+        }
+        _ => false,
     }
 }
 

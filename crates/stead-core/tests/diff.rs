@@ -24,7 +24,7 @@ fn run(case: &Case) -> Result<Computed, String> {
     let schema = if case.has("schema") { Some(read("schema")?) } else { None };
     let letters = if case.has("case ignored") { Letters::Ignored } else { Letters::Exact };
     let rules = Rules { case: letters, schema: schema.as_ref() };
-    let names: String = differing(&desired, &actual, &rules).iter().map(|name| format!("{name}\n")).collect();
+    let names: String = differing(&desired, &actual, &rules).into_iter().map(|name| name + "\n").collect();
     let after = overlaid(&actual, &desired, &rules);
     let left = differing(&desired, &after, &rules);
     if !left.is_empty() {

@@ -1,5 +1,7 @@
 //! Laws of comparisons, for arbitrary states.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail this way")]
+
 use proptest::prelude::*;
 use stead_core::diff::{Alteration, Case, Rules, changes, contains, differing, overlaid};
 use stead_core::value::{Number, Object, Value};

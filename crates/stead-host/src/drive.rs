@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use std::sync::Arc;
-use stead_core::call::{Answered, Call, Execution};
+use stead_core::call::{Answered, Call, Execution, Failure, FailureKind};
 use stead_core::event::{Event, Fact};
 use stead_core::expr::FactKey;
 use stead_core::run::Run;
@@ -43,7 +44,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 ///
 /// Guarantees: at most `width` calls are under way at once; with a width of 1 they are made one after the other in the
 /// order of the graph, on this thread. Once `cancel` is set nothing more is begun, and it returns when what is under
-/// way has ended.
+/// way has ended. A call that panics has failed.
 pub fn drive(
     run: &mut Run,
     world: &dyn World,
@@ -138,8 +139,8 @@ impl Driver<'_> {
                 let (queue, sender) = (&queue, sender.clone());
                 scope.spawn(move || work(world, queue, &sender));
             }
+            let _close = Closing(&queue);
             self.conduct(width, &queue, &answers);
-            queue.close();
         });
     }
 
@@ -147,8 +148,12 @@ impl Driver<'_> {
         let mut free = width;
         let mut per_worker = BATCH;
         loop {
-            if free > 0 {
+            // Each time until nothing more comes: what is noted in between can let others go first.
+            while free > 0 {
                 let calls = self.decide(free * per_worker);
+                if calls.is_empty() {
+                    break;
+                }
                 per_worker = match calls.last() {
                     Some(call) if self.world.cost(call) == Cost::Process => 1,
                     _ => BATCH,
@@ -215,11 +220,19 @@ struct Done {
 impl Done {
     fn by(world: &dyn World, call: Call) -> Self {
         let began = Instant::now();
-        let answer = world.answer(&call);
+        // A defect in one call must neither end the others nor let the run wait for an answer that never comes.
+        let answer = catch_unwind(AssertUnwindSafe(|| world.answer(&call))).unwrap_or_else(|_| defect());
         let elapsed = began.elapsed();
-        let touches = if call.execution == Execution::WhatIf { world.touches(&call) } else { None };
+        let touches = match call.execution {
+            Execution::WhatIf => catch_unwind(AssertUnwindSafe(|| world.touches(&call))).unwrap_or_default(),
+            Execution::Actual => None,
+        };
         Self { call, answer, elapsed, touches }
     }
+}
+
+fn defect() -> Answered {
+    Failure::new(FailureKind::System, "the call stopped because of a defect in this program").into()
 }
 
 fn work(world: &dyn World, queue: &Queue, answers: &Sender<Vec<Done>>) {
@@ -236,6 +249,15 @@ fn work(world: &dyn World, queue: &Queue, answers: &Sender<Vec<Done>>) {
 struct Queue {
     waiting: Mutex<(VecDeque<Vec<Call>>, bool)>,
     changed: Condvar,
+}
+
+/// Closes the queue even when the loop ends by a panic: its workers would wait for ever, and the panic for them.
+struct Closing<'a>(&'a Queue);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 impl Queue {

@@ -8,7 +8,7 @@ use stead_core::document::{DataType, Parameter};
 use stead_core::expr::Recipe;
 use stead_core::id::SecretName;
 use stead_core::parameters::{Finding, check};
-use stead_core::value::{Object, Sealed, Sensitive, Value};
+use stead_core::value::{Object, Sealed, Sensitive, Value, sealing_wrapped};
 
 /// Opens sealed values at the last moment.
 pub trait Vault: Send + Sync {
@@ -20,7 +20,7 @@ pub trait Vault: Send + Sync {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VaultError {
     /// The vault does not hold it.
-    #[error("there is no secret '{0}'")]
+    #[error("the vault does not hold '{0}'")]
     Unknown(String),
 }
 
@@ -54,6 +54,8 @@ impl fmt::Debug for MemoryVault {
 
 /// Puts the secure ones among the supplied parameters into the vault, and leaves sealed values in their place.
 ///
+/// So are the parts of other parameters that say by their form that they are secret, as DSC v3 has it.
+///
 /// What the document says of them is checked here, on the plaintext, since nothing behind this can. The others are left
 /// as they are, to be checked with all else that the document says.
 pub fn take_secrets(parameters: &[Parameter], supplied: Object, vault: &MemoryVault) -> Result<Object, Vec<Finding>> {
@@ -69,7 +71,7 @@ pub fn take_secrets(parameters: &[Parameter], supplied: Object, vault: &MemoryVa
                     continue;
                 }
             },
-            None => value,
+            None => sealing_wrapped(value),
         };
         taken.insert(name, value);
     }

@@ -1,5 +1,7 @@
 //! Secrets of many shapes go through every operation, and nothing that comes out shows one.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail this way")]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -122,7 +124,9 @@ fn told(input: &Json) -> Json {
 impl Chatty {
     fn tell(&self, cx: &Context, input: &Plain) -> Result<Json, Failure> {
         let gossip = gossip(input.expose());
-        gossip.iter().for_each(|text| (cx.trace)(TraceLevel::Debug, text));
+        for text in &gossip {
+            (cx.trace)(TraceLevel::Debug, text);
+        }
         let all = gossip.join(" | ");
         match self.end {
             End::Well => Ok(told(input.expose())),

@@ -1,5 +1,7 @@
 //! Facts of a machine that is made up in a temporary directory.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail this way")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

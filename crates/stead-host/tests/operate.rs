@@ -1,13 +1,16 @@
 //! Cases of operations: a call, and a resource that answers by a script.
 //!
-//! - `call`: `{"operation", "execution"?, "desired", "tested"?, "metadata"?}`; `{"$secret": "name"}` stands for a secret.
+//! - `call`: `{"operation", "execution"?, "desired", "tested"?, "metadata"?}`; `{"$secret": "name"}` stands for a secret, and
+//!   `{"$expression": "[…]"}` for what is computed; every parameter in it is the secret of its name.
 //! - `resource`: `{"can": [capabilities], "kind"?, "schema"?, "wrapped"?, "deprecatedWhatIf"?}`.
 //! - `secrets`: what the vault holds.
 //! - `script`: of each method what it answers, one after the other, as `{"ok": …}`, `{"fail": {"kind", "message"}}` or
 //!   `{"panic": "text"}`. A state `"$input"` is what the resource was given. `trace` is said before it answers.
 //!
 //! Computed are the methods called with their inputs, what was traced, and the answer. In it `(secret NAME)` is the sealed
-//! value of that secret and `(sealed)` any other.
+//! value of that secret, `(computed)` what is computed from secrets, and `(sealed)` any other.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail this way")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +22,7 @@ use serde_json::{Map, Value as Json, json};
 use stead_core::call::{
     Answered, Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Tested, Verification,
 };
-use stead_core::expr::Recipe;
+use stead_core::expr::{Answer, Environment, Expression, Recipe};
 use stead_core::id::{NodeId, SecretName, TypeName};
 use stead_core::manifest::{Capabilities, CommandResource, Implementation, Kind, Manifest, OperationSecurity, Version};
 use stead_core::schema::Schema;
@@ -142,11 +145,27 @@ fn manifest(json: &Json) -> Arc<Manifest> {
 fn value(json: &Json) -> Value {
     match json {
         Json::Array(items) => Value::Array(items.iter().map(value).collect()),
-        Json::Object(members) => match members.get("$secret").and_then(Json::as_str) {
-            Some(name) => Value::Sealed(Sealed::new(Recipe::Secret(SecretName(name.into())))),
-            None => Value::Object(members.iter().map(|(name, each)| (name.clone(), value(each))).collect()),
+        Json::Object(members) => match members.iter().next() {
+            Some((key, Json::String(name))) if key == "$secret" => secret(name),
+            Some((key, Json::String(text))) if key == "$expression" => {
+                Expression::parse(text).unwrap().evaluate(&Secrets).unwrap()
+            }
+            _ => Value::Object(members.iter().map(|(name, each)| (name.clone(), value(each))).collect()),
         },
         other => Value::from(other.clone()),
+    }
+}
+
+fn secret(name: &str) -> Value {
+    Value::Sealed(Sealed::new(Recipe::Secret(SecretName(name.into()))))
+}
+
+/// Every parameter is the secret of its name.
+struct Secrets;
+
+impl Environment for Secrets {
+    fn parameter(&self, name: &str) -> Answer {
+        Answer::Value(secret(name))
     }
 }
 
@@ -277,7 +296,8 @@ fn shown(answer: &Answered) -> String {
 fn outcome(outcome: &Outcome) -> Json {
     match outcome {
         Outcome::Got(state) => json!({ "got": with_seals(state) }),
-        Outcome::Tested(Tested { actual, in_desired_state, differing }) => {
+        Outcome::Tested(tested) => {
+            let Tested { actual, in_desired_state, differing } = &**tested;
             json!({ "actual": with_seals(actual), "inDesiredState": in_desired_state, "differing": differing })
         }
         Outcome::Changed(Changed { before, after, changed, what_if, verified }) => {
@@ -319,7 +339,8 @@ fn with_seals(value: &Value) -> Json {
     match value {
         Value::Sealed(sealed) => match sealed.recipe() {
             Recipe::Secret(name) => json!(format!("(secret {})", name.0)),
-            Recipe::Literal(_) | Recipe::Computed(_) => json!("(sealed)"),
+            Recipe::Literal(_) => json!("(sealed)"),
+            Recipe::Computed(_) => json!("(computed)"),
         },
         Value::Array(items) => items.iter().map(with_seals).collect(),
         Value::Object(members) => {

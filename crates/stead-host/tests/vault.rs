@@ -1,5 +1,7 @@
 //! Secrets among the parameters, and the vault that keeps them.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail this way")]
+
 use serde_json::json;
 use stead_core::document::{DataType, Parameter};
 use stead_core::expr::Recipe;

@@ -127,7 +127,7 @@ impl Run {
             return self.call(Operation::Set, execution, None);
         }
         match self.call(Operation::Test, Execution::Actual, None) {
-            Outcome::Tested(tested) => self.call(Operation::Set, execution, Some(Arc::new(tested))),
+            Outcome::Tested(tested) => self.call(Operation::Set, execution, Some(tested)),
             other => other,
         }
     }
@@ -150,7 +150,8 @@ impl Run {
 fn shown(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Got(state) => state.to_redacted_json().to_string(),
-        Outcome::Tested(Tested { actual, in_desired_state, differing }) => {
+        Outcome::Tested(tested) => {
+            let Tested { actual, in_desired_state, differing } = &**tested;
             let verdict = if *in_desired_state { "in desired state" } else { "differs" };
             format!("{verdict} {differing:?} {}", actual.to_redacted_json())
         }

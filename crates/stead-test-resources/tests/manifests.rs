@@ -1,27 +1,34 @@
 //! The manifests of the test resources and extensions are valid, and their programs are there.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 use serde_json::Value as Json;
 use stead_core::diag::Severity;
 use stead_core::manifest::{self, Form};
 use stead_core::text::{Limits, SourceId, read};
 
-fn manifests() -> Vec<(PathBuf, Form, String)> {
+/// The path, the form and the text of every manifest.
+fn manifests() -> io::Result<Vec<(PathBuf, Form, String)>> {
     let corpus = stead_testkit::repository().join("corpus/compat");
-    let folders = ["resources", "extensions", "extensions/discovered"].map(|folder| corpus.join(folder));
-    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
-    let form = |path: &Path| Form::of(path.file_name()?.to_str()?);
-    let found = entries.filter_map(|path| Some((path.clone(), form(&path)?, fs::read_to_string(&path).unwrap())));
-    let found: Vec<_> = found.collect();
+    let mut found = Vec::new();
+    for folder in ["resources", "extensions", "extensions/discovered"] {
+        for entry in fs::read_dir(corpus.join(folder))? {
+            let path = entry?.path();
+            if let Some(form) = path.file_name().and_then(|name| Form::of(name.to_str()?)) {
+                let text = fs::read_to_string(&path)?;
+                found.push((path, form, text));
+            }
+        }
+    }
     assert!(!found.is_empty());
-    found
+    Ok(found)
 }
 
 #[test]
 fn every_manifest_is_valid() {
-    for (path, form, text) in manifests() {
+    for (path, form, text) in manifests().unwrap() {
         let (node, mut findings) = read(SourceId::default(), &text, &Limits::default());
         let (declared, more) = manifest::parse(form, &node.unwrap(), &path);
         findings.extend(more);
@@ -34,7 +41,7 @@ fn every_manifest_is_valid() {
 
 #[test]
 fn every_program_is_there() {
-    for (path, _, text) in manifests() {
+    for (path, _, text) in manifests().unwrap() {
         let json: Json = serde_json::from_str(&text).unwrap();
         for program in programs(&json) {
             let beside = path.with_file_name(program);

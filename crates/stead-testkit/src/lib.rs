@@ -126,7 +126,9 @@ fn check(file: &Path, name: &str, run: fn(&Case) -> Result<Computed, String>) ->
     let mut case = Case::parse(name, &text);
     let computed = run(&case)?;
     if std::env::var_os("STEAD_BLESS").is_some() {
-        computed.iter().for_each(|(section, text)| case.replace(section, text));
+        for (section, text) in &computed {
+            case.replace(section, text);
+        }
         fs::write(file, case.to_text())?;
         return Ok(());
     }

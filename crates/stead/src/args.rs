@@ -25,6 +25,9 @@ pub(crate) struct Arguments {
     /// Take no notice of settings files
     #[arg(long)]
     pub(crate) ignore_settings_file: bool,
+    /// What config prints when something failed [env: STEAD_COMPAT=]
+    #[arg(long, value_enum, ignore_case = true)]
+    pub(crate) compat: Option<Compat>,
     /// What to do
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -337,6 +340,17 @@ pub(crate) enum Resource {
     },
 }
 
+/// A category that some function has, without regard to case.
+fn category(text: &str) -> Result<String, String> {
+    let all = || stead_core::expr::functions().iter().flat_map(|function| function.categories);
+    let known = std::collections::BTreeSet::from_iter(all());
+    if known.iter().any(|each| each.eq_ignore_ascii_case(text)) {
+        return Ok(text.to_owned());
+    }
+    let known = known.into_iter().copied().collect::<Vec<_>>().join(", ");
+    Err(format!("Invalid function category '{text}', valid categories are: {known}"))
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Function {
     /// List or find functions
@@ -344,7 +358,7 @@ pub(crate) enum Function {
         /// Only functions of this name; * stands for any text
         function_name: Option<String>,
         /// Category to filter functions on; specify multiple times to require all categories
-        #[arg(short, long)]
+        #[arg(short, long, value_parser = category)]
         category: Vec<String>,
         /// Description to search for in the function description, accepts wildcards
         #[arg(short, long)]
@@ -402,6 +416,14 @@ pub(crate) enum TraceFormat {
     /// As JSON, as it comes from resources
     #[value(hide = true)]
     PassThrough,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Compat {
+    /// The results of what was done
+    Results,
+    /// Nothing, as dsc does
+    Strict,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

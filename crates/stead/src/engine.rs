@@ -12,7 +12,7 @@ use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{Kind, Manifest};
 use stead_core::run::{Mode, Run, Status, Verify};
 use stead_core::text::Sources;
-use stead_core::value::Value;
+use stead_core::value::{Value, sealing_wrapped};
 use stead_core::wire::results::{
     DOCUMENT_SCHEMA, Setting, document, exported_instance, reason, state_result, test_result,
 };
@@ -126,7 +126,7 @@ impl Called {
     /// The desired state that a text says; null when there is none.
     pub(crate) fn desired(&mut self, text: Option<&Text>) -> Result<Value, Refusal> {
         let Some(text) = text else { return Ok(Value::Null) };
-        input::value(&mut self.session, text).map_err(Refusal::Input)
+        input::value(&mut self.session, text).map(sealing_wrapped).map_err(Refusal::Input)
     }
 
     fn call(&self, operation: Operation, execution: Execution, desired: Value) -> Call {

@@ -73,6 +73,8 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
         io::stdin().lock().take(most).read_to_end(&mut bytes).map_err(failed)?;
     } else {
         let file = fs::File::open(path).map_err(failed)?;
+        let expected = file.metadata().map_or(0, |metadata| metadata.len()).min(most);
+        bytes.reserve_exact(usize::try_from(expected).unwrap_or(0).saturating_add(1));
         file.take(most).read_to_end(&mut bytes).map_err(failed)?;
     }
     if bytes.len() > limit {

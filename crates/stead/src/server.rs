@@ -11,6 +11,7 @@ use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
 use stead_core::diag::{Diagnostic, nearest};
 use stead_core::expr::{self, Environment, Expression, FactKey, Stop};
+use stead_core::graph::Names;
 use stead_core::manifest::listing;
 use stead_core::run::Mode;
 use stead_core::text::Sources;
@@ -82,6 +83,9 @@ impl Calls {
             Operation::WhatIf => set_mode(Execution::WhatIf),
             Operation::Get | Operation::Delete => Mode::GET,
         };
+        if operation == Operation::Export {
+            session.names = Names::Repeated;
+        }
         let from = ParameterSources { inline: parameters, ..ParameterSources::default() };
         let supplied = input::parameters(&mut session, &from).map_err(|bad| match bad {
             BadParameters::Unreadable(error) => error.to_string(),

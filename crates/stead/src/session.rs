@@ -11,7 +11,7 @@ use stead_core::diag::{Diagnostic, any_error};
 use stead_core::document::{self, Document};
 use stead_core::expr::FactKey;
 use stead_core::graph::codes;
-use stead_core::graph::{Facts, Found, Graph, Inputs, Resolution, Resources, resolve};
+use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, resolve};
 use stead_core::id::TypeName;
 use stead_core::manifest::{Catalog, Extension, Form, Implementation, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
@@ -53,8 +53,15 @@ pub(crate) struct Session {
     pub(crate) deadline: Duration,
     /// What programs of resources are given.
     pub(crate) settings: Settings,
+    /// Whether instances of a document are told apart by their names.
+    pub(crate) names: Names,
     providers: RwLock<HashMap<usize, Arc<dyn Provider>>>,
+    root: Arc<Path>,
+    trace: Trace,
 }
+
+/// Takes what resources write about what they do.
+type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
 
 /// A document that can be run.
 pub(crate) struct Prepared {
@@ -74,6 +81,7 @@ impl Session {
     pub(crate) fn with_cancel(root: PathBuf, surroundings: &Surroundings, cancel: Cancel) -> Self {
         let settings = command_settings(&root, surroundings);
         let vault = Arc::<MemoryVault>::default();
+        let context_root = Arc::from(root.as_path());
         let context = extension_context(&root, &cancel);
         let built_in = stead_resources::builtins();
         let mut catalog = Catalog::default();
@@ -97,7 +105,10 @@ impl Session {
             cancel,
             deadline: Duration::from_secs(600),
             settings,
+            names: Names::Unique,
             providers: RwLock::default(),
+            root: context_root,
+            trace: Arc::new(forward),
         }
     }
 
@@ -128,7 +139,13 @@ impl Session {
         let mut facts = Facts::new();
         loop {
             let known = Known(&self.discovery);
-            let inputs = Inputs { catalog: &known, parameters: supplied, facts: &facts, version: DSC_VERSION };
+            let inputs = Inputs {
+                catalog: &known,
+                parameters: supplied,
+                facts: &facts,
+                version: DSC_VERSION,
+                names: self.names,
+            };
             match resolve(&document, &inputs, &mut self.sources) {
                 Resolution::Graph(graph, warnings) => {
                     findings.extend(warnings);
@@ -212,8 +229,8 @@ impl Session {
             deadline: self.deadline,
             output_limit: OUTPUT_LIMIT,
             cancel: self.cancel.clone(),
-            root: Arc::from(self.machine.root.as_path()),
-            trace: Arc::new(forward),
+            root: Arc::clone(&self.root),
+            trace: Arc::clone(&self.trace),
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn install(settings: &Settings) {
     let coloured = settings.trace_format == TraceFormat::Default
         && crate::output::is_watched()
         && std::env::var_os("NO_COLOR").is_none();
-    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter);
+    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter).with_ansi(coloured);
     // A second subscriber is impossible here: this is the only place that installs one.
     let _ = match settings.trace_format {
         TraceFormat::Json | TraceFormat::PassThrough => {
@@ -37,6 +37,7 @@ pub(crate) fn install(settings: &Settings) {
             set_global_default(builder.event_format(Lines { coloured, told_where }).finish().with(filter_fn(is_ours)))
         }
     };
+    tracing::info!("Trace-level is {level:?}");
 }
 
 /// What libraries trace is left out: they know of no secrets, and would tell the calls of the server as they came.

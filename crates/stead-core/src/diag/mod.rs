@@ -209,6 +209,12 @@ pub struct Findings {
     overflow: Code,
 }
 
+impl Extend<Diagnostic> for Findings {
+    fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, findings: I) {
+        findings.into_iter().for_each(|finding| self.push(finding));
+    }
+}
+
 impl Findings {
     /// Collects up to `limit` findings; more are replaced by one of the code `overflow`.
     pub fn new(overflow: Code, limit: usize) -> Self {
@@ -228,6 +234,16 @@ impl Findings {
         if let Some(last) = self.list.last_mut() {
             last.severity = last.severity.min(finding.severity);
         }
+    }
+
+    /// Whether there was an error.
+    pub fn any_error(&self) -> bool {
+        any_error(&self.list)
+    }
+
+    /// Whether more findings are only counted.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= self.limit
     }
 
     /// Everything that was collected.

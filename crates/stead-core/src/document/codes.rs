@@ -24,14 +24,9 @@ crate::codes! {
         "`directives.securityContext` and the older `metadata.\"Microsoft.DSC\".securityContext` say with what rights a \
          document has to run. They differ, so one of them is wrong. Remove the one in `metadata`.\n";
     COPY_MODE = "E0207", "a way of copying that is not supported",
-        "`copy` makes instances one after the other. `mode: parallel` and `batchSize`, which ARM templates have, are \
-         refused as in DSC v3. The order of instances is decided by what they depend on.\n";
-    UNCLOSED = "E0208", "an expression that is not closed",
-        "Text that starts with `[` and a function call is an expression, and an expression ends with `]` as its very \
-         last character.\n\n\
-         ```yaml\na: \"[concat('x', 'y')]\"\n```\n\n\
-         A block of text that starts with `|` or `>` ends with a line break, which counts as text behind the bracket: \
-         write `|-` or `>-` to leave it out. If plain text is meant, write two brackets at its start: `[[concat(`.\n";
+        "`mode` and `batchSize` of `copy`, which ARM templates have, are refused as in DSC v3. The order of instances is \
+         decided by what they depend on, and those that depend on nothing are worked on at once.\n";
+
     BOUNDS = "E0209", "bounds that no value can meet",
         "`minValue` and `maxValue` apply to the type `int`, `minLength` and `maxLength` to strings and arrays; and the \
          lower bound is at most the upper one.\n";

@@ -1,6 +1,5 @@
 //! Strings that are expressions, read in place.
 
-use super::codes;
 use super::fields::Reader;
 use crate::diag::Diagnostic;
 use crate::expr::{self, Expression};
@@ -44,9 +43,6 @@ impl Reader<'_> {
             return Some(Kind::String(format!("[{escaped}").into()));
         }
         if !expr::is_expression(string) {
-            if is_call(string) {
-                self.unclosed(string, span, text);
-            }
             return None;
         }
         match Expression::parse(string) {
@@ -54,41 +50,22 @@ impl Reader<'_> {
             Err(fault) => {
                 let place = locate_in(text, span, fault.at);
                 let finding = Diagnostic::error(fault.code, place, fault.message);
-                self.report(Diagnostic { help: fault.help, ..finding });
+                let help = if ends_in_blanks(string) { Some(BLANKS.to_owned()) } else { fault.help };
+                self.report(Diagnostic { help, ..finding });
                 None
             }
         }
     }
-
-    fn unclosed(&mut self, string: &str, span: Span, text: &str) {
-        let end = string.rfind(']').map(|at| at + 1);
-        let finding = |at, message| Diagnostic::error(&codes::UNCLOSED, locate_in(text, span, at), message);
-        self.report(match end.and_then(|end| Some((end, string.get(end..)?))) {
-            Some((end, behind)) if behind.trim().is_empty() => {
-                finding(end..string.len(), "there are blanks behind the closing bracket of the expression")
-                    .with_help("end it with ']'; a block of text needs '|-' or '>-' for that")
-            }
-            Some((end, _)) if has_balanced_end(string, end) => {
-                finding(end..string.len(), "there is text behind the closing bracket of the expression")
-                    .with_help("use concat() to join texts, or start with '[[' if plain text is meant")
-            }
-            _ => finding(0..1, "the expression is not closed")
-                .with_help("end it with ']', or start with '[[' if plain text is meant"),
-        });
-    }
 }
 
-/// Whether it starts like an expression: a name and a parenthesis behind the bracket.
-fn is_call(string: &str) -> bool {
-    let inner = string.get(1..).unwrap_or_default().trim_start();
-    let name = inner.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'));
-    name.len() < inner.len() && name.trim_start().starts_with('(')
-}
+/// The trap of block scalars: the line break at their end is part of the text.
+const BLANKS: &str = "an expression ends with ']'; a block of text that starts with '|' or '>' ends with a line break \
+     unless it is written '|-' or '>-'";
 
-/// Whether the brackets up to `end` are balanced, so that the expression ends there.
-fn has_balanced_end(string: &str, end: usize) -> bool {
-    let inside = string.get(..end).unwrap_or_default();
-    inside.matches('[').count() == inside.matches(']').count()
+/// Whether nothing but blanks stands behind the bracket that should end an expression.
+fn ends_in_blanks(string: &str) -> bool {
+    let trimmed = string.trim_end();
+    trimmed.len() < string.len() && trimmed.ends_with(']')
 }
 
 /// The value as it was written, before its strings were compiled.

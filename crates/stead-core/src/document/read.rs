@@ -297,9 +297,8 @@ impl Reader<'_> {
             return;
         }
         let span = node.span;
-        let mode = self.word(node, "'mode'", &[("serial", true), ("parallel", false)]);
-        if mode.is_some_and(|serial| !serial.value) {
-            let message = "'mode: parallel' of 'copy' is not supported";
+        if let Some(mode) = self.word(node, "'mode'", &[("serial", "serial"), ("parallel", "parallel")]) {
+            let message = format!("Copy mode is not supported, this one is '{}'", mode.value);
             self.report(Diagnostic::error(&codes::COPY_MODE, span, message).with_help("remove it"));
         }
     }

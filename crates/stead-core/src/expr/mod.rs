@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use builtin::{Builtin, Kind, functions};
-pub use sealed::{Computed, OpenError, Recipe, open, secrets};
+pub use sealed::{Computed, OpenError, Recipe, ingredients, open, secrets};
 
 use crate::diag::Code;
 use crate::document::UserFunction;

@@ -138,24 +138,27 @@ pub fn open(value: &Value, secret: &dyn Fn(&SecretName) -> Result<Value, OpenErr
 
 /// The secrets that opening a value may ask for.
 pub fn secrets(value: &Value) -> BTreeSet<SecretName> {
-    let mut names = BTreeSet::new();
-    let mut seen = BTreeSet::new();
-    collect(value, &mut names, &mut seen);
-    names
+    let name = |recipe: &Recipe| if let Recipe::Secret(name) = recipe { Some(name.clone()) } else { None };
+    ingredients(value).into_iter().filter_map(name).collect()
 }
 
-fn collect(value: &Value, names: &mut BTreeSet<SecretName>, seen: &mut BTreeSet<*const Computation>) {
+/// Every secret and every literal that a value holds or is computed from; no recipe among them is a computed one.
+pub fn ingredients(value: &Value) -> Vec<&Recipe> {
+    let mut found = Vec::new();
+    collect(value, &mut found, &mut BTreeSet::new());
+    found
+}
+
+fn collect<'v>(value: &'v Value, found: &mut Vec<&'v Recipe>, seen: &mut BTreeSet<*const Computation>) {
     match value {
-        Value::Array(items) => items.iter().for_each(|item| collect(item, names, seen)),
-        Value::Object(members) => members.values().for_each(|member| collect(member, names, seen)),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, found, seen)),
+        Value::Object(members) => members.values().for_each(|member| collect(member, found, seen)),
         Value::Sealed(sealed) => match sealed.recipe() {
-            Recipe::Secret(name) => {
-                names.insert(name.clone());
-            }
             Recipe::Computed(computed) if seen.insert(Arc::as_ptr(&computed.0)) => {
-                computed.0.step.values().into_iter().for_each(|part| collect(part, names, seen));
+                computed.0.step.values().into_iter().for_each(|part| collect(part, found, seen));
             }
-            Recipe::Literal(_) | Recipe::Computed(_) => {}
+            Recipe::Computed(_) => {}
+            recipe => found.push(recipe),
         },
         _ => {}
     }

@@ -43,4 +43,7 @@ crate::codes! {
     NOT_AN_OBJECT = "E0514", "the value has the wrong type",
         "The properties of a group are a document: an object with `resources`. Parameters for an included document\n\
          are an object, too.";
+    TOO_MANY = "E0515", "too many instances",
+        "A document can have 1,000,000 instances, each turn of a loop counted and nested ones as well, and include\n\
+         10,000 documents. Loops in loops and documents that include several others reach that with a few lines.";
 }

@@ -1,52 +1,108 @@
 //! The second pass: what each instance needs, whether it may, and the order that follows.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::order::{Cycle, sort};
 use super::resolve::Builder;
-use super::{Graph, Role, ScopeId, codes};
-use crate::diag::{Diagnostic, nearest};
+use super::{Graph, Role, ScopeId, Turn, codes};
+use crate::diag::Diagnostic;
 use crate::expr::Part;
 use crate::id::{NodeId, ResourceId};
+use crate::manifest;
 use crate::text::{Kind, Node, Span, locate};
 use crate::value::Value;
 
 pub(super) fn link(builder: &mut Builder<'_>) {
     for at in 0..builder.graph.nodes.len() {
+        if builder.findings.is_full() {
+            return;
+        }
         let id = NodeId(u32::try_from(at).unwrap_or(u32::MAX));
         let needs = needs(builder, id);
         builder.graph.nodes[at].needs = needs.into_iter().collect();
     }
-    if builder.findings.iter().all(|finding| finding.severity != crate::diag::Severity::Error) {
+    outputs(builder);
+    if !builder.findings.any_error() {
         order(builder);
     }
 }
 
+/// Who names an instance.
+struct Origin {
+    /// `None` for an output.
+    node: Option<NodeId>,
+    scope: ScopeId,
+    turn: Option<Turn>,
+    /// Who it is, for messages.
+    label: String,
+    name: String,
+}
+
 fn needs(builder: &mut Builder<'_>, id: NodeId) -> BTreeSet<NodeId> {
     let node = builder.graph.node(id);
-    let (scope, turn) = (node.scope, node.turn.clone());
-    let document = std::sync::Arc::clone(&builder.graph.scope(scope).document);
+    let origin = Origin {
+        node: Some(id),
+        scope: node.scope,
+        turn: node.turn.clone(),
+        label: builder.graph.label(id),
+        name: node.name.clone(),
+    };
+    let document = Arc::clone(&builder.graph.scope(origin.scope).document);
     let declaration = &document.resources[node.declaration as usize];
-    let role = node.role;
+    // The properties of what holds others are its nested instances, which have needs of their own.
+    let evaluated = node.role == Role::Instance && node.manifest.kind != manifest::Kind::Group;
     let mut needs = BTreeSet::new();
     for entry in &declaration.depends_on {
-        if let Some(text) = builder.text(scope, turn.as_ref(), entry, "dependsOn") {
-            needs.extend(target(builder, id, &text, entry.span, "depends on"));
+        if let Some(text) = builder.text(origin.scope, origin.turn.as_ref(), entry, "dependsOn") {
+            needs.extend(target(builder, &origin, &text, entry.span, Link::DependsOn));
         }
     }
-    let mut references = Vec::new();
-    // The properties of a holder are its nested instances, which have needs of their own.
-    let properties = declaration.properties.as_ref().filter(|_| role == Role::Instance);
+    let properties = declaration.properties.as_ref().filter(|_| evaluated);
     for node in declaration.condition.iter().chain(properties) {
-        collect_references(node, &mut references);
-    }
-    for reference in references {
-        if let Some(text) = known_text(builder, scope, id, &reference.argument) {
-            let span = locate(builder.sources, reference.span, reference.argument.at());
-            needs.extend(target(builder, id, &text, span, "refers to"));
-        }
+        needs.extend(references(builder, &origin, node));
     }
     needs
+}
+
+/// What the outputs refer to has to be there as well: it would be a pity to find out after everything was done. One
+/// with a condition may name what there is only when that is true.
+fn outputs(builder: &mut Builder<'_>) {
+    let Some(outermost) = builder.graph.scopes.first() else { return };
+    let document = Arc::clone(&outermost.document);
+    for output in document.outputs.iter().filter(|output| output.condition.is_none()) {
+        let name = output.name.value.clone();
+        let origin = Origin { node: None, scope: ScopeId(0), turn: None, label: format!("output '{name}'"), name };
+        references(builder, &origin, &output.value);
+    }
+}
+
+/// How an instance is named by another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link {
+    DependsOn,
+    RefersTo,
+}
+
+impl Link {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::DependsOn => "depends on",
+            Self::RefersTo => "refers to",
+        }
+    }
+}
+
+/// The instances that a value refers to, as far as that can be told before anything runs.
+fn references(builder: &mut Builder<'_>, origin: &Origin, node: &Node) -> Vec<NodeId> {
+    let mut found = Vec::new();
+    collect_references(node, &mut found);
+    let targets = found.iter().filter_map(|reference| {
+        let text = known_text(builder, origin, reference.argument)?;
+        let span = locate(builder.sources, reference.span, reference.argument.at());
+        target(builder, origin, &text, span, Link::RefersTo)
+    });
+    targets.collect()
 }
 
 /// The argument of a call that refers to an instance.
@@ -57,8 +113,8 @@ struct Reference<'a> {
 }
 
 /// The argument of a `reference()`, if it can be told before anything runs.
-fn known_text(builder: &Builder<'_>, scope: ScopeId, id: NodeId, argument: &Part<'_>) -> Option<String> {
-    let turn = builder.graph.node(id).turn.as_ref();
+fn known_text(builder: &Builder<'_>, origin: &Origin, argument: Part<'_>) -> Option<String> {
+    let (scope, turn) = (origin.scope, origin.turn.as_ref());
     let place = super::Place { scopes: &builder.graph.scopes, scope, turn, facts: builder.inputs.facts };
     match argument.evaluate(&place) {
         Ok(Value::String(text)) => Some(text),
@@ -81,7 +137,7 @@ fn collect_references<'a>(node: &'a Node, found: &mut Vec<Reference<'a>>) {
 }
 
 /// The adjacent instance of that id, or a finding that says why there is none.
-fn target(builder: &mut Builder<'_>, from: NodeId, text: &str, span: Span, verb: &str) -> Option<NodeId> {
+fn target(builder: &mut Builder<'_>, origin: &Origin, text: &str, span: Span, link: Link) -> Option<NodeId> {
     let id = match ResourceId::parse(text) {
         Ok(id) => id,
         Err(error) => {
@@ -90,72 +146,80 @@ fn target(builder: &mut Builder<'_>, from: NodeId, text: &str, span: Span, verb:
             return None;
         }
     };
-    let scope = builder.graph.scope(builder.graph.node(from).scope);
-    if let Some(found) = scope.ids.get(&id) {
+    if let Some(found) = builder.graph.scope(origin.scope).ids.get(&id) {
         return Some(*found);
     }
-    let finding = not_found(&builder.graph, from, &id, span, verb);
+    let finding = match builder.graph.scopes.iter().find_map(|scope| scope.ids.get(&id)) {
+        Some(external) => external_target(&builder.graph, origin, *external, span, link),
+        None => unknown_target(builder, origin, &id, span, link),
+    };
     builder.findings.push(finding);
     None
 }
 
-fn not_found(graph: &Graph, from: NodeId, id: &ResourceId, span: Span, verb: &str) -> Diagnostic {
-    let this = graph.label(from);
+fn unknown_target(builder: &mut Builder<'_>, origin: &Origin, id: &ResourceId, span: Span, link: Link) -> Diagnostic {
     let wanted = format!("'{}' ({})", id.name, id.type_name);
-    if let Some(external) = graph.scopes.iter().find_map(|scope| scope.ids.get(id)) {
-        return external_target(graph, from, *external, span, verb);
-    }
-    let message = match verb {
-        "depends on" => format!(
+    let message = match link {
+        Link::DependsOn => format!(
             "'dependsOn' resource name '{}' does not exist for resource named '{}': there is no {wanted}",
-            id.name,
-            graph.node(from).name
+            id.name, origin.name
         ),
-        _ => format!("{this} {verb} {wanted}, which does not exist"),
+        Link::RefersTo => format!("{} refers to {wanted}, which does not exist", origin.label),
     };
     let finding = Diagnostic::error(&codes::UNKNOWN_INSTANCE, span, message);
-    let adjacent = &graph.scope(graph.node(from).scope).ids;
-    if let Some(other) = adjacent.keys().find(|other| other.name == id.name) {
-        let help = format!("'{}' is of type '{}'", other.name, other.type_name);
-        return finding.with_help(help);
+    let Some(meant) = builder.meant(&id.name, origin.scope) else { return finding };
+    let adjacent = builder.graph.scope(origin.scope).ids.keys();
+    match adjacent.filter(|other| other.name == id.name).min() {
+        Some(other) => finding.with_help(format!("'{}' is of type '{}'", other.name, other.type_name)),
+        None => finding.with_help(format!("did you mean '{meant}'?")),
     }
-    match nearest(&id.name, adjacent.keys().map(|other| other.name.as_str())) {
-        Some(name) => finding.with_help(format!("did you mean '{name}'?")),
+}
+
+fn external_target(graph: &Graph, origin: &Origin, external: NodeId, span: Span, link: Link) -> Diagnostic {
+    let (this, verb, other) = (&origin.label, link.verb(), graph.label(external));
+    let message = format!("{this} {verb} {other}, which is not adjacent to it");
+    let finding = Diagnostic::error(&codes::NOT_ADJACENT, span, message)
+        .with_label(graph.declaration(external).name.span, "declared here");
+    match detour(graph, origin, external, link) {
+        Some(help) => finding.with_help(help),
         None => finding,
     }
 }
 
-fn external_target(graph: &Graph, from: NodeId, external: NodeId, span: Span, verb: &str) -> Diagnostic {
-    let (this, other) = (graph.label(from), graph.label(external));
-    let message = format!("{this} {verb} {other}, which is not adjacent to it");
-    let finding = Diagnostic::error(&codes::NOT_ADJACENT, span, message)
-        .with_label(graph.declaration(external).name.span, "declared here");
-    let here = graph.node(from).scope;
-    // The holder on the way to the external instance that is adjacent to this one, if it lies deeper.
-    let outward = std::iter::successors(Some(external), |id| graph.holder(*id));
-    if let Some(holder) = outward.skip(1).find(|id| graph.node(*id).scope == here) {
-        let holder = graph.label(holder);
-        return finding.with_help(format!("it is nested in {holder}: depend on that instead"));
+/// How two instances can be brought in order that are not adjacent: by what holds them.
+fn detour(graph: &Graph, origin: &Origin, external: NodeId, link: Link) -> Option<String> {
+    let outward = |from| std::iter::successors(from, |id| graph.holder(*id));
+    // Of what holds the one and what holds the other, the two that are adjacent to each other.
+    let theirs = |scope| outward(Some(external)).find(|id| graph.node(*id).scope == scope);
+    if let Some(theirs) = theirs(origin.scope) {
+        let (holder, instead) = (graph.label(theirs), if link == Link::DependsOn { "depend on" } else { "refer to" });
+        return Some(if origin.node == Some(theirs) {
+            "it is nested in this instance, and so comes after it".to_owned()
+        } else {
+            format!("it is nested in {holder}: {instead} that instead")
+        });
     }
-    match graph.holder(from) {
-        Some(holder) => {
-            let holder = graph.label(holder);
-            finding.with_help(format!("this instance is nested in {holder}: let that depend on it instead"))
-        }
-        None => finding,
-    }
+    let (ours, theirs) =
+        outward(graph.scope(origin.scope).holder).find_map(|id| Some((id, theirs(graph.node(id).scope)?)))?;
+    let (holder, other) = (graph.label(ours), graph.label(theirs));
+    Some(match theirs {
+        _ if ours == theirs => "this instance is nested in it, and so comes after it".to_owned(),
+        _ if theirs == external => format!("this instance is nested in {holder}: let that depend on it instead"),
+        _ => format!("let {holder}, which holds this instance, depend on {other}, which holds the other"),
+    })
 }
 
 /// Sorts every scope and strings them together, what is nested behind what holds it.
 fn order(builder: &mut Builder<'_>) {
-    let graph = &builder.graph;
-    let mut sorted = Vec::with_capacity(graph.scopes.len());
-    for scope in &graph.scopes {
-        sorted.push(sort_scope(graph, &scope.members).unwrap_or_else(|cycle| {
-            builder.findings.push(cycle_finding(graph, &scope.members, &cycle));
+    let mut sorted = Vec::with_capacity(builder.graph.scopes.len());
+    let mut findings = Vec::new();
+    for scope in &builder.graph.scopes {
+        sorted.push(sort_scope(&builder.graph, &scope.members).unwrap_or_else(|cycle| {
+            findings.push(cycle_finding(builder, &scope.members, &cycle));
             Vec::new()
         }));
     }
+    builder.findings.extend(findings);
     let mut order = Vec::with_capacity(builder.graph.nodes.len());
     if let Some(outermost) = sorted.first() {
         append(&builder.graph, &sorted, outermost, &mut order);
@@ -179,18 +243,39 @@ fn sort_scope(graph: &Graph, members: &[NodeId]) -> Result<Vec<NodeId>, Cycle> {
     Ok(sort(&needs)?.into_iter().map(|at| members[at]).collect())
 }
 
-fn cycle_finding(graph: &Graph, members: &[NodeId], cycle: &Cycle) -> Diagnostic {
+fn cycle_finding(builder: &Builder<'_>, members: &[NodeId], cycle: &Cycle) -> Diagnostic {
+    let graph = &builder.graph;
     let ids: Vec<NodeId> = cycle.0.iter().map(|at| members[*at]).collect();
     let first = ids.first().copied().unwrap_or(NodeId(0));
     let path: Vec<String> = ids.iter().chain([&first]).map(|id| graph.label(*id)).collect();
-    let span = |id: NodeId| {
-        let declaration = graph.declaration(id);
-        declaration.depends_on.first().map_or(declaration.name.span, |entry| entry.span)
-    };
     let message = format!("Circular dependency: {}", path.join(" -> "));
-    let finding = Diagnostic::error(&codes::CYCLE, span(first), message);
-    ids.iter().skip(1).fold(finding, |finding, id| {
-        let label = format!("{} waits here", graph.label(*id));
-        finding.with_label(span(*id), label)
+    let mut links =
+        ids.iter().zip(ids.iter().skip(1).chain([&first])).map(|(from, to)| (*from, link_span(builder, *from, *to)));
+    let span = links.next().map(|(_, span)| span).unwrap_or_default();
+    links.fold(Diagnostic::error(&codes::CYCLE, span, message), |finding, (id, span)| {
+        let label = format!("{} waits here", graph.label(id));
+        finding.with_label(span, label)
     })
+}
+
+/// Where an instance names one that it needs.
+fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
+    let (node, declaration) = (builder.graph.node(from), builder.graph.declaration(from));
+    let (turn, wanted) = (node.turn.as_ref(), builder.graph.id_of(to));
+    let place = super::Place { scopes: &builder.graph.scopes, scope: node.scope, turn, facts: builder.inputs.facts };
+    let names_it =
+        |value: Value| value.as_str().is_some_and(|text| ResourceId::parse(text).is_ok_and(|id| id == wanted));
+    let entries = declaration.depends_on.iter();
+    let mut entries = entries.filter(|entry| super::evaluate(entry, &place).is_ok_and(names_it));
+    if let Some(entry) = entries.next() {
+        return entry.span;
+    }
+    let mut references = Vec::new();
+    let nodes = declaration.condition.iter().chain(&declaration.properties);
+    nodes.for_each(|node| collect_references(node, &mut references));
+    let reference = references.iter().find(|each| each.argument.evaluate(&place).is_ok_and(names_it));
+    match reference {
+        Some(reference) => locate(builder.sources, reference.span, reference.argument.at()),
+        None => declaration.name.span,
+    }
 }

@@ -175,6 +175,18 @@ pub struct Inputs<'a> {
     pub facts: &'a Facts,
     /// The version that `directives.version` is compared with.
     pub version: &'a str,
+    /// Whether instances are told apart by type and name.
+    pub names: Names,
+}
+
+/// Whether two instances of a type may have the same name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Names {
+    /// They may not: results and references would be ambiguous.
+    #[default]
+    Unique,
+    /// They may: an export asks for all instances of a type, and its names stand for nothing.
+    Repeated,
 }
 
 /// Facts that the host has supplied: the value, or why it cannot be had.

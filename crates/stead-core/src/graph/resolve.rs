@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{
-    Found, Graph, Inputs, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, codes, evaluate, link,
+    Found, Graph, Inputs, Names, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, codes, evaluate, link,
 };
-use crate::diag::{Code, Diagnostic, any_error};
+use crate::diag::{Code, Diagnostic, Findings, any_error, nearest};
 use crate::document::{self, Document, Instance, Parameter};
 use crate::expr::{Environment, FactKey, Recipe, Stop};
 use crate::id::{NodeId, ResourceId, TypeName};
@@ -19,6 +19,19 @@ use crate::value::{Object, Sealed, Sensitive, Value};
 const MAX_NESTING: usize = 32;
 /// How many turns a loop may have; more is a typing error or an attack.
 const MAX_TURNS: i64 = 1_000_000;
+/// How many instances there may be: they take about half a gigabyte then.
+const MAX_INSTANCES: i64 = 1_000_000;
+/// How many documents may be included. With their parameters they are the sources that a place can be in, fewer than
+/// 65,536.
+const MAX_INCLUDED: usize = 10_000;
+/// What an include names its document with: a path, or the text itself.
+const INCLUDED: [&str; 2] = ["configurationFile", "configurationContent"];
+/// What it names the parameters of that with.
+const SUPPLIED: [&str; 2] = ["parametersFile", "parametersContent"];
+/// How many findings are kept; nobody reads more than the first dozens.
+const MAX_FINDINGS: usize = 1000;
+/// How many names are looked at for hints at what was meant: 100,000 wrong needs among 100,000 names are not worth it.
+const MAX_COMPARED: usize = 2_000_000;
 
 /// Resolves a document: every scope, every instance, every need, all findings at once.
 ///
@@ -28,17 +41,18 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         inputs,
         sources,
         graph: Graph::default(),
-        findings: Vec::new(),
+        findings: Findings::new(&text::codes::TOO_MANY, MAX_FINDINGS),
         wants: BTreeSet::new(),
-        depth: 0,
+        room: Room { depth: MAX_NESTING, instances: MAX_INSTANCES + 1, included: MAX_INCLUDED },
+        compared: MAX_COMPARED,
         last_found: None,
     };
-    builder.check_version(document);
-    builder.scope(Arc::clone(document), None, None, inputs.parameters);
-    if builder.wants.is_empty() && !any_error(&builder.findings) {
+    builder.scope(document, None, None, inputs.parameters);
+    if builder.wants.is_empty() && !builder.findings.any_error() {
         link::link(&mut builder);
     }
-    let Builder { graph, mut findings, wants, .. } = builder;
+    let Builder { graph, findings, wants, .. } = builder;
+    let mut findings = findings.into_vec();
     findings.sort_by_key(|finding| finding.span);
     if !wants.is_empty() {
         Resolution::Needs(wants)
@@ -53,11 +67,28 @@ pub(super) struct Builder<'a> {
     pub(super) inputs: &'a Inputs<'a>,
     pub(super) sources: &'a mut Sources,
     pub(super) graph: Graph,
-    pub(super) findings: Vec<Diagnostic>,
+    pub(super) findings: Findings,
     wants: BTreeSet<FactKey>,
-    depth: usize,
+    room: Room,
+    compared: usize,
     /// Instances of one type mostly stand together; this saves most searches.
     last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
+}
+
+/// What may still be built. Where one of them is used up nothing more is: a document that includes itself twice would
+/// go on for ever, however shallow.
+struct Room {
+    depth: usize,
+    instances: i64,
+    included: usize,
+}
+
+impl Room {
+    const NONE: Self = Self { depth: 0, instances: 0, included: 0 };
+
+    fn is_used_up(&self) -> bool {
+        self.instances == 0
+    }
 }
 
 /// Parameter defaults see no parameters or variables, but may ask for the time.
@@ -83,12 +114,19 @@ impl Builder<'_> {
         self.findings.push(Diagnostic::error(code, span, message));
     }
 
+    /// The name that was probably meant, unless too many have been looked at already.
+    pub(super) fn meant(&mut self, name: &str, scope: ScopeId) -> Option<String> {
+        let adjacent = &self.graph.scope(scope).ids;
+        self.compared = self.compared.checked_sub(adjacent.len())?;
+        nearest(name, adjacent.keys().map(|id| id.name.as_str())).map(str::to_owned)
+    }
+
     fn check_version(&mut self, document: &Document) {
         let Some(required) = &document.directives.version else { return };
         let version = Version::parse(self.inputs.version);
         let problem = match VersionRequirement::parse(&required.value) {
             Err(error) => error.to_string(),
-            Ok(requirement) if version.is_ok_and(|version| requirement.matches(&version)) => return,
+            Ok(requirement) if version.is_ok_and(|version| satisfies(&requirement, &version)) => return,
             Ok(_) => format!(
                 "Configuration requires DSC version '{}', but the current version is '{}'",
                 required.value, self.inputs.version
@@ -98,10 +136,10 @@ impl Builder<'_> {
     }
 
     /// Builds a scope and all that is nested in it.
-    fn scope(&mut self, document: Arc<Document>, holder: Option<NodeId>, outer: Option<ScopeId>, supplied: &Object) {
+    fn scope(&mut self, document: &Arc<Document>, holder: Option<NodeId>, outer: Option<ScopeId>, supplied: &Object) {
         let id = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
         self.graph.scopes.push(Scope {
-            document: Arc::clone(&document),
+            document: Arc::clone(document),
             holder,
             outer,
             parameters: Object::new(),
@@ -109,18 +147,20 @@ impl Builder<'_> {
             ids: HashMap::with_capacity(document.resources.len()),
             members: Vec::with_capacity(document.resources.len()),
         });
-        self.depth += 1;
-        self.parameters(id, &document, supplied);
-        self.variables(id, &document);
+        self.check_version(document);
+        self.parameters(id, document, supplied);
+        self.variables(id, document);
         for (at, instance) in document.resources.iter().enumerate() {
+            if self.room.is_used_up() {
+                return;
+            }
             self.instance(id, at, instance);
         }
-        self.depth -= 1;
     }
 
     fn parameters(&mut self, id: ScopeId, document: &Document, supplied: &Object) {
         for finding in parameters::unknown(&document.parameters, supplied) {
-            self.unplaced(finding);
+            self.unplaced(id, finding);
         }
         for parameter in &document.parameters {
             if let Some(value) = self.parameter(id, parameter, supplied) {
@@ -153,10 +193,10 @@ impl Builder<'_> {
         Some(if secure { seal(value) } else { value })
     }
 
-    /// A finding about what was supplied from outside the document.
-    fn unplaced(&mut self, finding: parameters::Finding) {
+    /// A finding about what was supplied from outside the document: by what includes it, or by the caller.
+    fn unplaced(&mut self, id: ScopeId, finding: parameters::Finding) {
         let mut diagnostic = Diagnostic::error(finding.code, Span::default(), finding.message);
-        diagnostic.span = None;
+        diagnostic.span = self.graph.scope(id).holder.map(|holder| self.graph.declaration(holder).name.span);
         diagnostic.help = finding.help;
         self.findings.push(diagnostic);
     }
@@ -210,7 +250,7 @@ impl Builder<'_> {
             Value::String(text) => return Some(text),
             Value::Sealed(_) => self.error(&codes::SECRET_HERE, node.span, format!("{what} cannot be a secret")),
             other => {
-                let message = format!("{what} result is not a string: it is a {}", other.kind());
+                let message = format!("{what} result is not a string: it is {}", other.described());
                 self.error(&codes::BAD_NAME, node.span, message);
             }
         }
@@ -220,21 +260,45 @@ impl Builder<'_> {
     fn instance(&mut self, scope: ScopeId, at: usize, instance: &Instance) {
         let Some(manifest) = self.find(instance) else { return };
         let Some(copy) = &instance.copy else {
-            self.node(scope, at, instance, manifest, None);
+            if self.take(1, instance) {
+                self.node(scope, at, instance, manifest, None);
+            }
             return;
         };
         let Some(count) = self.count(scope, &copy.count) else { return };
         let name = super::scope::loop_name(&copy.name.value);
-        for index in 0..count {
+        let turns = if self.take(count, instance) { count } else { 0 };
+        for index in 0..turns {
+            if self.room.is_used_up() {
+                return;
+            }
             self.node(scope, at, instance, Arc::clone(&manifest), Some(Turn { name: Arc::clone(&name), index }));
         }
+    }
+
+    /// Makes room for instances, or ends it all.
+    fn take(&mut self, count: i64, instance: &Instance) -> bool {
+        // The last one is never given out, so that no room at all means that it was used up.
+        if count < self.room.instances {
+            self.room.instances -= count;
+            return true;
+        }
+        let message = format!("the document has more than {MAX_INSTANCES} instances");
+        self.stop(&codes::TOO_MANY, instance.span, message);
+        false
+    }
+
+    /// Says why nothing more can be built.
+    fn stop(&mut self, code: Code, span: Span, message: String) {
+        self.room = Room::NONE;
+        self.error(code, span, message);
     }
 
     fn count(&mut self, scope: ScopeId, node: &text::Node) -> Option<i64> {
         let value = self.value(scope, None, node)?;
         let count = value.as_i64().filter(|count| (0..=MAX_TURNS).contains(count));
         if count.is_none() {
-            let message = format!("a loop is turned 0 to {MAX_TURNS} times, this count is a {}", value.kind());
+            let message = format!("a loop is turned 0 to {MAX_TURNS} times, this count is {}", shown(&value));
             self.error(&codes::BAD_COUNT, node.span, message);
         }
         count
@@ -274,7 +338,9 @@ impl Builder<'_> {
         let Some(name) = self.text(scope, turn.as_ref(), &instance.name, "Resource name") else { return };
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
         let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: name.clone() };
-        if let Some(first) = self.graph.scopes[scope.index()].ids.insert(resource_id, id) {
+        if let Some(first) = self.graph.scopes[scope.index()].ids.insert(resource_id, id)
+            && self.inputs.names == Names::Unique
+        {
             self.duplicate(scope, first, instance, &name);
             return;
         }
@@ -321,19 +387,24 @@ impl Builder<'_> {
             Kind::Adapter if holds => Purpose::Adapter,
             _ => return,
         };
-        if self.depth >= MAX_NESTING {
+        // The outermost document is the first level.
+        if self.room.depth <= 1 {
             let message = format!("'{}' is nested more than {MAX_NESTING} deep", self.graph.node(id).name);
-            self.error(&codes::TOO_DEEP, instance.span, message);
+            self.stop(&codes::TOO_DEEP, instance.span, message);
             return;
         }
+        self.room.depth -= 1;
         let inner = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
         let scope = self.graph.node(id).scope;
         let built = match purpose {
             Purpose::Include => self.include(id, instance),
             _ => self.nested(instance, purpose).map(|document| {
-                self.scope(Arc::new(document), Some(id), Some(scope), &Object::new());
+                self.scope(&Arc::new(document), Some(id), Some(scope), &Object::new());
             }),
         };
+        if !self.room.is_used_up() {
+            self.room.depth += 1;
+        }
         if built.is_some() {
             self.graph.nodes[id.index()].role = Role::Holder { inner, purpose };
         }
@@ -369,21 +440,41 @@ impl Builder<'_> {
             self.error(&codes::BAD_INCLUDE, span, "an include needs 'configurationFile' or 'configurationContent'");
             return None;
         };
-        let document = self.included_text(properties, ["configurationFile", "configurationContent"], span)?;
+        self.check_include(properties, span)?;
+        let document = self.included_text(properties, INCLUDED, span)?;
         let Some((name, text)) = document else {
             self.error(&codes::BAD_INCLUDE, span, "an include needs 'configurationFile' or 'configurationContent'");
             return None;
         };
-        let parameters = self.included_text(properties, ["parametersFile", "parametersContent"], span)?;
+        let parameters = self.included_text(properties, SUPPLIED, span)?;
         let supplied = match parameters {
             Some((name, text)) => self.included_parameters(&name, &text)?,
             None => Object::new(),
         };
+        let Some(included) = self.room.included.checked_sub(1) else {
+            self.stop(&codes::TOO_MANY, span, format!("more than {MAX_INCLUDED} documents are included"));
+            return None;
+        };
+        self.room.included = included;
         let source = self.source(&name, &text);
         let (document, findings) = document::parse(source, &text, &Limits::default());
         let usable = !any_error(&findings);
         self.findings.extend(findings);
-        usable.then(|| self.scope(Arc::new(document), Some(id), None, &supplied))
+        usable.then(|| self.scope(&Arc::new(document), Some(id), None, &supplied))
+    }
+
+    /// Whether an include has no other properties than those that there are.
+    fn check_include(&mut self, properties: &Object, span: Span) -> Option<()> {
+        let known = || INCLUDED.into_iter().chain(SUPPLIED);
+        let Some(unknown) = properties.keys().find(|key| known().all(|each| each != key.as_str())) else {
+            return Some(());
+        };
+        let finding = Diagnostic::error(&codes::BAD_INCLUDE, span, format!("an include has no property '{unknown}'"));
+        self.findings.push(match nearest(unknown, known()) {
+            Some(meant) => finding.with_help(format!("did you mean '{meant}'?")),
+            None => finding,
+        });
+        None
     }
 
     /// Name and text of what one of two properties gives: a path, or the content itself.
@@ -394,6 +485,10 @@ impl Builder<'_> {
             [Some(Value::String(path)), None | Some(Value::Null)] => self.document(path, span).map(Some),
             [None | Some(Value::Null), Some(Value::String(text))] => {
                 Some(Some((format!("<{}>", keys[1]), text.clone())))
+            }
+            [Some(Value::Sealed(_)), _] | [_, Some(Value::Sealed(_))] => {
+                self.error(&codes::SECRET_HERE, span, "what is included cannot be a secret");
+                None
             }
             _ => {
                 let message = format!("an include takes either '{}' or '{}', as text", keys[0], keys[1]);
@@ -441,5 +536,25 @@ impl Builder<'_> {
             Some(id) => id,
             None => self.sources.add(Source::new(name, text)),
         }
+    }
+}
+
+/// Whether this program is of a version that a document asks for. Until a version is out its previews stand for it:
+/// semantic versions would not count them as any later than the one before.
+fn satisfies(requirement: &VersionRequirement, version: &Version) -> bool {
+    let released = match version {
+        Version::Semantic(version) => {
+            Version::Semantic(semver::Version { pre: semver::Prerelease::EMPTY, ..version.clone() })
+        }
+        Version::Date(_) => version.clone(),
+    };
+    requirement.matches(version) || requirement.matches(&released)
+}
+
+/// A value for a message: a number itself, of anything else what it is.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        other => other.described().to_owned(),
     }
 }

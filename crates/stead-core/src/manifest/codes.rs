@@ -53,7 +53,8 @@ operation takes every argument; the message names those that it takes.";
 
     /// E0608
     TAG = "E0608", "this is not a tag", "\
-A tag is one word of letters, digits and `_`, and is given once.";
+A tag is one word of letters, digits and `_`, and is given once: `resource list --tags` finds resources by it. Write
+`web_server` instead of `web server`.";
 
     /// E0609
     EXIT_CODE = "E0609", "this is not an exit code", "\
@@ -107,5 +108,6 @@ The key has no meaning at this place, and is ignored as other implementations ig
 
     /// W0654
     IDLE = "W0654", "the resource can do nothing", "\
-The manifest names no operation, so that no instance of it can be used.";
+The manifest names no operation, so that no instance of it can be used. Give it at least `get`, with the program that
+reads the actual state.";
 }

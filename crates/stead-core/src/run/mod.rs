@@ -5,6 +5,7 @@
 //! same code: a run is resumed by applying the events of its journal to a new one.
 
 pub mod codes;
+mod foresight;
 mod report;
 mod view;
 
@@ -19,10 +20,11 @@ use crate::event::{Because, Event, Fact};
 use crate::expr::{FactKey, Stop};
 use crate::graph::{Facts, Graph, Halt, Place, Purpose, Role, ScopeId, evaluate};
 use crate::id::NodeId;
-use crate::manifest::{Capabilities, Kind};
+use crate::manifest::{Capabilities, Implementation, Kind};
 use crate::text::Sources;
-use crate::value::Value;
+use crate::value::{Value, sealing_wrapped};
 
+use foresight::Foresight;
 pub use report::{Record, Report, Status, Totals};
 use view::View;
 
@@ -100,20 +102,12 @@ pub struct Run {
     open_members: Vec<u32>,
     /// Nodes that something can be decided about, by rank.
     ready: BTreeSet<(u32, NodeId)>,
-    /// Nodes of which a provider is working on a call.
-    asked: BTreeSet<NodeId>,
+    /// Nodes of which a provider is working on a call, and what it was asked.
+    asked: BTreeMap<NodeId, Operation>,
+    /// Nodes that were found to differ, and of which the set that followed was cut off.
+    cut_off: BTreeSet<NodeId>,
     unsettled: usize,
-    /// In what-if: what the changes that a node depends on can reach.
-    reach: BTreeMap<NodeId, Reach>,
-}
-
-/// What a set of changes can have an effect on.
-#[derive(Clone, PartialEq, Debug)]
-enum Reach {
-    /// These paths; and of the changes the one to name.
-    Paths(Arc<BTreeSet<PathBuf>>, NodeId),
-    /// Anything.
-    Anything(NodeId),
+    foresight: Foresight,
 }
 
 impl Run {
@@ -136,9 +130,10 @@ impl Run {
         let mut run = Self {
             report: Report::new(nodes),
             unsettled: nodes,
-            asked: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            cut_off: BTreeSet::new(),
             ready: BTreeSet::new(),
-            reach: BTreeMap::new(),
+            foresight: Foresight::default(),
             graph,
             sources,
             mode,
@@ -195,10 +190,11 @@ impl Run {
         self.asked.len()
     }
 
-    /// Decides what should happen, with room for so many calls more.
+    /// Decides what should happen, with room for so many calls more: either one fact or want, or calls.
     ///
     /// Guarantees: it depends on nothing but the events applied so far. When it is idle and no call is under way, the
-    /// run is finished.
+    /// run is finished. With room for one call, everything is decided in the order of the graph: what is recorded or
+    /// learned of an instance can let others go first, so that nothing behind it is looked at in the same step.
     pub fn next(&self, room: usize) -> Next {
         let mut next = Next::default();
         for (_, id) in &self.ready {
@@ -206,21 +202,25 @@ impl Run {
                 break;
             }
             match self.decide(*id) {
+                Decision::Ask(call) => {
+                    next.calls.push(*call);
+                    continue;
+                }
+                // It comes again when these calls are handed out.
+                _ if !next.calls.is_empty() => {}
                 Decision::Note(fact) => next.facts.push(fact),
                 Decision::Want(key) => {
                     next.wants.insert(key);
                 }
-                Decision::Ask(call) => next.calls.push(*call),
             }
+            break;
         }
         next
     }
 
     fn decide(&self, id: NodeId) -> Decision {
-        if let Some(because) = self.blocked(id) {
-            return Decision::Note(Fact::Skipped { node: id, because });
-        }
         let node = self.graph.node(id);
+        // What was opened is closed whatever became of the rest.
         if let Role::Holder { inner, .. } = node.role
             && self.report.record(id).began.is_some()
         {
@@ -230,6 +230,9 @@ impl Run {
                 "a holder is woken again when its members are settled"
             );
             return Decision::Note(Fact::Closed { node: id });
+        }
+        if let Some(fact) = self.left_out(id) {
+            return Decision::Note(fact);
         }
         let decided = match self.condition(id) {
             Ok(true) => match node.role {
@@ -242,16 +245,22 @@ impl Run {
         decided.unwrap_or_else(|trouble| self.halted(id, *trouble))
     }
 
-    fn blocked(&self, id: NodeId) -> Option<Because> {
+    /// Why an instance is not even looked at.
+    fn left_out(&self, node: NodeId) -> Option<Fact> {
+        let skipped = |because| Some(Fact::Skipped { node, because });
         if self.report.cancelled {
-            return Some(Because::Cancelled);
+            return skipped(Because::Cancelled);
         }
-        let blocks = |node: &NodeId| self.report.status(*node).is_some_and(Status::blocks);
-        let holder = self.graph.holder(id).filter(|holder| self.report.status(*holder).is_some());
-        match holder {
-            Some(holder) => Some(Because::Holder(holder)),
-            None => self.graph.node(id).needs.iter().copied().find(blocks).map(Because::Need),
+        if let Some(holder) = self.graph.holder(node)
+            && let Some(status) = self.report.status(holder)
+        {
+            return match status {
+                Status::Unforeseen(_) => Some(Fact::Unforeseen { node, because: holder }),
+                _ => skipped(Because::Holder(holder)),
+            };
         }
+        let blocks = |need: &NodeId| self.report.status(*need).is_some_and(Status::blocks);
+        self.graph.node(node).needs.iter().copied().find(blocks).and_then(|need| skipped(Because::Need(need)))
     }
 
     fn view(&self, id: NodeId) -> View<'_> {
@@ -281,7 +290,7 @@ impl Run {
                 Diagnostic::error(&codes::SECRET_CONDITION, condition.span, message)
             }
             other => {
-                let message = format!("the condition of {} is a {}", self.graph.label(id), other.kind());
+                let message = format!("the condition of {} is {}", self.graph.label(id), other.described());
                 Diagnostic::error(&codes::BAD_CONDITION, condition.span, message)
             }
         };
@@ -297,7 +306,8 @@ impl Run {
         if self.graph.node(id).manifest.kind == Kind::Group {
             return Ok(Arc::new(properties.literal()));
         }
-        evaluate(properties, &self.view(id)).map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
+        let desired = evaluate(properties, &self.view(id)).map(sealing_wrapped);
+        desired.map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
     }
 
     fn halted(&self, id: NodeId, trouble: Trouble) -> Decision {
@@ -311,10 +321,11 @@ impl Run {
                 _ => return Decision::Want(key.clone()),
             },
             Stop::Unknown(other) => match self.graph.scope(self.graph.node(id).scope).ids.get(other) {
-                Some(because) if self.mode.execution == Execution::WhatIf => {
+                Some(because) if self.report.status(*because).is_some() => {
                     return Decision::Note(Fact::Unforeseen { node: id, because: *because });
                 }
-                _ => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, format!("'{other}' has not run yet")),
+                _ => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, format!("'{other}' has not run yet"))
+                    .with_help("name it in 'dependsOn'"),
             },
             Stop::Fault(_) => match halt.diagnostic(&self.sources) {
                 Some(finding) => finding,
@@ -349,12 +360,17 @@ impl Run {
         if self.only_tested(self.graph.node(id).scope) && self.mode.operation != Operation::Export {
             return Operation::Test;
         }
-        let capabilities = self.graph.node(id).manifest.capabilities;
-        let says_itself = match self.mode.execution {
-            Execution::Actual => capabilities.implements_pretest,
-            Execution::WhatIf if deletes(&capabilities, desired) => capabilities.delete_what_if,
-            Execution::WhatIf => capabilities.set_what_if,
-        };
+        let manifest = &self.graph.node(id).manifest;
+        let capabilities = manifest.capabilities;
+        // A program that tests for itself is called once instead of twice. What is built in costs nothing to ask, and
+        // a test tells more of the state than a set that found nothing to do.
+        let built_in = matches!(manifest.implementation, Implementation::BuiltIn);
+        let says_itself = !built_in
+            && match self.mode.execution {
+                Execution::Actual => capabilities.implements_pretest,
+                Execution::WhatIf if deletes(&capabilities, desired) => capabilities.delete_what_if,
+                Execution::WhatIf => capabilities.set_what_if,
+            };
         match self.mode.operation {
             Operation::Set if !says_itself => Operation::Test,
             operation => operation,
@@ -374,13 +390,14 @@ impl Run {
     pub fn apply(&mut self, event: &Event) {
         self.report.apply(event);
         match &event.fact {
-            Fact::Began | Fact::Cancelled => {}
+            Fact::Began => self.ask_again(),
+            Fact::Cancelled => {}
             Fact::Learned { key, value } => {
                 self.facts.insert(key.clone(), value.clone());
             }
-            Fact::Asked { node, .. } => {
+            Fact::Asked { node, operation, .. } => {
                 self.sleep(*node);
-                self.asked.insert(*node);
+                self.asked.insert(*node, *operation);
             }
             Fact::Answered { node, answer, touches, .. } => {
                 self.asked.remove(node);
@@ -391,34 +408,44 @@ impl Run {
                 let status = self.summary(*node);
                 self.settle(*node, status);
             }
-            Fact::Skipped { node, .. } | Fact::Refused { node, .. } | Fact::Unforeseen { node, .. } => {
+            Fact::Unforeseen { node, .. } => {
+                self.foresight.changes(*node, None);
                 self.settled(*node);
             }
+            Fact::Skipped { node, .. } | Fact::Refused { node, .. } => self.settled(*node),
         }
     }
 
     fn answered(&mut self, id: NodeId, answer: &Answered, touches: Option<&[PathBuf]>) {
+        let found_to_differ = self.report.record(id).tested.as_ref().is_some_and(|tested| !tested.in_desired_state);
         let status = match &answer.outcome {
             Outcome::Got(_) | Outcome::Exported(_) => Status::Read,
             Outcome::Failed(_) => Status::Failed,
-            Outcome::Tested(tested) if tested.in_desired_state => self.still_in_state(id, touches),
+            // The set that was cut off had come to its end.
+            Outcome::Tested(tested) if tested.in_desired_state && self.cut_off.contains(&id) => Status::Changed,
+            Outcome::Tested(tested) if tested.in_desired_state => self.unless_reached(id, touches, Status::InState),
             Outcome::Tested(_) if self.sets(id) => {
                 self.ready.insert((self.rank[id.index()], id));
                 return;
             }
-            Outcome::Tested(_) => Status::Drifted,
-            Outcome::Changed(changed) if changed.changed.as_ref().is_none_or(Vec::is_empty) => {
-                self.still_in_state(id, touches)
+            Outcome::Tested(_) => self.unless_reached(id, touches, Status::Drifted),
+            // Even where it claims to have changed nothing: that is a resource that does not do what it should.
+            Outcome::Changed(_) if self.must_not_differ(id) => Status::Failed,
+            Outcome::Changed(changed) if changed.changed.as_ref().is_none_or(Vec::is_empty) && !found_to_differ => {
+                self.unless_reached(id, touches, Status::InState)
             }
-            Outcome::Changed(_) => match self.report.record(id).not_converged() {
-                Some(_) if self.mode.verification == Verify::Strict => Status::Failed,
-                _ => Status::Changed,
-            },
+            Outcome::Changed(_) => Status::Changed,
         };
-        if status == Status::Changed && self.mode.execution == Execution::WhatIf {
-            self.changes(id, touches);
+        let may_change = matches!(status, Status::Changed | Status::Unforeseen(_));
+        if self.mode.execution == Execution::WhatIf && may_change {
+            self.foresight.changes(id, touches);
         }
         self.settle(id, status);
+    }
+
+    /// Whether an instance was set, still differs, and that is a failure.
+    fn must_not_differ(&self, id: NodeId) -> bool {
+        self.mode.verification == Verify::Strict && self.report.record(id).not_converged().is_some()
     }
 
     /// Whether a drifted instance is set next.
@@ -426,35 +453,11 @@ impl Run {
         self.mode.operation == Operation::Set && !self.only_tested(self.graph.node(id).scope)
     }
 
-    /// In what-if, an instance that is in state now may not be once the changes before it are made.
-    fn still_in_state(&self, id: NodeId, touches: Option<&[PathBuf]>) -> Status {
-        let reached = self.graph.node(id).needs.iter().filter_map(|need| self.reach.get(need));
-        let by = reached.filter_map(|reach| match (reach, touches) {
-            (Reach::Anything(by), _) | (Reach::Paths(_, by), None) => Some(*by),
-            (Reach::Paths(paths, by), Some(own)) => own.iter().any(|path| paths.contains(path)).then_some(*by),
-        });
-        by.into_iter().next().map_or(Status::InState, Status::Unforeseen)
-    }
-
-    /// Notes what a foreseen change can reach.
-    fn changes(&mut self, id: NodeId, touches: Option<&[PathBuf]>) {
-        let own = match touches {
-            Some(paths) => Reach::Paths(Arc::new(paths.iter().cloned().collect()), id),
-            None => Reach::Anything(id),
-        };
-        self.reach.insert(id, own);
-    }
-
-    /// A settled node reaches what its needs reach, too.
-    fn inherit_reach(&mut self, id: NodeId) {
-        let members = match self.graph.node(id).role {
-            Role::Holder { inner, .. } => self.graph.scope(inner).members.as_slice(),
-            Role::Instance => &[],
-        };
-        let sources = self.graph.node(id).needs.iter().chain(members).chain([&id]);
-        let reaches: Vec<&Reach> = sources.filter_map(|each| self.reach.get(each)).collect();
-        if let Some(joined) = join(&reaches) {
-            self.reach.insert(id, joined);
+    /// In what-if, what a test finds now may be otherwise once the changes before it are made.
+    fn unless_reached(&self, id: NodeId, touches: Option<&[PathBuf]>, status: Status) -> Status {
+        match self.mode.execution {
+            Execution::Actual => status,
+            Execution::WhatIf => self.foresight.reaches(&self.graph, id, touches).map_or(status, Status::Unforeseen),
         }
     }
 
@@ -477,16 +480,21 @@ impl Run {
         let any = |wanted: fn(&Status) -> bool| {
             members.iter().find(|member| self.report.status(**member).is_some_and(wanted)).copied()
         };
-        if any(Status::blocks).is_some() || (purpose == Purpose::Assertion && any(|s| *s == Status::Drifted).is_some())
-        {
+        let drifted = any(|s| *s == Status::Drifted).is_some();
+        if any(|s| *s == Status::Failed).is_some() || (purpose == Purpose::Assertion && drifted) {
             return Status::Failed;
+        }
+        // Without a failure beside it, what blocks can only have been left out because the run was cancelled.
+        if any(Status::blocks).is_some() {
+            return Status::Skipped(Because::Cancelled);
         }
         if let Some(member) = any(|status| matches!(status, Status::Unforeseen(_))) {
             return Status::Unforeseen(member);
         }
         match self.mode.operation {
+            // Not only in a test: what is within an assertion is tested, whatever is done with the rest.
+            _ if drifted => Status::Drifted,
             Operation::Get | Operation::Export => Status::Read,
-            Operation::Test if any(|s| *s == Status::Drifted).is_some() => Status::Drifted,
             Operation::Set if any(|s| *s == Status::Changed).is_some() => Status::Changed,
             Operation::Test | Operation::Set => Status::InState,
         }
@@ -502,7 +510,7 @@ impl Run {
         self.sleep(id);
         self.unsettled -= 1;
         if self.mode.execution == Execution::WhatIf {
-            self.inherit_reach(id);
+            self.foresight.settled(&self.graph, id);
         }
         for waiting in std::mem::take(&mut self.needed_by[id.index()]) {
             self.satisfied(waiting);
@@ -539,9 +547,13 @@ impl Run {
     }
 
     /// After a crash: what was asked and not answered is asked again, from the test on, since nobody knows how far a
-    /// set came.
+    /// set came. If the test finds the desired state then, that set was the change.
     fn ask_again(&mut self) {
-        for id in std::mem::take(&mut self.asked) {
+        for (id, operation) in std::mem::take(&mut self.asked) {
+            let was_set = operation == Operation::Set && self.report.record(id).tested.is_some();
+            if was_set && self.mode.execution == Execution::Actual {
+                self.cut_off.insert(id);
+            }
             self.report.forget(id);
             self.wake(id);
         }
@@ -571,7 +583,7 @@ impl Run {
             Ok(value) if fits(output.data_type.value, &value) => Ok(value),
             Ok(value) => {
                 let (name, wanted) = (&output.name.value, output.data_type.value.as_str());
-                let message = format!("Output '{name}' is a {}, but is declared as '{wanted}'", value.kind());
+                let message = format!("Output '{name}' is {}, but is declared as '{wanted}'", value.described());
                 Err(Diagnostic::error(&codes::WRONG_OUTPUT, output.value.span, message))
             }
             Err(halt) => Err(self.halted_output(&halt)),
@@ -619,22 +631,6 @@ fn fits(wanted: DataType, value: &Value) -> bool {
 fn deletes(capabilities: &Capabilities, desired: &Value) -> bool {
     let absent = desired.as_object().and_then(|object| object.get("_exist")).and_then(Value::as_bool) == Some(false);
     absent && capabilities.delete && !capabilities.set_handles_exist
-}
-
-fn join(reaches: &[&Reach]) -> Option<Reach> {
-    let (first, rest) = reaches.split_first()?;
-    let mut joined = (*first).clone();
-    for reach in rest {
-        joined = match (joined, *reach) {
-            (Reach::Anything(by), _) => Reach::Anything(by),
-            (_, Reach::Anything(by)) => Reach::Anything(*by),
-            (Reach::Paths(left, by), Reach::Paths(right, _)) if Arc::ptr_eq(&left, right) => Reach::Paths(left, by),
-            (Reach::Paths(left, by), Reach::Paths(right, _)) => {
-                Reach::Paths(Arc::new(left.union(right).cloned().collect()), by)
-            }
-        };
-    }
-    Some(joined)
 }
 
 /// What is decided about one node.

@@ -156,7 +156,7 @@ impl Report {
         let record = &mut self.records[node.index()];
         record.elapsed += elapsed;
         match &answer.outcome {
-            Outcome::Tested(tested) => record.tested = Some(Arc::new(tested.clone())),
+            Outcome::Tested(tested) => record.tested = Some(Arc::clone(tested)),
             Outcome::Failed(failure) => record.failure = Some(failure.clone()),
             Outcome::Got(_) | Outcome::Changed(_) | Outcome::Exported(_) => {}
         }

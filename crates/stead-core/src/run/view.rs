@@ -9,6 +9,9 @@ use crate::value::{Object, Value};
 
 use super::{Report, Run, Status};
 
+/// The instance is there, but has no state: it was left out, or failed. No name is probably meant instead.
+const WITHOUT_STATE: Answer = Answer::Absent { known: Vec::new() };
+
 /// The view from one place of a document on a run.
 pub(super) struct View<'a> {
     pub(super) place: Place<'a>,
@@ -21,6 +24,7 @@ impl View<'_> {
         self.run.graph.scope(self.place.scope).ids.get(id).copied()
     }
 
+    /// There is no such instance.
     fn absent(&self) -> Answer {
         let ids = &self.run.graph.scope(self.place.scope).ids;
         Answer::Absent { known: ids.keys().map(ToString::to_string).collect() }
@@ -51,21 +55,19 @@ impl Environment for View<'_> {
         let Some(node) = self.find(id) else { return self.absent() };
         let what_if = self.run.mode.execution == Execution::WhatIf;
         match self.run.report.status(node) {
+            None => Answer::Unknown(id.clone()),
             Some(Status::Changed | Status::Unforeseen(_)) if what_if => Answer::Unknown(id.clone()),
             Some(Status::Read | Status::InState | Status::Drifted | Status::Changed) => {
-                match state(&self.run.graph, &self.run.report, node) {
-                    Some(value) => Answer::Value(value),
-                    None => self.absent(),
-                }
+                state(&self.run.graph, &self.run.report, node).map_or(WITHOUT_STATE, Answer::Value)
             }
-            _ => self.absent(),
+            Some(_) => WITHOUT_STATE,
         }
     }
 
     fn state_changed(&self, id: &ResourceId) -> Answer {
         let Some(node) = self.find(id) else { return self.absent() };
         match self.run.report.status(node) {
-            None => self.absent(),
+            None | Some(Status::Unforeseen(_)) => Answer::Unknown(id.clone()),
             Some(status) => Answer::Value(Value::Bool(*status == Status::Changed)),
         }
     }

@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value as Json, json};
 
 use crate::call::{Answered, Execution, Exported, Operation, Outcome, Restart, Tested};
+use crate::diag::Diagnostic;
 use crate::graph::{Graph, Role, ScopeId};
 use crate::id::{NodeId, ResourceId};
 use crate::run::{Record, Report, Run, Status};
@@ -37,7 +38,11 @@ pub fn document(run: &Run, setting: Setting<'_>) -> Json {
         document.insert("contentVersion".into(), "1.0.0".into());
     }
     document.insert("executionInformation".into(), information.clone());
-    document.insert("metadata".into(), json!({ "Microsoft.DSC": information }));
+    let mut metadata = Map::from_iter([("Microsoft.DSC".to_owned(), information)]);
+    if run.mode().operation == Operation::Export {
+        metadata.extend(own_metadata(graph));
+    }
+    document.insert("metadata".into(), Json::Object(metadata));
     if run.mode().operation == Operation::Export {
         document.insert("resources".into(), Json::Array(exported(graph, report)));
         return Json::Object(document);
@@ -45,20 +50,25 @@ pub fn document(run: &Run, setting: Setting<'_>) -> Json {
     let shaper = Shaper { graph, report, places: places(graph), operation: run.mode().operation };
     document.insert("results".into(), Json::Array(shaper.scope(ScopeId(0))));
     let messages = messages(graph, report);
-    document.insert("hadErrors".into(), Json::Bool(!messages.is_empty()));
+    let outputs = run.outputs();
+    let failed = !messages.is_empty() || outputs.iter().any(|(_, value)| value.is_err());
     document.insert("messages".into(), Json::Array(messages));
-    move_last(&mut document, "hadErrors");
-    let outputs = outputs(run);
+    document.insert("hadErrors".into(), Json::Bool(failed));
+    let outputs = shown(outputs);
     if !outputs.is_empty() {
         document.insert("outputs".into(), Json::Object(outputs));
     }
     Json::Object(document)
 }
 
-fn move_last(document: &mut Map<String, Json>, key: &str) {
-    if let Some(value) = document.shift_remove(key) {
-        document.insert(key.to_owned(), value);
-    }
+/// The metadata of the document itself, which an exported one takes over.
+fn own_metadata(graph: &Graph) -> Map<String, Json> {
+    let written = graph.scopes.first().and_then(|scope| scope.document.metadata.as_ref());
+    let Some(Json::Object(mut members)) = written.map(|node| node.literal().to_redacted_json()) else {
+        return Map::new();
+    };
+    members.retain(|name, _| name != "Microsoft.DSC");
+    members
 }
 
 fn information(run: &Run, setting: Setting<'_>) -> Json {
@@ -70,12 +80,25 @@ fn information(run: &Run, setting: Setting<'_>) -> Json {
     all.insert("executionType".into(), execution_type(run.mode().execution).into());
     all.insert("operation".into(), operation_name(run.mode().operation).into());
     if !report.restarts.is_empty() {
-        all.insert("restartRequired".into(), restarts(&report.restarts));
+        all.insert("restartRequired".into(), restarts(&in_order(run.graph(), report)));
     }
     all.insert("securityContext".into(), if setting.elevated { "elevated" } else { "restricted" }.into());
     all.insert("startDatetime".into(), instant(began).into());
     all.insert("version".into(), setting.version.into());
     Json::Object(all)
+}
+
+/// What has to be restarted, in the order of the instances that asked for it and not of their answers.
+fn in_order(graph: &Graph, report: &Report) -> Vec<Restart> {
+    let answers = graph.order.iter().filter_map(|id| report.record(*id).answer.as_ref());
+    let mut all: Vec<Restart> = Vec::with_capacity(report.restarts.len());
+    // An earlier answer of the same instance may have asked for more than its last one.
+    for restart in answers.flat_map(|answer| &answer.restarts).chain(&report.restarts) {
+        if !all.contains(restart) {
+            all.push(restart.clone());
+        }
+    }
+    all
 }
 
 fn execution_type(execution: Execution) -> &'static str {
@@ -305,9 +328,9 @@ fn resource_id_call(id: &ResourceId) -> String {
     format!("[resourceId('{}', '{}')]", id.type_name, id.name.replace('\'', "''"))
 }
 
-fn outputs(run: &Run) -> Map<String, Json> {
+fn shown(outputs: Vec<(String, Result<Value, Diagnostic>)>) -> Map<String, Json> {
     // What could not be computed is told by the caller, with its place; a document cannot say it.
-    run.outputs().into_iter().filter_map(|(name, value)| Some((name, value.ok()?.to_redacted_json()))).collect()
+    outputs.into_iter().filter_map(|(name, value)| Some((name, value.ok()?.to_redacted_json()))).collect()
 }
 
 #[cfg(test)]

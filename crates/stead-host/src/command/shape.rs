@@ -93,7 +93,7 @@ fn object(json: Json) -> Result<Map<String, Json>, &'static str> {
 
 fn from_properties(mut members: Map<String, Json>) -> Exported {
     let name = members.remove("_name").and_then(|name| name.as_str().map(str::to_owned));
-    let metadata = metadata(&mut members);
+    let metadata = members.remove("_metadata").map(Value::from);
     Exported { type_name: None, name, properties: Value::from(Json::Object(members)), depends_on: Vec::new(), metadata }
 }
 
@@ -104,16 +104,4 @@ fn from_instance(mut members: Map<String, Json>) -> Result<Exported, &'static st
     let properties = Value::from(members.remove("properties").unwrap_or_default());
     let metadata = members.remove("metadata").map(Value::from);
     Ok(Exported { type_name, name, properties, depends_on: Vec::new(), metadata })
-}
-
-/// `_metadata`, and `_securityContext` where the document has it.
-fn metadata(members: &mut Map<String, Json>) -> Option<Value> {
-    let mut metadata = members.remove("_metadata");
-    if let Some(context) = members.remove("_securityContext") {
-        let all = metadata.get_or_insert_with(|| json!({}));
-        if let Some(all) = all.as_object_mut() {
-            all.insert("Microsoft.DSC".to_owned(), json!({"securityContext": context}));
-        }
-    }
-    metadata.map(Value::from)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use stead_core::call::{Answered, Call, Failure, FailureKind, Outcome, Tested, invalid_restarts, restarts};
 use stead_core::diff::{Rules, differing};
-use stead_core::manifest::{Capabilities, Kind};
+use stead_core::manifest::{Capabilities, Implementation, Kind};
 use stead_core::schema::{Mismatch, Schema};
 use stead_core::value::{Object, Value};
 
@@ -34,6 +34,17 @@ pub(super) struct Reading {
     pub(super) metadata: Option<Value>,
 }
 
+/// An answer, with the restarts that its state asks for.
+pub(super) fn answered(outcome: Outcome, metadata: Option<Value>) -> Answered {
+    let restarts = match &outcome {
+        Outcome::Got(state) => restarts(state),
+        Outcome::Tested(tested) => restarts(&tested.actual),
+        Outcome::Changed(changed) => restarts(&changed.after),
+        Outcome::Exported(_) | Outcome::Failed(_) => Vec::new(),
+    };
+    Answered { outcome, metadata, restarts }
+}
+
 /// Whether a key of metadata belongs to the engine.
 pub(super) fn is_reserved(name: &str) -> bool {
     name.starts_with("Microsoft.DSC")
@@ -51,7 +62,7 @@ impl Attempt<'_> {
     /// Reads the actual state.
     pub(super) fn get(&self) -> Result<Answered, Failure> {
         let reading = self.read()?;
-        Ok(self.answered(Outcome::Got(reading.state), reading.metadata))
+        Ok(answered(Outcome::Got(reading.state), reading.metadata))
     }
 
     /// Compares, by the resource's own test or by a get.
@@ -67,10 +78,12 @@ impl Attempt<'_> {
             None => self.read()?,
         };
         let own = reply.in_desired_state.or_else(|| member(&reading.state, "_inDesiredState")?.as_bool());
-        let compared = self.compared(reading.state);
-        let differing = reply.differing.map_or(compared.differing, |names| self.scrubbed_names(names));
+        let differing = match reply.differing {
+            Some(names) => self.scrubbed_names(names),
+            None => differing(&self.desired, &reading.state, &self.rules()),
+        };
         let in_desired_state = own.unwrap_or(differing.is_empty());
-        Ok((Tested { actual: compared.actual, in_desired_state, differing }, reading.metadata))
+        Ok((Tested { actual: reading.state, in_desired_state, differing }, reading.metadata))
     }
 
     /// Asks for the actual state.
@@ -122,16 +135,6 @@ impl Attempt<'_> {
         Tested { in_desired_state: differing.is_empty(), actual, differing }
     }
 
-    pub(super) fn answered(&self, outcome: Outcome, metadata: Option<Value>) -> Answered {
-        let restarts = match &outcome {
-            Outcome::Got(state) => restarts(state),
-            Outcome::Tested(tested) => restarts(&tested.actual),
-            Outcome::Changed(changed) => restarts(&changed.after),
-            Outcome::Exported(_) | Outcome::Failed(_) => Vec::new(),
-        };
-        Answered { outcome, metadata, restarts }
-    }
-
     /// Refuses the next method once the run was cancelled.
     pub(super) fn proceed(&self) -> Result<(), Failure> {
         if self.cx.cancel.is_cancelled() {
@@ -155,10 +158,8 @@ impl Attempt<'_> {
     }
 
     /// Takes the form of the secrets that fits the resource, and checks that the whole does.
-    pub(super) fn choose_input(&mut self, wrapped: Plain) -> Result<(), Failure> {
-        if !self.desired.has_sealed() {
-            return self.check_input();
-        }
+    pub(super) fn choose_input(&mut self, wrapped: Option<Plain>) -> Result<(), Failure> {
+        let Some(wrapped) = wrapped else { return self.check_input() };
         let Some(schema) = &self.schema else {
             if self.provider.wants_wrapped_secrets() {
                 self.input = wrapped;
@@ -181,7 +182,9 @@ impl Attempt<'_> {
     }
 
     fn check_output(&self, state: &Json) -> Result<(), Failure> {
-        match self.schema.as_deref().filter(|_| self.call.manifest.kind == Kind::Resource) {
+        // What is adapted answers by its adapter, which may add to what the properties can be.
+        let adapted = matches!(self.call.manifest.implementation, Implementation::Adapted(_));
+        match self.schema.as_deref().filter(|_| self.call.manifest.kind == Kind::Resource && !adapted) {
             Some(schema) => failed(
                 schema,
                 state,

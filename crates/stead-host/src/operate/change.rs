@@ -5,7 +5,7 @@ use stead_core::diff::{Rules, differing, exists, overlaid};
 use stead_core::manifest::Implementation;
 use stead_core::value::{Object, Value};
 
-use super::attempt::{Attempt, Reading};
+use super::attempt::{Attempt, Reading, answered};
 use crate::provider::SetReply;
 
 /// How the desired state is brought about.
@@ -59,7 +59,7 @@ impl Attempt<'_> {
 
     fn nothing_to_do(&self) -> Result<Answered, Failure> {
         let actual = self.before()?;
-        Ok(self.changed(
+        Ok(answered_with(
             Changed {
                 before: actual.state.clone(),
                 after: actual.state,
@@ -96,7 +96,7 @@ impl Attempt<'_> {
         let verified = self.verify(&after.state, told)?;
         let what_if = what_if.iter().map(|text| self.resealer.text(text)).collect();
         let changed = Changed { before, after: after.state, changed: Some(changed), what_if, verified };
-        Ok(self.changed(changed, after.metadata))
+        Ok(answered_with(changed, after.metadata))
     }
 
     /// Nobody says what the state is now: the desired one is all that can be reported.
@@ -104,7 +104,7 @@ impl Attempt<'_> {
         let after = overlaid(&before, &self.desired, &self.rules());
         let changed = changed.map_or_else(|| changes_between(&before, &after), |names| self.scrubbed_names(names));
         let verified = Verification::NotVerifiable;
-        self.changed(Changed { before, after, changed: Some(changed), what_if: Vec::new(), verified }, None)
+        answered_with(Changed { before, after, changed: Some(changed), what_if: Vec::new(), verified }, None)
     }
 
     /// Whether the desired state was reached. A state that a set only told is looked at again before it is held against
@@ -132,7 +132,7 @@ impl Attempt<'_> {
                 what_if: Vec::new(),
                 verified: Verification::InState,
             };
-            return Ok(self.changed(changed, None));
+            return Ok(answered_with(changed, None));
         }
         self.proceed()?;
         self.provider.delete(&self.cx, &self.input, Execution::Actual)?;
@@ -143,7 +143,10 @@ impl Attempt<'_> {
         let gone = !after.state.as_object().is_none_or(exists);
         let verified = if gone { Verification::InState } else { Verification::Differs(vec!["_exist".to_owned()]) };
         let changed = Some(changes_between(&before, &after.state));
-        Ok(self.changed(Changed { before, after: after.state, changed, what_if: Vec::new(), verified }, after.metadata))
+        Ok(answered_with(
+            Changed { before, after: after.state, changed, what_if: Vec::new(), verified },
+            after.metadata,
+        ))
     }
 
     fn ask_what_if(&self) -> Result<Answered, Failure> {
@@ -159,7 +162,7 @@ impl Attempt<'_> {
             reply.changed.map_or_else(|| changes_between(&before, &after.state), |names| self.scrubbed_names(names));
         let what_if = reply.what_if.iter().map(|text| self.resealer.text(text)).chain(words).collect();
         let verified = Verification::NotVerifiable;
-        Ok(self.changed(Changed { before, after: after.state, changed: Some(changed), what_if, verified }, metadata))
+        Ok(answered_with(Changed { before, after: after.state, changed: Some(changed), what_if, verified }, metadata))
     }
 
     fn ask_what_if_of_delete(&self) -> Result<Answered, Failure> {
@@ -170,7 +173,7 @@ impl Attempt<'_> {
         let changed = Some(changes_between(&before, &after));
         let what_if = words.iter().map(|text| self.resealer.text(text)).collect();
         let verified = Verification::NotVerifiable;
-        Ok(self.changed(Changed { before, after, changed, what_if, verified }, None))
+        Ok(answered_with(Changed { before, after, changed, what_if, verified }, None))
     }
 
     /// What a resource would do that cannot say so itself: what its test finds to differ.
@@ -186,12 +189,12 @@ impl Attempt<'_> {
             (overlaid(&before, &self.desired, &self.rules()), Some(tested.differing))
         };
         let verified = Verification::NotVerifiable;
-        Ok(self.changed(Changed { before, after, changed, what_if: Vec::new(), verified }, metadata))
+        Ok(answered_with(Changed { before, after, changed, what_if: Vec::new(), verified }, metadata))
     }
+}
 
-    fn changed(&self, changed: Changed, metadata: Option<Value>) -> Answered {
-        self.answered(Outcome::Changed(changed), metadata)
-    }
+fn answered_with(changed: Changed, metadata: Option<Value>) -> Answered {
+    answered(Outcome::Changed(changed), metadata)
 }
 
 fn verification(differing: Vec<String>) -> Verification {

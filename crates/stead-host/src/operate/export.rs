@@ -5,7 +5,7 @@ use stead_core::export::{Filter, escaped};
 use stead_core::manifest::Implementation;
 use stead_core::value::{Object, Value};
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, answered};
 use crate::provider::TraceLevel;
 
 impl Attempt<'_> {
@@ -16,8 +16,8 @@ impl Attempt<'_> {
             () if self.capabilities().export_filters => self.list(&self.input)?,
             () => self.filtered()?,
         };
-        let instances = found.into_iter().map(|instance| self.instance(instance)).collect();
-        Ok(self.answered(Outcome::Exported(instances), None))
+        let instances = found.into_iter().map(as_in_document).collect();
+        Ok(answered(Outcome::Exported(instances), None))
     }
 
     /// Whether the input has to fit the schema of the properties: a filter does only where nothing else is said of it.
@@ -50,7 +50,7 @@ impl Attempt<'_> {
 
     fn filtered(&self) -> Result<Vec<Exported>, Failure> {
         let invalid = |error: stead_core::export::InvalidFilter| Failure::new(FailureKind::Invalid, error.to_string());
-        let filter = Filter::parse(self.resealer.plain.expose()).map_err(invalid)?;
+        let filter = Filter::parse(self.resealer.plain()).map_err(invalid)?;
         if *self.desired != Value::Null {
             let message = "the resource does not support export filtering, the engine filters the exported instances";
             self.note(TraceLevel::Info, message);
@@ -82,21 +82,21 @@ impl Attempt<'_> {
             metadata,
         })
     }
+}
 
-    /// The instance as a document has it.
-    fn instance(&self, found: Exported) -> Exported {
-        let Exported { type_name, mut name, properties, depends_on, mut metadata } = found;
-        let Value::Object(mut members) = properties else {
-            return Exported { type_name, name, properties: escaped(properties), depends_on, metadata };
-        };
-        if let Some(Value::String(own)) = members.shift_remove("_name") {
-            name = name.or(Some(own));
-        }
-        if let Some(context) = members.shift_remove("_securityContext") {
-            metadata = Some(with_security_context(metadata, context));
-        }
-        Exported { type_name, name, properties: escaped(Value::Object(members)), depends_on, metadata }
+/// The instance as a document has it.
+fn as_in_document(found: Exported) -> Exported {
+    let Exported { type_name, mut name, properties, depends_on, mut metadata } = found;
+    let Value::Object(mut members) = properties else {
+        return Exported { type_name, name, properties: escaped(properties), depends_on, metadata };
+    };
+    if let Some(Value::String(own)) = members.shift_remove("_name") {
+        name = name.or(Some(own));
     }
+    if let Some(context) = members.shift_remove("_securityContext") {
+        metadata = Some(with_security_context(metadata, context));
+    }
+    Exported { type_name, name, properties: escaped(Value::Object(members)), depends_on, metadata }
 }
 
 fn with_security_context(metadata: Option<Value>, context: Value) -> Value {

@@ -42,7 +42,7 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
     let answer = guarded(|| match call.operation {
         Operation::Get => attempt.get(),
         Operation::Test => {
-            attempt.tested().map(|(tested, metadata)| attempt.answered(Outcome::Tested(tested), metadata))
+            attempt.tested().map(|(tested, metadata)| attempt::answered(Outcome::Tested(Arc::new(tested)), metadata))
         }
         Operation::Set => attempt.set(),
         Operation::Export => attempt.export(),
@@ -60,9 +60,9 @@ fn prepare<'a>(
         return Err(Failure::new(FailureKind::Cancelled, "the run was cancelled before it began"));
     }
     let schema = provider.schema(cx)?;
-    let desired = Arc::new(with_metadata(call, schema.as_deref().is_some_and(takes_metadata)));
+    let desired = with_metadata(call, schema.as_deref().is_some_and(takes_metadata));
     let Opened { bare, wrapped, secrets } = Opened::open(&desired, vault)?;
-    let plain = Arc::new(Sensitive::new(Value::from(bare.expose().clone())));
+    let plain = wrapped.is_some().then(|| Arc::new(Sensitive::new(Value::from(bare.expose().clone()))));
     let resealer = Resealer { desired: Arc::clone(&desired), plain, secrets: Arc::new(secrets) };
     let cx = with_scrubbed_trace(cx, &resealer);
     let mut attempt = Attempt { call, provider, schema, desired, input: bare, resealer, cx };
@@ -75,24 +75,20 @@ fn takes_metadata(schema: &stead_core::schema::Schema) -> bool {
 }
 
 /// The desired state with the metadata of the instance, for a resource that takes it. What the properties state wins.
-fn with_metadata(call: &Call, taken: bool) -> Value {
+fn with_metadata(call: &Call, taken: bool) -> Arc<Value> {
     let metadata = call.metadata.as_deref().and_then(Value::as_object).filter(|_| taken);
     let mut passed: Object = metadata.cloned().unwrap_or_default();
     passed.retain(|name, _| !attempt::is_reserved(name));
-    let desired = match &*call.desired {
-        Value::Object(desired) => desired.clone(),
-        Value::Null => Object::new(),
-        other => return other.clone(),
+    let mut desired = match &*call.desired {
+        Value::Object(desired) if !passed.is_empty() => desired.clone(),
+        Value::Null if !passed.is_empty() => Object::new(),
+        _ => return Arc::clone(&call.desired),
     };
-    if passed.is_empty() {
-        return (*call.desired).clone();
-    }
-    let mut desired = desired;
     if let Some(Value::Object(stated)) = desired.get("_metadata") {
         passed.extend(stated.clone());
     }
     desired.insert("_metadata".to_owned(), Value::Object(passed));
-    Value::Object(desired)
+    Arc::new(Value::Object(desired))
 }
 
 fn with_scrubbed_trace(cx: &Context, resealer: &Resealer) -> Context {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Failure, FailureKind};
-use stead_core::expr::{self, OpenError};
+use stead_core::expr::{self, OpenError, Recipe};
 use stead_core::id::SecretName;
 use stead_core::value::{Sealed, Value};
 
@@ -16,8 +16,8 @@ use crate::vault::Vault;
 pub(super) struct Opened {
     /// Secrets as they are.
     pub(super) bare: Plain,
-    /// Secrets as `{"secureString": …}` and `{"secureObject": …}`.
-    pub(super) wrapped: Plain,
+    /// Secrets as `{"secureString": …}` and `{"secureObject": …}`; `None` when there are none.
+    pub(super) wrapped: Option<Plain>,
     /// Every secret in it, to be found again in what comes back.
     pub(super) secrets: Secrets,
 }
@@ -25,12 +25,15 @@ pub(super) struct Opened {
 impl Opened {
     /// Opens all sealed parts of a value.
     pub(super) fn open(value: &Value, vault: &dyn Vault) -> Result<Self, Failure> {
+        if !value.has_sealed() {
+            let bare = Plain::new(value.to_redacted_json());
+            return Ok(Self { bare, wrapped: None, secrets: Secrets::default() });
+        }
         let secrets = RefCell::new(Secrets::default());
         let opener = Opener { vault, secrets: &secrets };
         let bare = opener.open(value, &|plain| plain)?;
-        let wrapped = if value.has_sealed() { opener.open(value, &wrapped)? } else { bare.clone() };
-        let mark = if value.has_sealed() { Plain::secret } else { Plain::new };
-        Ok(Self { bare: mark(bare), wrapped: mark(wrapped), secrets: secrets.into_inner() })
+        let wrapped = opener.open(value, &wrapped)?;
+        Ok(Self { bare: Plain::secret(bare), wrapped: Some(Plain::secret(wrapped)), secrets: secrets.into_inner() })
     }
 }
 
@@ -46,6 +49,7 @@ impl Opener<'_> {
                 let plain = open_sealed(sealed, self.vault).map_err(|error| unavailable(&error))?;
                 let plain = plain.to_redacted_json();
                 self.secrets.borrow_mut().add(&plain);
+                self.add_ingredients(value);
                 form(plain)
             }
             Value::Array(items) => {
@@ -57,6 +61,23 @@ impl Opener<'_> {
             }
             plain => plain.to_redacted_json(),
         })
+    }
+}
+
+impl Opener<'_> {
+    /// A resource that is given `user:password` may well say `password`.
+    fn add_ingredients(&self, value: &Value) {
+        for recipe in expr::ingredients(value) {
+            let plain = match recipe {
+                // One that cannot be had was not needed, or opening would have failed.
+                Recipe::Secret(name) => self.vault.reveal(name).ok(),
+                Recipe::Literal(plain) => Some(plain.clone()),
+                Recipe::Computed(_) => None,
+            };
+            if let Some(plain) = plain {
+                self.secrets.borrow_mut().add(&plain.expose().to_redacted_json());
+            }
+        }
     }
 }
 

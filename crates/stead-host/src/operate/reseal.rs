@@ -23,8 +23,8 @@ use super::secrets::Secrets;
 pub(super) struct Resealer {
     /// The desired state.
     pub(super) desired: Arc<Value>,
-    /// The same with its secrets in the clear.
-    pub(super) plain: Arc<Sensitive<Value>>,
+    /// The same with its secrets in the clear; `None` when it has none.
+    pub(super) plain: Option<Arc<Sensitive<Value>>>,
     /// All secrets of the call.
     pub(super) secrets: Arc<Secrets>,
 }
@@ -35,7 +35,12 @@ type Wanted<'a> = Option<(&'a Value, &'a Value)>;
 impl Resealer {
     /// Seals a state.
     pub(super) fn state(&self, actual: Json) -> Value {
-        self.value(Some((&self.desired, self.plain.expose())), actual)
+        self.value(Some((&self.desired, self.plain())), actual)
+    }
+
+    /// The desired state in the clear.
+    pub(super) fn plain(&self) -> &Value {
+        self.plain.as_ref().map_or(&*self.desired, |plain| plain.expose())
     }
 
     /// Covers secrets in a text.
@@ -57,8 +62,9 @@ impl Resealer {
             Json::Object(members) => Value::Object(self.members(wanted, members)),
             Json::Array(items) => Value::Array(self.elements(wanted, items)),
             Json::String(text) if wanted.and_then(|(_, plain)| plain.as_str()) == Some(&text) => Value::String(text),
+            Json::String(text) if self.secrets.is_empty() => Value::String(text),
             Json::String(text) => Value::String(self.secrets.scrub(&text)),
-            Json::Number(number) => {
+            Json::Number(number) if !self.secrets.is_empty() => {
                 let value = Value::Number(number.clone());
                 let stated = wanted.is_some_and(|(_, plain)| *plain == value);
                 if !stated && self.secrets.has(&number.to_string()) { Value::from(REDACTED) } else { value }
@@ -74,6 +80,7 @@ impl Resealer {
         };
         let member = |(name, value): (String, Json)| match of(&name) {
             Some(wanted) => (name, self.value(Some(wanted), value)),
+            None if self.secrets.is_empty() => (name, self.value(None, value)),
             None => (self.secrets.scrub(&name), self.value(None, value)),
         };
         members.into_iter().map(member).collect()

@@ -3,6 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 use stead_core::value::{REDACTED, Sensitive};
 
@@ -35,11 +37,14 @@ const ADDRESS: &AsciiSet = &UNRESERVED
 /// The secrets of one call, in every form in which they are looked for.
 #[derive(Clone, Default)]
 pub(super) struct Secrets {
-    /// Looked for within any text.
-    within: Vec<Sensitive<String>>,
+    /// Looked for within any text, by their first bytes, so that a text is gone through once for all of them.
+    within: BTreeMap<[u8; START], Vec<Sensitive<String>>>,
     /// Looked for as whole texts.
     whole: Vec<Sensitive<String>>,
 }
+
+/// How many bytes all that is looked for within texts has at least.
+const START: usize = SHORTEST_WITHIN;
 
 impl Secrets {
     /// Adds every text and number in a value.
@@ -74,10 +79,19 @@ impl Secrets {
         if self.has(text) {
             return REDACTED.to_owned();
         }
-        let mut found: Vec<(usize, usize)> =
-            self.within.iter().flat_map(|secret| places(text, secret.expose())).collect();
-        found.sort_unstable();
-        cover(text, &found)
+        cover(text, &self.places(text))
+    }
+
+    /// Where the text has secrets, from the first byte to the one behind the last, in order; they may overlap.
+    fn places(&self, text: &str) -> Vec<(usize, usize)> {
+        let starts = text.as_bytes().windows(START).enumerate();
+        let known = starts.filter_map(|(at, start)| Some((at, self.within.get(start)?)));
+        let longest = known.filter_map(|(at, secrets)| {
+            let rest = text.get(at..)?;
+            let lengths = secrets.iter().map(Sensitive::expose).filter(|secret| rest.starts_with(secret.as_str()));
+            Some((at, at + lengths.map(String::len).max()?))
+        });
+        longest.collect()
     }
 
     fn add_text(&mut self, text: &str) {
@@ -89,10 +103,18 @@ impl Secrets {
         let trimmed = Some(text.trim()).filter(|trimmed| trimmed.chars().count() >= SHORTEST_WITHIN);
         for part in trimmed.into_iter().chain(lines) {
             for form in forms(part) {
-                if !form.is_empty() && !self.within.iter().any(|known| known.expose() == &form) {
-                    self.within.push(Sensitive::new(form));
-                }
+                self.add_form(form);
             }
+        }
+    }
+}
+
+impl Secrets {
+    fn add_form(&mut self, form: String) {
+        let Some(start) = form.as_bytes().first_chunk::<START>().copied() else { return };
+        let known = self.within.entry(start).or_default();
+        if !known.iter().any(|each| *each.expose() == form) {
+            known.push(Sensitive::new(form));
         }
     }
 }
@@ -154,16 +176,6 @@ fn base64_core(text: &str, offset: usize) -> Vec<String> {
     let core = |encoded: String| encoded.get(first..last).map(str::to_owned);
     let cores = [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)].map(core);
     cores.into_iter().flatten().filter(|core| core.len() >= SHORTEST_WITHIN).collect()
-}
-
-fn places<'t>(text: &'t str, secret: &'t str) -> impl Iterator<Item = (usize, usize)> + 't {
-    // Overlapping finds count: after `aa` in `aaa` nothing of the secret may stay.
-    let mut from = 0;
-    std::iter::from_fn(move || {
-        let at = from + text.get(from..)?.find(secret)?;
-        from = at + text.get(at..)?.chars().next().map_or(1, char::len_utf8);
-        Some((at, at + secret.len()))
-    })
 }
 
 /// The text with the stretches replaced; those that touch or overlap become one. They have to be sorted.

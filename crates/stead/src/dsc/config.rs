@@ -6,12 +6,13 @@ use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Operation};
 use stead_core::diag::Diagnostic;
 use stead_core::event::{Event, Fact};
+use stead_core::graph::Names;
 use stead_core::run::{Mode, Run, Status};
 use stead_core::value::Object;
 use stead_core::wire::results::{self, reason};
 
 use super::{bad_parameters, given, tell};
-use crate::args::{Config, ConfigCommand, Input, ProgressFormat};
+use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
 use crate::engine::{Executed, execute, set_mode};
 use crate::exit::Exit;
 use crate::input::{self, ParameterSources};
@@ -20,7 +21,12 @@ use crate::people::{catch_interrupts, width};
 use crate::session::{Prepared, Session};
 use crate::surroundings::Surroundings;
 
-pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, surroundings: &Surroundings) -> Exit {
+pub(crate) fn config(
+    config: &Config,
+    progress: Option<ProgressFormat>,
+    compat: Option<Compat>,
+    surroundings: &Surroundings,
+) -> Exit {
     let (input, mode) = match &config.command {
         ConfigCommand::Get(input) => (input, Mode::GET),
         ConfigCommand::Test(input) => (input, Mode::TEST),
@@ -36,7 +42,8 @@ pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, surround
     match prepare(config, input, surroundings) {
         Ok((session, prepared)) => {
             tell(&prepared.warnings, &prepared.sources);
-            run(config, input, mode, &session, prepared, progress)
+            let executed = carry_out(config, mode, &session, prepared, progress);
+            report(&executed, input, compat)
         }
         Err(NotReady::Exit(exit)) => exit,
         Err(NotReady::Findings(session, findings)) => {
@@ -46,28 +53,45 @@ pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, surround
     }
 }
 
-fn run(
+fn carry_out(
     config: &Config,
-    input: &Input,
     mode: Mode,
     session: &Session,
     prepared: Prepared,
     progress: Option<ProgressFormat>,
-) -> Exit {
+) -> Executed {
     catch_interrupts(session);
     let mut progress = (progress == Some(ProgressFormat::Json)).then(Progress::new);
-    let executed = execute(session, prepared, mode, width(config.width), &mut |run, event| {
+    execute(session, prepared, mode, width(config.width), &mut |run, event| {
         if let Some(progress) = &mut progress {
             progress.event(run, event);
         }
-    });
+    })
+}
+
+fn report(executed: &Executed, input: &Input, compat: Option<Compat>) -> Exit {
     executed.failures.iter().for_each(|failure| tracing::error!("{failure}"));
-    data(&executed.document, input.output_format);
-    match executed {
-        Executed { cancelled: true, .. } => Exit::Cancelled,
-        Executed { failures, .. } if !failures.is_empty() => Exit::DscError,
-        _ => Exit::Success,
+    let failed = !executed.failures.is_empty();
+    if !failed || (has_results(&executed.document) && !is_strict(compat)) {
+        data(&executed.document, input.output_format);
     }
+    match failed {
+        _ if executed.cancelled => Exit::Cancelled,
+        true => Exit::DscError,
+        false => Exit::Success,
+    }
+}
+
+/// Whether a failed run prints nothing, as that of dsc. Otherwise what was done is worth knowing.
+fn is_strict(compat: Option<Compat>) -> bool {
+    use clap::ValueEnum;
+    let from_environment = || Compat::from_str(&std::env::var("STEAD_COMPAT").ok()?, true).ok();
+    compat.or_else(from_environment) == Some(Compat::Strict)
+}
+
+/// Whether a result document tells of any instance. One that does not says nothing that messages have not said.
+fn has_results(document: &Json) -> bool {
+    ["results", "resources"].iter().any(|key| document[*key].as_array().is_some_and(|all| !all.is_empty()))
 }
 
 enum NotReady {
@@ -77,6 +101,9 @@ enum NotReady {
 
 fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Result<(Session, Prepared), NotReady> {
     let mut session = Session::new(root(config, input).map_err(NotReady::Exit)?, surroundings);
+    if let ConfigCommand::Export(_) = config.command {
+        session.names = Names::Repeated;
+    }
     let text = given(&session, input.input.as_deref(), input.file.as_deref()).map_err(NotReady::Exit)?;
     let Some(text) = text else {
         tracing::error!("No input provided; use '--input' or '--file'");

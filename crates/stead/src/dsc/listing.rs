@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use comfy_table::{Table, TableStyle};
 use serde_json::Value as Json;
 use stead_core::expr;
 use stead_core::manifest::{Catalog, Manifest, extension_listing, listing};
@@ -31,18 +30,31 @@ impl Listing {
             Some(format) => format == ListFormat::TableNoTruncate,
         };
         if as_table {
-            let mut table = Table::new();
-            table.load_style(TableStyle::default()).set_header(self.columns);
-            self.rows.into_iter().for_each(|row| {
-                table.add_row(row);
-            });
-            print(&format!("{table}\n"));
+            print(&table(self.columns, &self.rows));
             return;
         }
         for (at, item) in self.items.iter().enumerate() {
             list_item(item, format.unwrap_or(ListFormat::Json), at == 0);
         }
     }
+}
+
+/// A table with a line below its headings; columns are as wide as they need to be.
+fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
+    let headings: Vec<String> = columns.iter().map(|&column| column.to_owned()).collect();
+    let width = |at: usize| {
+        let cells = std::iter::once(&headings).chain(rows).filter_map(|row| row.get(at));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    let rule = "-".repeat(widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1));
+    let style = anstyle::AnsiColor::Green.on_default().bold();
+    let head = format!("{style}{}{rule}{style:#}\n", line(&headings));
+    rows.iter().map(line).fold(head, |table, line| table + &line)
 }
 
 /// Whether a text fits a filter in which `*` stands for any text and `?` for one character; without regard to case.
@@ -58,6 +70,11 @@ fn fits(filter: &str, text: &str) -> bool {
     }
     let folded = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
     matches(&folded(filter), &folded(text))
+}
+
+/// Whether a text has a part that fits the filter.
+fn is_found(filter: &str, text: &str) -> bool {
+    fits(&format!("*{filter}*"), text)
 }
 
 fn contains(text: Option<&str>, wanted: Option<&String>) -> bool {
@@ -121,14 +138,13 @@ pub(crate) fn functions_like(name: Option<&str>, categories: &[String], descript
     let has = |function: &expr::Builtin, wanted: &String| {
         function.categories.iter().any(|each| each.eq_ignore_ascii_case(wanted))
     };
-    let mut shown: Vec<&expr::Builtin> = expr::functions()
+    // In the order of the table: by category and name.
+    let shown = expr::functions()
         .iter()
         .filter(|function| fits(name.unwrap_or("*"), function.name))
         .filter(|function| categories.iter().all(|wanted| has(function, wanted)))
-        .filter(|function| description.is_none_or(|wanted| fits(wanted, function.description)))
-        .collect();
-    shown.sort_by_key(|function| function.name);
-    shown.into_iter().map(function_definition).collect()
+        .filter(|function| description.is_none_or(|wanted| is_found(wanted, function.description)));
+    shown.map(function_definition).collect()
 }
 
 pub(super) fn functions(command: &Function) -> Exit {

@@ -56,7 +56,10 @@ fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Ex
         }
         printer.event(run, event);
     });
-    finish(document, &run, &mut printer, began.elapsed())
+    let exit = finish(document, &run, &mut printer, began.elapsed());
+    // The program ends here; taking a large run apart value by value would only take time.
+    std::mem::forget((run, session));
+    exit
 }
 
 fn finish(document: &Document, run: &Run, printer: &mut Printer, elapsed: Duration) -> Exit {

@@ -71,9 +71,12 @@ impl Printer {
 
     fn tell(&self, run: &Run, node: NodeId) {
         let lines = self.lines(run, node);
+        if lines.is_empty() {
+            return;
+        }
         match &self.bar {
-            Some(bar) if !lines.is_empty() => bar.suspend(|| print(&lines)),
-            _ => print(&lines),
+            Some(bar) => bar.suspend(|| print(&lines)),
+            None => print(&lines),
         }
     }
 
@@ -163,9 +166,7 @@ impl Printer {
             bar.finish_and_clear();
         }
         if self.style.mode != Mode::APPLY {
-            for node in &run.graph().order {
-                print(&self.lines(run, *node));
-            }
+            print(&run.graph().order.iter().map(|node| self.lines(run, *node)).collect::<String>());
         }
         self.outputs(run);
         self.restarts(run);

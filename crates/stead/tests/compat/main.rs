@@ -13,6 +13,7 @@
 mod case;
 mod compare;
 mod deviations;
+mod listing;
 mod sandbox;
 
 use std::collections::BTreeMap;
@@ -81,7 +82,7 @@ fn run() -> Result<bool, Box<dyn Error>> {
 fn check_comparison(cases: &[Case]) -> Result<(), String> {
     for case in cases {
         for run in &case.runs {
-            if let Some(difference) = compare::difference(&run.answer, &run.answer) {
+            if let Some(difference) = compare::difference(run, &run.answer) {
                 return Err(format!("{} #{} differs from itself: {difference}", case.suite, case.place));
             }
         }
@@ -141,25 +142,29 @@ impl Harness {
     }
 
     fn verdict(&self, case: &Case) -> Verdict {
-        let difference = self.difference(case).unwrap_or_else(|error| Some(format!("cannot be run: {error}")));
-        match (difference, self.deviations.lists(case)) {
-            (None, false) => Verdict::Agrees,
-            (None, true) => Verdict::Listed,
-            (Some(_), true) => Verdict::Deviates,
-            (Some(difference), false) => Verdict::Fails(difference),
+        let verdict = self.unlisted(case).unwrap_or_else(|error| Verdict::Fails(format!("cannot be run: {error}")));
+        match verdict {
+            Verdict::Agrees if self.deviations.lists(case) => Verdict::Listed,
+            Verdict::Fails(_) if self.deviations.lists(case) => Verdict::Deviates,
+            other => other,
         }
     }
 
-    fn difference(&self, case: &Case) -> Result<Option<String>, Box<dyn Error>> {
+    /// The verdict before the list of deviations is looked at.
+    fn unlisted(&self, case: &Case) -> Result<Verdict, Box<dyn Error>> {
         let work = tempfile::tempdir()?;
         let places = self.places(work.path())?;
+        let mut verdict = Verdict::Agrees;
         for run in &case.runs {
             let actual = sandbox::answer(&self.program, &places, run)?;
-            if let Some(difference) = compare::difference(&run.answer, &actual) {
-                return Ok(Some(difference));
+            if let Some(difference) = compare::difference(run, &actual) {
+                return Ok(Verdict::Fails(difference));
+            }
+            if compare::keeps_results(&run.answer, &actual) {
+                verdict = Verdict::Deviates;
             }
         }
-        Ok(None)
+        Ok(verdict)
     }
 
     fn places(&self, work: &Path) -> Result<Places, Box<dyn Error>> {
@@ -185,7 +190,7 @@ impl Harness {
             for (title, answer) in [("recorded", &run.answer), ("actual", &actual)] {
                 writeln!(out, "--- {title}: exit {:?}\n{}\n{}", answer.exit, answer.stdout, answer.stderr)?;
             }
-            let difference = compare::difference(&run.answer, &actual);
+            let difference = compare::difference(run, &actual);
             writeln!(out, "=> {}", difference.as_deref().unwrap_or("agrees"))?;
         }
         Ok(true)

@@ -384,11 +384,11 @@ pub(super) static TABLE: &[Builtin] = &[
     function("base64", Pure(encode::base64), &["string"])
         .takes(1, Some(1), &[&[String]])
         .returns(&[String])
-        .says("base64(<string>)", "The text in Base64."),
+        .says("base64(<string>)", "Encodes text as Base64."),
     function("base64ToString", Pure(encode::base64_to_string), &["string"])
         .takes(1, Some(1), &[&[String]])
         .returns(&[String])
-        .says("base64ToString(<string>)", "The text that Base64 stands for."),
+        .says("base64ToString(<string>)", "The text that is written in Base64."),
     function("dataUri", Pure(encode::data_uri), &["string"])
         .takes(1, Some(1), &[&[String]])
         .returns(&[String])
@@ -458,7 +458,7 @@ pub(super) static TABLE: &[Builtin] = &[
     function("uriComponent", Pure(encode::uri_component), &["string"])
         .takes(1, Some(1), &[&[String]])
         .returns(&[String])
-        .says("uriComponent(<string>)", "The text encoded as a part of a URI."),
+        .says("uriComponent(<string>)", "Encodes text as a part of a URI, by percent-encoding."),
     function("uriComponentToString", Pure(encode::uri_component_to_string), &["string"])
         .takes(1, Some(1), &[&[String]])
         .returns(&[String])

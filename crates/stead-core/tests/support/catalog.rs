@@ -1,0 +1,132 @@
+//! A catalog of resources that do not exist, one a line.
+
+use std::sync::Arc;
+
+use stead_core::graph::{Found, Resources};
+use stead_core::id::TypeName;
+use stead_core::manifest::{
+    AdaptedResource, Capabilities, Catalog, Implementation, Kind, Manifest, OperationSecurity, Version,
+    VersionRequirement,
+};
+
+/// One of each kind that the engine treats differently.
+const DEFAULT: &str = "
+Test/Echo resource 1.0.0 get set test
+Test/Own resource 1.0.0 get set pretest
+Test/Native resource 1.0.0 get set test whatIf
+Test/Removable resource 1.0.0 get set test delete
+Test/RemovableNative resource 1.0.0 get set test delete deleteWhatIf
+Test/Version resource 1.0.0 get
+Test/Version resource 1.2.0 get
+Test/Version resource 2.0.0 get
+Microsoft/OSInfo resource 0.1.0 get export
+Microsoft.DSC/Group engineGroup 0.1.0
+Microsoft.DSC/Assertion engineGroup 0.1.0
+Microsoft.DSC/Include engineImporter 0.1.0
+Test/ProgramGroup group 1.0.0 get set test
+Test/Adapter adapter 1.0.0 get set test
+Adapted/One adapted:Test/Adapter 1.0.0 get set test
+Adapted/Two adapted:Test/Adapter 1.0.0 get set test
+";
+
+/// A catalog as resolving asks it.
+#[derive(Default)]
+pub(crate) struct Known(Catalog);
+
+impl Known {
+    /// The resources that every case has, and those of these lines: `TYPE KIND VERSION ABILITY…`.
+    pub(crate) fn with(lines: &str) -> Result<Self, String> {
+        let mut known = Self::default();
+        for line in DEFAULT.lines().chain(lines.lines()).filter(|line| !line.is_empty()) {
+            let manifest = known.manifest(line).ok_or_else(|| format!("'{line}' is no resource"))?;
+            known.0.add(Arc::new(manifest));
+        }
+        Ok(known)
+    }
+
+    fn manifest(&self, line: &str) -> Option<Manifest> {
+        let mut words = line.split(' ');
+        let type_name = TypeName::parse(words.next()?).ok()?;
+        let (kind, implementation) = self.kind(words.next()?)?;
+        let version = Version::parse(words.next()?).ok()?;
+        let mut capabilities = Capabilities::default();
+        words.try_for_each(|word| enable(&mut capabilities, word))?;
+        let require_adapter = match &implementation {
+            Implementation::Adapted(adapted) => Some(adapted.adapter.type_name.clone()),
+            _ => None,
+        };
+        Some(Manifest {
+            type_name,
+            version,
+            kind,
+            capabilities,
+            description: None,
+            deprecation: None,
+            tags: Vec::new(),
+            author: None,
+            require_adapter,
+            security: OperationSecurity::default(),
+            implementation,
+        })
+    }
+
+    fn kind(&self, word: &str) -> Option<(Kind, Implementation)> {
+        if let Some(adapter) = word.strip_prefix("adapted:") {
+            let adapter = Arc::clone(self.0.versions(&TypeName::parse(adapter).ok()?).first()?);
+            let adapted = AdaptedResource {
+                adapter,
+                path: None,
+                content: None,
+                schema: None,
+                properties: Vec::new(),
+                implemented_as: None,
+                manifest_path: None,
+                manifest: serde_json::Value::Null,
+            };
+            return Some((Kind::Resource, Implementation::Adapted(Arc::new(adapted))));
+        }
+        let command = Implementation::Command(Arc::default());
+        Some(match word {
+            "resource" => (Kind::Resource, command),
+            "adapter" => (Kind::Adapter, command),
+            "group" => (Kind::Group, command),
+            "exporter" => (Kind::Exporter, command),
+            "engineGroup" => (Kind::Group, Implementation::Engine),
+            "engineImporter" => (Kind::Importer, Implementation::Engine),
+            _ => return None,
+        })
+    }
+}
+
+fn enable(capabilities: &mut Capabilities, word: &str) -> Option<()> {
+    let ability = match word {
+        "get" => &mut capabilities.get,
+        "set" => &mut capabilities.set,
+        "test" => &mut capabilities.test,
+        "delete" => &mut capabilities.delete,
+        "export" => &mut capabilities.export,
+        "pretest" => &mut capabilities.implements_pretest,
+        "whatIf" => &mut capabilities.set_what_if,
+        "deleteWhatIf" => &mut capabilities.delete_what_if,
+        _ => return None,
+    };
+    *ability = true;
+    Some(())
+}
+
+impl Resources for Known {
+    fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
+        let nothing = |message: String, help| Found::Nothing { message, help };
+        let requirement = match requirement.map(VersionRequirement::parse).transpose() {
+            Ok(requirement) => requirement,
+            Err(error) => return nothing(error.to_string(), None),
+        };
+        match self.0.find(type_name, requirement.as_ref()) {
+            Ok(found) if adapter.is_none() || found.require_adapter.as_ref() == adapter => {
+                Found::Resource(Arc::clone(found))
+            }
+            Ok(_) => nothing(format!("Resource not found: '{type_name}' is not carried out by that adapter"), None),
+            Err(error) => nothing(format!("Resource not found: {type_name}: {error}"), error.help()),
+        }
+    }
+}
