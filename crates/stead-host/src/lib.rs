@@ -3,6 +3,7 @@
 //! Blocking calls on plain threads; no async runtime.
 
 pub mod catalog;
+pub mod check;
 pub mod command;
 pub mod drive;
 pub mod extensions;

@@ -331,6 +331,8 @@ pub(crate) enum Resource {
         #[arg(short, long, value_enum, ignore_case = true)]
         output_format: Option<OutputFormat>,
     },
+    /// Check whether a resource keeps to what is expected of resources; for those who write one
+    Check(Check),
     /// Retrieve all resource instances
     Export {
         #[command(flatten)]
@@ -338,6 +340,24 @@ pub(crate) enum Resource {
         #[command(flatten)]
         input: Input,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The type of the resource
+    pub(crate) resource: String,
+    /// A desired state that the resource allows, as JSON or YAML; more than one is checked one after the other
+    #[arg(short, long, required_unless_present = "file")]
+    pub(crate) input: Vec<String>,
+    /// A file that holds one; '-' reads standard input
+    #[arg(short, long)]
+    pub(crate) file: Vec<PathBuf>,
+    /// Call set, too: the machine is changed, and not changed back
+    #[arg(long)]
+    pub(crate) set: bool,
+    /// What is printed on standard output
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 /// A category that some function has, without regard to case.

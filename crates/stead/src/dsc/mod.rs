@@ -1,5 +1,6 @@
 //! The commands for programs, with the options, results and exit codes of dsc.
 
+mod check;
 mod config;
 pub(crate) mod listing;
 mod resource;

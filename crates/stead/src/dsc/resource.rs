@@ -7,7 +7,7 @@ use stead_core::call::{Execution, Operation, Outcome};
 use stead_core::value::Value;
 use stead_core::wire::results::state_result;
 
-use super::{given, listing, session_here, tell};
+use super::{check, given, listing, session_here, tell};
 use crate::args::{GetFormat, Input, OutputFormat, Resource, Target};
 use crate::engine::{Called, Refusal};
 use crate::exit::Exit;
@@ -26,6 +26,7 @@ pub(crate) fn resource(command: &Resource, surroundings: &Surroundings) -> Exit 
         Resource::Set { target, input, what_if } => set(session(), target, input, execution(what_if.what_if)),
         Resource::Test { target, input } => test(session(), target, input),
         Resource::Delete { target, input, what_if } => remove(session(), target, input, execution(what_if.what_if)),
+        Resource::Check(check) => return check::check(session(), check),
         Resource::Export { target, input } => export(session(), target, input),
         Resource::Schema { target, output_format } => schema(session(), target, *output_format),
     };
@@ -56,7 +57,7 @@ fn called(session: Session, target: &Target, text: Option<&Text>) -> Result<(Cal
     }
 }
 
-fn refused(refusal: Refusal) -> Exit {
+pub(super) fn refused(refusal: Refusal) -> Exit {
     match refusal {
         Refusal::NotFound(message) => {
             tracing::error!("{message}");

@@ -211,6 +211,7 @@ pub(crate) fn explain(arguments: &Explain) -> Exit {
 fn codes() -> Vec<diag::Code> {
     let mut codes = diag::all();
     codes.extend(stead_host::settings::codes::CODES);
+    codes.extend(stead_host::check::codes::CODES);
     codes
 }
 

@@ -1,5 +1,6 @@
 //! The program as others see it: settings files, extensions, schemas, the server, checks of resources.
 
+mod check;
 mod extensions;
 mod schemas;
 #[cfg(feature = "server")]
