@@ -8,7 +8,7 @@ use syn::visit::{self, Visit};
 use crate::repository::{Finding, Package, Repository, array, has_extension, string};
 
 /// What ships, from the bottom up: each may need those in front of it only.
-const LAYERS: &[&str] = &["stead-core", "stead-host", "stead-resources", "stead"];
+const LAYERS: &[&str] = &["stead-core", "stead-host", "stead-resources", "stead-server", "stead"];
 
 /// What only developers build: nothing that ships may need one outside of tests.
 const TOOLS: &[&str] = &["stead-bench", "stead-test-resources", "stead-testkit", "xtask"];

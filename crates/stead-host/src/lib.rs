@@ -3,8 +3,10 @@
 //! Blocking calls on plain threads; no async runtime.
 
 pub mod catalog;
+pub mod check;
 pub mod command;
 pub mod drive;
+pub mod extensions;
 pub mod facts;
 pub mod fs;
 pub mod operate;

@@ -4,7 +4,10 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::schemas::TYPES;
 
 /// Keeps machines in the state that a document says they should be in.
 #[derive(Debug, Parser)]
@@ -72,6 +75,10 @@ pub(crate) enum Command {
     },
     /// Print the JSON Schema of a document or of what is printed
     Schema(Schema),
+    /// Let a program call stead over standard input and output, by the Model Context Protocol
+    #[cfg(feature = "server")]
+    #[command(visible_alias = "mcp")]
+    Server,
     /// Print a script that completes commands in a shell
     Completer {
         /// The shell
@@ -324,6 +331,8 @@ pub(crate) enum Resource {
         #[arg(short, long, value_enum, ignore_case = true)]
         output_format: Option<OutputFormat>,
     },
+    /// Check whether a resource keeps to what is expected of resources; for those who write one
+    Check(Check),
     /// Retrieve all resource instances
     Export {
         #[command(flatten)]
@@ -331,6 +340,24 @@ pub(crate) enum Resource {
         #[command(flatten)]
         input: Input,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The type of the resource
+    pub(crate) resource: String,
+    /// A desired state that the resource allows, as JSON or YAML; more than one is checked one after the other
+    #[arg(short, long, required_unless_present = "file")]
+    pub(crate) input: Vec<String>,
+    /// A file that holds one; '-' reads standard input
+    #[arg(short, long)]
+    pub(crate) file: Vec<PathBuf>,
+    /// Call set, too: the machine is changed, and not changed back
+    #[arg(long)]
+    pub(crate) set: bool,
+    /// What is printed on standard output
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 /// A category that some function has, without regard to case.
@@ -377,7 +404,7 @@ pub(crate) enum Extension {
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// The type of schema to get
-    #[arg(short = 't', long = "type")]
+    #[arg(short = 't', long = "type", value_parser = PossibleValuesParser::new(TYPES))]
     pub(crate) type_name: String,
     /// The output format to use
     #[arg(short, long, value_enum, ignore_case = true)]

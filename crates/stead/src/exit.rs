@@ -23,6 +23,9 @@ pub(crate) enum Exit {
     DscInput,
     /// As dsc: there is no such resource.
     DscNotFound,
+    /// As dsc: the server failed.
+    #[cfg(feature = "server")]
+    DscServer,
 }
 
 impl From<Exit> for ExitCode {
@@ -35,6 +38,8 @@ impl From<Exit> for ExitCode {
             Exit::DscInput => 4,
             Exit::Cancelled => 6,
             Exit::DscNotFound => 7,
+            #[cfg(feature = "server")]
+            Exit::DscServer => 9,
         })
     }
 }

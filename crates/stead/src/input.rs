@@ -15,8 +15,6 @@ use crate::session::{Session, folder_of, unplaced};
 pub(crate) struct Text {
     pub(crate) name: String,
     pub(crate) text: String,
-    /// The folder that relative paths in it start from.
-    pub(crate) folder: PathBuf,
 }
 
 /// What cannot be read, in one sentence.
@@ -28,12 +26,39 @@ pub(crate) enum Unreadable {
     /// It is larger than a document may be.
     #[error("{path} has more than {limit} bytes")]
     TooLarge { path: PathBuf, limit: usize },
+    /// It is of another format, and the extension for that failed.
+    #[error("cannot read {path}: {message}")]
+    Import { path: PathBuf, message: String },
     /// There is nothing in it.
     #[error("Empty input provided")]
     Empty,
     /// A path where a document should be.
     #[error("Document provided is a file path, use '--file' instead")]
     Path,
+}
+
+/// Reads a document: as [`read`] does, but what is of another format is read by the extension for that.
+pub(crate) fn document(session: &Session, path: &Path) -> Result<Text, Unreadable> {
+    // Programs of extensions run in a directory of their own.
+    let file = std::path::absolute(path).ok().filter(|file| path.as_os_str() != "-" && file.is_file());
+    match file.and_then(|file| session.extensions.import(&file)) {
+        None => read(path),
+        Some(Ok(text)) => not_empty(Text { name: path.display().to_string(), text }),
+        Some(Err(failure)) => Err(Unreadable::Import { path: path.to_path_buf(), message: failure.message }),
+    }
+}
+
+/// The folder that relative paths start from in what a path names.
+pub(crate) fn folder(path: &Path) -> PathBuf {
+    match path.as_os_str() == "-" {
+        true => current_folder(),
+        false => folder_of(path),
+    }
+}
+
+/// Where this process is; the root if that is gone.
+pub(crate) fn current_folder() -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
 }
 
 /// Reads a file, or standard input for `-`.
@@ -57,11 +82,11 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
     }
     let text = String::from_utf8(bytes)
         .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))?;
-    let (name, folder) = match standard {
-        true => ("<stdin>".to_owned(), std::env::current_dir().map_err(failed)?),
-        false => (path.display().to_string(), folder_of(path)),
+    let name = match standard {
+        true => "<stdin>".to_owned(),
+        false => path.display().to_string(),
     };
-    not_empty(Text { name, text, folder })
+    not_empty(Text { name, text })
 }
 
 /// What stands on the command line itself.
@@ -69,8 +94,7 @@ pub(crate) fn inline(text: &str) -> Result<Text, Unreadable> {
     if !text.contains('\n') && text.len() < 4096 && Path::new(text).is_file() {
         return Err(Unreadable::Path);
     }
-    let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    not_empty(Text { name: "<input>".to_owned(), text: text.to_owned(), folder })
+    not_empty(Text { name: "<input>".to_owned(), text: text.to_owned() })
 }
 
 fn not_empty(text: Text) -> Result<Text, Unreadable> {

@@ -2,11 +2,16 @@
 
 mod args;
 mod dsc;
+mod engine;
 mod exit;
 mod input;
 mod output;
 mod people;
+mod schemas;
+#[cfg(feature = "server")]
+mod server;
 mod session;
+mod surroundings;
 mod trace;
 
 use std::ffi::OsString;
@@ -17,13 +22,14 @@ use clap::error::ErrorKind;
 
 use args::{Arguments, Command};
 use exit::Exit;
+use surroundings::Surroundings;
 
 /// A run makes and drops many small values; this allocator halves what that costs (docs/decisions/0006).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let (arguments, as_dsc) = match parse(std::env::args_os().collect()) {
+    let arguments = match parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(exit) => return exit.into(),
     };
@@ -32,12 +38,14 @@ fn main() -> ExitCode {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         output::complain(&format!("stead has a defect, at {place}. Please report it."));
     }));
-    trace::install(&arguments, as_dsc);
-    run(arguments).into()
+    let surroundings = Surroundings::of_this_process(&arguments);
+    trace::install(&surroundings.settings);
+    surroundings.doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
+    run(arguments, surroundings).into()
 }
 
 /// Reads the command line. `stead dsc …` and a link named `dsc` are the same as `stead …`.
-fn parse(mut words: Vec<OsString>) -> Result<(Arguments, bool), Exit> {
+fn parse(mut words: Vec<OsString>) -> Result<Arguments, Exit> {
     let linked = words
         .first()
         .is_some_and(|program| std::path::Path::new(program).file_stem().is_some_and(|stem| stem == "dsc"));
@@ -45,7 +53,7 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, bool), Exit> {
     if prefixed {
         words.remove(1);
     }
-    Arguments::try_parse_from(&words).map(|arguments| (arguments, linked || prefixed)).map_err(|error| {
+    Arguments::try_parse_from(&words).map_err(|error| {
         // Whatever cannot be printed here cannot be reported either.
         let _ = error.print();
         match error.kind() {
@@ -62,19 +70,21 @@ fn is_for_people(words: &[OsString]) -> bool {
     words.iter().any(|word| COMMANDS.iter().any(|command| word == command))
 }
 
-fn run(arguments: Arguments) -> Exit {
+fn run(arguments: Arguments, surroundings: Surroundings) -> Exit {
     match arguments.command {
-        Command::Plan(document) => people::plan(&document),
-        Command::Apply(document) => people::apply(&document),
-        Command::Check(document) => people::check(&document),
-        Command::Graph(graph) => people::graph(&graph),
-        Command::Lint(document) => people::lint(&document),
+        Command::Plan(document) => people::plan(&document, &surroundings),
+        Command::Apply(document) => people::apply(&document, &surroundings),
+        Command::Check(document) => people::check(&document, &surroundings),
+        Command::Graph(graph) => people::graph(&graph, &surroundings),
+        Command::Lint(document) => people::lint(&document, &surroundings),
         Command::Explain(explain) => people::explain(&explain),
-        Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat),
-        Command::Resource { command } => dsc::resource(&command),
+        Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &surroundings),
+        Command::Resource { command } => dsc::resource(&command, &surroundings),
         Command::Function { command } => dsc::function(&command),
-        Command::Extension { command } => dsc::extension(&command),
+        Command::Extension { command } => dsc::extension(&command, &surroundings),
         Command::Schema(schema) => dsc::schema(&schema),
+        #[cfg(feature = "server")]
+        Command::Server => server::serve(surroundings),
         Command::Completer { shell } => dsc::completer(shell),
     }
 }

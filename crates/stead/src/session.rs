@@ -12,19 +12,22 @@ use stead_core::document::{self, Document, SecurityContext};
 use stead_core::expr::FactKey;
 use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, codes, resolve};
 use stead_core::id::{NodeId, TypeName};
-use stead_core::manifest::{Catalog, Extension, Implementation, Manifest, VersionRequirement};
+use stead_core::manifest::{Catalog, Extension, Form, Implementation, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
 use stead_core::text::{Limits, Source, Sources, Span};
 use stead_core::value::{Object, Value};
-use stead_host::catalog::{Discovery, Programs, Search, SearchEnvironment, User, Wanted};
-use stead_host::command::{CommandProvider, Settings, list_adapted};
+use stead_host::catalog::{Discovery, Problem, Programs, Wanted};
+use stead_host::command::{CommandProvider, Settings, extension, list_adapted};
 use stead_host::drive::World;
+use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
-use stead_host::settings::ResourcePath;
+use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_resources::BuiltIn;
+
+use crate::surroundings::Surroundings;
 
 /// The version of DSC that documents and results are compatible with.
 pub(crate) const DSC_VERSION: &str = "3.4.0-preview.1";
@@ -38,7 +41,9 @@ pub(crate) struct Session {
     /// The secrets.
     pub(crate) vault: Arc<MemoryVault>,
     /// The resources that there are.
-    pub(crate) discovery: Discovery,
+    pub(crate) discovery: Arc<Discovery>,
+    /// The extensions that there are, at work.
+    pub(crate) extensions: Arc<Extensions>,
     /// The resources that are built in, by type.
     pub(crate) built_in: HashMap<TypeName, BuiltIn>,
     /// Ends everything early.
@@ -92,29 +97,42 @@ impl Unusable {
 
 impl Session {
     /// A session whose relative paths start from `root`.
-    pub(crate) fn new(root: PathBuf, search: Search) -> Self {
-        let machine = Arc::new(Machine::of_this_process(root));
-        let root = Arc::from(machine.root.as_path());
-        let settings = command_settings(&machine);
+    pub(crate) fn new(root: PathBuf, surroundings: &Surroundings) -> Self {
+        Self::with_cancel(root, surroundings, Cancel::default())
+    }
+
+    /// The same, ended early by `cancel`.
+    pub(crate) fn with_cancel(root: PathBuf, surroundings: &Surroundings, cancel: Cancel) -> Self {
+        let settings = command_settings(&root, surroundings);
+        let vault = Arc::<MemoryVault>::default();
+        let context_root = Arc::from(root.as_path());
+        let context = extension_context(&root, &cancel);
         let built_in = stead_resources::builtins();
         let mut catalog = Catalog::default();
         for each in &built_in {
             catalog.add(Arc::clone(&each.manifest));
         }
-        let programs = OnMachine { machine: Arc::clone(&machine), settings: settings.clone() };
+        let programs = OnMachine {
+            machine: Machine::of_this_process(root.clone()),
+            settings: settings.clone(),
+            context: context.clone(),
+        };
+        let discovery = Arc::new(Discovery::new(surroundings.search.clone(), catalog, Arc::new(programs)));
+        let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), settings.clone(), context));
         Self {
             sources: Sources::default(),
-            discovery: Discovery::new(search, catalog, Arc::new(programs)),
-            machine,
-            vault: Arc::default(),
+            machine: Arc::new(machine(root, &extensions, &vault)),
+            vault,
+            discovery,
+            extensions,
             built_in: built_in.into_iter().map(|each| (each.manifest.type_name.clone(), each)).collect(),
-            cancel: Cancel::default(),
+            cancel,
             deadline: Duration::from_secs(600),
             settings,
             names: Names::Unique,
             rights: HashMap::new(),
             providers: RwLock::default(),
-            root,
+            root: context_root,
             trace: Arc::new(forward),
         }
     }
@@ -185,6 +203,30 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Tells what was found wrong while resources were looked for, if that was done.
+    pub(crate) fn trace_problems(&self) {
+        for problem in self.discovery.problems() {
+            match problem.is_notable() {
+                true => tracing::warn!("{}", problem_text(&problem)),
+                false => tracing::info!("{}", problem_text(&problem)),
+            }
+        }
+    }
+
+    /// What was found wrong that may be why types are unknown, for the findings that say so.
+    pub(crate) fn explanations(&self, findings: &[Diagnostic]) -> Vec<String> {
+        let missing: Vec<TypeName> = findings.iter().filter_map(|finding| self.missing_type(finding)).collect();
+        let problems = self.discovery.problems();
+        let explain = |problem: &&Problem| missing.iter().any(|name| problem.may_explain(name));
+        problems.iter().filter(explain).map(problem_text).collect()
+    }
+
+    fn missing_type(&self, finding: &Diagnostic) -> Option<TypeName> {
+        let span = finding.span.filter(|_| *finding.code == codes::UNKNOWN_TYPE)?;
+        let text = self.sources.get(span.source)?.text.get(span.start as usize..span.end as usize)?;
+        TypeName::parse(text.trim_matches(['"', '\''])).ok()
     }
 
     /// The resource of that type, looked for on the machine if it is not built in.
@@ -285,20 +327,15 @@ impl Resources for Known<'_> {
 
 /// What discovery has done by this program.
 struct OnMachine {
-    machine: Arc<Machine>,
+    /// Without secrets: extensions that open them are what is being discovered.
+    machine: Machine,
     settings: Settings,
+    context: Context,
 }
 
 impl OnMachine {
     fn context(&self, name: &TypeName) -> Context {
-        Context {
-            name: name.as_str().into(),
-            deadline: Duration::from_secs(60),
-            output_limit: OUTPUT_LIMIT,
-            cancel: Cancel::default(),
-            root: Arc::from(self.machine.root.as_path()),
-            trace: Arc::new(forward),
-        }
+        Context { name: name.as_str().into(), ..self.context.clone() }
     }
 }
 
@@ -308,7 +345,7 @@ impl Programs for OnMachine {
     }
 
     fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure> {
-        Err(Failure::new(FailureKind::Unsupported, format!("'{}' cannot be asked yet", extension.type_name)))
+        extension::discover(extension, &Form::ENDINGS, &self.settings, &self.context(&extension.type_name))
     }
 
     fn fact(&self, key: &FactKey) -> Option<Value> {
@@ -316,13 +353,35 @@ impl Programs for OnMachine {
     }
 }
 
-/// What programs of resources are given: what may be handed on, and where the document is.
-fn command_settings(machine: &Machine) -> Settings {
+/// The machine, with extensions as its source of secrets.
+fn machine(root: PathBuf, extensions: &Arc<Extensions>, vault: &Arc<MemoryVault>) -> Machine {
+    let mut machine = Machine::of_this_process(root);
+    let (extensions, vault) = (Arc::clone(extensions), Arc::clone(vault));
+    machine.find_secret = Arc::new(move |name, from| extensions.open_secret(name, from, &vault));
+    machine
+}
+
+/// What programs of resources are given: what may be handed on, where the document is, and how much is traced.
+fn command_settings(root: &Path, surroundings: &Surroundings) -> Settings {
     let mut settings = Settings::of_this_process();
-    settings.environment.set("DSC_CONFIG_ROOT", machine.root.clone());
-    // Programs are to tell as much as is shown of it.
-    settings.environment.set("DSC_TRACE_LEVEL", tracing::level_filters::LevelFilter::current().to_string());
+    settings.environment.set("DSC_CONFIG_ROOT", root);
+    let level = surroundings.settings.trace_level;
+    if let Some((word, _)) = settings::TraceLevel::ALL.iter().find(|(_, each)| *each == level) {
+        settings.environment.set("DSC_TRACE_LEVEL", word.to_lowercase());
+    }
     settings
+}
+
+/// What programs of adapters and extensions are called with while resources, secrets and documents are looked for.
+fn extension_context(root: &Path, cancel: &Cancel) -> Context {
+    Context {
+        name: "".into(),
+        deadline: Duration::from_secs(60),
+        output_limit: OUTPUT_LIMIT,
+        cancel: cancel.clone(),
+        root: Arc::from(root),
+        trace: Arc::new(forward),
+    }
 }
 
 impl World for Session {
@@ -348,29 +407,14 @@ impl World for Session {
     }
 }
 
+/// A problem in one line.
+pub(crate) fn problem_text(problem: &Problem) -> String {
+    let help = problem.help().map(|help| format!(" ({help})")).unwrap_or_default();
+    format!("{problem}{help}").replace('\n', "; ")
+}
+
 /// The folder of a document, which relative paths start from.
 pub(crate) fn folder_of(file: &Path) -> PathBuf {
     let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf())
-}
-
-/// Where resources are looked for: as the environment of this process says.
-pub(crate) fn search() -> Search {
-    let [path, resource_path, restricted_path, home, cache] =
-        ["PATH", "DSC_RESOURCE_PATH", "DSC_RESTRICTED_PATH", "HOME", "XDG_CACHE_HOME"].map(std::env::var_os);
-    let program = std::env::current_exe().ok();
-    let current = std::env::current_dir().ok();
-    let environment = SearchEnvironment {
-        path: path.as_deref(),
-        resource_path: resource_path.as_deref(),
-        restricted_path: restricted_path.as_deref(),
-        program_directory: program.as_deref().and_then(Path::parent),
-        current_directory: current.as_deref(),
-    };
-    let search = Search::new(&environment, &ResourcePath::default(), User::current());
-    let cache = cache.map(PathBuf::from).or_else(|| Some(PathBuf::from(home?).join(".cache")));
-    match cache.filter(|cache| cache.is_absolute()) {
-        Some(cache) => search.with_cache(cache.join("stead")),
-        None => search,
-    }
 }

@@ -3,17 +3,19 @@
 use std::fmt;
 
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Subscriber};
+use tracing::subscriber::set_global_default;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::args::{Arguments, TraceFormat, TraceLevel};
+use stead_host::settings::{Settings, TraceFormat, TraceLevel};
 
 /// Sends what is traced to standard error from now on.
-pub(crate) fn install(arguments: &Arguments, _as_dsc: bool) {
-    let from_environment = std::env::var("DSC_TRACE_LEVEL").ok().and_then(|text| level(&text));
-    let level = arguments.trace_level.or(from_environment).unwrap_or(TraceLevel::Warn);
+pub(crate) fn install(settings: &Settings) {
+    let level = settings.trace_level;
     let filter = match level {
         TraceLevel::Error => LevelFilter::ERROR,
         TraceLevel::Warn => LevelFilter::WARN,
@@ -21,24 +23,26 @@ pub(crate) fn install(arguments: &Arguments, _as_dsc: bool) {
         TraceLevel::Debug => LevelFilter::DEBUG,
         TraceLevel::Trace => LevelFilter::TRACE,
     };
-    let format = arguments.trace_format.unwrap_or(TraceFormat::Default);
-    let coloured =
-        format == TraceFormat::Default && crate::output::is_watched() && std::env::var_os("NO_COLOR").is_none();
+    let coloured = settings.trace_format == TraceFormat::Default
+        && crate::output::is_watched()
+        && std::env::var_os("NO_COLOR").is_none();
+    let told_where = level >= TraceLevel::Debug;
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter).with_ansi(coloured);
     // A second subscriber is impossible here: this is the only place that installs one.
-    let _ = match format {
-        TraceFormat::Json | TraceFormat::PassThrough => builder.event_format(JsonLines).try_init(),
+    let _ = match settings.trace_format {
+        TraceFormat::Json | TraceFormat::PassThrough => {
+            set_global_default(builder.event_format(JsonLines { told_where }).finish().with(filter_fn(is_ours)))
+        }
         TraceFormat::Default | TraceFormat::Plaintext => {
-            let told_where = level >= TraceLevel::Debug;
-            builder.event_format(Lines { coloured, told_where }).try_init()
+            set_global_default(builder.event_format(Lines { coloured, told_where }).finish().with(filter_fn(is_ours)))
         }
     };
     tracing::info!("Trace-level is {level:?}");
 }
 
-fn level(text: &str) -> Option<TraceLevel> {
-    use clap::ValueEnum;
-    TraceLevel::from_str(text, true).ok()
+/// What libraries trace is left out: they know of no secrets, and would tell the calls of the server as they came.
+fn is_ours(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with("stead")
 }
 
 /// `2026-11-21T01:48:18.157Z ERROR message`
@@ -74,7 +78,9 @@ where
 }
 
 /// `{"timestamp":…,"level":…,"fields":{"message":…}}`, which resources and dsc read, too.
-struct JsonLines;
+struct JsonLines {
+    told_where: bool,
+}
 
 impl<S, N> FormatEvent<S, N> for JsonLines
 where
@@ -84,11 +90,15 @@ where
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut message = String::new();
         context.format_fields(Writer::new(&mut message), event)?;
-        let line = serde_json::json!({
+        let mut line = serde_json::json!({
             "timestamp": format!("{:.6}", jiff::Timestamp::now()),
             "level": event.metadata().level().to_string(),
             "fields": { "message": message },
         });
+        if self.told_where {
+            line["target"] = event.metadata().target().into();
+            line["line_number"] = event.metadata().line().into();
+        }
         writeln!(to, "{line}")
     }
 }

@@ -32,6 +32,19 @@ pub enum Form {
 }
 
 impl Form {
+    /// How the names of manifests of resources end: what an extension that searches for some has to look for.
+    pub const ENDINGS: [&str; 9] = [
+        ".dsc.resource.json",
+        ".dsc.resource.yaml",
+        ".dsc.resource.yml",
+        ".dsc.adaptedResource.json",
+        ".dsc.adaptedResource.yaml",
+        ".dsc.adaptedResource.yml",
+        ".dsc.manifests.json",
+        ".dsc.manifests.yaml",
+        ".dsc.manifests.yml",
+    ];
+
     /// The form of a file of that name; `None` when it is no manifest. Case does not matter.
     pub fn of(file_name: &str) -> Option<Self> {
         // Most names of a search path are programs without any dot, so the cheap test comes first.

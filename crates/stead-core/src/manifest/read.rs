@@ -68,8 +68,7 @@ impl Reader {
         };
         self.note(match nearest(&entry.key, keys.iter().copied()) {
             Some(near) => finding.with_help(format!("did you mean '{near}'?")),
-            None if unknown == Unknown::Refused => finding.with_help(format!("the keys are {}", keys.join(", "))),
-            None => finding,
+            None => finding.with_help(format!("the keys are {}", keys.join(", "))),
         });
     }
 

@@ -61,6 +61,31 @@ impl Problem {
         if let Reason::Invalid { findings, .. } = &self.reason { any_error(findings) } else { true }
     }
 
+    /// Whether it may be the reason why there is no resource of that type.
+    pub fn may_explain(&self, missing: &TypeName) -> bool {
+        match &self.reason {
+            Reason::Condition(name, _) | Reason::Adapter(name, _) | Reason::Implementation(name, _) => name == missing,
+            Reason::Invalid { source, .. } => {
+                let has = |text: &str| text.to_lowercase().contains(&missing.as_str().to_lowercase());
+                self.is_error() && has(&source.text)
+            }
+            // What was not read may have held anything.
+            Reason::Unreadable(_)
+            | Reason::NoFile
+            | Reason::TooLarge(_)
+            | Reason::Encoding
+            | Reason::Untrusted(_)
+            | Reason::List(..)
+            | Reason::Discover(..) => true,
+        }
+    }
+
+    /// Whether somebody should be told without having asked. Directories of `PATH` that are not for everyone, and notes
+    /// on manifests that are used all the same, are usual.
+    pub fn is_notable(&self) -> bool {
+        self.is_error() && !matches!(self.reason, Reason::Unreadable(_) | Reason::NoFile)
+    }
+
     /// What to do about it.
     pub fn help(&self) -> Option<String> {
         match &self.reason {

@@ -4,61 +4,54 @@ use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Operation};
-use stead_core::diag::Diagnostic;
 use stead_core::event::{Event, Fact};
 use stead_core::graph::Names;
-use stead_core::run::{Mode, Run, Status, Verify};
+use stead_core::run::{Mode, Run, Status};
 use stead_core::value::Object;
-use stead_core::wire::results::{self, Setting, document, reason};
-use stead_host::drive::drive;
+use stead_core::wire::results::{self, reason};
 
 use super::{bad_parameters, given, tell};
 use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
+use crate::engine::{Executed, execute, set_mode};
 use crate::exit::Exit;
-use crate::input::{self, ParameterSources, Text};
+use crate::input::{self, ParameterSources};
 use crate::output::{complain, data};
 use crate::people::{catch_interrupts, width};
-use crate::session::{DSC_VERSION, Prepared, Session, Unusable, search};
+use crate::session::{Prepared, Session, Unusable};
+use crate::surroundings::Surroundings;
 
-pub(crate) fn config(config: &Config, progress: Option<ProgressFormat>, compat: Option<Compat>) -> Exit {
+pub(crate) fn config(
+    config: &Config,
+    progress: Option<ProgressFormat>,
+    compat: Option<Compat>,
+    surroundings: &Surroundings,
+) -> Exit {
     let (input, mode) = match &config.command {
         ConfigCommand::Get(input) => (input, Mode::GET),
         ConfigCommand::Test(input) => (input, Mode::TEST),
         ConfigCommand::Export(input) => (input, Mode::EXPORT),
-        ConfigCommand::Set { input, what_if } if what_if.what_if => (input, set(Execution::WhatIf)),
-        ConfigCommand::Set { input, .. } => (input, set(Execution::Actual)),
-        ConfigCommand::Validate(input) => return validate(config, input),
+        ConfigCommand::Set { input, what_if } if what_if.what_if => (input, set_mode(Execution::WhatIf)),
+        ConfigCommand::Set { input, .. } => (input, set_mode(Execution::Actual)),
+        ConfigCommand::Validate(input) => return validate(config, input, surroundings),
         ConfigCommand::Resolve(_) => {
             tracing::error!("'config resolve' is not supported");
             return Exit::DscError;
         }
     };
-    let (session, prepared) = match prepare_told(config, input, progress) {
-        Ok(ready) => ready,
-        Err(NotReady::Exit(exit)) => return exit,
+    match prepare_told(config, input, surroundings, progress) {
+        Ok((session, prepared)) => {
+            if let Err(exit) = permitted(&session, &prepared) {
+                return exit;
+            }
+            tell(&prepared.warnings, &prepared.sources);
+            let executed = carry_out(config, mode, &session, prepared, progress);
+            report(&executed, input, compat)
+        }
+        Err(NotReady::Exit(exit)) => exit,
         Err(NotReady::Document(session, unusable)) => {
             tell(&unusable.findings, &session.sources);
-            return if unusable.is_input { Exit::DscInput } else { Exit::DscError };
+            if unusable.is_input { Exit::DscInput } else { Exit::DscError }
         }
-    };
-    if let Err(exit) = permitted(&session, &prepared) {
-        return exit;
-    }
-    tell(&prepared.warnings, &prepared.sources);
-    let mut run = Run::new(prepared.graph, prepared.sources, mode, prepared.facts);
-    carry_out(&mut run, &session, config, progress);
-    let failed = tell_failures(&run, &session) | tell_bad_outputs(&run, &session);
-    let setting = Setting { version: DSC_VERSION, elevated: session.machine.elevated };
-    let results = document(&run, setting);
-    if !failed || (has_results(&results) && !is_strict(compat)) {
-        data(&results, input.output_format);
-    }
-    if run.report().cancelled {
-        Exit::Cancelled
-    } else if failed {
-        Exit::DscError
-    } else {
-        Exit::Success
     }
 }
 
@@ -74,35 +67,33 @@ fn permitted(session: &Session, prepared: &Prepared) -> Result<(), Exit> {
     }
 }
 
-/// Carries out a document of one instance and returns the result of that.
-pub(super) fn carry_out_one(session: &mut Session, instance: &Json, mode: Mode) -> Result<Json, Exit> {
-    let text = json!({ "resources": [instance] }).to_string();
-    let prepared = session.prepare("<instance>", &text, Object::new()).map_err(|unusable| {
-        tell(&unusable.findings, &session.sources);
-        Exit::DscError
-    })?;
-    let mut run = Run::new(prepared.graph, prepared.sources, mode, prepared.facts);
-    drive(&mut run, session, width(None), &session.cancel, &mut |_, _| {});
-    if tell_failures(&run, session) {
-        return Err(Exit::DscError);
-    }
-    let setting = Setting { version: DSC_VERSION, elevated: session.machine.elevated };
-    Ok(document(&run, setting).pointer_mut("/results/0/result").map(Json::take).unwrap_or_default())
-}
-
-/// A set whose outcome is reported as the resource reports it, as dsc does.
-pub(super) fn set(execution: Execution) -> Mode {
-    Mode { operation: Operation::Set, execution, verification: Verify::Lenient }
-}
-
-fn carry_out(run: &mut Run, session: &Session, config: &Config, progress: Option<ProgressFormat>) {
+fn carry_out(
+    config: &Config,
+    mode: Mode,
+    session: &Session,
+    prepared: Prepared,
+    progress: Option<ProgressFormat>,
+) -> Executed {
     catch_interrupts(session);
     let mut progress = (progress == Some(ProgressFormat::Json)).then(Progress::new);
-    drive(run, session, width(config.width), &session.cancel, &mut |run, event| {
+    execute(session, prepared, mode, width(config.width), &mut |run, event| {
         if let Some(progress) = &mut progress {
             progress.event(run, event);
         }
-    });
+    })
+}
+
+fn report(executed: &Executed, input: &Input, compat: Option<Compat>) -> Exit {
+    executed.failures.iter().for_each(|failure| tracing::error!("{failure}"));
+    let failed = !executed.failures.is_empty();
+    if !failed || (has_results(&executed.document) && !is_strict(compat)) {
+        data(&executed.document, input.output_format);
+    }
+    match failed {
+        _ if executed.cancelled => Exit::Cancelled,
+        true => Exit::DscError,
+        false => Exit::Success,
+    }
 }
 
 /// Whether a failed run prints nothing, as that of dsc. Otherwise what was done is worth knowing.
@@ -117,31 +108,6 @@ fn has_results(document: &Json) -> bool {
     ["results", "resources"].iter().any(|key| document[*key].as_array().is_some_and(|all| !all.is_empty()))
 }
 
-/// Tells which outputs cannot be computed, and whether any cannot.
-fn tell_bad_outputs(run: &Run, session: &Session) -> bool {
-    let bad: Vec<Diagnostic> = run.outputs().into_iter().filter_map(|(_, value)| value.err()).collect();
-    tell(&bad, &session.sources);
-    !bad.is_empty()
-}
-
-/// Tells what failed, and whether anything did.
-fn tell_failures(run: &Run, session: &Session) -> bool {
-    let (graph, report) = (run.graph(), run.report());
-    let failed = graph.order.iter().filter(|id| report.status(**id).is_some_and(Status::blocks));
-    let mut any = false;
-    for id in failed {
-        any = true;
-        if let Some(finding) = &report.record(*id).finding {
-            tell(std::slice::from_ref(&**finding), &session.sources);
-            continue;
-        }
-        let place = session.sources.place(graph.declaration(*id).name.span);
-        let why = reason(graph, report, *id).unwrap_or_default();
-        tracing::error!("{place}: {}: {}", graph.label(*id), why.trim_end());
-    }
-    any
-}
-
 enum NotReady {
     Exit(Exit),
     Document(Box<Session>, Unusable),
@@ -151,43 +117,46 @@ enum NotReady {
 fn prepare_told(
     config: &Config,
     input: &Input,
+    surroundings: &Surroundings,
     progress: Option<ProgressFormat>,
 ) -> Result<(Session, Prepared), NotReady> {
     if progress != Some(ProgressFormat::Json) {
-        return prepare(config, input);
+        return prepare(config, input, surroundings);
     }
     let progress = Progress::new();
     progress.searching(0);
-    let ready = prepare(config, input);
+    let ready = prepare(config, input, surroundings);
     progress.searching(1);
     ready
 }
 
-fn prepare(config: &Config, input: &Input) -> Result<(Session, Prepared), NotReady> {
-    let text = given(input.input.as_deref(), input.file.as_deref()).map_err(NotReady::Exit)?;
+fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Result<(Session, Prepared), NotReady> {
+    let mut session = Session::new(root(config, input).map_err(NotReady::Exit)?, surroundings);
+    if let ConfigCommand::Export(_) = config.command {
+        session.names = Names::Repeated;
+    }
+    let text = given(&session, input.input.as_deref(), input.file.as_deref()).map_err(NotReady::Exit)?;
     let Some(text) = text else {
         tracing::error!("No input provided; use '--input' or '--file'");
         return Err(NotReady::Exit(Exit::DscInput));
     };
-    let mut session = Session::new(root(config, &text).map_err(NotReady::Exit)?, search());
-    if let ConfigCommand::Export(_) = config.command {
-        session.names = Names::Repeated;
-    }
     let supplied = supplied(config, &mut session).map_err(NotReady::Exit)?;
-    match session.prepare(&text.name, &text.text, supplied) {
+    let prepared = session.prepare(&text.name, &text.text, supplied);
+    session.trace_problems();
+    match prepared {
         Ok(prepared) => Ok((session, prepared)),
         Err(unusable) => Err(NotReady::Document(Box::new(session), unusable)),
     }
 }
 
-fn root(config: &Config, text: &Text) -> Result<PathBuf, Exit> {
+fn root(config: &Config, input: &Input) -> Result<PathBuf, Exit> {
     match &config.system_root {
         Some(root) if !root.is_dir() => {
             tracing::error!("The system root '{}' is not a folder", root.display());
             Err(Exit::DscArguments)
         }
         Some(root) => Ok(std::path::absolute(root).unwrap_or_else(|_| root.clone())),
-        None => Ok(text.folder.clone()),
+        None => Ok(input.file.as_deref().map_or_else(input::current_folder, input::folder)),
     }
 }
 
@@ -197,8 +166,8 @@ fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {
     input::parameters(session, &from).map_err(|bad| bad_parameters(&bad, &session.sources))
 }
 
-fn validate(config: &Config, input: &Input) -> Exit {
-    let valid = match prepare(config, input) {
+fn validate(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit {
+    let valid = match prepare(config, input, surroundings) {
         Ok((_, prepared)) => {
             tell(&prepared.warnings, &prepared.sources);
             true

@@ -1,19 +1,21 @@
 //! What there is: resources, functions, extensions, schemas.
 
 use std::io::IsTerminal;
-use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use stead_core::expr;
 use stead_core::id::TypeName;
 use stead_core::manifest::{Catalog, Manifest, extension_listing, listing};
 use stead_core::wire::function_definition;
 
+use super::session_here;
 use crate::args::{Extension, Function, ListFormat, Resource, Schema};
 use crate::exit::Exit;
-use crate::output::{list_item, print};
-use crate::session::{Session, search};
+use crate::output::{data, list_item, print};
+use crate::schemas;
+use crate::session::Session;
+use crate::surroundings::Surroundings;
 
 /// Everything of a listing: as JSON, or as a table of some columns for people.
 struct Listing {
@@ -80,12 +82,13 @@ fn contains(text: Option<&str>, wanted: Option<&String>) -> bool {
     wanted.is_none_or(|wanted| text.is_some_and(|text| text.to_lowercase().contains(&wanted.to_lowercase())))
 }
 
-pub(super) fn resources(command: &Resource) -> Exit {
+pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit {
     let Resource::List { resource_name, adapter_name, description, tags, output_format } = command else {
         return Exit::Success;
     };
-    let session = Session::new(std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf()), search());
+    let session = session_here(surroundings);
     let catalog = everything(&session, adapter_name.as_deref());
+    session.trace_problems();
     let name = resource_name.as_deref().unwrap_or("*");
     let wanted = |manifest: &&Arc<Manifest>| {
         let adapter = manifest.require_adapter.as_ref().map(TypeName::as_str);
@@ -110,7 +113,7 @@ pub(super) fn resources(command: &Resource) -> Exit {
 }
 
 /// Everything that is known; with an adapter filter also what those adapters list.
-fn everything(session: &Session, adapter: Option<&str>) -> Catalog {
+pub(crate) fn everything(session: &Session, adapter: Option<&str>) -> Catalog {
     let mut catalog = session.discovery.discovered().catalog.clone();
     let Some(filter) = adapter else { return catalog };
     for adapter in session.discovery.adapters().iter().filter(|adapter| fits(filter, adapter.type_name.as_str())) {
@@ -131,20 +134,23 @@ fn row<const N: usize>(item: &Json, keys: [&str; N]) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn functions(command: &Function) -> Exit {
-    let Function::List { function_name, category, description, output_format } = command;
-    let name = function_name.as_deref().unwrap_or("*");
+/// The functions that fit, as they are listed; `*` stands for any text, and every category has to be there.
+pub(crate) fn functions_like(name: Option<&str>, categories: &[String], description: Option<&str>) -> Vec<Json> {
     let has = |function: &expr::Builtin, wanted: &String| {
         function.categories.iter().any(|each| each.eq_ignore_ascii_case(wanted))
     };
     // In the order of the table: by category and name.
-    let shown: Vec<&expr::Builtin> = expr::functions()
+    let shown = expr::functions()
         .iter()
-        .filter(|function| fits(name, function.name))
-        .filter(|function| category.iter().all(|wanted| has(function, wanted)))
-        .filter(|function| description.as_ref().is_none_or(|wanted| is_found(wanted, function.description)))
-        .collect();
-    let items: Vec<Json> = shown.iter().map(|function| function_definition(function)).collect();
+        .filter(|function| fits(name.unwrap_or("*"), function.name))
+        .filter(|function| categories.iter().all(|wanted| has(function, wanted)))
+        .filter(|function| description.is_none_or(|wanted| is_found(wanted, function.description)));
+    shown.map(function_definition).collect()
+}
+
+pub(super) fn functions(command: &Function) -> Exit {
+    let Function::List { function_name, category, description, output_format } = command;
+    let items = functions_like(function_name.as_deref(), category, description.as_deref());
     Listing {
         rows: items.iter().map(|item| row(item, ["category", "name", "syntax", "description"])).collect(),
         columns: &["Category", "Function", "Syntax", "Description"],
@@ -154,12 +160,13 @@ pub(super) fn functions(command: &Function) -> Exit {
     Exit::Success
 }
 
-pub(super) fn extensions(command: &Extension) -> Exit {
+pub(super) fn extensions(command: &Extension, surroundings: &Surroundings) -> Exit {
     let Extension::List { extension_name, output_format } = command;
-    let session = Session::new(std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf()), search());
+    let session = session_here(surroundings);
     let name = extension_name.as_deref().unwrap_or("*");
     let found = session.discovery.extensions().values().filter(|extension| fits(name, extension.type_name.as_str()));
     let items: Vec<Json> = found.map(|extension| extension_listing(extension)).collect();
+    session.trace_problems();
     Listing {
         rows: items.iter().map(|item| row(item, ["type", "version", "capabilities", "description"])).collect(),
         columns: &["Type", "Version", "Capabilities", "Description"],
@@ -170,7 +177,8 @@ pub(super) fn extensions(command: &Extension) -> Exit {
 }
 
 pub(super) fn schema(command: &Schema) -> Exit {
-    tracing::error!("there is no schema '{}' yet", command.type_name);
-    let _ = json!(null);
-    Exit::DscError
+    // The command line lets nothing else through.
+    let Some(schema) = schemas::schema(&command.type_name) else { return Exit::DscError };
+    data(&schema, command.output_format);
+    Exit::Success
 }

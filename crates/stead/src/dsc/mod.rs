@@ -1,8 +1,11 @@
 //! The commands for programs, with the options, results and exit codes of dsc.
 
+mod check;
 mod config;
-mod listing;
+pub(crate) mod listing;
 mod resource;
+
+use std::path::Path;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -10,9 +13,12 @@ use stead_core::diag::{Diagnostic, Severity};
 use stead_core::text::Sources;
 
 use crate::args::{Arguments, Extension, Function, Schema};
+use crate::engine::line;
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Text, Unreadable};
 use crate::output::print;
+use crate::session::Session;
+use crate::surroundings::Surroundings;
 
 pub(crate) use config::config;
 pub(crate) use resource::resource;
@@ -21,8 +27,8 @@ pub(crate) fn function(command: &Function) -> Exit {
     listing::functions(command)
 }
 
-pub(crate) fn extension(command: &Extension) -> Exit {
-    listing::extensions(command)
+pub(crate) fn extension(command: &Extension, surroundings: &Surroundings) -> Exit {
+    listing::extensions(command, surroundings)
 }
 
 pub(crate) fn schema(command: &Schema) -> Exit {
@@ -37,13 +43,18 @@ pub(crate) fn completer(shell: Shell) -> Exit {
 }
 
 /// The text that `--input` or `--file` names; `None` when neither is there.
-fn given(inline: Option<&str>, file: Option<&std::path::Path>) -> Result<Option<Text>, Exit> {
+fn given(session: &Session, inline: Option<&str>, file: Option<&Path>) -> Result<Option<Text>, Exit> {
     let text = match (inline, file) {
         (Some(text), _) => input::inline(text),
-        (None, Some(path)) => input::read(path),
+        (None, Some(path)) => input::document(session, path),
         (None, None) => return Ok(None),
     };
     text.map(Some).map_err(|error| unreadable(&error))
+}
+
+/// A session whose relative paths start from where this process is.
+fn session_here(surroundings: &Surroundings) -> Session {
+    Session::new(input::current_folder(), surroundings)
 }
 
 fn unreadable(error: &Unreadable) -> Exit {
@@ -62,11 +73,9 @@ fn bad_parameters(bad: &BadParameters, sources: &Sources) -> Exit {
 /// Tells findings in one line each, the way messages are told here.
 fn tell(findings: &[Diagnostic], sources: &Sources) {
     for finding in findings {
-        let help = finding.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
-        let place = finding.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();
         match finding.severity {
-            Severity::Error => tracing::error!("{place}{}{help} [{}]", finding.message, finding.code),
-            Severity::Warning => tracing::warn!("{place}{}{help} [{}]", finding.message, finding.code),
+            Severity::Error => tracing::error!("{}", line(finding, sources)),
+            Severity::Warning => tracing::warn!("{}", line(finding, sources)),
         }
     }
 }

@@ -1,36 +1,37 @@
 //! `resource list|get|set|test|delete|export|schema`
 
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::{Value as Json, json};
-use stead_core::call::{Answered, Call, Execution, Exported, Failure, Operation, Outcome};
-use stead_core::id::{NodeId, TypeName};
-use stead_core::manifest::{Implementation, Kind, Manifest};
+use stead_core::call::{Execution, Operation, Outcome};
+use stead_core::id::TypeName;
+use stead_core::manifest::Implementation;
 use stead_core::run::Mode;
-use stead_core::value::{Object, Value, sealing_wrapped};
-use stead_core::wire::results::{DOCUMENT_SCHEMA, exported_instance, state_result, test_result};
-use stead_host::operate::{carry_out, delete};
+use stead_core::value::Value;
+use stead_core::wire::results::state_result;
 
-use super::{config, given, listing, tell};
+use super::{check, given, listing, session_here, tell};
 use crate::args::{GetFormat, Input, OutputFormat, Resource, Target};
+use crate::engine::{Called, Refusal, set_mode};
 use crate::exit::Exit;
-use crate::input::{self, Text};
+use crate::input::Text;
 use crate::output::data;
-use crate::session::{Session, search};
+use crate::session::Session;
+use crate::surroundings::Surroundings;
 
-pub(crate) fn resource(command: &Resource) -> Exit {
+pub(crate) fn resource(command: &Resource, surroundings: &Surroundings) -> Exit {
+    let session = || session_here(surroundings);
     let done = match command {
-        Resource::List { .. } => return listing::resources(command),
+        Resource::List { .. } => return listing::resources(command, surroundings),
         Resource::Get { all, target, input, file, output_format } => {
-            get(*all, target, input.as_deref(), file.as_deref(), *output_format)
+            get(session(), *all, target, (input.as_deref(), file.as_deref()), *output_format)
         }
-        Resource::Set { target, input, what_if } => set(target, input, execution(what_if.what_if)),
-        Resource::Test { target, input } => test(target, input),
-        Resource::Delete { target, input, what_if } => remove(target, input, execution(what_if.what_if)),
-        Resource::Export { target, input } => export(target, input),
-        Resource::Schema { target, output_format } => schema(target, *output_format),
+        Resource::Set { target, input, what_if } => set(session(), target, input, execution(what_if.what_if)),
+        Resource::Test { target, input } => test(session(), target, input),
+        Resource::Delete { target, input, what_if } => remove(session(), target, input, execution(what_if.what_if)),
+        Resource::Check(check) => return check::check(session(), check),
+        Resource::Export { target, input } => export(session(), target, input),
+        Resource::Schema { target, output_format } => schema(session(), target, *output_format),
     };
     match done {
         Ok(()) => Exit::Success,
@@ -42,123 +43,60 @@ fn execution(what_if: bool) -> Execution {
     if what_if { Execution::WhatIf } else { Execution::Actual }
 }
 
-/// A resource to be called, and the session that it is called in.
-struct Called {
-    session: Session,
-    manifest: Arc<Manifest>,
+fn find(session: Session, target: &Target) -> Result<Called, Exit> {
+    Called::find(session, &target.resource, target.required_version.as_deref()).map_err(refused)
 }
 
-impl Called {
-    fn find(target: &Target) -> Result<Self, Exit> {
-        let root = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_path_buf());
-        let session = Session::new(root, search());
-        let type_name = TypeName::parse(&target.resource).map_err(|error| {
-            tracing::error!("{error}");
+/// The resource and the desired state that the command line names.
+fn called(session: Session, target: &Target, text: Option<&Text>) -> Result<(Called, Value), Exit> {
+    let mut called = find(session, target)?.not_an_adapter().map_err(refused)?;
+    match called.desired(text) {
+        Ok(desired) => Ok((called, desired)),
+        Err(Refusal::Input(findings)) => {
+            tell(&findings, &called.session.sources);
+            Err(Exit::DscInput)
+        }
+        Err(other) => Err(refused(other)),
+    }
+}
+
+pub(super) fn refused(refusal: Refusal) -> Exit {
+    match refusal {
+        Refusal::NotFound(message) => {
+            tracing::error!("{message}");
+            Exit::DscNotFound
+        }
+        Refusal::Failed(message) => {
+            tracing::error!("{message}");
             Exit::DscError
-        })?;
-        match session.find(&type_name, target.required_version.as_deref()) {
-            Ok(manifest) => Ok(Self { session, manifest }),
-            Err(error) => {
-                let help = error.help.map(|help| format!(" ({help})")).unwrap_or_default();
-                tracing::error!("{}{help}", error.message);
-                Err(Exit::DscNotFound)
-            }
         }
-    }
-
-    /// Refuses to call an adapter itself: it carries out others.
-    fn not_an_adapter(self) -> Result<Self, Exit> {
-        if self.manifest.kind == Kind::Adapter {
-            tracing::error!("Can not perform this operation on the adapter itself");
-            return Err(Exit::DscError);
-        }
-        Ok(self)
-    }
-
-    /// Whether it holds other instances, which the engine works on itself.
-    fn is_holder(&self) -> bool {
-        matches!(self.manifest.implementation, Implementation::Engine)
-    }
-
-    /// Works on what the properties hold, as on a document with this one instance.
-    fn hold(&mut self, text: Option<&Text>, mode: Mode, format: Option<OutputFormat>) -> Result<(), Exit> {
-        let properties = match text {
-            Some(text) => input::value(&mut self.session, text).map_err(|findings| {
-                tell(&findings, &self.session.sources);
-                Exit::DscInput
-            })?,
-            None => Value::Object(Object::new()),
-        };
-        let type_name = &self.manifest.type_name;
-        let instance = json!({
-            "name": type_name.short(), "type": type_name.as_str(), "properties": properties.to_redacted_json(),
-        });
-        let result = config::carry_out_one(&mut self.session, &instance, mode)?;
-        data(&result, format);
-        Ok(())
-    }
-
-    /// The desired state that the command line gives; null when there is none.
-    fn desired(&mut self, text: Option<&Text>) -> Result<Value, Exit> {
-        let Some(text) = text else { return Ok(Value::Null) };
-        input::value(&mut self.session, text).map(sealing_wrapped).map_err(|findings| {
-            tell(&findings, &self.session.sources);
+        Refusal::Input(findings) => {
+            findings.iter().for_each(|finding| tracing::error!("{}", finding.message));
             Exit::DscInput
-        })
-    }
-
-    fn call(&self, operation: Operation, execution: Execution, desired: Value) -> Call {
-        Call {
-            node: NodeId(0),
-            name: self.manifest.type_name.to_string(),
-            manifest: Arc::clone(&self.manifest),
-            operation,
-            execution,
-            desired: Arc::new(desired),
-            tested: None,
-            metadata: None,
         }
     }
-
-    fn ask(&self, operation: Operation, execution: Execution, desired: Value) -> Result<Answered, Exit> {
-        let call = self.call(operation, execution, desired);
-        let provider = self.session.provider(&self.manifest);
-        let cx = self.session.context(&call.name);
-        let answer = carry_out(&call, &*provider, &*self.session.vault, &cx);
-        match answer.outcome {
-            Outcome::Failed(failure) => Err(failed(&failure)),
-            _ => Ok(answer),
-        }
-    }
-}
-
-fn failed(failure: &Failure) -> Exit {
-    let property = failure.property.as_ref().map(|property| format!(" (at '{property}')")).unwrap_or_default();
-    tracing::error!("{}{property}", failure.message.trim_end());
-    Exit::DscError
 }
 
 fn get(
+    session: Session,
     all: bool,
     target: &Target,
-    inline: Option<&str>,
-    file: Option<&Path>,
+    (inline, file): (Option<&str>, Option<&Path>),
     format: Option<GetFormat>,
 ) -> Result<(), Exit> {
     if format == Some(GetFormat::JsonArray) && !all {
         tracing::error!("The 'json-array' output format is only supported with '--all'");
         return Err(Exit::DscArguments);
     }
-    let text = given(inline, file)?;
-    let mut called = Called::find(target)?.not_an_adapter()?;
-    if called.is_holder() {
-        return called.hold(text.as_ref(), Mode::GET, plain_format(format));
+    let text = given(&session, inline, file)?;
+    if holds(&session, target) {
+        return hold(session, target, text.as_ref(), Mode::GET, plain_format(format));
     }
-    let desired = called.desired(text.as_ref())?;
+    let (called, desired) = called(session, target, text.as_ref())?;
     if all {
         return get_all(&called, desired, format);
     }
-    let answer = called.ask(Operation::Get, Execution::Actual, desired)?;
+    let answer = called.ask(Operation::Get, Execution::Actual, desired).map_err(refused)?;
     let Outcome::Got(actual) = &answer.outcome else { return Ok(()) };
     let shown = match format {
         Some(GetFormat::PassThrough) => actual.to_redacted_json(),
@@ -168,8 +106,30 @@ fn get(
     Ok(())
 }
 
+/// Whether a resource holds other instances, which the engine works on itself. All of those are built in.
+fn holds(session: &Session, target: &Target) -> bool {
+    let name = TypeName::parse(&target.resource).ok();
+    let built_in = name.and_then(|name| session.built_in.get(&name));
+    built_in.is_some_and(|built_in| matches!(built_in.manifest.implementation, Implementation::Engine))
+}
+
+/// Works on what the properties of such a resource hold.
+fn hold(
+    session: Session,
+    target: &Target,
+    text: Option<&Text>,
+    mode: Mode,
+    format: Option<OutputFormat>,
+) -> Result<(), Exit> {
+    let mut called = find(session, target)?;
+    let result = called.hold(text, mode).map_err(refused)?;
+    data(&result, format);
+    Ok(())
+}
+
 fn get_all(called: &Called, filter: Value, format: Option<GetFormat>) -> Result<(), Exit> {
-    let states: Vec<Json> = exported(called, filter)?.iter().map(|each| each.properties.to_redacted_json()).collect();
+    let found = called.exported(filter).map_err(refused)?;
+    let states: Vec<Json> = found.iter().map(|each| each.properties.to_redacted_json()).collect();
     if format == Some(GetFormat::JsonArray) {
         data(&Json::Array(states), Some(OutputFormat::Json));
         return Ok(());
@@ -189,96 +149,50 @@ fn plain_format(format: Option<GetFormat>) -> Option<OutputFormat> {
     })
 }
 
-fn set(target: &Target, input: &Input, execution: Execution) -> Result<(), Exit> {
-    let text = given(input.input.as_deref(), input.file.as_deref())?;
-    if text.is_none() {
-        tracing::error!("Desired input is empty");
-        return Err(Exit::DscArguments);
+fn set(session: Session, target: &Target, input: &Input, execution: Execution) -> Result<(), Exit> {
+    let text = required(&session, input, "Desired input is empty")?;
+    if holds(&session, target) {
+        return hold(session, target, Some(&text), set_mode(execution), input.output_format);
     }
-    let mut called = Called::find(target)?.not_an_adapter()?;
-    if called.is_holder() {
-        return called.hold(text.as_ref(), config::set(execution), input.output_format);
-    }
-    let desired = called.desired(text.as_ref())?;
-    let answer = called.ask(Operation::Set, execution, desired)?;
-    data(&state_result(&answer).unwrap_or_default(), input.output_format);
+    let (called, desired) = called(session, target, Some(&text))?;
+    data(&called.set(desired, execution).map_err(refused)?, input.output_format);
     Ok(())
 }
 
-fn test(target: &Target, input: &Input) -> Result<(), Exit> {
-    let text = given(input.input.as_deref(), input.file.as_deref())?;
-    let Some(text) = text else {
-        tracing::error!("Expected input is required");
-        return Err(Exit::DscArguments);
-    };
-    let mut called = Called::find(target)?.not_an_adapter()?;
-    if called.is_holder() {
-        return called.hold(Some(&text), Mode::TEST, input.output_format);
+fn test(session: Session, target: &Target, input: &Input) -> Result<(), Exit> {
+    let text = required(&session, input, "Expected input is required")?;
+    if holds(&session, target) {
+        return hold(session, target, Some(&text), Mode::TEST, input.output_format);
     }
-    let desired = called.desired(Some(&text))?;
-    let answer = called.ask(Operation::Test, Execution::Actual, desired.clone())?;
-    if let Outcome::Tested(tested) = &answer.outcome {
-        data(&test_result(Some(&desired), tested), input.output_format);
-    }
+    let (called, desired) = called(session, target, Some(&text))?;
+    data(&called.test(desired).map_err(refused)?, input.output_format);
     Ok(())
 }
 
-fn remove(target: &Target, input: &Input, execution: Execution) -> Result<(), Exit> {
-    let text = given(input.input.as_deref(), input.file.as_deref())?;
-    let mut called = Called::find(target)?.not_an_adapter()?;
-    let desired = called.desired(text.as_ref())?;
-    let provider = called.session.provider(&called.manifest);
-    let cx = called.session.context(called.manifest.type_name.as_str());
-    let call = called.call(Operation::Set, execution, desired);
-    let said = delete(&call, &*provider, &*called.session.vault, &cx);
-    let said = said.map_err(|failure| failed(&failure))?;
-    if execution == Execution::WhatIf && called.manifest.capabilities.delete_what_if {
-        data(&json!({ "_metadata": { "whatIf": said } }), input.output_format);
+fn required(session: &Session, input: &Input, otherwise: &str) -> Result<Text, Exit> {
+    given(session, input.input.as_deref(), input.file.as_deref())?.ok_or_else(|| {
+        tracing::error!("{otherwise}");
+        Exit::DscArguments
+    })
+}
+
+fn remove(session: Session, target: &Target, input: &Input, execution: Execution) -> Result<(), Exit> {
+    let text = given(&session, input.input.as_deref(), input.file.as_deref())?;
+    let (called, desired) = called(session, target, text.as_ref())?;
+    if let Some(foreseen) = called.delete(desired, execution).map_err(refused)? {
+        data(&foreseen, input.output_format);
     }
     Ok(())
 }
 
-fn exported(called: &Called, filter: Value) -> Result<Vec<Exported>, Exit> {
-    match called.ask(Operation::Export, Execution::Actual, filter)?.outcome {
-        Outcome::Exported(found) => Ok(found),
-        _ => Ok(Vec::new()),
-    }
-}
-
-fn export(target: &Target, input: &Input) -> Result<(), Exit> {
-    let text = given(input.input.as_deref(), input.file.as_deref())?;
-    let mut called = Called::find(target)?.not_an_adapter()?;
-    let filter = called.desired(text.as_ref())?;
-    let began = Instant::now();
-    let found = exported(&called, filter)?;
-    let type_name = &called.manifest.type_name;
-    let elapsed = began.elapsed();
-    let resources = found.iter().enumerate().map(|(at, each)| exported_instance(type_name, at, each, elapsed));
-    let document = json!({
-        "$schema": DOCUMENT_SCHEMA,
-        "contentVersion": "1.0.0",
-        "resources": resources.collect::<Vec<_>>(),
-    });
-    data(&document, input.output_format);
+fn export(session: Session, target: &Target, input: &Input) -> Result<(), Exit> {
+    let text = given(&session, input.input.as_deref(), input.file.as_deref())?;
+    let (called, filter) = called(session, target, text.as_ref())?;
+    data(&called.export(filter).map_err(refused)?, input.output_format);
     Ok(())
 }
 
-fn schema(target: &Target, format: Option<OutputFormat>) -> Result<(), Exit> {
-    let called = Called::find(target)?;
-    if let Some(built_in) = called.session.built_in.get(&called.manifest.type_name) {
-        data(&built_in.schema, format);
-        return Ok(());
-    }
-    let cx = called.session.context(called.manifest.type_name.as_str());
-    match called.session.provider(&called.manifest).schema(&cx) {
-        Ok(Some(schema)) => {
-            data(schema.json(), format);
-            Ok(())
-        }
-        Ok(None) => {
-            tracing::error!("'{}' has no schema", called.manifest.type_name);
-            Err(Exit::DscError)
-        }
-        Err(failure) => Err(failed(&failure)),
-    }
+fn schema(session: Session, target: &Target, format: Option<OutputFormat>) -> Result<(), Exit> {
+    data(&find(session, target)?.schema().map_err(refused)?, format);
+    Ok(())
 }

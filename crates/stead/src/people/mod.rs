@@ -17,28 +17,29 @@ use stead_host::drive::drive;
 
 use crate::args::{Document, Explain, Graph, Output};
 use crate::exit::Exit;
-use crate::input::{self, BadParameters, ParameterSources, Text};
+use crate::input::{self, BadParameters, ParameterSources};
 use crate::output::{complain, complain_text, data_as, print};
-use crate::session::{Prepared, Session, Unusable, search};
+use crate::session::{Prepared, Session, Unusable};
+use crate::surroundings::Surroundings;
 use report::{Printer, Style};
 
 /// Shows what apply would change.
-pub(crate) fn plan(document: &Document) -> Exit {
-    carry_out(document, Mode::PLAN)
+pub(crate) fn plan(document: &Document, surroundings: &Surroundings) -> Exit {
+    carry_out(document, Mode::PLAN, surroundings)
 }
 
 /// Brings the machine to the desired state.
-pub(crate) fn apply(document: &Document) -> Exit {
-    carry_out(document, Mode::APPLY)
+pub(crate) fn apply(document: &Document, surroundings: &Surroundings) -> Exit {
+    carry_out(document, Mode::APPLY, surroundings)
 }
 
 /// Reports what is not as it should be.
-pub(crate) fn check(document: &Document) -> Exit {
-    carry_out(document, Mode::TEST)
+pub(crate) fn check(document: &Document, surroundings: &Surroundings) -> Exit {
+    carry_out(document, Mode::TEST, surroundings)
 }
 
-fn carry_out(document: &Document, mode: Mode) -> Exit {
-    let (session, prepared) = match prepare(document) {
+fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Exit {
+    let (session, prepared) = match prepare(document, surroundings) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -98,12 +99,12 @@ pub(crate) fn catch_interrupts(session: &Session) {
     }
 }
 
-fn prepare(document: &Document) -> Result<(Session, Prepared), Exit> {
-    let text = input::read(&document.file).map_err(|error| {
+fn prepare(document: &Document, surroundings: &Surroundings) -> Result<(Session, Prepared), Exit> {
+    let mut session = session_for(document, surroundings);
+    let text = input::document(&session, &document.file).map_err(|error| {
         complain(&format!("error: {error}"));
         Exit::Unusable
     })?;
-    let mut session = session_for(document, &text);
     let from = ParameterSources {
         file: document.parameters_file.as_deref(),
         inline: document.parameters.as_deref(),
@@ -119,31 +120,33 @@ fn prepare(document: &Document) -> Result<(Session, Prepared), Exit> {
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(prepared) => Ok((session, prepared)),
         Err(Unusable { findings, .. }) => {
-            refuse(document, &findings, &session.sources);
+            refuse(document, &findings, &session);
             Err(Exit::Unusable)
         }
     }
 }
 
-fn session_for(document: &Document, text: &Text) -> Session {
+fn session_for(document: &Document, surroundings: &Surroundings) -> Session {
     let root = match &document.root {
         Some(root) => std::path::absolute(root).unwrap_or_else(|_| root.clone()),
-        None => text.folder.clone(),
+        None => input::folder(&document.file),
     };
-    let mut session = Session::new(root, search());
+    let mut session = Session::new(root, surroundings);
     session.deadline = Duration::from_secs(document.deadline.max(1));
     session
 }
 
 /// Tells why a document cannot be used.
-fn refuse(document: &Document, findings: &[Diagnostic], sources: &Sources) {
+fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
+    let explanations = session.explanations(findings);
+    explanations.iter().for_each(|explanation| complain(&format!("warning: {explanation}")));
     match document.output {
         Output::Text => {
-            show_findings(findings, sources);
+            show_findings(findings, &session.sources);
             let errors = findings.iter().filter(|finding| any_error(std::slice::from_ref(finding))).count();
             complain(&format!("{errors} error{} found; nothing was run", if errors == 1 { "" } else { "s" }));
         }
-        Output::Json | Output::Yaml => data_as(&machine::findings(findings, sources), document.output),
+        Output::Json | Output::Yaml => data_as(&machine::findings(findings, &session.sources), document.output),
     }
 }
 
@@ -155,8 +158,8 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
 }
 
 /// Looks for mistakes without looking at the machine.
-pub(crate) fn lint(document: &Document) -> Exit {
-    let (session, prepared) = match prepare(document) {
+pub(crate) fn lint(document: &Document, surroundings: &Surroundings) -> Exit {
+    let (session, prepared) = match prepare(document, surroundings) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -176,8 +179,8 @@ pub(crate) fn lint(document: &Document) -> Exit {
 }
 
 /// Draws the order and the dependencies.
-pub(crate) fn graph(arguments: &Graph) -> Exit {
-    match prepare(&arguments.document) {
+pub(crate) fn graph(arguments: &Graph, surroundings: &Surroundings) -> Exit {
+    match prepare(&arguments.document, surroundings) {
         Ok((_, prepared)) => {
             print(&drawing::draw(&prepared.graph, arguments.format));
             Exit::Success
@@ -189,19 +192,27 @@ pub(crate) fn graph(arguments: &Graph) -> Exit {
 /// Says what a code means.
 pub(crate) fn explain(arguments: &Explain) -> Exit {
     let Some(code) = &arguments.code else {
-        for code in diag::all() {
+        for code in codes() {
             print(&format!("{}  {}\n", code.id, code.title));
         }
         return Exit::Success;
     };
-    if let Some(code) = diag::explain(code) {
+    if let Some(code) = codes().into_iter().find(|each| each.id.eq_ignore_ascii_case(code)) {
         print(&format!("{}: {}\n\n{}\n", code.id, code.title, code.explanation));
         return Exit::Success;
     }
-    let near = diag::nearest(code, diag::all().iter().map(|code| code.id));
+    let near = diag::nearest(code, codes().iter().map(|code| code.id));
     let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
     complain(&format!("error: there is no code '{code}'{hint}"));
     Exit::Unusable
+}
+
+/// Every code there is.
+fn codes() -> Vec<diag::Code> {
+    let mut codes = diag::all();
+    codes.extend(stead_host::settings::codes::CODES);
+    codes.extend(stead_host::check::codes::CODES);
+    codes
 }
 
 /// Whether an event tells that an instance is settled, and which.

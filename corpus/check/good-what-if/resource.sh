@@ -1,0 +1,9 @@
+#!/bin/sh
+# One line of text in the file $path.
+state() { printf '{"path":"%s","text":"%s"%s}\n' "$path" "$(cat "$path" 2>/dev/null)" "$1"; }
+case $1 in
+    get) state ;;
+    set) [ "$2" = --what-if ] && exec printf '{"path":"%s","text":"%s"}\n' "$path" "$text"
+        printf '%s' "$text" > "$path" && state ;;
+    test) [ "$(cat "$path" 2>/dev/null)" = "$text" ] && good=true || good=false; state ",\"_inDesiredState\":$good" ;;
+esac

@@ -1,0 +1,144 @@
+//! Extensions at work: they open secrets, and turn files of other formats into documents.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use stead_core::call::{Failure, FailureKind};
+use stead_core::expr::{Answer, Environment, Stop};
+use stead_core::id::SecretName;
+use stead_core::manifest::{Extension, ImportMethod};
+use stead_core::text::node::Kind;
+use stead_core::value::{Sensitive, Value};
+
+use crate::catalog::Discovery;
+use crate::command::{Settings, extension};
+use crate::provider::{Context, TraceLevel};
+use crate::vault::MemoryVault;
+
+/// Endings of files that are documents already: no extension is asked for them, so that reading one needs no search of
+/// the machine.
+const DOCUMENTS: [&str; 3] = ["json", "yaml", "yml"];
+
+/// The extensions of this machine, and what their programs are run with.
+pub struct Extensions {
+    discovery: Arc<Discovery>,
+    settings: Settings,
+    cx: Context,
+}
+
+impl Extensions {
+    /// The extensions that were or will be discovered. Each is called with `cx` under its own name.
+    pub fn new(discovery: Arc<Discovery>, settings: Settings, cx: Context) -> Self {
+        Self { discovery, settings, cx }
+    }
+
+    /// Asks every extension that opens secrets for one, and keeps the plaintext in `vault`. Returns the name under which
+    /// it is there.
+    ///
+    /// Guarantees: the plaintext goes nowhere else, and is in no error. Two extensions may know the same secret if they
+    /// agree on it. One that fails is traced as a warning; it is the error if no other knows the secret.
+    pub fn open_secret(&self, name: &str, from: Option<&str>, vault: &MemoryVault) -> Result<String, String> {
+        let mut able = self.discovery.extensions().values().filter(|extension| extension.secret.is_some()).peekable();
+        if able.peek().is_none() {
+            return Err("No extensions supporting secrets was found".to_owned());
+        }
+        let mut opened: Option<Sensitive<String>> = None;
+        let mut failed = String::new();
+        for each in able {
+            match self.ask(each, name, from) {
+                Ok(Some(plaintext)) => match &opened {
+                    Some(known) if known.expose() != plaintext.expose() => return Err(ambiguous(name)),
+                    _ => opened = Some(plaintext),
+                },
+                Ok(None) => {}
+                Err(message) => {
+                    (self.cx.trace)(TraceLevel::Warn, &message);
+                    failed.push_str(&format!("; {message}"));
+                }
+            }
+        }
+        let Some(plaintext) = opened else { return Err(format!("{}{failed}", not_found(name, from))) };
+        let kept = secret_name(name, from);
+        vault.put(SecretName(kept.as_str().into()), Value::from(plaintext.expose().as_str()));
+        Ok(kept)
+    }
+
+    fn ask(&self, each: &Extension, name: &str, from: Option<&str>) -> Result<Option<Sensitive<String>>, String> {
+        extension::secret(each, name, from, &self.settings, &self.context(each))
+            .map_err(|failure| format!("Extension '{}': {}", each.type_name, failure.message.trim_end()))
+    }
+
+    /// Has the extension for its ending turn a file into a document. `None` when it is a document already, as far as
+    /// its ending says, or when there is no extension for it.
+    ///
+    /// Of several extensions for an ending the first by type is asked, and what it fails at is the answer: reading a file
+    /// of another format as a document would only say something misleading.
+    pub fn import(&self, file: &Path) -> Option<Result<String, Failure>> {
+        let ending = file.extension()?.to_str()?;
+        if DOCUMENTS.iter().any(|known| known.eq_ignore_ascii_case(ending)) {
+            return None;
+        }
+        let reads = |method: &ImportMethod| {
+            method.file_extensions.iter().any(|own| own.trim_start_matches('.').eq_ignore_ascii_case(ending))
+        };
+        let each = self.discovery.extensions().values().find(|each| each.import.as_ref().is_some_and(reads))?;
+        let printed = extension::import(each, file, &self.settings, &self.context(each));
+        Some(printed.and_then(|printed| document(each, printed)).map_err(|failure| Failure {
+            message: format!("the extension '{}' cannot read it: {}", each.type_name, failure.message.trim_end()),
+            ..failure
+        }))
+    }
+
+    fn context(&self, extension: &Extension) -> Context {
+        Context { name: extension.type_name.as_str().into(), ..self.cx.clone() }
+    }
+}
+
+/// Different wherever name or vault are.
+fn secret_name(name: &str, from: Option<&str>) -> String {
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    match from {
+        Some(vault) => format!("vaults/{}/{}", encoded(vault), encoded(name)),
+        None => format!("secrets/{}", encoded(name)),
+    }
+}
+
+fn ambiguous(name: &str) -> String {
+    format!(
+        "Multiple secrets with the same name '{name}' and different values were returned; name a vault as the second \
+         argument"
+    )
+}
+
+fn not_found(name: &str, from: Option<&str>) -> String {
+    let within = from.map(|vault| format!(" in vault '{vault}'")).unwrap_or_default();
+    format!("Secret '{name}' not found{within}")
+}
+
+/// What `output` makes of the text that was printed.
+fn document(extension: &Extension, printed: String) -> Result<String, Failure> {
+    let Some(output) = extension.import.as_ref().and_then(|method| method.output.as_ref()) else { return Ok(printed) };
+    let wrong = |message: String| Failure::new(FailureKind::Protocol, format!("'output' of its manifest {message}"));
+    let value = match &output.kind {
+        Kind::Expression(expression) => expression.evaluate(&Printed(printed)),
+        _ => Ok(output.literal()),
+    };
+    match value {
+        Ok(Value::String(text)) => Ok(text.to_string()),
+        // JSON is a document, too.
+        Ok(value @ Value::Object(_)) => Ok(value.to_redacted_json().to_string()),
+        Ok(other) => Err(wrong(format!("has to give text or an object, and gives {}", other.kind()))),
+        Err(Stop::Fault(fault)) => Err(wrong(format!("cannot be evaluated: {}", fault.message))),
+        Err(Stop::Missing(_) | Stop::Unknown(_)) => Err(wrong("asks for something that is not known here".to_owned())),
+    }
+}
+
+/// All that `output` can see.
+struct Printed(String);
+
+impl Environment for Printed {
+    fn stdout(&self) -> Answer {
+        Answer::Value(Value::from(self.0.as_str()))
+    }
+}

@@ -1,0 +1,178 @@
+//! A server of the Model Context Protocol: lets a program call stead over standard input and output.
+//!
+//! This crate is about the protocol alone. What a call means is decided by whoever implements [`Engine`]; the protocol's
+//! library, which needs an async runtime, is seen by nobody else.
+
+mod request;
+mod tools;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
+use rmcp::{ServerHandler, ServiceExt};
+use serde_json::Value;
+
+pub use request::{Operation, Request};
+
+/// How long calls that are under way may take to end when the caller has gone.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What carries out calls.
+pub trait Engine: Send + Sync + 'static {
+    /// Carries out one call: an object, or in words why there is none. Blocks; called from several threads at once.
+    ///
+    /// Once `cancel` is set nobody waits for the answer, and it should end in order and soon.
+    fn answer(&self, request: Request, cancel: &Arc<AtomicBool>) -> Result<Value, String>;
+}
+
+/// Why the server ended, other than by being left.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// There is no runtime to be had.
+    #[error("cannot start the server: {0}")]
+    Start(#[from] io::Error),
+    /// The caller speaks something else.
+    #[error("the caller does not speak the Model Context Protocol: {0}")]
+    Protocol(#[from] Box<ServerInitializeError>),
+    /// The loop that reads calls has a defect.
+    #[error("the server ended unexpectedly")]
+    Defect,
+}
+
+/// Serves calls on standard input and output until standard input ends.
+///
+/// Guarantees: nothing but the protocol is written to standard output. A call that changes the machine has it for
+/// itself: no other is carried out meanwhile. When the caller goes, what is under way has some seconds to finish, is then
+/// cancelled, and has some more to end in order.
+pub fn serve(version: &str, engine: impl Engine) -> Result<(), ServerError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let running = Arc::<Running>::default();
+    let server = Server { version: version.to_owned(), engine: Arc::new(Exclusive::new(engine)), running };
+    let running = Arc::clone(&server.running);
+    let ended = runtime.block_on(async {
+        let service = match server.serve((tokio::io::stdin(), tokio::io::stdout())).await {
+            Ok(service) => service,
+            // Whoever starts a server and leaves has not done anything wrong.
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(ServerError::Protocol(Box::new(error))),
+        };
+        service.waiting().await.map(|_| ()).map_err(|_| ServerError::Defect)
+    });
+    running.cancel();
+    runtime.shutdown_timeout(GRACE);
+    ended
+}
+
+/// Keeps calls that change the machine apart from all others.
+struct Exclusive<E> {
+    engine: E,
+    turn: RwLock<()>,
+}
+
+impl<E: Engine> Exclusive<E> {
+    fn new(engine: E) -> Self {
+        Self { engine, turn: RwLock::new(()) }
+    }
+
+    fn answer(&self, request: Request, cancel: &Arc<AtomicBool>) -> Result<Value, String> {
+        if request.changes() {
+            let _turn = self.turn.write().unwrap_or_else(PoisonError::into_inner);
+            self.begin(request, cancel)
+        } else {
+            let _turn = self.turn.read().unwrap_or_else(PoisonError::into_inner);
+            self.begin(request, cancel)
+        }
+    }
+
+    /// What was cancelled while it waited for its turn does not begin.
+    fn begin(&self, request: Request, cancel: &Arc<AtomicBool>) -> Result<Value, String> {
+        match cancel.load(Ordering::SeqCst) {
+            true => Err("cancelled".to_owned()),
+            false => self.engine.answer(request, cancel),
+        }
+    }
+}
+
+/// The calls under way, to be cancelled when the caller goes.
+#[derive(Default)]
+struct Running(Mutex<Vec<Weak<AtomicBool>>>);
+
+impl Running {
+    fn begin(&self) -> Arc<AtomicBool> {
+        let flag = Arc::default();
+        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.retain(|call| call.strong_count() > 0);
+        calls.push(Arc::downgrade(&flag));
+        flag
+    }
+
+    fn cancel(&self) {
+        let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.iter().filter_map(Weak::upgrade).for_each(|call| call.store(true, Ordering::SeqCst));
+    }
+}
+
+struct Server<E> {
+    version: String,
+    engine: Arc<Exclusive<E>>,
+    running: Arc<Running>,
+}
+
+impl<E: Engine> Server<E> {
+    /// Carries out a call on a thread of its own: engines block.
+    async fn carry_out(&self, request: Request, context: &RequestContext<RoleServer>) -> Result<Value, String> {
+        let cancel = self.running.begin();
+        let (engine, flag) = (Arc::clone(&self.engine), Arc::clone(&cancel));
+        let mut call = tokio::task::spawn_blocking(move || engine.answer(request, &flag));
+        let answer = tokio::select! {
+            answer = &mut call => answer,
+            () = context.ct.cancelled() => {
+                cancel.store(true, Ordering::SeqCst);
+                call.await
+            }
+        };
+        answer.unwrap_or_else(|_| Err("stead has a defect; what it says on standard error tells where".to_owned()))
+    }
+}
+
+impl<E: Engine> ServerHandler for Server<E> {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("stead", self.version.as_str()))
+            .with_instructions(tools::INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::all()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::all().into_iter().find(|tool| tool.name == name)
+    }
+
+    async fn call_tool(
+        &self,
+        call: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = call.arguments.unwrap_or_default();
+        let request =
+            Request::parse(&call.name, arguments).map_err(|message| ErrorData::invalid_params(message, None))?;
+        let result = match self.carry_out(request, &context).await {
+            Ok(value) => CallToolResult::structured(value),
+            Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]),
+        };
+        Ok(result.into())
+    }
+}

@@ -1,0 +1,240 @@
+//! Calls of tools, read from the arguments that they came with.
+
+use serde_json::{Map, Value};
+
+/// What may be done with a document or a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// Say how it is.
+    Get,
+    /// Bring about the desired state.
+    Set,
+    /// The same, but only say what would be done.
+    WhatIf,
+    /// Say whether it is as desired.
+    Test,
+    /// Delete it. For resources only.
+    Delete,
+    /// List what there is.
+    Export,
+}
+
+/// One call.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Request {
+    /// Carry out a document.
+    Config {
+        /// What to do.
+        operation: Operation,
+        /// The document, YAML or JSON.
+        document: String,
+        /// Its parameters, YAML or JSON.
+        parameters: Option<String>,
+    },
+    /// Call one resource.
+    Resource {
+        /// What to do.
+        operation: Operation,
+        /// The type of the resource.
+        type_name: String,
+        /// The desired state, as JSON.
+        properties: Option<String>,
+    },
+    /// Evaluate an expression.
+    Expression(String),
+    /// Call one function.
+    Function {
+        /// Its name.
+        name: String,
+        /// What it is called with.
+        parameters: Vec<Value>,
+    },
+    /// Say which functions there are.
+    ListFunctions {
+        /// Only those of this name; `*` stands for any text.
+        name: Option<String>,
+        /// Only those of this category.
+        category: Option<String>,
+        /// Only those with this in their description.
+        description: Option<String>,
+    },
+    /// Say which resources there are.
+    ListResources {
+        /// Those that this adapter carries out, too; `*` stands for any text.
+        adapter: Option<String>,
+    },
+    /// Say what a resource is.
+    ShowResource(String),
+    /// Say what the text of a type looks like.
+    ShowSchema(String),
+}
+
+impl Request {
+    /// Reads a call; what is wrong with it is said in words.
+    pub(crate) fn parse(tool: &str, arguments: Map<String, Value>) -> Result<Self, String> {
+        let mut from = Arguments(arguments);
+        let request = match tool {
+            "invoke_dsc_config" => Self::Config {
+                operation: from.operation(&["get", "set", "test", "export"])?,
+                document: from.text("configuration")?,
+                parameters: from.optional_text("parameters")?,
+            },
+            "invoke_dsc_resource" => Self::Resource {
+                operation: from.operation(&["get", "set", "test", "export", "delete"])?,
+                type_name: from.text("resource_type")?,
+                properties: from.optional_text("properties_json")?,
+            },
+            "invoke_dsc_expression" => Self::Expression(from.text("expression")?),
+            "invoke_dsc_function" => {
+                Self::Function { name: from.text("function")?, parameters: from.list("parameters")? }
+            }
+            "list_dsc_functions" => Self::ListFunctions {
+                name: from.optional_text("function_filter")?,
+                category: from.optional_text("category_filter")?,
+                description: from.optional_text("description_filter")?,
+            },
+            "list_dsc_resources" => Self::ListResources { adapter: from.optional_text("adapter")? },
+            "show_dsc_resource" => Self::ShowResource(from.text("type")?),
+            "show_dsc_schema" => Self::ShowSchema(from.text("type")?),
+            _ => return Err(format!("there is no tool '{tool}'")),
+        };
+        from.end().map(|()| request)
+    }
+
+    /// Whether it may change the machine.
+    pub(crate) fn changes(&self) -> bool {
+        match self {
+            Self::Config { operation, .. } | Self::Resource { operation, .. } => {
+                matches!(operation, Operation::Set | Operation::Delete)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Arguments that have not been asked for yet.
+struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// What to do; `what_if` decides how `set` is meant, and means nothing elsewhere.
+    fn operation(&mut self, words: &[&str]) -> Result<Operation, String> {
+        let word = self.text("operation")?;
+        let what_if = self.truth("what_if")?;
+        match word.as_str() {
+            _ if !words.contains(&word.as_str()) => {
+                Err(format!("'operation' is '{word}', but has to be one of {}", words.join(", ")))
+            }
+            "set" if what_if => Ok(Operation::WhatIf),
+            // Doing it after all is the last thing that was meant.
+            _ if what_if => Err(format!("there is no 'what_if' for '{word}'")),
+            "set" => Ok(Operation::Set),
+            "test" => Ok(Operation::Test),
+            "delete" => Ok(Operation::Delete),
+            "export" => Ok(Operation::Export),
+            _ => Ok(Operation::Get),
+        }
+    }
+
+    fn take(&mut self, key: &str) -> Option<Value> {
+        self.0.remove(key).filter(|value| !value.is_null())
+    }
+
+    fn text(&mut self, key: &str) -> Result<String, String> {
+        self.optional_text(key)?.ok_or_else(|| format!("'{key}' is missing"))
+    }
+
+    fn optional_text(&mut self, key: &str) -> Result<Option<String>, String> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(format!("'{key}' has to be a string")),
+        }
+    }
+
+    fn truth(&mut self, key: &str) -> Result<bool, String> {
+        match self.take(key) {
+            None => Ok(false),
+            Some(Value::Bool(truth)) => Ok(truth),
+            Some(_) => Err(format!("'{key}' has to be true or false")),
+        }
+    }
+
+    fn list(&mut self, key: &str) -> Result<Vec<Value>, String> {
+        match self.take(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(items)) => Ok(items),
+            Some(_) => Err(format!("'{key}' has to be an array")),
+        }
+    }
+
+    /// Refuses what nobody asked for: a misspelled `what_if` must not change the machine.
+    fn end(self) -> Result<(), String> {
+        match self.0.keys().next() {
+            None => Ok(()),
+            Some(key) => Err(format!("there is no argument '{key}'")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(tool: &str, arguments: Value) -> Result<Request, String> {
+        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+        Request::parse(tool, arguments)
+    }
+
+    #[test]
+    fn what_if_is_never_taken_for_the_real_thing() {
+        let call = |operation: &str, key: &str, what_if: Value| {
+            let arguments = json!({ "operation": operation, "resource_type": "A/B", key: what_if });
+            parse("invoke_dsc_resource", arguments).map(|request| (request.changes(), request))
+        };
+        assert!(call("set", "what_if", json!(false)).unwrap().0);
+        assert!(!call("set", "what_if", json!(true)).unwrap().0);
+        assert_eq!(call("set", "whatIf", json!(true)).unwrap_err(), "there is no argument 'whatIf'");
+        assert_eq!(call("set", "what_if", json!("true")).unwrap_err(), "'what_if' has to be true or false");
+        assert_eq!(call("delete", "what_if", json!(true)).unwrap_err(), "there is no 'what_if' for 'delete'");
+        assert!(call("delete", "what_if", Value::Null).unwrap().0);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let wrong = |tool: &str, arguments: Value| parse(tool, arguments).unwrap_err();
+        assert_eq!(wrong("invoke", json!({})), "there is no tool 'invoke'");
+        assert_eq!(wrong("show_dsc_resource", json!({})), "'type' is missing");
+        assert_eq!(wrong("show_dsc_resource", json!({ "type": 1 })), "'type' has to be a string");
+        assert_eq!(
+            wrong("invoke_dsc_function", json!({ "function": "f", "parameters": 1 })),
+            "'parameters' has to be an array"
+        );
+        let delete = json!({ "operation": "delete", "configuration": "" });
+        assert_eq!(
+            wrong("invoke_dsc_config", delete),
+            "'operation' is 'delete', but has to be one of get, set, test, export"
+        );
+    }
+
+    #[test]
+    fn every_tool_is_read_and_takes_what_its_schema_says() {
+        for tool in crate::tools::all() {
+            let properties = tool.input_schema["properties"].as_object().unwrap();
+            let value = |schema: &Value| match schema["type"].as_str().unwrap() {
+                "boolean" => json!(false),
+                "array" => json!([1]),
+                _ => schema["enum"].get(0).cloned().unwrap_or(json!("x")),
+            };
+            let arguments: Map<_, _> = properties.iter().map(|(key, schema)| (key.clone(), value(schema))).collect();
+            Request::parse(&tool.name, arguments.clone()).unwrap_or_else(|error| panic!("{}: {error}", tool.name));
+            let required = tool.input_schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+            for key in properties.keys() {
+                let without: Map<_, _> = arguments.clone().into_iter().filter(|(each, _)| each != key).collect();
+                let refused = Request::parse(&tool.name, without).is_err();
+                assert_eq!(refused, required.contains(&json!(key)), "{} without {key}", tool.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! `server`: the engine, as callers of the server reach it.
+//!
+//! Each call is a session of its own. So it sees the resources that there are now, and keeps no secret of the one before;
+//! the index of the search makes it cheap.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde_json::{Value as Json, json};
+use stead_core::call::Execution;
+use stead_core::diag::{Diagnostic, nearest};
+use stead_core::expr::{self, Environment, Expression, FactKey, Stop};
+use stead_core::graph::Names;
+use stead_core::manifest::listing;
+use stead_core::run::Mode;
+use stead_core::text::Sources;
+use stead_core::value::Value;
+use stead_host::provider::Cancel;
+use stead_server::{Engine, Operation, Request};
+
+use crate::dsc::listing::{everything, functions_like};
+use crate::engine::{Called, Refusal, execute, line, set_mode};
+use crate::exit::Exit;
+use crate::input::{self, BadParameters, ParameterSources, Text};
+use crate::people::width;
+use crate::schemas;
+use crate::session::Session;
+use crate::surroundings::Surroundings;
+
+/// Serves until standard input ends.
+pub(crate) fn serve(surroundings: Surroundings) -> Exit {
+    match stead_server::serve(env!("CARGO_PKG_VERSION"), Calls { surroundings, width: width(None) }) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            tracing::error!("{error}");
+            Exit::DscServer
+        }
+    }
+}
+
+struct Calls {
+    surroundings: Surroundings,
+    width: NonZeroUsize,
+}
+
+impl Engine for Calls {
+    fn answer(&self, request: Request, cancel: &Arc<AtomicBool>) -> Result<Json, String> {
+        let cancel = Cancel::from(Arc::clone(cancel));
+        let session = Session::with_cancel(input::current_folder(), &self.surroundings, cancel);
+        match request {
+            Request::Config { operation, document, parameters } => {
+                self.config(session, operation, document, parameters.as_deref())
+            }
+            Request::Resource { operation, type_name, properties } => {
+                resource(session, operation, &type_name, properties)
+            }
+            Request::Expression(text) => evaluate(&session, &text),
+            Request::Function { name, parameters } => call(&session, &name, &parameters),
+            Request::ListFunctions { name, category, description } => {
+                let categories: Vec<String> = category.into_iter().collect();
+                Ok(json!({ "functions": functions_like(name.as_deref(), &categories, description.as_deref()) }))
+            }
+            Request::ListResources { adapter } => Ok(list(&session, adapter.as_deref())),
+            Request::ShowResource(type_name) => show(session, &type_name),
+            Request::ShowSchema(type_name) => schema(&type_name),
+        }
+    }
+}
+
+impl Calls {
+    fn config(
+        &self,
+        mut session: Session,
+        operation: Operation,
+        document: String,
+        parameters: Option<&str>,
+    ) -> Result<Json, String> {
+        let mode = match operation {
+            Operation::Test => Mode::TEST,
+            Operation::Export => Mode::EXPORT,
+            Operation::Set => set_mode(Execution::Actual),
+            Operation::WhatIf => set_mode(Execution::WhatIf),
+            Operation::Get | Operation::Delete => Mode::GET,
+        };
+        if operation == Operation::Export {
+            session.names = Names::Repeated;
+        }
+        let from = ParameterSources { inline: parameters, ..ParameterSources::default() };
+        let supplied = input::parameters(&mut session, &from).map_err(|bad| match bad {
+            BadParameters::Unreadable(error) => error.to_string(),
+            BadParameters::Findings(findings) => lines(&findings, &session.sources),
+        })?;
+        let prepared = session.prepare("<configuration>", &document, supplied);
+        let prepared = prepared.map_err(|unusable| lines(&unusable.findings, &session.sources))?;
+        // What failed is in the document, beside what did not.
+        Ok(json!({ "result": execute(&session, prepared, mode, self.width, &mut |_, _| {}).document }))
+    }
+}
+
+fn lines(findings: &[Diagnostic], sources: &Sources) -> String {
+    findings.iter().map(|finding| line(finding, sources)).collect::<Vec<_>>().join("\n")
+}
+
+fn resource(
+    session: Session,
+    operation: Operation,
+    type_name: &str,
+    properties: Option<String>,
+) -> Result<Json, String> {
+    let mut called = Called::find(session, type_name, None).and_then(Called::not_an_adapter).map_err(refused)?;
+    let text = properties.map(|text| Text { name: "<properties_json>".to_owned(), text });
+    let desired = called.desired(text.as_ref()).map_err(|refusal| match refusal {
+        Refusal::Input(findings) => lines(&findings, &called.session.sources),
+        other => refused(other),
+    })?;
+    let result = match operation {
+        Operation::Get => called.get(desired),
+        Operation::Set => called.set(desired, Execution::Actual),
+        Operation::WhatIf => called.set(desired, Execution::WhatIf),
+        Operation::Test => called.test(desired),
+        Operation::Delete => called.delete(desired, Execution::Actual).map(|_| json!({ "success": true })),
+        Operation::Export => called.exported(desired).map(|found| {
+            let states: Vec<Json> = found.iter().map(|each| each.properties.to_redacted_json()).collect();
+            json!({ "actualState": states })
+        }),
+    };
+    result.map(|result| json!({ "result": result })).map_err(refused)
+}
+
+fn refused(refusal: Refusal) -> String {
+    match refusal {
+        Refusal::NotFound(message) | Refusal::Failed(message) => message,
+        Refusal::Input(findings) => findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+/// What an expression without a document can see: the machine.
+struct OnMachine<'a>(&'a Session);
+
+impl Environment for OnMachine<'_> {
+    fn fact(&self, key: &FactKey) -> Option<Value> {
+        self.0.machine.fact(key).ok()
+    }
+}
+
+fn evaluate(session: &Session, text: &str) -> Result<Json, String> {
+    if !expr::is_expression(text) {
+        return Err("an expression starts with '[' and ends with ']'".to_owned());
+    }
+    let expression = Expression::parse(text).map_err(|fault| fault.message)?;
+    match expression.evaluate(&OnMachine(session)) {
+        // A secret is shown as one, here as everywhere.
+        Ok(value) => Ok(json!({ "result": value.to_redacted_json() })),
+        Err(Stop::Fault(fault)) => Err(fault.message),
+        Err(Stop::Missing(key)) => {
+            Err(session.machine.fact(&key).err().unwrap_or_else(|| "it asks for what is not known here".to_owned()))
+        }
+        Err(Stop::Unknown(id)) => Err(format!("it depends on the instance {id}")),
+    }
+}
+
+fn call(session: &Session, name: &str, parameters: &[Json]) -> Result<Json, String> {
+    let known = || expr::functions().iter().map(|function| function.name);
+    if !known().any(|each| each.eq_ignore_ascii_case(name)) {
+        let help = nearest(name, known()).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        return Err(format!("there is no function '{name}'{help}"));
+    }
+    let literals: Vec<String> = parameters.iter().map(literal).collect();
+    evaluate(session, &format!("[{name}({})]", literals.join(", ")))
+}
+
+/// The expression for a value. Whatever is in the value stays a value: only quotes end a literal, and they are doubled.
+fn literal(value: &Json) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    match value {
+        Json::String(text) => quoted(text),
+        other => format!("json({})", quoted(&other.to_string())),
+    }
+}
+
+fn list(session: &Session, adapter: Option<&str>) -> Json {
+    let catalog = everything(session, adapter);
+    let found = catalog.iter().flat_map(|(_, versions)| versions).map(|manifest| {
+        let all = listing(manifest);
+        let keys = ["type", "kind", "version", "description", "requireAdapter"];
+        Json::Object(keys.map(|key| (key.to_owned(), all[key].clone())).into_iter().collect())
+    });
+    json!({ "resources": found.collect::<Vec<_>>() })
+}
+
+fn show(session: Session, type_name: &str) -> Result<Json, String> {
+    let called = Called::find(session, type_name, None).map_err(refused)?;
+    let all = listing(&called.manifest);
+    let keys = ["type", "kind", "version", "capabilities", "description", "author"];
+    let mut shown: serde_json::Map<String, Json> =
+        keys.map(|key| (key.to_owned(), all[key].clone())).into_iter().collect();
+    // One without a schema is shown without one.
+    shown.insert("schema".to_owned(), called.schema().unwrap_or_default());
+    Ok(Json::Object(shown))
+}
+
+fn schema(type_name: &str) -> Result<Json, String> {
+    schemas::schema(type_name)
+        .map(|schema| json!({ "schema": schema }))
+        .ok_or_else(|| format!("there is no schema '{type_name}'; there are {}", schemas::TYPES.join(", ")))
+}

@@ -1,0 +1,108 @@
+//! What holds for all that this process does: the settings, and where resources are looked for.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use stead_core::text::Sources;
+use stead_host::catalog::{Search, SearchEnvironment, User};
+use stead_host::settings::{
+    self, Ignore, IgnoredBecause, IgnoredFile, Layers, Settings, SettingsFiles, Stated, TraceFormat, TraceLevel,
+};
+
+use crate::args::{self, Arguments};
+
+/// What an administrator, the environment and the command line decided.
+pub(crate) struct Surroundings {
+    /// The settings that count.
+    pub(crate) settings: Settings,
+    /// Where resources are looked for.
+    pub(crate) search: Search,
+    /// What is to be told as soon as something can be told: settings that do not count, and why.
+    pub(crate) doubts: Vec<String>,
+}
+
+impl Surroundings {
+    /// Reads the settings files and the environment of this process.
+    pub(crate) fn of_this_process(arguments: &Arguments) -> Self {
+        let program = env::current_exe().ok();
+        let directory = program.as_deref().and_then(Path::parent);
+        let mut doubts = Vec::new();
+        let layers = layers(directory, ignore(arguments), &mut doubts);
+        let settings = settings::resolve(&layers, &stated(arguments, &mut doubts));
+        Self { search: search(&settings, directory), settings, doubts }
+    }
+}
+
+fn layers(directory: Option<&Path>, ignore: Ignore, doubts: &mut Vec<String>) -> Layers {
+    if ignore == Ignore::Settings {
+        let why = "'--ignore-settings-file' or the environment variable 'DSC_IGNORE_SETTINGS_FILE' says so";
+        doubts.push(format!("Ignoring settings files, since {why}"));
+    }
+    let (layers, ignored) = Layers::load(&SettingsFiles::beside(directory.unwrap_or(Path::new("/")), ignore));
+    doubts.extend(ignored.iter().map(doubt));
+    layers
+}
+
+fn ignore(arguments: &Arguments) -> Ignore {
+    match arguments.ignore_settings_file || env::var_os("DSC_IGNORE_SETTINGS_FILE").is_some() {
+        true => Ignore::Settings,
+        false => Ignore::Nothing,
+    }
+}
+
+fn doubt(file: &IgnoredFile) -> String {
+    let mut text = format!("Ignoring the settings file {}: {}", file.path.display(), file.reason);
+    if let IgnoredBecause::Invalid { text: source, findings } = &file.reason {
+        let mut sources = Sources::default();
+        sources.add(source.clone());
+        findings.iter().for_each(|finding| text.push_str(&format!("; {}", finding.brief(&sources))));
+    }
+    text
+}
+
+fn stated(arguments: &Arguments, doubts: &mut Vec<String>) -> Stated {
+    let environment = env::var("DSC_TRACE_LEVEL").ok();
+    let environment_level = environment.as_deref().and_then(TraceLevel::parse);
+    if let (Some(text), None) = (&environment, environment_level) {
+        let words: Vec<_> = TraceLevel::ALL.iter().map(|(word, _)| *word).collect();
+        doubts.push(format!("DSC_TRACE_LEVEL is '{text}', but has to be one of {}; it is ignored", words.join(", ")));
+    }
+    Stated {
+        argument_level: arguments.trace_level.and_then(argument_level),
+        argument_format: arguments.trace_format.map(argument_format),
+        environment_level,
+    }
+}
+
+fn argument_level(level: args::TraceLevel) -> Option<TraceLevel> {
+    TraceLevel::parse(level.to_possible_value()?.get_name())
+}
+
+fn argument_format(format: args::TraceFormat) -> TraceFormat {
+    match format {
+        args::TraceFormat::Default => TraceFormat::Default,
+        args::TraceFormat::Plaintext => TraceFormat::Plaintext,
+        args::TraceFormat::Json => TraceFormat::Json,
+        args::TraceFormat::PassThrough => TraceFormat::PassThrough,
+    }
+}
+
+fn search(settings: &Settings, program_directory: Option<&Path>) -> Search {
+    let [path, resource_path, restricted_path, home, cache] =
+        ["PATH", "DSC_RESOURCE_PATH", "DSC_RESTRICTED_PATH", "HOME", "XDG_CACHE_HOME"].map(env::var_os);
+    let current = env::current_dir().ok();
+    let environment = SearchEnvironment {
+        path: path.as_deref(),
+        resource_path: resource_path.as_deref(),
+        restricted_path: restricted_path.as_deref(),
+        program_directory,
+        current_directory: current.as_deref(),
+    };
+    let search = Search::new(&environment, &settings.resource_path, User::current());
+    let cache = cache.map(PathBuf::from).or_else(|| Some(PathBuf::from(home?).join(".cache")));
+    match cache.filter(|cache| cache.is_absolute()) {
+        Some(cache) => search.with_cache(cache.join("stead")),
+        None => search,
+    }
+}

@@ -1,0 +1,68 @@
+//! The program as others see it: settings files, extensions, schemas, the server, checks of resources.
+
+mod check;
+mod extensions;
+mod schemas;
+#[cfg(feature = "server")]
+mod server;
+mod settings;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A folder with a copy of the program, so that settings files can stand beside it, and nothing else to be found.
+struct Place {
+    folder: TempDir,
+}
+
+/// What the program answered.
+struct Answer {
+    exit: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let place = Self { folder };
+        fs::hard_link(env!("CARGO_BIN_EXE_stead"), place.program()).unwrap();
+        place
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn program(&self) -> PathBuf {
+        self.path().join("stead")
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A call of the program that finds no resources but built-in ones and those beside it.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.program());
+        command.args(arguments).env_clear().env("HOME", self.path()).env("PATH", "/usr/bin:/bin");
+        command.current_dir(self.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Answer {
+        answer(&mut self.command(arguments))
+    }
+}
+
+fn answer(command: &mut Command) -> Answer {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Answer { exit: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}

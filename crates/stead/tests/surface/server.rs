@@ -1,0 +1,219 @@
+//! The server over a real pipe.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value as Json, json};
+
+use super::Place;
+
+/// A caller of the server.
+struct Caller {
+    _place: Place,
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+    calls: u64,
+}
+
+impl Caller {
+    fn new() -> Self {
+        Self::with(Place::new())
+    }
+
+    fn with(place: Place) -> Self {
+        let resources = stead_testkit::repository().join("corpus/compat/extensions");
+        let mut command = place.command(&["server"]);
+        command.env("DSC_RESOURCE_PATH", resources).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut caller = Self { _place: place, child, to, from, calls: 0 };
+        let capabilities = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" } });
+        let about = caller.ask("initialize", &capabilities);
+        assert_eq!(about["result"]["serverInfo"]["name"], "stead", "{about}");
+        caller.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        caller
+    }
+
+    fn send(&mut self, message: &Json) {
+        writeln!(self.to.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    fn ask(&mut self, method: &str, parameters: &Json) -> Json {
+        self.calls += 1;
+        let id = self.calls;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }));
+        let mut line = String::new();
+        self.from.read_line(&mut line).unwrap();
+        let answer: Json = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Json) -> Json {
+        self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// The structured content of a call that succeeds.
+    fn result(&mut self, tool: &str, arguments: &Json) -> Json {
+        let answer = self.call(tool, arguments);
+        assert_eq!(answer["result"]["isError"], false, "{tool}: {answer}");
+        let content = answer["result"]["structuredContent"].clone();
+        let text: Json = serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(text, content, "the text is for callers that cannot read structured content");
+        content
+    }
+
+    /// What a call that fails says.
+    fn failure(&mut self, tool: &str, arguments: &Json) -> String {
+        let answer = self.call(tool, arguments);
+        assert_eq!(answer["result"]["isError"], true, "{tool}: {answer}");
+        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+
+    /// Goes, and says how the server took it.
+    fn leave(mut self) -> Option<i32> {
+        self.to = None;
+        self.child.wait().unwrap().code()
+    }
+}
+
+#[test]
+fn tools_are_listed() {
+    let mut caller = Caller::new();
+    let listed = caller.ask("tools/list", &json!({}));
+    let names: Vec<_> =
+        listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str()).collect();
+    let expected = [
+        "invoke_dsc_config",
+        "invoke_dsc_resource",
+        "invoke_dsc_expression",
+        "invoke_dsc_function",
+        "list_dsc_functions",
+        "list_dsc_resources",
+        "show_dsc_resource",
+        "show_dsc_schema",
+    ];
+    assert_eq!(names, expected.map(Some));
+    assert_eq!(caller.leave(), Some(0));
+}
+
+#[test]
+fn documents_are_carried_out() {
+    let mut caller = Caller::new();
+    let document = "\
+        parameters: {text: {type: string}}\n\
+        resources: [{name: echo, type: Microsoft.DSC.Debug/Echo, properties: {output: \"[parameters('text')]\"}}]\n";
+    let of =
+        |operation: &str| json!({ "operation": operation, "configuration": document, "parameters": "text: hello" });
+    let got = caller.result("invoke_dsc_config", &of("get"));
+    assert_eq!(got["result"]["results"][0]["result"]["actualState"]["output"], "hello");
+    let tested = caller.result("invoke_dsc_config", &of("test"));
+    assert_eq!(tested["result"]["results"][0]["result"]["inDesiredState"], true);
+    assert_eq!(caller.result("invoke_dsc_config", &of("set"))["result"]["hadErrors"], false);
+    let wrong = caller.failure("invoke_dsc_config", &json!({ "operation": "get", "configuration": "resources: 1" }));
+    assert!(wrong.contains("<configuration>:1:12") && wrong.contains("[E0"), "{wrong}");
+}
+
+#[test]
+fn what_if_changes_nothing_and_set_does() {
+    let place = Place::new();
+    let file = place.path().join("made");
+    let mut caller = Caller::with(place);
+    let properties = json!({ "path": file, "content": "text" }).to_string();
+    let call = |operation: &str, what_if: bool| json!({ "operation": operation, "resource_type": "Stead/File", "properties_json": properties, "what_if": what_if });
+    caller.result("invoke_dsc_resource", &call("set", true));
+    let document = json!({ "resources": [{ "name": "f", "type": "Stead/File", "properties": { "path": file } }] });
+    let document = json!({ "operation": "set", "configuration": document.to_string(), "what_if": true });
+    caller.result("invoke_dsc_config", &document);
+    assert!(!file.exists());
+    caller.result("invoke_dsc_resource", &call("set", false));
+    assert!(file.exists());
+    assert_eq!(caller.result("invoke_dsc_resource", &call("delete", false)), json!({ "result": { "success": true } }));
+    assert!(!file.exists());
+    let misspelled = json!({ "operation": "set", "resource_type": "Stead/File", "whatif": true });
+    let refused = caller.call("invoke_dsc_resource", &misspelled);
+    assert_eq!(refused["error"]["message"], "there is no argument 'whatif'");
+}
+
+#[test]
+fn resources_are_called_and_shown() {
+    let mut caller = Caller::new();
+    let call = |operation: &str, type_name: &str, properties: &str| json!({ "operation": operation, "resource_type": type_name, "properties_json": properties });
+    let got = caller.result("invoke_dsc_resource", &call("get", "Microsoft.DSC.Debug/Echo", r#"{"output": 1}"#));
+    assert_eq!(got, json!({ "result": { "actualState": { "output": 1 } } }));
+    let exported =
+        caller.result("invoke_dsc_resource", &json!({ "operation": "export", "resource_type": "Microsoft/OSInfo" }));
+    assert_eq!(exported["result"]["actualState"][0]["family"], "Linux");
+    let unknown = caller.failure("invoke_dsc_resource", &call("get", "Microsoft.DSC.Debug/Ecco", "{}"));
+    assert!(unknown.contains("did you mean 'Microsoft.DSC.Debug/Echo'?"), "{unknown}");
+    let invalid = caller.failure("invoke_dsc_resource", &call("get", "Microsoft.DSC.Debug/Echo", "{"));
+    assert!(invalid.contains("<properties_json>:1:"), "{invalid}");
+    let listed = caller.result("list_dsc_resources", &json!({}));
+    let types: Vec<_> = listed["resources"].as_array().unwrap().iter().map(|each| &each["type"]).collect();
+    assert!(types.contains(&&json!("Stead/File")) && types.contains(&&json!("Test/DiscoveredOne")), "{types:?}");
+    let shown = caller.result("show_dsc_resource", &json!({ "type": "microsoft.dsc.debug/echo" }));
+    assert!(shown["schema"]["properties"]["output"].is_object(), "{shown}");
+}
+
+#[test]
+fn expressions_and_functions_are_evaluated() {
+    let mut caller = Caller::new();
+    let evaluated = caller.result("invoke_dsc_expression", &json!({ "expression": "[add(1, mul(2, 3))]" }));
+    assert_eq!(evaluated, json!({ "result": 7 }));
+    assert!(caller.failure("invoke_dsc_expression", &json!({ "expression": "add(1, 2)" })).contains("starts with '['"));
+    let secret = caller.result("invoke_dsc_expression", &json!({ "expression": "[secret('MySecret')]" }));
+    assert_eq!(secret, json!({ "result": "<secureValue>" }));
+    let call = |name: &str, parameters: Json| json!({ "function": name, "parameters": parameters });
+    let joined = caller.result("invoke_dsc_function", &call("concat", json!(["it's", "')] [secret('MySecret"])));
+    assert_eq!(joined, json!({ "result": "it's')] [secret('MySecret" }));
+    let length = caller.result("invoke_dsc_function", &call("length", json!([[1, "a'b", { "c": null }]])));
+    assert_eq!(length, json!({ "result": 3 }));
+    assert!(caller.failure("invoke_dsc_function", &call("concta", json!([]))).contains("did you mean 'concat'?"));
+    let listed = caller.result("list_dsc_functions", &json!({ "function_filter": "base64*" }));
+    let names: Vec<_> = listed["functions"].as_array().unwrap().iter().map(|each| &each["name"]).collect();
+    assert_eq!(names, [&json!("base64"), &json!("base64ToString")]);
+}
+
+#[test]
+fn schemas_are_shown() {
+    let mut caller = Caller::new();
+    let shown = caller.result("show_dsc_schema", &json!({ "type": "configuration" }));
+    assert_eq!(shown["schema"]["title"], "Configuration");
+    assert!(caller.failure("show_dsc_schema", &json!({ "type": "x" })).contains("resource-manifest"));
+    let unknown = caller.call("no_tool", &json!({}));
+    assert_eq!(unknown["error"]["message"], "there is no tool 'no_tool'");
+}
+
+/// A resource whose `get` takes far longer than any test waits, and says when it has begun.
+const SLOW: &str = r#"{"$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json", "type": "Test/Slow",
+    "version": "1.0.0", "get": {"executable": "./slow.sh"}, "schema": {"embedded": {}}}"#;
+
+#[test]
+fn what_is_under_way_ends_when_the_caller_goes() {
+    let place = Place::new();
+    place.write("slow.dsc.resource.json", SLOW);
+    let begun = place.path().join("begun");
+    let script = place.write("slow.sh", &format!("#!/bin/sh\necho $$ > '{}'\nexec sleep 600\n", begun.display()));
+    std::fs::set_permissions(script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = place.command(&["mcp"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut to = child.stdin.take().unwrap();
+    let about =
+        json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    writeln!(to, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about })).unwrap();
+    writeln!(to, "{}", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).unwrap();
+    let call =
+        json!({ "name": "invoke_dsc_resource", "arguments": { "operation": "get", "resource_type": "Test/Slow" } });
+    writeln!(to, "{}", json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call })).unwrap();
+    let process = loop {
+        match std::fs::read_to_string(&begun) {
+            Ok(process) if process.ends_with('\n') => break process,
+            _ => std::thread::sleep(std::time::Duration::from_millis(5)),
+        }
+    };
+    drop(to);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(!std::path::Path::new("/proc").join(process.trim()).exists(), "the resource was left behind");
+}
