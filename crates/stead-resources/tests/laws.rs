@@ -291,7 +291,8 @@ fn every_schema_names_exactly_what_is_accepted() {
                 "Symlink" => state["target"] = json!("a target"),
                 _ => {}
             }
-            state[name] = json!([]);
+            // Something that no property takes.
+            state[name] = json!([[]]);
             let failure = built_in.provider.test(&World::build("").context(), &Plain::new(state)).err().unwrap();
             let refusal = if property["readOnly"] == json!(true) { "can only be read" } else { "has to be" };
             assert!(failure.message.contains(refusal), "{}: {name}: {}", built_in.manifest.type_name, failure.message);

@@ -18,6 +18,7 @@ enum Effect {
 }
 
 /// Every tool.
+#[expect(clippy::too_many_lines, reason = "a table: one entry for each tool")]
 pub(crate) fn all() -> Vec<Tool> {
     vec![
         tool(
