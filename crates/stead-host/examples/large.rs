@@ -28,18 +28,17 @@ struct Nothing;
 impl World for Nothing {
     fn answer(&self, call: &Call) -> Answered {
         let actual = (*call.desired).clone();
-        let outcome = match call.operation {
-            Operation::Set => Outcome::Changed(Changed {
+        let outcome = if call.operation == Operation::Set {
+            Outcome::Changed(Changed {
                 before: actual.clone(),
                 after: actual,
                 changed: Some(vec!["output".to_owned()]),
                 what_if: Vec::new(),
                 verified: Verification::NotVerifiable,
-            }),
-            _ => {
-                let in_desired_state = call.execution == Execution::Actual || call.name.ends_with('7');
-                Outcome::Tested(Arc::new(Tested { actual, in_desired_state, differing: Vec::new() }))
-            }
+            })
+        } else {
+            let in_desired_state = call.execution == Execution::Actual || call.name.ends_with('7');
+            Outcome::Tested(Arc::new(Tested { actual, in_desired_state, differing: Vec::new() }))
         };
         Answered { outcome, metadata: None, restarts: Vec::new() }
     }

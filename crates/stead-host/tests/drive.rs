@@ -6,6 +6,7 @@
 mod catalog;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -26,7 +27,7 @@ use stead_host::drive::{World, drive};
 use stead_host::provider::{Cancel, Cost};
 
 /// Far longer than any of this takes: only a run that hangs is ended by it.
-const FOR_EVER: Duration = Duration::from_secs(120);
+const FOR_EVER: Duration = Duration::from_mins(2);
 
 #[derive(Default)]
 struct Count {
@@ -104,15 +105,15 @@ fn run_of(lines: &str, mode: Mode) -> Run {
     let mut text = "$schema: s\nresources:\n".to_owned();
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let mut words = line.split(' ');
-        text += &format!("- type: Test/Echo\n  name: {}\n", words.next().unwrap());
+        writeln!(text, "- type: Test/Echo\n  name: {}", words.next().unwrap()).unwrap();
         let (others, needs): (Vec<&str>, Vec<&str>) = words.partition(|word| word.starts_with(['?', '$']));
         let needs: Vec<String> = needs.iter().map(|need| format!("'Test/Echo:{need}'")).collect();
-        text += &format!("  dependsOn: [{}]\n", needs.join(", "));
+        writeln!(text, "  dependsOn: [{}]", needs.join(", ")).unwrap();
         for other in others {
-            text += &match other.strip_prefix('$') {
-                Some(name) => format!("  properties: {{x: \"[envvar('{name}')]\"}}\n"),
-                None => "  condition: '[false()]'\n".to_owned(),
-            };
+            match other.strip_prefix('$') {
+                Some(name) => writeln!(text, "  properties: {{x: \"[envvar('{name}')]\"}}").unwrap(),
+                None => text.push_str("  condition: '[false()]'\n"),
+            }
         }
     }
     let (graph, sources) = resolved(&text);
