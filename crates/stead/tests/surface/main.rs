@@ -2,6 +2,7 @@
 
 mod check;
 mod extensions;
+mod guide;
 mod schemas;
 #[cfg(feature = "server")]
 mod server;
