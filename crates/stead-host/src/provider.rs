@@ -143,6 +143,9 @@ impl Plain {
     }
 }
 
+/// Takes what resources write about what they do: level and text.
+pub type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
+
 /// What a call is carried out with.
 #[derive(Clone)]
 pub struct Context {
@@ -157,7 +160,7 @@ pub struct Context {
     /// The directory that relative paths of a document are resolved against.
     pub root: Arc<std::path::Path>,
     /// Where messages of a resource go: level and text, one call each.
-    pub trace: Arc<dyn Fn(TraceLevel, &str) + Send + Sync>,
+    pub trace: Trace,
 }
 
 /// The level of a message that a resource wrote.

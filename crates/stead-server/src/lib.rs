@@ -93,10 +93,10 @@ impl<E: Engine> Exclusive<E> {
 
     /// What was cancelled while it waited for its turn does not begin.
     fn begin(&self, request: Request, cancel: &Arc<AtomicBool>) -> Result<Value, String> {
-        match cancel.load(Ordering::SeqCst) {
-            true => Err("cancelled".to_owned()),
-            false => self.engine.answer(request, cancel),
+        if cancel.load(Ordering::SeqCst) {
+            return Err("cancelled".to_owned());
         }
+        self.engine.answer(request, cancel)
     }
 }
 

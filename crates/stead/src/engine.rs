@@ -58,13 +58,13 @@ pub(crate) fn execute(
 fn failures(run: &Run, sources: &Sources) -> Vec<String> {
     let (graph, report) = (run.graph(), run.report());
     let failed = graph.order.iter().filter(|id| report.status(**id).is_some_and(Status::blocks));
-    let why = failed.map(|id| match &report.record(*id).finding {
-        Some(finding) => line(finding, sources),
-        None => {
-            let place = sources.place(graph.declaration(*id).name.span);
-            let why = reason(graph, report, *id).unwrap_or_default();
-            format!("{place}: {}: {}", graph.label(*id), why.trim_end())
+    let why = failed.map(|id| {
+        if let Some(finding) = &report.record(*id).finding {
+            return line(finding, sources);
         }
+        let place = sources.place(graph.declaration(*id).name.span);
+        let why = reason(graph, report, *id).unwrap_or_default();
+        format!("{place}: {}: {}", graph.label(*id), why.trim_end())
     });
     why.collect()
 }
@@ -165,10 +165,10 @@ impl Called {
     }
 
     /// The result of `test`.
-    pub(crate) fn test(&self, desired: Value) -> Result<Json, Refusal> {
+    pub(crate) fn test(&self, desired: &Value) -> Result<Json, Refusal> {
         let answer = self.ask(Operation::Test, Execution::Actual, desired.clone())?;
         match &answer.outcome {
-            Outcome::Tested(tested) => Ok(test_result(Some(&desired), tested)),
+            Outcome::Tested(tested) => Ok(test_result(Some(desired), tested)),
             _ => Ok(Json::Null),
         }
     }

@@ -118,7 +118,7 @@ fn resource(
         Operation::Get => called.get(desired),
         Operation::Set => called.set(desired, Execution::Actual),
         Operation::WhatIf => called.set(desired, Execution::WhatIf),
-        Operation::Test => called.test(desired),
+        Operation::Test => called.test(&desired),
         Operation::Delete => called.delete(desired, Execution::Actual).map(|_| json!({ "success": true })),
         Operation::Export => called.exported(desired).map(|found| {
             let states: Vec<Json> = found.iter().map(|each| each.properties.to_redacted_json()).collect();

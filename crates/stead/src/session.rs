@@ -23,7 +23,7 @@ use stead_host::drive::World;
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
-use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, TraceLevel};
+use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
 use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_resources::BuiltIn;
@@ -59,9 +59,6 @@ pub(crate) struct Session {
     root: Arc<Path>,
     trace: Trace,
 }
-
-/// Takes what resources write about what they do.
-type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
 
 /// A document that can be run.
 pub(crate) struct Prepared {

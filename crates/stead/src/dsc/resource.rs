@@ -68,7 +68,9 @@ pub(super) fn refused(refusal: Refusal) -> Exit {
             Exit::DscError
         }
         Refusal::Input(findings) => {
-            findings.iter().for_each(|finding| tracing::error!("{}", finding.message));
+            for finding in findings {
+                tracing::error!("{}", finding.message);
+            }
             Exit::DscInput
         }
     }
@@ -132,7 +134,7 @@ fn set(session: Session, target: &Target, input: &Input, execution: Execution) -
 fn test(session: Session, target: &Target, input: &Input) -> Result<(), Exit> {
     let text = required(&session, input, "Expected input is required")?;
     let (called, desired) = called(session, target, Some(&text))?;
-    data(&called.test(desired).map_err(refused)?, input.output_format);
+    data(&called.test(&desired).map_err(refused)?, input.output_format);
     Ok(())
 }
 

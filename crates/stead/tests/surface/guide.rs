@@ -77,7 +77,7 @@ fn the_example_in_rust_keeps_to_it() {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let messages = String::from_utf8_lossy(&built.stdout).into_owned();
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let program = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).last().unwrap();
+    let program = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back().unwrap();
     std::os::unix::fs::symlink(program, place.path().join("mode")).unwrap();
     let file = place.write("file", "");
     for mode in ["640", "600", "1644"] {

@@ -1,5 +1,7 @@
 //! The program as others see it: settings files, extensions, schemas, the server, checks of resources.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
+
 mod check;
 mod extensions;
 mod guide;
