@@ -2,6 +2,9 @@
 //!
 //! `STEAD_RUNS=10000` tries so many of them. A failure names its number, which alone makes it again.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail this way")]
+#![expect(clippy::disallowed_methods, reason = "how much is tried is up to who tries; the core itself asks nothing")]
+
 #[path = "support/catalog.rs"]
 mod catalog;
 #[path = "support/prepare.rs"]
@@ -393,7 +396,29 @@ fn resumed(scene: &Scene, journal: &[Event], mut world: World) -> (Run, Log) {
     let mut run = Run::resume(graph, sources, Mode::APPLY, Facts::new(), journal);
     let mut log = Log::default();
     scene.drive(&mut run, &mut world, &mut log, scene.width, None);
+    assert_tested_again(scene, journal, &log);
     (run, log)
+}
+
+/// Nobody knows how far a call came that was cut off: whatever it was, the instance is looked at again before it is set.
+fn assert_tested_again(scene: &Scene, journal: &[Event], log: &Log) {
+    let mut open = BTreeSet::new();
+    for event in journal {
+        match &event.fact {
+            Fact::Asked { node, .. } => drop(open.insert(*node)),
+            Fact::Answered { node, .. } => drop(open.remove(node)),
+            _ => {}
+        }
+    }
+    for event in &log.events {
+        if let Fact::Asked { node, operation, .. } = &event.fact
+            && open.remove(node)
+        {
+            let by_itself = scene.graph.node(*node).manifest.capabilities.implements_pretest;
+            assert!(by_itself || *operation == Operation::Test, "{}\n{}", scene.number, scene.text);
+        }
+    }
+    assert!(open.is_empty(), "{}: what was cut off is not asked again\n{}", scene.number, scene.text);
 }
 
 #[test]
@@ -450,8 +475,7 @@ fn a_plan_comes_true() {
         for ((name, planned), (_, done)) in scene.statuses(&plan).into_iter().zip(scene.statuses(&apply)) {
             // What is left open may come out either way; where that is a failure, what needs it is left out.
             match (planned.unwrap(), done.unwrap()) {
-                (Status::Unforeseen(_), _) => open += 1,
-                (_, Status::Skipped(Because::Need(_) | Because::Holder(_))) => open += 1,
+                (Status::Unforeseen(_), _) | (_, Status::Skipped(Because::Need(_) | Because::Holder(_))) => open += 1,
                 (planned, done) => {
                     promised += 1;
                     assert_eq!(planned, done, "{}: {name}\n{}", scene.number, scene.text);
@@ -461,6 +485,43 @@ fn a_plan_comes_true() {
     }
     println!("{promised} foreseen, {open} left open");
     assert!(promised > open, "a plan that says nothing is no plan");
+}
+
+/// A chain of changes, each of a path of its own, behind it one that shares a path with none of them but with a change
+/// beside. Near by that can be told; far away a plan errs on the side of caution, and takes no square of the time.
+#[test]
+fn a_plan_looks_so_far_and_no_further() {
+    for (length, is_foreseen) in [(10, true), (3000, false)] {
+        let mut text = "$schema: s\nresources:\n".to_owned();
+        let mut world = World::default();
+        let mut add = |name: String, need: Option<String>, state: Option<&str>, path: &str| {
+            let need = need.map(|need| format!("'Test/Echo:{need}'")).unwrap_or_default();
+            writeln!(text, "- {{type: Test/Echo, name: {name}, dependsOn: [{need}], properties: {{x: new}}}}").unwrap();
+            let actual = state.map(|state| Value::Object(Object::from_iter([("x".to_owned(), state.into())])));
+            world.0.insert(name, Thing { actual, touches: Some(vec![path.into()]), ..Thing::default() });
+        };
+        for at in 0..length {
+            let need = (at > 0).then(|| format!("n{}", at - 1));
+            add(format!("n{at}"), need, Some("old"), &format!("/{at}"));
+        }
+        add("beside".to_owned(), None, Some("old"), "/shared");
+        add("last".to_owned(), Some(format!("n{}", length - 1)), None, "/shared");
+        let case = Case { sections: vec![("main.yaml".to_owned(), text.clone())], ..Case::default() };
+        let prepared = prepare::prepare(&case).unwrap();
+        let graph = Arc::new(prepared.graph.unwrap());
+        let mut run = Run::new(Arc::clone(&graph), Arc::new(prepared.sources), Mode::PLAN, Facts::new());
+        let mut driver = Driver {
+            width: 1,
+            pick: &mut |_| 0,
+            learn: &|_| Ok(Value::Null),
+            cancel_after: None,
+            observe: &mut |_, _, _, _| {},
+        };
+        drive(&mut run, &mut world, &mut driver);
+        let (last, _) = graph.iter().last().unwrap();
+        let foreseen = *run.report().status(last).unwrap() == Status::InState;
+        assert_eq!(foreseen, is_foreseen, "{length}");
+    }
 }
 
 /// For each instance those that it has an effect on: they come after it and touch the same paths.

@@ -166,7 +166,9 @@ impl Driver<'_> {
             match answers.recv_timeout(GLANCE) {
                 Ok(batch) => {
                     free += 1;
-                    batch.into_iter().for_each(|done| self.answered(done));
+                    for done in batch {
+                        self.answered(done);
+                    }
                 }
                 // A cancelled run goes on to wait for what is under way; deciding notes the cancellation.
                 Err(RecvTimeoutError::Timeout) => {

@@ -143,9 +143,6 @@ impl Plain {
     }
 }
 
-/// Takes what resources write about what they do: level and text.
-pub type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
-
 /// What a call is carried out with.
 #[derive(Clone)]
 pub struct Context {
@@ -162,6 +159,9 @@ pub struct Context {
     /// Where messages of a resource go: level and text, one call each.
     pub trace: Trace,
 }
+
+/// Takes what resources write about what they do: a level and a text.
+pub type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
 
 /// The level of a message that a resource wrote.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

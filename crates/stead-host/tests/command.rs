@@ -42,14 +42,26 @@ fn run(case: &Case) -> Result<Computed, String> {
         Arc::clone(&manifest)
     };
     let said = Said::default();
-    let cx = context(folder.path(), &said);
+    let cx = limited(context(folder.path(), &said), case)?;
     let provider = CommandProvider::new(&called, settings()).ok_or("no provider for this manifest")?;
     for line in case.section("calls").lines() {
         said.line(&format!("> {line}"));
         said.line(&answer(&provider, &manifest, &cx, line)?);
     }
     let said = said.0.lock().map_err(|error| error.to_string())?.join("");
-    Ok(vec![("answers", said.replace(&folder.path().display().to_string(), "$DIR"))])
+    Ok(vec![("answers", without_numbers(&said.replace(&folder.path().display().to_string(), "$DIR")))])
+}
+
+/// The numbers of processes, which stand in parentheses, are others each time.
+fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(" (");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |shown, part| {
+        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let rest = part.get(digits..).unwrap_or_default();
+        let number = if digits > 0 && rest.starts_with(')') { "PID" } else { part.get(..digits).unwrap_or_default() };
+        format!("{shown} ({number}{rest}")
+    })
 }
 
 /// What was traced and answered, line by line.
@@ -69,7 +81,21 @@ fn read(text: &str) -> Result<Json, String> {
 fn settings() -> Settings {
     let path = ("PATH".into(), "/usr/bin:/bin".into());
     let environment = Environment::of([path], &[]);
-    Settings { environment, grace: Duration::from_millis(300), settle: Duration::from_millis(200) }
+    Settings { environment, grace: Duration::from_millis(300), settle: Duration::from_millis(200), elevated: true }
+}
+
+/// The context with the limits of the case: `deadline` in milliseconds, `limit` in bytes, and `cancelled`.
+fn limited(cx: Context, case: &Case) -> Result<Context, String> {
+    let number = |section: &str, usual: u64| match case.section(section).trim() {
+        "" => Ok(usual),
+        text => text.parse::<u64>().map_err(|error| format!("{section}: {error}")),
+    };
+    let deadline = Duration::from_millis(number("deadline", 20_000)?);
+    let output_limit = usize::try_from(number("limit", 1 << 20)?).map_err(|error| error.to_string())?;
+    if case.has("cancelled") {
+        cx.cancel.cancel();
+    }
+    Ok(Context { deadline, output_limit, ..cx })
 }
 
 fn context(root: &Path, said: &Said) -> Context {

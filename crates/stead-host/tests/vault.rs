@@ -58,6 +58,18 @@ fn secure_parameters_are_taken_and_others_left() {
 }
 
 #[test]
+fn secrets_within_other_parameters_are_sealed() {
+    let vault = MemoryVault::default();
+    let parameters = [parameter("list", DataType::Array, None)];
+    let list =
+        json!([{"secureString": "hunter22"}, {"deep": {"secureObject": {"a": "hunter23"}}}, {"secureString": 1}]);
+    let taken = take_secrets(&parameters, object(json!({"list": list})), &vault).unwrap();
+    assert!(!format!("{taken:?}").contains("hunter"), "{taken:?}");
+    let shown = taken["list"].to_redacted_json();
+    assert_eq!(shown, json!(["<secureValue>", {"deep": "<secureValue>"}, {"secureString": 1}]));
+}
+
+#[test]
 fn all_findings_are_told_and_none_shows_a_secret() {
     let vault = MemoryVault::default();
     let parameters =

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// Take no notice of settings files
     #[arg(long)]
     pub(crate) ignore_settings_file: bool,
-    /// What config prints when something failed [env: STEAD_COMPAT=]
+    /// What config prints when something failed [env: `STEAD_COMPAT`]
     #[arg(long, value_enum, ignore_case = true)]
     pub(crate) compat: Option<Compat>,
     /// What to do
@@ -363,7 +363,7 @@ pub(crate) struct Check {
 /// A category that some function has, without regard to case.
 fn category(text: &str) -> Result<String, String> {
     let all = || stead_core::expr::functions().iter().flat_map(|function| function.categories);
-    let known = std::collections::BTreeSet::from_iter(all());
+    let known: std::collections::BTreeSet<&&str> = all().collect();
     if known.iter().any(|each| each.eq_ignore_ascii_case(text)) {
         return Ok(text.to_owned());
     }

@@ -9,10 +9,10 @@ use stead_core::call::{Answered, Call, Execution, Exported, Failure, Operation, 
 use stead_core::diag::Diagnostic;
 use stead_core::event::Event;
 use stead_core::id::{NodeId, TypeName};
-use stead_core::manifest::{Kind, Manifest};
+use stead_core::manifest::{Implementation, Kind, Manifest};
 use stead_core::run::{Mode, Run, Status, Verify};
 use stead_core::text::Sources;
-use stead_core::value::{Value, sealing_wrapped};
+use stead_core::value::{Object, Value, sealing_wrapped};
 use stead_core::wire::results::{
     DOCUMENT_SCHEMA, Setting, document, exported_instance, reason, state_result, test_result,
 };
@@ -20,6 +20,7 @@ use stead_host::drive::drive;
 use stead_host::operate::{carry_out, delete};
 
 use crate::input::{self, Text};
+use crate::people::width;
 use crate::session::{DSC_VERSION, Prepared, Session};
 
 /// A set whose outcome is reported as the resource reports it, as dsc does.
@@ -53,6 +54,13 @@ pub(crate) fn execute(
     failures.extend(bad_outputs.map(|finding| line(&finding, &sources)));
     let setting = Setting { version: DSC_VERSION, elevated: session.machine.elevated };
     Executed { document: document(&run, setting), failures, cancelled: run.report().cancelled }
+}
+
+/// Why a document may not run, before anything of it does: it has to run with other rights.
+pub(crate) fn refusal(session: &Session, prepared: &Prepared) -> Option<String> {
+    let needed = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.security_context.as_ref())?;
+    let why = needed.value.refusal(session.machine.elevated)?;
+    Some(format!("{}: Security context: {why}", prepared.sources.place(needed.span)))
 }
 
 fn failures(run: &Run, sources: &Sources) -> Vec<String> {
@@ -152,6 +160,36 @@ impl Called {
             Outcome::Failed(failure) => Err(failure.into()),
             _ => Ok(answer),
         }
+    }
+
+    /// Whether it holds other instances, which the engine works on itself.
+    pub(crate) fn is_holder(&self) -> bool {
+        matches!(self.manifest.implementation, Implementation::Engine)
+    }
+
+    /// Works on what the properties of a holder hold, as on a document with this one instance.
+    pub(crate) fn hold(&mut self, text: Option<&Text>, mode: Mode) -> Result<Json, Refusal> {
+        let properties = match text {
+            Some(text) => input::value(&mut self.session, text).map_err(Refusal::Input)?,
+            None => Value::Object(Object::new()),
+        };
+        let type_name = &self.manifest.type_name;
+        let instance = json!({
+            "name": type_name.short(), "type": type_name.as_str(), "properties": properties.to_redacted_json(),
+        });
+        let text = json!({ "resources": [instance] }).to_string();
+        let prepared = self.session.prepare("<instance>", &text, Object::new());
+        let prepared = prepared.map_err(|unusable| Refusal::Failed(self.lines(&unusable.findings)))?;
+        let executed = execute(&self.session, prepared, mode, width(None), &mut |_, _| {});
+        if executed.failures.is_empty() {
+            let mut document = executed.document;
+            return Ok(document.pointer_mut("/results/0/result").map(Json::take).unwrap_or_default());
+        }
+        Err(Refusal::Failed(executed.failures.join("\n")))
+    }
+
+    fn lines(&self, findings: &[Diagnostic]) -> String {
+        findings.iter().map(|finding| line(finding, &self.session.sources)).collect::<Vec<_>>().join("\n")
     }
 
     /// The result of `get`.

@@ -50,10 +50,7 @@ pub(crate) fn document(session: &Session, path: &Path) -> Result<Text, Unreadabl
 
 /// The folder that relative paths start from in what a path names.
 pub(crate) fn folder(path: &Path) -> PathBuf {
-    match path.as_os_str() == "-" {
-        true => current_folder(),
-        false => folder_of(path),
-    }
+    if path.as_os_str() == "-" { current_folder() } else { folder_of(path) }
 }
 
 /// Where this process is; the root if that is gone.
@@ -82,10 +79,7 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
     }
     let text = String::from_utf8(bytes)
         .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))?;
-    let name = match standard {
-        true => "<stdin>".to_owned(),
-        false => path.display().to_string(),
-    };
+    let name = if standard { "<stdin>".to_owned() } else { path.display().to_string() };
     not_empty(Text { name, text })
 }
 

@@ -6,16 +6,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use stead_core::call::{Answered, Call, Failure};
+use stead_core::call::{Answered, Call, Failure, FailureKind};
 use stead_core::diag::{Diagnostic, any_error};
-use stead_core::document::{self, Document};
+use stead_core::document::{self, Document, SecurityContext};
 use stead_core::expr::FactKey;
 use stead_core::graph::codes;
 use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, resolve};
-use stead_core::id::TypeName;
+use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{Catalog, Extension, Form, Implementation, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
-use stead_core::text::{Limits, Source, Sources};
+use stead_core::text::{Limits, Source, Sources, Span};
 use stead_core::value::{Object, Value};
 use stead_host::catalog::{Discovery, Problem, Programs, Wanted};
 use stead_host::command::{CommandProvider, Settings, extension, list_adapted};
@@ -55,6 +55,8 @@ pub(crate) struct Session {
     pub(crate) settings: Settings,
     /// Whether instances of a document are told apart by their names.
     pub(crate) names: Names,
+    /// With what rights instances of the document have to run, where it says so.
+    rights: HashMap<NodeId, SecurityContext>,
     providers: RwLock<HashMap<usize, Arc<dyn Provider>>>,
     root: Arc<Path>,
     trace: Trace,
@@ -66,6 +68,32 @@ pub(crate) struct Prepared {
     pub(crate) sources: Arc<Sources>,
     pub(crate) facts: Facts,
     pub(crate) warnings: Vec<Diagnostic>,
+}
+
+/// A document that cannot be run.
+pub(crate) struct Unusable {
+    /// Everything that is wrong with it.
+    pub(crate) findings: Vec<Diagnostic>,
+    /// Whether it is already the input that cannot be used: text that cannot be read, parameters that do not fit,
+    /// variables that cannot be computed. dsc has an exit code of its own for that.
+    pub(crate) is_input: bool,
+}
+
+impl Unusable {
+    fn new(document: &Document, findings: Vec<Diagnostic>) -> Self {
+        let errors = || findings.iter().filter(|finding| any_error(std::slice::from_ref(*finding)));
+        let of = |module: &str| errors().any(|finding| finding.code.id.starts_with(module));
+        let defaults = document.parameters.iter().filter_map(|parameter| parameter.default.as_ref());
+        let values: Vec<_> = defaults.chain(document.variables.iter().map(|variable| &variable.value)).collect();
+        let within = |span: Span| {
+            let holds = |of: Span| of.source == span.source && of.start <= span.start && span.end <= of.end;
+            values.iter().any(|value| holds(value.span))
+        };
+        // dsc reads the text, then checks its form, then computes what it holds.
+        let is_input =
+            of("E01") || !of("E02") && (of("E07") || errors().any(|finding| finding.span.is_some_and(within)));
+        Self { findings, is_input }
+    }
 }
 
 impl Session {
@@ -103,6 +131,7 @@ impl Session {
             deadline: Duration::from_secs(600),
             settings,
             names: Names::Unique,
+            rights: HashMap::new(),
             providers: RwLock::default(),
             root: context_root,
             trace: Arc::new(forward),
@@ -110,20 +139,33 @@ impl Session {
     }
 
     /// Makes a document ready to run, or says everything that is wrong with it.
-    pub(crate) fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Vec<Diagnostic>> {
+    pub(crate) fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
         let source = self.sources.add(Source::new(name, text));
         let (document, mut findings) = document::parse(source, text, &Limits::default());
         if any_error(&findings) {
-            return Err(findings);
+            let mut unusable = Unusable::new(&document, findings);
+            unusable.findings.extend(self.more_findings(document, supplied));
+            return Err(unusable);
         }
         let supplied = match take_secrets(&document.parameters, supplied, &self.vault) {
             Ok(supplied) => supplied,
             Err(wrong) => {
                 findings.extend(wrong.into_iter().map(unplaced));
-                return Err(findings);
+                return Err(Unusable::new(&document, findings));
             }
         };
         self.resolve(document, &supplied, findings)
+    }
+
+    /// What else is wrong with a document whose text is. Instances that could not be read are missing from it, so that
+    /// nothing is said of what is not there.
+    fn more_findings(&mut self, document: Document, supplied: Object) -> Vec<Diagnostic> {
+        let Ok(supplied) = take_secrets(&document.parameters, supplied, &self.vault) else { return Vec::new() };
+        let Err(Unusable { mut findings, .. }) = self.resolve(document, &supplied, Vec::new()) else {
+            return Vec::new();
+        };
+        findings.retain(|finding| finding.code != &codes::UNKNOWN_INSTANCE && finding.code != &codes::MISSING_FACT);
+        findings
     }
 
     fn resolve(
@@ -131,7 +173,7 @@ impl Session {
         document: Document,
         supplied: &Object,
         mut findings: Vec<Diagnostic>,
-    ) -> Result<Prepared, Vec<Diagnostic>> {
+    ) -> Result<Prepared, Unusable> {
         let document = Arc::new(document);
         let mut facts = Facts::new();
         loop {
@@ -146,12 +188,13 @@ impl Session {
             match resolve(&document, &inputs, &mut self.sources) {
                 Resolution::Graph(graph, warnings) => {
                     findings.extend(warnings);
+                    self.rights = graph.iter().filter_map(|(id, _)| Some((id, graph.security_context(id)?))).collect();
                     let sources = Arc::new(self.sources.clone());
                     return Ok(Prepared { graph: Arc::new(graph), sources, facts, warnings: findings });
                 }
                 Resolution::Faulty(wrong) => {
                     findings.extend(wrong);
-                    return Err(findings);
+                    return Err(Unusable::new(&document, findings));
                 }
                 Resolution::Needs(keys) => {
                     for key in keys {
@@ -166,9 +209,10 @@ impl Session {
     /// Tells what was found wrong while resources were looked for, if that was done.
     pub(crate) fn trace_problems(&self) {
         for problem in self.discovery.problems() {
-            match problem.is_notable() {
-                true => tracing::warn!("{}", problem_text(&problem)),
-                false => tracing::info!("{}", problem_text(&problem)),
+            if problem.is_notable() {
+                tracing::warn!("{}", problem_text(&problem));
+            } else {
+                tracing::info!("{}", problem_text(&problem));
             }
         }
     }
@@ -344,6 +388,9 @@ fn extension_context(root: &Path, cancel: &Cancel) -> Context {
 
 impl World for Session {
     fn answer(&self, call: &Call) -> Answered {
+        if let Some(why) = self.rights.get(&call.node).and_then(|needed| needed.refusal(self.machine.elevated)) {
+            return Failure::new(FailureKind::Unsupported, why).into();
+        }
         let provider = self.provider(&call.manifest);
         carry_out(call, &*provider, &*self.vault, &self.context(&call.name))
     }

@@ -45,10 +45,8 @@ fn layers(directory: Option<&Path>, ignore: Ignore, doubts: &mut Vec<String>) ->
 }
 
 fn ignore(arguments: &Arguments) -> Ignore {
-    match arguments.ignore_settings_file || env::var_os("DSC_IGNORE_SETTINGS_FILE").is_some() {
-        true => Ignore::Settings,
-        false => Ignore::Nothing,
-    }
+    let ignored = arguments.ignore_settings_file || env::var_os("DSC_IGNORE_SETTINGS_FILE").is_some();
+    if ignored { Ignore::Settings } else { Ignore::Nothing }
 }
 
 fn doubt(file: &IgnoredFile) -> String {

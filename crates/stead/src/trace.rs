@@ -26,14 +26,14 @@ pub(crate) fn install(settings: &Settings) {
     let coloured = settings.trace_format == TraceFormat::Default
         && crate::output::is_watched()
         && std::env::var_os("NO_COLOR").is_none();
+    let told_where = level >= TraceLevel::Debug;
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter).with_ansi(coloured);
     // A second subscriber is impossible here: this is the only place that installs one.
     let _ = match settings.trace_format {
         TraceFormat::Json | TraceFormat::PassThrough => {
-            set_global_default(builder.event_format(JsonLines).finish().with(filter_fn(is_ours)))
+            set_global_default(builder.event_format(JsonLines { told_where }).finish().with(filter_fn(is_ours)))
         }
         TraceFormat::Default | TraceFormat::Plaintext => {
-            let told_where = level >= TraceLevel::Debug;
             set_global_default(builder.event_format(Lines { coloured, told_where }).finish().with(filter_fn(is_ours)))
         }
     };
@@ -78,7 +78,9 @@ where
 }
 
 /// `{"timestamp":…,"level":…,"fields":{"message":…}}`, which resources and dsc read, too.
-struct JsonLines;
+struct JsonLines {
+    told_where: bool,
+}
 
 impl<S, N> FormatEvent<S, N> for JsonLines
 where
@@ -88,11 +90,15 @@ where
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut message = String::new();
         context.format_fields(Writer::new(&mut message), event)?;
-        let line = serde_json::json!({
+        let mut line = serde_json::json!({
             "timestamp": format!("{:.6}", jiff::Timestamp::now()),
             "level": event.metadata().level().to_string(),
             "fields": { "message": message },
         });
+        if self.told_where {
+            line["target"] = event.metadata().target().into();
+            line["line_number"] = event.metadata().line().into();
+        }
         writeln!(to, "{line}")
     }
 }

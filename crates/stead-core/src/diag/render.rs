@@ -48,7 +48,7 @@ fn visible(text: &str) -> Cow<'_, str> {
 struct Excerpt<'s> {
     source: &'s Source,
     /// The line, or what is near the mark in a long one.
-    text: &'s str,
+    text: Cow<'s, str>,
     line: usize,
     column: usize,
     /// What is marked, within `text`.
@@ -77,7 +77,14 @@ fn excerpt(sources: &Sources, span: Span) -> Option<Excerpt<'_>> {
     let length = text.len();
     let mark = (at - from).min(length)..end.saturating_sub(from).min(length);
     let (line, column) = source.line_column(span.start);
-    Some(Excerpt { source, text, line, column, mark, cut })
+    Some(Excerpt { source, text: without_c1(text), line, column, mark, cut })
+}
+
+/// The renderer shows the control characters of ASCII as symbols, but not those from U+0080 on. They take two bytes, and
+/// so does what stands for them here: places stay right.
+fn without_c1(text: &str) -> Cow<'_, str> {
+    let is_c1 = |c: char| ('\u{80}'..='\u{9f}').contains(&c);
+    if text.contains(is_c1) { Cow::Owned(text.replace(is_c1, "\u{a4}")) } else { Cow::Borrowed(text) }
 }
 
 /// The border of a character at a byte or before it.

@@ -78,6 +78,17 @@ pub enum SecurityContext {
     Restricted,
 }
 
+impl SecurityContext {
+    /// Why something that has to run this way cannot; `None` when it can.
+    pub fn refusal(self, elevated: bool) -> Option<&'static str> {
+        match (self, elevated) {
+            (Self::Elevated, false) => Some("Elevated security context required: run it as root"),
+            (Self::Restricted, true) => Some("Restricted security context required: do not run it as root"),
+            _ => None,
+        }
+    }
+}
+
 /// One of `parameters`.
 #[derive(Clone, Debug)]
 pub struct Parameter {
@@ -210,4 +221,18 @@ pub struct Copy {
     pub name: Spanned<String>,
     /// How many: a number or an expression.
     pub count: Node,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_refused_where_they_are_the_other_ones() {
+        for elevated in [true, false] {
+            assert_eq!(SecurityContext::Current.refusal(elevated), None);
+            assert_eq!(SecurityContext::Elevated.refusal(elevated).is_none(), elevated);
+            assert_eq!(SecurityContext::Restricted.refusal(elevated).is_none(), !elevated);
+        }
+    }
 }

@@ -133,7 +133,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
         _ => Err(fault(
             &codes::TRAILING,
             parser.at.start..text.len(),
-            format!("Unable to parse: {text}: there is text behind the ']' that ends the expression"),
+            format!("Unable to parse: {}: there is text behind the ']' that ends the expression", text.trim_end()),
             "an expression is the whole of a value; use concat() or format() to add text, or write '[[' for a plain '['",
         )),
     }

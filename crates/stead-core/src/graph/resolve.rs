@@ -13,7 +13,7 @@ use crate::id::{NodeId, ResourceId, TypeName};
 use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequirement};
 use crate::parameters;
 use crate::text::{self, Limits, Source, Sources, Span};
-use crate::value::{Object, Sealed, Sensitive, Value};
+use crate::value::{Object, Sealed, Sensitive, Value, sealing_wrapped};
 
 /// How deep groups and includes may be nested: far beyond any use, and shallow enough for every stack.
 const MAX_NESTING: usize = 32;
@@ -190,7 +190,7 @@ impl Builder<'_> {
         }
         let secure = parameter.data_type.value.is_secure();
         let seal = |value| Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(value))));
-        Some(if secure { seal(value) } else { value })
+        Some(if secure { seal(value) } else { sealing_wrapped(value) })
     }
 
     /// A finding about what was supplied from outside the document: by what includes it, or by the caller.

@@ -10,15 +10,23 @@ use crate::id::NodeId;
 ///
 /// An instance that is in state now may not be once the changes before it are made. Which changes come before one is
 /// looked up only where paths overlap: to keep for every instance all that can reach it would take a square of space.
+///
+/// Guarantees: what is not said to be reached is not. The other way round it errs where it would have to look at more
+/// than [`FAR`] instances.
 #[derive(Default)]
 pub(super) struct Foresight {
     /// For each node one of the changes before it, itself included.
     after: BTreeMap<NodeId, NodeId>,
     /// The same of changes that may touch anything.
     after_anything: BTreeMap<NodeId, NodeId>,
-    /// What may change a path.
-    by_path: BTreeMap<PathBuf, Vec<NodeId>>,
+    /// The paths that each change is limited to.
+    touches: BTreeMap<NodeId, Vec<PathBuf>>,
+    /// All of these together.
+    touched: BTreeSet<PathBuf>,
 }
+
+/// How many instances are looked at between a change and what it may reach; more could take the square of all.
+const FAR: usize = 1000;
 
 impl Foresight {
     /// Notes that an instance will or may change, and the paths that this is limited to.
@@ -29,9 +37,8 @@ impl Foresight {
                 self.after_anything.insert(id, id);
             }
             Some(paths) => {
-                for path in paths {
-                    self.by_path.entry(path.clone()).or_default().push(id);
-                }
+                self.touched.extend(paths.iter().cloned());
+                self.touches.insert(id, paths.to_vec());
             }
         }
     }
@@ -55,20 +62,25 @@ impl Foresight {
         }
         let change = before(graph, id).find_map(|source| self.after.get(&source))?;
         let Some(paths) = touches else { return Some(*change) };
-        let changers: BTreeSet<NodeId> =
-            paths.iter().filter_map(|path| self.by_path.get(path)).flatten().copied().collect();
-        if changers.is_empty() { None } else { self.nearest(graph, id, &changers) }
+        let shared: Vec<&PathBuf> = paths.iter().filter(|path| self.touched.contains(*path)).collect();
+        if shared.is_empty() { None } else { self.nearest(graph, id, &shared) }
     }
 
-    /// The nearest of these nodes among all that come before one.
-    fn nearest(&self, graph: &Graph, id: NodeId, wanted: &BTreeSet<NodeId>) -> Option<NodeId> {
+    /// The nearest change among all that come before a node that touches one of these paths.
+    fn nearest(&self, graph: &Graph, id: NodeId, paths: &[&PathBuf]) -> Option<NodeId> {
+        let overlaps =
+            |id: &NodeId| self.touches.get(id).is_some_and(|own| own.iter().any(|path| paths.contains(&path)));
         let mut waiting: VecDeque<NodeId> = before(graph, id).collect();
         let mut seen = BTreeSet::new();
         while let Some(next) = waiting.pop_front() {
-            if wanted.contains(&next) {
+            if overlaps(&next) {
                 return Some(next);
             }
-            if self.after.contains_key(&next) && seen.insert(next) {
+            let Some(change) = self.after.get(&next) else { continue };
+            if seen.len() >= FAR {
+                return Some(*change);
+            }
+            if seen.insert(next) {
                 waiting.extend(&graph.node(next).needs);
                 waiting.extend(members(graph, next));
             }

@@ -580,7 +580,7 @@ impl Run {
             Some(Err(halt)) => return Some(Err(self.halted_output(&halt))),
         }
         Some(match evaluate(&output.value, view) {
-            Ok(value) if fits(output.data_type.value, &value) => Ok(value),
+            Ok(value) if fits(output.data_type.value, &value) => Ok(sealing_wrapped(value)),
             Ok(value) => {
                 let (name, wanted) = (&output.name.value, output.data_type.value.as_str());
                 let message = format!("Output '{name}' is {}, but is declared as '{wanted}'", value.described());

@@ -71,10 +71,9 @@ impl Known {
     }
 
     fn kind(&self, word: &str) -> Option<(Kind, Implementation)> {
-        if let Some(adapter) = word.strip_prefix("adapted:") {
-            let adapter = Arc::clone(self.0.versions(&TypeName::parse(adapter).ok()?).first()?);
+        if let Some(by) = word.strip_prefix("adapted:") {
             let adapted = AdaptedResource {
-                adapter,
+                adapter: Arc::clone(self.0.versions(&TypeName::parse(by).ok()?).first()?),
                 path: None,
                 content: None,
                 schema: None,

@@ -25,5 +25,6 @@ impl Numbers {
 
 /// A number of 32 bits, brought below a limit.
 pub(crate) fn scaled(number: u64, limit: usize) -> usize {
-    ((number & 0xFFFF_FFFF) * limit as u64 >> 32) as usize
+    let product = (number & 0xFFFF_FFFF) * limit as u64;
+    usize::try_from(product >> 32).unwrap_or(limit)
 }

@@ -146,6 +146,9 @@ impl Thing {
     }
 }
 
+/// Sees an event that was applied: the run, the machine, and what is under way.
+pub(crate) type Observer<'a> = dyn FnMut(&Run, &World, &[Call], &Event) + 'a;
+
 /// How a run is driven: without threads, so that every order of answers can be tried.
 pub(crate) struct Driver<'a> {
     pub(crate) width: usize,
@@ -156,7 +159,7 @@ pub(crate) struct Driver<'a> {
     /// After how many events the run is cancelled.
     pub(crate) cancel_after: Option<usize>,
     /// Sees every event once it is applied, with the world as it is then and what is under way.
-    pub(crate) observe: &'a mut dyn FnMut(&Run, &World, &[Call], &Event),
+    pub(crate) observe: &'a mut Observer<'a>,
 }
 
 /// A run that is being driven.

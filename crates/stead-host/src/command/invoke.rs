@@ -24,13 +24,16 @@ pub struct Settings {
     pub grace: Duration,
     /// How long processes that they left behind may take to end by themselves.
     pub settle: Duration,
+    /// Whether they run as root.
+    pub elevated: bool,
 }
 
 impl Settings {
     /// What may be handed on of the environment of this process, and the usual patience.
     pub fn of_this_process() -> Self {
         let Limits { grace, settle, .. } = Limits::default();
-        Self { environment: Environment::of_this_process(&[]), grace, settle }
+        let elevated = rustix::process::geteuid().is_root();
+        Self { environment: Environment::of_this_process(&[]), grace, settle, elevated }
     }
 }
 

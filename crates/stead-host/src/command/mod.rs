@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 use stead_core::call::{Execution, Exported, Failure, FailureKind};
+use stead_core::document::SecurityContext;
 use stead_core::manifest::{
-    AdaptedResource, AdapterInput, Argument, CommandResource, Implementation, Kind, Manifest, Method, Returns,
-    SchemaSource,
+    AdaptedResource, AdapterInput, Argument, CommandResource, Implementation, Kind, Manifest, Method,
+    OperationSecurity, Returns, SchemaSource,
 };
 use stead_core::schema::Schema;
 
@@ -146,6 +147,21 @@ impl CommandProvider {
 
     fn invocation<'a>(&'a self, operation: &'static str, executable: &'a str, secrets: &'a Secrets) -> Invocation<'a> {
         Invocation { origin: origin(&self.methods, &self.settings), operation, executable, secrets }
+    }
+
+    /// Refuses an operation that has to run with other rights.
+    fn permit(&self, operation: &str, required: Option<SecurityContext>) -> Result<(), Failure> {
+        let Some(why) = required.and_then(|required| required.refusal(self.settings.elevated)) else { return Ok(()) };
+        let message = format!("Operation '{operation}' of resource '{}': {why}", self.manifest.type_name);
+        Err(Failure::new(FailureKind::Unsupported, message))
+    }
+
+    /// The rights that the operations need: those of whoever has the programs.
+    fn security(&self) -> OperationSecurity {
+        match &self.manifest.implementation {
+            Implementation::Adapted(adapted) => adapted.adapter.security,
+            _ => self.manifest.security,
+        }
     }
 
     fn unsupported(&self, operation: &str) -> Failure {
@@ -347,6 +363,7 @@ impl Provider for CommandProvider {
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<Plain, Failure> {
         let method = self.methods.get.as_ref().ok_or_else(|| self.unsupported("get"))?;
+        self.permit("get", self.security().get)?;
         let request = Request::new("get", method, Execution::Actual).expecting(Expected::Values(1));
         Ok(Plain::new(self.call(cx, &request, input)?.state.unwrap_or_default()))
     }
@@ -355,6 +372,7 @@ impl Provider for CommandProvider {
     /// and a comparison in any case.
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let method = self.methods.test.as_ref().ok_or_else(|| self.unsupported("test"))?;
+        self.permit("test", self.security().test)?;
         if method.returns.is_none() {
             return Ok(TestReply { actual: None, in_desired_state: None, differing: None });
         }
@@ -380,6 +398,7 @@ impl Provider for CommandProvider {
         };
         let name = if execution == Execution::WhatIf { "what-if" } else { "set" };
         let method = method.ok_or_else(|| self.unsupported(name))?;
+        self.permit(name, self.security().set)?;
         let answer = self.call(cx, &Request::new(name, method, execution), input)?;
         let what_if = if execution == Execution::WhatIf { what_if_words(answer.state.as_ref()) } else { Vec::new() };
         Ok(SetReply { after: answer.state.map(Plain::new), changed: answer.differing, what_if })
@@ -387,6 +406,7 @@ impl Provider for CommandProvider {
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         let method = self.methods.delete.as_ref().ok_or_else(|| self.unsupported("delete"))?;
+        self.permit("delete", self.security().delete)?;
         let request = Request::new("delete", method, execution);
         if execution == Execution::Actual {
             self.call(cx, &Request { expected: None, ..request }, input)?;
@@ -402,6 +422,7 @@ impl Provider for CommandProvider {
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
         let method = self.methods.export.as_ref().ok_or_else(|| self.unsupported("export"))?;
+        self.permit("export", self.security().export)?;
         let request = Request::new("export", method, Execution::Actual).expecting(Expected::Lines);
         let lines = self.call(cx, &request, input)?.lines;
         let secrets = Secrets::default();

@@ -1,6 +1,7 @@
 //! A whole tree as instances.
 
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exp
     if input.expose().is_null() {
         return Err(invalid("path", "an export of directories needs to know of which. Give a filter with 'path'"));
     }
-    let input = Input::read(input, &["path", "relativeTo"], &[])?;
+    let input = Input::read(input, &["path", "relativeTo", "purge"], &[])?;
     let (text, path) = input.required_path("path", cx)?;
     let base = input.path("relativeTo", cx)?;
     let outside = || invalid("relativeTo", "'path' has to be below 'relativeTo'");
@@ -40,10 +41,14 @@ pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exp
     let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
     let missing = || refused("path", format!("there is no directory '{}'", path.display()));
     let directory = fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY)?.ok_or_else(missing)?;
-    let mut export = Export { cx, names, patience: Patience::of(cx), found: Vec::new(), holders: Vec::new() };
+    let purge = input.flag("purge")?.unwrap_or(false);
+    let mut export = Export { cx, names, patience: Patience::of(cx), found: Vec::new(), holders: Vec::new(), purge };
     export.directory(&directory, &path, &shown)?;
     Ok(export.found)
 }
+
+/// What is in a directory, if that can be told.
+type Entries = Result<BTreeMap<OsString, Kind>, FsError>;
 
 struct Export<'a> {
     cx: &'a Context,
@@ -52,22 +57,36 @@ struct Export<'a> {
     found: Vec<Exported>,
     /// The directories that are being listed, outermost first: what is in them needs them.
     holders: Vec<ResourceId>,
+    /// Whether directories state their entries, so that others are removed.
+    purge: bool,
 }
 
 impl Export<'_> {
     fn directory(&mut self, directory: &OwnedFd, path: &Path, shown: &Path) -> Result<(), Failure> {
         let status = fstat(directory).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
-        self.add(None, shown, |names, state| report_all(&status, names, state));
+        let listed = fs::entries(directory, path);
+        let names_in = listed
+            .as_ref()
+            .ok()
+            .filter(|_| self.purge)
+            .map(|entries| entries.keys().filter_map(|name| name.to_str().map(Json::from)).collect::<Vec<_>>());
+        self.add(None, shown, |names, state| {
+            report_all(&status, names, state);
+            if let Some(entries) = names_in {
+                state.insert("entries".into(), entries.into());
+                state.insert("_purge".into(), true.into());
+            }
+        });
         let name = shown.to_string_lossy().into_owned();
         let depth = self.holders.len();
         self.holders.extend(TypeName::parse(super::TYPE_NAME).map(|type_name| ResourceId { type_name, name }));
-        let done = self.below(directory, path, shown);
+        let done = self.below(directory, listed, path, shown);
         self.holders.truncate(depth);
         done
     }
 
-    fn below(&mut self, directory: &OwnedFd, path: &Path, shown: &Path) -> Result<(), Failure> {
-        let entries = match fs::entries(directory, path) {
+    fn below(&mut self, directory: &OwnedFd, listed: Entries, path: &Path, shown: &Path) -> Result<(), Failure> {
+        let entries = match listed {
             Ok(entries) => entries,
             Err(error) => return self.skip(error),
         };

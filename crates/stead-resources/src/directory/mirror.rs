@@ -1,5 +1,6 @@
 //! Comparing one tree with another, and making it the same.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -83,6 +84,22 @@ impl<'a> Mirror<'a> {
         self.check_recursion(&status(&source_fd, source)?)?;
         let at = Pair { source: &source_fd, target, source_path: source, target_path: path, below: Path::new("") };
         self.directory(&at)?;
+        Ok(self.drift)
+    }
+
+    /// Removes, or in what-if notes, what is in a directory besides the names that belong there.
+    pub(super) fn purge(mut self, belonging: &BTreeSet<&str>, target: &OwnedFd, path: &Path) -> Result<Drift, Failure> {
+        for (name, kind) in fs::entries(target, path)? {
+            self.patience.check()?;
+            if name.to_str().is_some_and(|name| belonging.contains(name)) {
+                continue;
+            }
+            self.drift.note("extra", Path::new(&name));
+            if self.execution == Execution::Actual {
+                let place = Place::within(target, &name, path.join(&name))?;
+                self.remove(&place, kind)?;
+            }
+        }
         Ok(self.drift)
     }
 

@@ -1,5 +1,6 @@
 //! `Stead/Directory`: a directory, and on request the content of another one in it.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ const PROFILE: Profile = Profile {
     schema: include_str!("schema.json"),
 };
 
-const PROPERTIES: &[&str] = &["path", "mode", "owner", "group", "source", "_purge", "recurse", "_exist"];
+const PROPERTIES: &[&str] = &["path", "mode", "owner", "group", "source", "entries", "_purge", "recurse", "_exist"];
 const READ_ONLY: &[&str] = &["drift"];
 
 /// The mode of a new directory when none is asked for, whatever the umask is.
@@ -141,6 +142,8 @@ struct Desired<'a> {
     path: PathBuf,
     exist: bool,
     source: Option<(&'a str, PathBuf)>,
+    /// The names that belong into the directory.
+    entries: Option<BTreeSet<&'a str>>,
     purge: bool,
     recurse: bool,
     permissions: Permissions<'a>,
@@ -152,14 +155,21 @@ impl<'a> Desired<'a> {
         let (path_text, path) = input.required_path("path", cx)?;
         let source = input.path("source", cx)?;
         let purge = input.flag("_purge")?.unwrap_or(false);
-        if purge && source.is_none() {
-            return Err(invalid("_purge", "'_purge' removes what 'source' does not have, so it takes a 'source'"));
+        let entries = entries(&input)?;
+        match (&source, &entries) {
+            (None, None) if purge => {
+                let message = "'_purge' removes what 'source' or 'entries' does not have, so it takes one of them";
+                return Err(invalid("_purge", message));
+            }
+            (Some(_), Some(_)) => return Err(invalid("entries", "what belongs there is said by 'source' already")),
+            _ => {}
         }
         Ok(Self {
             path_text,
             path,
             exist: input.flag("_exist")?.unwrap_or(true),
             source,
+            entries,
             purge,
             recurse: input.flag("recurse")?.unwrap_or(false),
             permissions: Permissions::read(&input, names)?,
@@ -168,7 +178,8 @@ impl<'a> Desired<'a> {
 
     fn look(&self) -> Result<Option<Current>, Failure> {
         // Looking inside takes the right to list it; knowing that it is there does not.
-        let flags = if self.source.is_some() { OFlags::RDONLY | OFlags::NONBLOCK } else { OFlags::PATH };
+        let inside = self.source.is_some() || self.entries.is_some();
+        let flags = if inside { OFlags::RDONLY | OFlags::NONBLOCK } else { OFlags::PATH };
         let opened = match fs::open(&self.path, flags) {
             Err(FsError::WrongKind { found, .. }) => return Err(not_a_directory(found)),
             Err(FsError::System { source, .. }) if source.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
@@ -196,8 +207,12 @@ impl<'a> Desired<'a> {
 
     /// Compares the content with that of the source, or copies it.
     fn mirror(&self, cx: &Context, target: Option<&OwnedFd>, execution: Execution) -> Result<Option<Drift>, Failure> {
-        let Some((_, source)) = &self.source else { return Ok(None) };
-        Mirror::new(cx, execution, self.purge).run(source, target, &self.path).map(Some)
+        let mirror = Mirror::new(cx, execution, self.purge);
+        match (&self.source, &self.entries, target) {
+            (Some((_, source)), _, target) => mirror.run(source, target, &self.path).map(Some),
+            (None, Some(entries), Some(target)) if self.purge => mirror.purge(entries, target, &self.path).map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn base(&self, exist: bool) -> Map<String, Json> {
@@ -231,8 +246,11 @@ impl<'a> Desired<'a> {
     fn intentions(&self, differing: &[&str], drift: Option<&Drift>) -> Vec<String> {
         let create = differing.contains(&"_exist").then(|| "create the directory".to_owned());
         let content = drift.filter(|drift| !drift.properties().is_empty()).map(|drift| {
-            let source = self.source.as_ref().map(|(source, _)| *source).unwrap_or_default();
-            format!("make its content that of '{source}' ({})", drift.lines().join(", "))
+            let lines = drift.lines().join(", ");
+            match &self.source {
+                Some((source, _)) => format!("make its content that of '{source}' ({lines})"),
+                None => format!("remove what does not belong there ({lines})"),
+            }
         });
         create.into_iter().chain(content).chain(self.permissions.intentions(differing)).collect()
     }
@@ -286,6 +304,17 @@ impl<'a> Desired<'a> {
                 if filled { Err(not_empty()) } else { Ok(vec!["remove the empty directory".to_owned()]) }
             }
         }
+    }
+}
+
+/// The names that belong into the directory.
+fn entries<'a>(input: &Input<'a>) -> Result<Option<BTreeSet<&'a str>>, Failure> {
+    let Some(listed) = input.json("entries") else { return Ok(None) };
+    let name = |item: &'a Json| item.as_str().filter(|name| !name.is_empty() && !name.contains('/'));
+    let names = listed.as_array().and_then(|items| items.iter().map(name).collect::<Option<BTreeSet<_>>>());
+    match names {
+        Some(names) => Ok(Some(names)),
+        None => Err(invalid("entries", "'entries' has to be a list of names, each of one file or directory")),
     }
 }
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Operation};
-use stead_core::diag::Diagnostic;
 use stead_core::event::{Event, Fact};
 use stead_core::graph::Names;
 use stead_core::run::{Mode, Run, Status};
@@ -13,12 +12,12 @@ use stead_core::wire::results::{self, reason};
 
 use super::{bad_parameters, given, tell};
 use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
-use crate::engine::{Executed, execute, set_mode};
+use crate::engine::{Executed, execute, refusal, set_mode};
 use crate::exit::Exit;
 use crate::input::{self, ParameterSources};
 use crate::output::{complain, data};
 use crate::people::{catch_interrupts, width};
-use crate::session::{Prepared, Session};
+use crate::session::{Prepared, Session, Unusable};
 use crate::surroundings::Surroundings;
 
 pub(crate) fn config(
@@ -39,16 +38,20 @@ pub(crate) fn config(
             return Exit::DscError;
         }
     };
-    match prepare(config, input, surroundings) {
+    match prepare_told(config, input, progress, surroundings) {
         Ok((session, prepared)) => {
+            if let Some(why) = refusal(&session, &prepared) {
+                tracing::error!("{why}");
+                return Exit::DscError;
+            }
             tell(&prepared.warnings, &prepared.sources);
             let executed = carry_out(config, mode, &session, prepared, progress);
             report(&executed, input, compat)
         }
         Err(NotReady::Exit(exit)) => exit,
-        Err(NotReady::Findings(session, findings)) => {
-            tell(&findings, &session.sources);
-            Exit::DscError
+        Err(NotReady::Document(session, unusable)) => {
+            tell(&unusable.findings, &session.sources);
+            if unusable.is_input { Exit::DscInput } else { Exit::DscError }
         }
     }
 }
@@ -75,10 +78,12 @@ fn report(executed: &Executed, input: &Input, compat: Option<Compat>) -> Exit {
     if !failed || (has_results(&executed.document) && !is_strict(compat)) {
         data(&executed.document, input.output_format);
     }
-    match failed {
-        _ if executed.cancelled => Exit::Cancelled,
-        true => Exit::DscError,
-        false => Exit::Success,
+    if executed.cancelled {
+        Exit::Cancelled
+    } else if failed {
+        Exit::DscError
+    } else {
+        Exit::Success
     }
 }
 
@@ -96,7 +101,24 @@ fn has_results(document: &Json) -> bool {
 
 enum NotReady {
     Exit(Exit),
-    Findings(Box<Session>, Vec<Diagnostic>),
+    Document(Box<Session>, Unusable),
+}
+
+/// As [`prepare`], with lines of progress around it: resources are looked for meanwhile.
+fn prepare_told(
+    config: &Config,
+    input: &Input,
+    progress: Option<ProgressFormat>,
+    surroundings: &Surroundings,
+) -> Result<(Session, Prepared), NotReady> {
+    if progress != Some(ProgressFormat::Json) {
+        return prepare(config, input, surroundings);
+    }
+    let progress = Progress::new();
+    progress.searching(0);
+    let ready = prepare(config, input, surroundings);
+    progress.searching(1);
+    ready
 }
 
 fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Result<(Session, Prepared), NotReady> {
@@ -114,7 +136,7 @@ fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Resul
     session.trace_problems();
     match prepared {
         Ok(prepared) => Ok((session, prepared)),
-        Err(findings) => Err(NotReady::Findings(Box::new(session), findings)),
+        Err(unusable) => Err(NotReady::Document(Box::new(session), unusable)),
     }
 }
 
@@ -142,8 +164,8 @@ fn validate(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit
             true
         }
         Err(NotReady::Exit(exit)) => return exit,
-        Err(NotReady::Findings(session, findings)) => {
-            tell(&findings, &session.sources);
+        Err(NotReady::Document(session, unusable)) => {
+            tell(&unusable.findings, &session.sources);
             false
         }
     };
@@ -167,6 +189,13 @@ impl Progress {
             id: format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32)),
             completed: 0,
         }
+    }
+
+    /// Tells that resources are looked for, or with 1 that they were.
+    fn searching(&self, completed: usize) {
+        let activity = "Searching for resources";
+        let line = json!({ "id": self.id, "activity": activity, "totalItems": 1, "completedItems": completed });
+        complain(&line.to_string());
     }
 
     fn event(&mut self, run: &Run, event: &Event) {

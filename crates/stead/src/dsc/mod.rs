@@ -16,6 +16,7 @@ use crate::args::{Arguments, Extension, Function, Schema};
 use crate::engine::line;
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Text, Unreadable};
+use crate::output::print;
 use crate::session::Session;
 use crate::surroundings::Surroundings;
 
@@ -35,7 +36,9 @@ pub(crate) fn schema(command: &Schema) -> Exit {
 }
 
 pub(crate) fn completer(shell: Shell) -> Exit {
-    clap_complete::generate(shell, &mut Arguments::command(), "stead", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "stead", &mut script);
+    print(&String::from_utf8_lossy(&script));
     Exit::Success
 }
 

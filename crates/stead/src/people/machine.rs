@@ -15,7 +15,7 @@ use stead_core::run::{Record, Run, Status};
 use stead_core::text::Sources;
 use stead_core::wire::results::{duration, operation_name, reason, restarts};
 
-use super::report::is_named;
+use super::report::{is_named, named};
 
 /// The report of a run: totals, every instance, restarts, outputs.
 pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
@@ -84,7 +84,7 @@ fn differences(record: &Record) -> Vec<Json> {
     let found = match (&record.status, record.changed(), &record.tested, &record.desired) {
         (Some(Status::Changed), Some(changed), _, _) => {
             let mut found = changes(&changed.before, &changed.after);
-            found.retain(|change| is_named(&change.path, changed.changed.as_deref()));
+            found.retain(|change| is_named(&change.path, named(record)));
             found
         }
         (Some(Status::Drifted), None, Some(tested), Some(desired)) => {

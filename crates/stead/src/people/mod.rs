@@ -19,7 +19,7 @@ use crate::args::{Document, Explain, Graph, Output};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources};
 use crate::output::{complain, complain_text, data_as, print};
-use crate::session::{Prepared, Session};
+use crate::session::{Prepared, Session, Unusable};
 use crate::surroundings::Surroundings;
 use report::{Printer, Style};
 
@@ -119,7 +119,7 @@ fn prepare(document: &Document, surroundings: &Surroundings) -> Result<(Session,
     })?;
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(prepared) => Ok((session, prepared)),
-        Err(findings) => {
+        Err(Unusable { findings, .. }) => {
             refuse(document, &findings, &session);
             Err(Exit::Unusable)
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style as Paint};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use stead_core::call::{Operation, Restart};
+use stead_core::call::{FailureKind, Operation, Restart, code};
 use stead_core::diag;
 use stead_core::diff::{Rules, changes};
 use stead_core::event::{Because, Event};
@@ -150,12 +150,20 @@ impl Printer {
                 Some(finding) => diag::render(finding, &self.sources, is_coloured()),
                 None => {
                     let place = self.sources.place(run.graph().declaration(node).name.span);
-                    let code = record.failure.as_ref().map(|failure| stead_core::call::code(&failure.kind).id);
+                    let kind = record.failure.as_ref().map(|failure| &failure.kind);
+                    let kind = kind.or(record.not_converged().map(|_| &FailureKind::NotConverged));
+                    let code = kind.map(|kind| code(kind).id);
                     let code = code.map(|code| format!(", see stead explain {code}")).unwrap_or_default();
                     format!("    declared at {place}{code}\n")
                 }
             },
-            Status::Changed | Status::Drifted => differences(record),
+            Status::Changed | Status::Drifted => match (differences(record), record.changed()) {
+                // What cannot be shown as properties is told in the words of the resource.
+                (shown, Some(changed)) if shown.is_empty() => {
+                    changed.what_if.iter().map(|text| format!("    {text}\n")).collect()
+                }
+                (shown, _) => shown,
+            },
             _ => String::new(),
         }
     }
@@ -231,10 +239,15 @@ fn differences(record: &Record) -> String {
         }
         _ => return String::new(),
     };
-    let named = record.changed().and_then(|changed| changed.changed.as_deref());
+    let named = named(record);
     let shown = changes(&before, &after);
     let news = shown.iter().filter(|change| change.path != "/_exist" && is_named(&change.path, named));
     news.map(|change| values::change(change, "    ")).collect()
+}
+
+/// The properties that the resource says have changed; `None` for all, since what is new is new as a whole.
+pub(super) fn named(record: &Record) -> Option<&[String]> {
+    record.changed().filter(|_| appears(record) != Some(true))?.changed.as_deref()
 }
 
 /// Whether a change is of a property that the resource says has changed; one that tells more of the state before than

@@ -161,6 +161,10 @@ impl Harness {
                 return Ok(Verdict::Fails(difference));
             }
             if compare::keeps_results(&run.answer, &actual) {
+                let strict = sandbox::answer_with(&self.program, &places, run, &[("STEAD_COMPAT", "strict")])?;
+                if !strict.stdout.is_empty() {
+                    return Ok(Verdict::Fails("prints results although STEAD_COMPAT is strict".to_owned()));
+                }
                 verdict = Verdict::Deviates;
             }
         }

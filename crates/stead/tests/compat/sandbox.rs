@@ -57,6 +57,16 @@ impl Places {
 
 /// Runs the program as a recorded run says and returns its answer, placeholders put in.
 pub(crate) fn answer(program: &Path, places: &Places, run: &Run) -> Result<Answer, Box<dyn Error>> {
+    answer_with(program, places, run, &[])
+}
+
+/// The same with more in the environment.
+pub(crate) fn answer_with(
+    program: &Path,
+    places: &Places,
+    run: &Run,
+    variables: &[(&str, &str)],
+) -> Result<Answer, Box<dyn Error>> {
     fs::create_dir_all(places.home())?;
     fs::create_dir_all(places.current())?;
     let mut child = Command::new(program)
@@ -65,6 +75,7 @@ pub(crate) fn answer(program: &Path, places: &Places, run: &Run) -> Result<Answe
         .env("HOME", places.home())
         .env("PATH", format!("{}:{SYSTEM_PATH}", places.programs.display()))
         .env("DSC_RESOURCE_PATH", &places.resources)
+        .envs(variables.iter().copied())
         .current_dir(places.current())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,0 +1,64 @@
+//! What people see: commands, what they print, and their exit codes, as cases under `corpus/cli`.
+//!
+//! A case has files (every section whose name has a dot) and `session`: lines that start with `$` are run by a shell in
+//! an empty folder with the files, in which `stead` is the program; behind each stands what it printed on both outputs,
+//! and its exit code unless it is 0. Times are shown as `N ms`, the folder as `$HERE`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use stead_testkit::{Case, Computed, Suite, main as run_suites};
+
+fn main() -> ExitCode {
+    run_suites(&[Suite { folder: "cli", run: session }])
+}
+
+fn session(case: &Case) -> Result<Computed, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    for (name, text) in case.sections.iter().filter(|(name, _)| name.contains('.')) {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap_or(folder.path())).map_err(|error| error.to_string())?;
+        fs::write(path, text).map_err(|error| error.to_string())?;
+    }
+    let commands = case.section("session").lines().filter(|line| line.starts_with("$ "));
+    let shown = commands.map(|line| run(line, folder.path())).collect::<Result<String, String>>()?;
+    Ok(vec![("session", shown)])
+}
+
+fn run(line: &str, folder: &Path) -> Result<String, String> {
+    let program = Path::new(env!("CARGO_BIN_EXE_stead"));
+    let directory = program.parent().ok_or("the program has no folder")?;
+    let path = format!("{}:/usr/bin:/bin", directory.display());
+    let output = Command::new("/bin/sh")
+        .args(["-c", &format!("{{ {} ; }} 2>&1", line.trim_start_matches("$ "))])
+        .current_dir(folder)
+        .env_clear()
+        .envs([("PATH", path.as_str()), ("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
+        .env("HOME", folder.join("home"))
+        .env("DSC_RESOURCE_PATH", folder)
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout).replace(&folder.display().to_string(), "$HERE");
+    let exit = match output.status.code() {
+        Some(0) => String::new(),
+        code => format!("(exit {})\n", code.unwrap_or(-1)),
+    };
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    Ok(format!("{line}\n{}{end}{exit}", without_times(&text)))
+}
+
+/// How long a run took and when it was differ from run to run.
+fn without_times(text: &str) -> String {
+    let is_time = |word: &str| word.len() > 20 && word.ends_with('Z') && word.as_bytes().get(10) == Some(&b'T');
+    let untimed = |line: &str| {
+        let words = line.split(' ').map(|word| if is_time(word) { "$TIME" } else { word });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let text: String = text.lines().map(|line| untimed(line) + "\n").collect();
+    let line = |line: &str| match line.rsplit_once(" in ") {
+        Some((head, tail)) if tail.ends_with(" ms") || tail.ends_with(" s") => format!("{head} in N ms\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
