@@ -117,10 +117,10 @@ pub(crate) struct ParameterSources<'a> {
 pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> Result<Object, BadParameters> {
     let mut all = Object::new();
     if let Some(path) = from.file {
-        all.extend(read_parameters(session, read(path).map_err(BadParameters::Unreadable)?)?);
+        all.extend(read_parameters(session, &read(path).map_err(BadParameters::Unreadable)?)?);
     }
     if let Some(text) = from.inline {
-        all.extend(read_parameters(session, inline(text).map_err(BadParameters::Unreadable)?)?);
+        all.extend(read_parameters(session, &inline(text).map_err(BadParameters::Unreadable)?)?);
     }
     for pair in from.single {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -130,8 +130,8 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
     Ok(all)
 }
 
-fn read_parameters(session: &mut Session, from: Text) -> Result<Object, BadParameters> {
-    let value = value(session, &from).map_err(BadParameters::Findings)?;
+fn read_parameters(session: &mut Session, from: &Text) -> Result<Object, BadParameters> {
+    let value = value(session, from).map_err(BadParameters::Findings)?;
     let wrapped = match value {
         Value::Object(members) if !members.contains_key("parameters") => {
             Value::Object(Object::from_iter([("parameters".to_owned(), Value::Object(members))]))

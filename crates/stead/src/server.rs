@@ -50,7 +50,7 @@ impl Engine for Calls {
         let session = Session::with_cancel(input::current_folder(), &self.surroundings, cancel);
         match request {
             Request::Config { operation, document, parameters } => {
-                self.config(session, operation, document, parameters.as_deref())
+                self.config(session, operation, &document, parameters.as_deref())
             }
             Request::Resource { operation, type_name, properties } => {
                 resource(session, operation, &type_name, properties)
@@ -73,7 +73,7 @@ impl Calls {
         &self,
         mut session: Session,
         operation: Operation,
-        document: String,
+        document: &str,
         parameters: Option<&str>,
     ) -> Result<Json, String> {
         if operation == Operation::Export {
@@ -84,7 +84,7 @@ impl Calls {
             BadParameters::Unreadable(error) => error.to_string(),
             BadParameters::Findings(findings) => lines(&findings, &session.sources),
         })?;
-        let prepared = session.prepare("<configuration>", &document, supplied);
+        let prepared = session.prepare("<configuration>", document, supplied);
         let prepared = prepared.map_err(|unusable| lines(&unusable.findings, &session.sources))?;
         if let Some(why) = refusal(&session, &prepared) {
             return Err(why);

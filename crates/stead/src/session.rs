@@ -128,7 +128,7 @@ impl Session {
             extensions,
             built_in: built_in.into_iter().map(|each| (each.manifest.type_name.clone(), each)).collect(),
             cancel,
-            deadline: Duration::from_secs(600),
+            deadline: Duration::from_mins(10),
             settings,
             names: Names::Unique,
             rights: HashMap::new(),
@@ -378,7 +378,7 @@ fn command_settings(root: &Path, surroundings: &Surroundings) -> Settings {
 fn extension_context(root: &Path, cancel: &Cancel) -> Context {
     Context {
         name: "".into(),
-        deadline: Duration::from_secs(60),
+        deadline: Duration::from_mins(1),
         output_limit: OUTPUT_LIMIT,
         cancel: cancel.clone(),
         root: Arc::from(root),
