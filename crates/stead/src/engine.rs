@@ -193,6 +193,7 @@ impl Called {
     }
 
     /// The result of `get`.
+    #[cfg(feature = "server")]
     pub(crate) fn get(&self, desired: Value) -> Result<Json, Refusal> {
         self.ask(Operation::Get, Execution::Actual, desired).map(|answer| state_result(&answer).unwrap_or_default())
     }
