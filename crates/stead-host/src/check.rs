@@ -13,7 +13,7 @@ use stead_core::manifest::{Implementation, Manifest};
 use stead_core::schema::Schema;
 use stead_core::value::{REDACTED, Value};
 
-use crate::provider::{Context, Plain, Provider, State, TestReply, TraceLevel};
+use crate::provider::{Context, Plain, Provider, State, TestReply, Trace};
 
 /// Codes of findings about resources.
 pub mod codes {
@@ -99,8 +99,6 @@ pub fn check(subject: Subject<'_>, cx: &Context, desired: &Json, depth: Depth) -
     checker.listen(&heard);
     checker.found
 }
-
-type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
 
 fn listening(cx: &Context, heard: &Arc<Mutex<Vec<String>>>) -> Trace {
     let (further, heard) = (Arc::clone(&cx.trace), Arc::clone(heard));
@@ -323,9 +321,10 @@ impl Checker<'_> {
     fn change(&mut self, operation: &str) -> Option<Changed> {
         let can = self.subject.manifest.capabilities;
         let gone = Value::from(bare(&self.desired)).as_object().is_some_and(|state| !exists(state));
-        let reply = match gone && can.delete && !can.set_handles_exist {
-            true => self.subject.provider.delete(&self.cx, &self.desired, Execution::Actual).map(|_| None),
-            false => self.subject.provider.set(&self.cx, &self.desired, Execution::Actual).map(Some),
+        let reply = if gone && can.delete && !can.set_handles_exist {
+            self.subject.provider.delete(&self.cx, &self.desired, Execution::Actual).map(|_| None)
+        } else {
+            self.subject.provider.set(&self.cx, &self.desired, Execution::Actual).map(Some)
         };
         let reply = reply.map_err(|failure| self.failed(operation, &failure)).ok()?;
         let state = self.get(&format!("get after {operation}"))?;

@@ -44,7 +44,7 @@ impl Extensions {
             return Err("No extensions supporting secrets was found".to_owned());
         }
         let mut opened: Option<Sensitive<String>> = None;
-        let mut failed = String::new();
+        let mut failed = Vec::new();
         for each in able {
             match self.ask(each, name, from) {
                 Ok(Some(plaintext)) => match &opened {
@@ -54,11 +54,14 @@ impl Extensions {
                 Ok(None) => {}
                 Err(message) => {
                     (self.cx.trace)(TraceLevel::Warn, &message);
-                    failed.push_str(&format!("; {message}"));
+                    failed.push(message);
                 }
             }
         }
-        let Some(plaintext) = opened else { return Err(format!("{}{failed}", not_found(name, from))) };
+        let Some(plaintext) = opened else {
+            let why = std::iter::once(not_found(name, from)).chain(failed);
+            return Err(why.collect::<Vec<_>>().join("; "));
+        };
         let kept = secret_name(name, from);
         vault.put(SecretName(kept.as_str().into()), Value::from(plaintext.expose().as_str()));
         Ok(kept)
@@ -125,7 +128,7 @@ fn document(extension: &Extension, printed: String) -> Result<String, Failure> {
         _ => Ok(output.literal()),
     };
     match value {
-        Ok(Value::String(text)) => Ok(text.to_string()),
+        Ok(Value::String(text)) => Ok(text),
         // JSON is a document, too.
         Ok(value @ Value::Object(_)) => Ok(value.to_redacted_json().to_string()),
         Ok(other) => Err(wrong(format!("has to give text or an object, and gives {}", other.kind()))),

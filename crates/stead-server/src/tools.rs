@@ -20,7 +20,11 @@ enum Effect {
 /// Every tool.
 #[expect(clippy::too_many_lines, reason = "a table: one entry for each tool")]
 pub(crate) fn all() -> Vec<Tool> {
-    vec![
+    invoking().into_iter().chain(looking()).collect()
+}
+
+fn invoking() -> [Tool; 4] {
+    [
         tool(
             "invoke_dsc_config",
             "Carries out a configuration document: get, set, test or export",
@@ -58,6 +62,11 @@ pub(crate) fn all() -> Vec<Tool> {
                 ("parameters", json!({ "type": "array", "description": "What it is called with" }), false),
             ],
         ),
+    ]
+}
+
+fn looking() -> [Tool; 4] {
+    [
         tool(
             "list_dsc_functions",
             "Lists the functions that expressions can use",

@@ -10,7 +10,7 @@ use stead_core::call::{Answered, Call, Execution, Exported, Failure, Operation, 
 use stead_core::diag::Diagnostic;
 use stead_core::event::Event;
 use stead_core::id::{NodeId, TypeName};
-use stead_core::manifest::{Kind, Manifest};
+use stead_core::manifest::{Implementation, Kind, Manifest};
 use stead_core::run::{Mode, Run, Status, Verify};
 use stead_core::text::Sources;
 use stead_core::value::{Object, Value, sealing_wrapped};
@@ -21,6 +21,7 @@ use stead_host::drive::drive;
 use stead_host::operate::{carry_out, delete};
 
 use crate::input::{self, Text};
+use crate::people::width;
 use crate::session::{DSC_VERSION, Prepared, Session};
 
 /// A set whose outcome is reported as the resource reports it, as dsc does.
@@ -56,16 +57,23 @@ pub(crate) fn execute(
     Executed { document: document(&run, setting), failures, cancelled: run.report().cancelled }
 }
 
+/// Why a document may not run, before anything of it does: it has to run with other rights.
+pub(crate) fn refusal(session: &Session, prepared: &Prepared) -> Option<String> {
+    let needed = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.security_context.as_ref())?;
+    let why = needed.value.refusal(session.machine.elevated)?;
+    Some(format!("{}: Security context: {why}", prepared.sources.place(needed.span)))
+}
+
 fn failures(run: &Run, sources: &Sources) -> Vec<String> {
     let (graph, report) = (run.graph(), run.report());
     let failed = graph.order.iter().filter(|id| report.status(**id).is_some_and(Status::blocks));
-    let why = failed.map(|id| match &report.record(*id).finding {
-        Some(finding) => line(finding, sources),
-        None => {
-            let place = sources.place(graph.declaration(*id).name.span);
-            let why = reason(graph, report, *id).unwrap_or_default();
-            format!("{place}: {}: {}", graph.label(*id), why.trim_end())
+    let why = failed.map(|id| {
+        if let Some(finding) = &report.record(*id).finding {
+            return line(finding, sources);
         }
+        let place = sources.place(graph.declaration(*id).name.span);
+        let why = reason(graph, report, *id).unwrap_or_default();
+        format!("{place}: {}: {}", graph.label(*id), why.trim_end())
     });
     why.collect()
 }
@@ -176,7 +184,38 @@ impl Called {
         }
     }
 
+    /// Whether it holds other instances, which the engine works on itself.
+    pub(crate) fn is_holder(&self) -> bool {
+        matches!(self.manifest.implementation, Implementation::Engine)
+    }
+
+    /// Works on what the properties of a holder hold, as on a document with this one instance.
+    pub(crate) fn hold(&mut self, text: Option<&Text>, mode: Mode) -> Result<Json, Refusal> {
+        let properties = match text {
+            Some(text) => input::value(&mut self.session, text).map_err(Refusal::Input)?,
+            None => Value::Object(Object::new()),
+        };
+        let type_name = &self.manifest.type_name;
+        let instance = json!({
+            "name": type_name.short(), "type": type_name.as_str(), "properties": properties.to_redacted_json(),
+        });
+        let text = json!({ "resources": [instance] }).to_string();
+        let prepared = self.session.prepare("<instance>", &text, Object::new());
+        let prepared = prepared.map_err(|unusable| Refusal::Failed(self.lines(&unusable.findings)))?;
+        let executed = execute(&self.session, prepared, mode, width(None), &mut |_, _| {});
+        if executed.failures.is_empty() {
+            let mut document = executed.document;
+            return Ok(document.pointer_mut("/results/0/result").map(Json::take).unwrap_or_default());
+        }
+        Err(Refusal::Failed(executed.failures.join("\n")))
+    }
+
+    fn lines(&self, findings: &[Diagnostic]) -> String {
+        findings.iter().map(|finding| line(finding, &self.session.sources)).collect::<Vec<_>>().join("\n")
+    }
+
     /// The result of `get`.
+    #[cfg(feature = "server")]
     pub(crate) fn get(&self, desired: Value) -> Result<Json, Refusal> {
         self.ask(Operation::Get, Execution::Actual, desired).map(|answer| state_result(&answer).unwrap_or_default())
     }
@@ -187,10 +226,10 @@ impl Called {
     }
 
     /// The result of `test`.
-    pub(crate) fn test(&self, desired: Value) -> Result<Json, Refusal> {
+    pub(crate) fn test(&self, desired: &Value) -> Result<Json, Refusal> {
         let answer = self.ask(Operation::Test, Execution::Actual, desired.clone())?;
         match &answer.outcome {
-            Outcome::Tested(tested) => Ok(test_result(Some(&desired), tested)),
+            Outcome::Tested(tested) => Ok(test_result(Some(desired), tested)),
             _ => Ok(Json::Null),
         }
     }

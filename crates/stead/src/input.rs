@@ -50,10 +50,7 @@ pub(crate) fn document(session: &Session, path: &Path) -> Result<Text, Unreadabl
 
 /// The folder that relative paths start from in what a path names.
 pub(crate) fn folder(path: &Path) -> PathBuf {
-    match path.as_os_str() == "-" {
-        true => current_folder(),
-        false => folder_of(path),
-    }
+    if path.as_os_str() == "-" { current_folder() } else { folder_of(path) }
 }
 
 /// Where this process is; the root if that is gone.
@@ -82,10 +79,7 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
     }
     let text = String::from_utf8(bytes)
         .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))?;
-    let name = match standard {
-        true => "<stdin>".to_owned(),
-        false => path.display().to_string(),
-    };
+    let name = if standard { "<stdin>".to_owned() } else { path.display().to_string() };
     not_empty(Text { name, text })
 }
 
@@ -123,10 +117,10 @@ pub(crate) struct ParameterSources<'a> {
 pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> Result<Object, BadParameters> {
     let mut all = Object::new();
     if let Some(path) = from.file {
-        all.extend(read_parameters(session, read(path).map_err(BadParameters::Unreadable)?)?);
+        all.extend(read_parameters(session, &read(path).map_err(BadParameters::Unreadable)?)?);
     }
     if let Some(text) = from.inline {
-        all.extend(read_parameters(session, inline(text).map_err(BadParameters::Unreadable)?)?);
+        all.extend(read_parameters(session, &inline(text).map_err(BadParameters::Unreadable)?)?);
     }
     for pair in from.single {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -136,8 +130,8 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
     Ok(all)
 }
 
-fn read_parameters(session: &mut Session, from: Text) -> Result<Object, BadParameters> {
-    let value = value(session, &from).map_err(BadParameters::Findings)?;
+fn read_parameters(session: &mut Session, from: &Text) -> Result<Object, BadParameters> {
+    let value = value(session, from).map_err(BadParameters::Findings)?;
     let wrapped = match value {
         Value::Object(members) if !members.contains_key("parameters") => {
             Value::Object(Object::from_iter([("parameters".to_owned(), Value::Object(members))]))

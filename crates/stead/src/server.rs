@@ -20,7 +20,7 @@ use stead_host::provider::Cancel;
 use stead_server::{Engine, Operation, Request};
 
 use crate::dsc::listing::{everything, functions_like};
-use crate::engine::{Called, Refusal, execute, line, set_mode};
+use crate::engine::{Called, Refusal, execute, line, refusal, set_mode};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
 use crate::people::width;
@@ -50,7 +50,7 @@ impl Engine for Calls {
         let session = Session::with_cancel(input::current_folder(), &self.surroundings, cancel);
         match request {
             Request::Config { operation, document, parameters } => {
-                self.config(session, operation, document, parameters.as_deref())
+                self.config(session, operation, &document, parameters.as_deref())
             }
             Request::Resource { operation, type_name, properties } => {
                 resource(session, operation, &type_name, properties)
@@ -73,16 +73,9 @@ impl Calls {
         &self,
         mut session: Session,
         operation: Operation,
-        document: String,
+        document: &str,
         parameters: Option<&str>,
     ) -> Result<Json, String> {
-        let mode = match operation {
-            Operation::Test => Mode::TEST,
-            Operation::Export => Mode::EXPORT,
-            Operation::Set => set_mode(Execution::Actual),
-            Operation::WhatIf => set_mode(Execution::WhatIf),
-            Operation::Get | Operation::Delete => Mode::GET,
-        };
         if operation == Operation::Export {
             session.names = Names::Repeated;
         }
@@ -91,10 +84,30 @@ impl Calls {
             BadParameters::Unreadable(error) => error.to_string(),
             BadParameters::Findings(findings) => lines(&findings, &session.sources),
         })?;
+<<<<<<< HEAD
         let prepared = session.prepare("<configuration>", &document, supplied);
         let prepared = prepared.map_err(|unusable| lines(&unusable.findings, &session.sources))?;
+=======
+        let prepared = session.prepare("<configuration>", document, supplied);
+        let prepared = prepared.map_err(|unusable| lines(&unusable.findings, &session.sources))?;
+        if let Some(why) = refusal(&session, &prepared) {
+            return Err(why);
+        }
+        let mode = mode(operation);
+>>>>>>> surface
         // What failed is in the document, beside what did not.
         Ok(json!({ "result": execute(&session, prepared, mode, self.width, &mut |_, _| {}).document }))
+    }
+}
+
+/// How an operation is meant. A document is never deleted: there is no such call.
+fn mode(operation: Operation) -> Mode {
+    match operation {
+        Operation::Test => Mode::TEST,
+        Operation::Export => Mode::EXPORT,
+        Operation::Set => set_mode(Execution::Actual),
+        Operation::WhatIf => set_mode(Execution::WhatIf),
+        Operation::Get | Operation::Delete => Mode::GET,
     }
 }
 
@@ -110,15 +123,17 @@ fn resource(
 ) -> Result<Json, String> {
     let mut called = Called::find(session, type_name, None).and_then(Called::not_an_adapter).map_err(refused)?;
     let text = properties.map(|text| Text { name: "<properties_json>".to_owned(), text });
-    let desired = called.desired(text.as_ref()).map_err(|refusal| match refusal {
-        Refusal::Input(findings) => lines(&findings, &called.session.sources),
-        other => refused(other),
-    })?;
+    let mode = mode(operation);
+    if called.is_holder() && !matches!(operation, Operation::Delete | Operation::Export) {
+        let held = called.hold(text.as_ref(), mode).map_err(|refusal| refused_in(&called, refusal))?;
+        return Ok(json!({ "result": held }));
+    }
+    let desired = called.desired(text.as_ref()).map_err(|refusal| refused_in(&called, refusal))?;
     let result = match operation {
         Operation::Get => called.get(desired),
         Operation::Set => called.set(desired, Execution::Actual),
         Operation::WhatIf => called.set(desired, Execution::WhatIf),
-        Operation::Test => called.test(desired),
+        Operation::Test => called.test(&desired),
         Operation::Delete => called.delete(desired, Execution::Actual).map(|_| json!({ "success": true })),
         Operation::Export => called.exported(desired).map(|found| {
             let states: Vec<Json> = found.iter().map(|each| each.properties.to_redacted_json()).collect();
@@ -126,6 +141,13 @@ fn resource(
         }),
     };
     result.map(|result| json!({ "result": result })).map_err(refused)
+}
+
+fn refused_in(called: &Called, refusal: Refusal) -> String {
+    match refusal {
+        Refusal::Input(findings) => lines(&findings, &called.session.sources),
+        other => refused(other),
+    }
 }
 
 fn refused(refusal: Refusal) -> String {

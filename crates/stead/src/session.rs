@@ -10,7 +10,12 @@ use stead_core::call::{Answered, Call, Failure, FailureKind};
 use stead_core::diag::{Diagnostic, any_error};
 use stead_core::document::{self, Document, SecurityContext};
 use stead_core::expr::FactKey;
+<<<<<<< HEAD
 use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, codes, resolve};
+=======
+use stead_core::graph::codes;
+use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, resolve};
+>>>>>>> surface
 use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{Catalog, Extension, Form, Implementation, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
@@ -127,7 +132,7 @@ impl Session {
             extensions,
             built_in: built_in.into_iter().map(|each| (each.manifest.type_name.clone(), each)).collect(),
             cancel,
-            deadline: Duration::from_secs(600),
+            deadline: Duration::from_mins(10),
             settings,
             names: Names::Unique,
             rights: HashMap::new(),
@@ -208,9 +213,10 @@ impl Session {
     /// Tells what was found wrong while resources were looked for, if that was done.
     pub(crate) fn trace_problems(&self) {
         for problem in self.discovery.problems() {
-            match problem.is_notable() {
-                true => tracing::warn!("{}", problem_text(&problem)),
-                false => tracing::info!("{}", problem_text(&problem)),
+            if problem.is_notable() {
+                tracing::warn!("{}", problem_text(&problem));
+            } else {
+                tracing::info!("{}", problem_text(&problem));
             }
         }
     }
@@ -376,7 +382,7 @@ fn command_settings(root: &Path, surroundings: &Surroundings) -> Settings {
 fn extension_context(root: &Path, cancel: &Cancel) -> Context {
     Context {
         name: "".into(),
-        deadline: Duration::from_secs(60),
+        deadline: Duration::from_mins(1),
         output_limit: OUTPUT_LIMIT,
         cancel: cancel.clone(),
         root: Arc::from(root),

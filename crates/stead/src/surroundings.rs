@@ -45,20 +45,18 @@ fn layers(directory: Option<&Path>, ignore: Ignore, doubts: &mut Vec<String>) ->
 }
 
 fn ignore(arguments: &Arguments) -> Ignore {
-    match arguments.ignore_settings_file || env::var_os("DSC_IGNORE_SETTINGS_FILE").is_some() {
-        true => Ignore::Settings,
-        false => Ignore::Nothing,
-    }
+    let ignored = arguments.ignore_settings_file || env::var_os("DSC_IGNORE_SETTINGS_FILE").is_some();
+    if ignored { Ignore::Settings } else { Ignore::Nothing }
 }
 
 fn doubt(file: &IgnoredFile) -> String {
-    let mut text = format!("Ignoring the settings file {}: {}", file.path.display(), file.reason);
+    let mut parts = vec![format!("Ignoring the settings file {}: {}", file.path.display(), file.reason)];
     if let IgnoredBecause::Invalid { text: source, findings } = &file.reason {
         let mut sources = Sources::default();
         sources.add(source.clone());
-        findings.iter().for_each(|finding| text.push_str(&format!("; {}", finding.brief(&sources))));
+        parts.extend(findings.iter().map(|finding| finding.brief(&sources)));
     }
-    text
+    parts.join("; ")
 }
 
 fn stated(arguments: &Arguments, doubts: &mut Vec<String>) -> Stated {

@@ -16,8 +16,7 @@ use crate::session::Session;
 /// Checks a resource with every desired state that is given.
 pub(super) fn check(session: Session, arguments: &Check) -> Exit {
     match examined(session, arguments) {
-        Ok(exit) => exit,
-        Err(exit) => exit,
+        Ok(exit) | Err(exit) => exit,
     }
 }
 
@@ -72,8 +71,6 @@ fn report(called: &Called, arguments: &Check, findings: &[Diagnostic]) {
         finding.help.iter().for_each(|help| print(&format!("  help: {help}\n")));
     }
     let unset = if arguments.set { "" } else { "; set was not called, --set does" };
-    match findings.is_empty() {
-        true => print(&format!("{}: no mistakes found{unset}\n", called.manifest.type_name)),
-        false => print(&format!("{}: {} found{unset}\n", called.manifest.type_name, findings.len())),
-    }
+    let count = if findings.is_empty() { "no mistakes".to_owned() } else { findings.len().to_string() };
+    print(&format!("{}: {count} found{unset}\n", called.manifest.type_name));
 }

@@ -12,7 +12,7 @@ use stead_core::wire::results::{self, reason};
 
 use super::{bad_parameters, given, tell};
 use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
-use crate::engine::{Executed, execute, set_mode};
+use crate::engine::{Executed, execute, refusal, set_mode};
 use crate::exit::Exit;
 use crate::input::{self, ParameterSources};
 use crate::output::{complain, data};
@@ -38,10 +38,18 @@ pub(crate) fn config(
             return Exit::DscError;
         }
     };
+<<<<<<< HEAD
     match prepare_told(config, input, surroundings, progress) {
         Ok((session, prepared)) => {
             if let Err(exit) = permitted(&session, &prepared) {
                 return exit;
+=======
+    match prepare_told(config, input, progress, surroundings) {
+        Ok((session, prepared)) => {
+            if let Some(why) = refusal(&session, &prepared) {
+                tracing::error!("{why}");
+                return Exit::DscError;
+>>>>>>> surface
             }
             tell(&prepared.warnings, &prepared.sources);
             let executed = carry_out(config, mode, &session, prepared, progress);
@@ -55,6 +63,7 @@ pub(crate) fn config(
     }
 }
 
+<<<<<<< HEAD
 /// Refuses a document that has to run with other rights, before anything of it runs.
 fn permitted(session: &Session, prepared: &Prepared) -> Result<(), Exit> {
     let needed = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.security_context.as_ref());
@@ -67,6 +76,8 @@ fn permitted(session: &Session, prepared: &Prepared) -> Result<(), Exit> {
     }
 }
 
+=======
+>>>>>>> surface
 fn carry_out(
     config: &Config,
     mode: Mode,
@@ -89,10 +100,12 @@ fn report(executed: &Executed, input: &Input, compat: Option<Compat>) -> Exit {
     if !failed || (has_results(&executed.document) && !is_strict(compat)) {
         data(&executed.document, input.output_format);
     }
-    match failed {
-        _ if executed.cancelled => Exit::Cancelled,
-        true => Exit::DscError,
-        false => Exit::Success,
+    if executed.cancelled {
+        Exit::Cancelled
+    } else if failed {
+        Exit::DscError
+    } else {
+        Exit::Success
     }
 }
 
@@ -119,6 +132,7 @@ fn prepare_told(
     input: &Input,
     surroundings: &Surroundings,
     progress: Option<ProgressFormat>,
+    surroundings: &Surroundings,
 ) -> Result<(Session, Prepared), NotReady> {
     if progress != Some(ProgressFormat::Json) {
         return prepare(config, input, surroundings);

@@ -4,8 +4,11 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Operation, Outcome};
+<<<<<<< HEAD
 use stead_core::id::TypeName;
 use stead_core::manifest::Implementation;
+=======
+>>>>>>> surface
 use stead_core::run::Mode;
 use stead_core::value::Value;
 use stead_core::wire::results::state_result;
@@ -47,17 +50,31 @@ fn find(session: Session, target: &Target) -> Result<Called, Exit> {
     Called::find(session, &target.resource, target.required_version.as_deref()).map_err(refused)
 }
 
+fn callable(session: Session, target: &Target) -> Result<Called, Exit> {
+    find(session, target)?.not_an_adapter().map_err(refused)
+}
+
 /// The resource and the desired state that the command line names.
 fn called(session: Session, target: &Target, text: Option<&Text>) -> Result<(Called, Value), Exit> {
-    let mut called = find(session, target)?.not_an_adapter().map_err(refused)?;
-    match called.desired(text) {
-        Ok(desired) => Ok((called, desired)),
-        Err(Refusal::Input(findings)) => {
-            tell(&findings, &called.session.sources);
-            Err(Exit::DscInput)
-        }
-        Err(other) => Err(refused(other)),
+    let mut called = callable(session, target)?;
+    let desired = called.desired(text).map_err(|refusal| refused_in(&called, refusal))?;
+    Ok((called, desired))
+}
+
+/// What is done with a resource that holds others: its result, or `None` when it holds none.
+fn held(called: &mut Called, text: Option<&Text>, mode: Mode) -> Result<Option<Json>, Exit> {
+    if !called.is_holder() {
+        return Ok(None);
     }
+    called.hold(text, mode).map(Some).map_err(|refusal| refused_in(called, refusal))
+}
+
+fn refused_in(called: &Called, refusal: Refusal) -> Exit {
+    if let Refusal::Input(findings) = &refusal {
+        tell(findings, &called.session.sources);
+        return Exit::DscInput;
+    }
+    refused(refusal)
 }
 
 pub(super) fn refused(refusal: Refusal) -> Exit {
@@ -71,7 +88,13 @@ pub(super) fn refused(refusal: Refusal) -> Exit {
             Exit::DscError
         }
         Refusal::Input(findings) => {
+<<<<<<< HEAD
             findings.iter().for_each(|finding| tracing::error!("{}", finding.message));
+=======
+            for finding in findings {
+                tracing::error!("{}", finding.message);
+            }
+>>>>>>> surface
             Exit::DscInput
         }
     }
@@ -89,10 +112,19 @@ fn get(
         return Err(Exit::DscArguments);
     }
     let text = given(&session, inline, file)?;
+<<<<<<< HEAD
     if holds(&session, target) {
         return hold(session, target, text.as_ref(), Mode::GET, plain_format(format));
     }
     let (called, desired) = called(session, target, text.as_ref())?;
+=======
+    let mut called = callable(session, target)?;
+    if let Some(result) = held(&mut called, text.as_ref(), Mode::GET)? {
+        data(&result, plain_format(format));
+        return Ok(());
+    }
+    let desired = called.desired(text.as_ref()).map_err(|refusal| refused_in(&called, refusal))?;
+>>>>>>> surface
     if all {
         return get_all(&called, desired, format);
     }
@@ -151,21 +183,40 @@ fn plain_format(format: Option<GetFormat>) -> Option<OutputFormat> {
 
 fn set(session: Session, target: &Target, input: &Input, execution: Execution) -> Result<(), Exit> {
     let text = required(&session, input, "Desired input is empty")?;
+<<<<<<< HEAD
     if holds(&session, target) {
         return hold(session, target, Some(&text), set_mode(execution), input.output_format);
     }
     let (called, desired) = called(session, target, Some(&text))?;
+=======
+    let mut called = callable(session, target)?;
+    if let Some(result) = held(&mut called, Some(&text), set_mode(execution))? {
+        data(&result, input.output_format);
+        return Ok(());
+    }
+    let desired = called.desired(Some(&text)).map_err(|refusal| refused_in(&called, refusal))?;
+>>>>>>> surface
     data(&called.set(desired, execution).map_err(refused)?, input.output_format);
     Ok(())
 }
 
 fn test(session: Session, target: &Target, input: &Input) -> Result<(), Exit> {
     let text = required(&session, input, "Expected input is required")?;
+<<<<<<< HEAD
     if holds(&session, target) {
         return hold(session, target, Some(&text), Mode::TEST, input.output_format);
     }
     let (called, desired) = called(session, target, Some(&text))?;
     data(&called.test(desired).map_err(refused)?, input.output_format);
+=======
+    let mut called = callable(session, target)?;
+    if let Some(result) = held(&mut called, Some(&text), Mode::TEST)? {
+        data(&result, input.output_format);
+        return Ok(());
+    }
+    let desired = called.desired(Some(&text)).map_err(|refusal| refused_in(&called, refusal))?;
+    data(&called.test(&desired).map_err(refused)?, input.output_format);
+>>>>>>> surface
     Ok(())
 }
 

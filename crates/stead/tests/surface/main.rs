@@ -1,7 +1,10 @@
 //! The program as others see it: settings files, extensions, schemas, the server, checks of resources.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
+
 mod check;
 mod extensions;
+mod guide;
 mod schemas;
 #[cfg(feature = "server")]
 mod server;

@@ -220,7 +220,7 @@ fn step<'a>(root: &'a Json, at: &'a Json, step: &str) -> Option<&'a Json> {
 
 fn check_keys(place: &Place, type_name: &str, path: &str, findings: &[Diagnostic]) {
     let root = printed(place, type_name);
-    let at = path.split('/').filter(|step| !step.is_empty()).fold(Some(&root), |at, step| self::step(&root, at?, step));
+    let at = path.split('/').filter(|step| !step.is_empty()).try_fold(&root, |at, step| self::step(&root, at, step));
     let at = at.unwrap_or_else(|| panic!("{type_name} has no {path}"));
     assert_eq!(schema_keys(&root, at), known_keys(findings), "the keys of {type_name}{path}");
 }
