@@ -18,7 +18,6 @@ enum Effect {
 }
 
 /// Every tool.
-#[expect(clippy::too_many_lines, reason = "a table: one entry for each tool")]
 pub(crate) fn all() -> Vec<Tool> {
     invoking().into_iter().chain(looking()).collect()
 }

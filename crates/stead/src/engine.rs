@@ -2,7 +2,6 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::thread::available_parallelism;
 use std::time::Instant;
 
 use serde_json::{Value as Json, json};
@@ -136,27 +135,6 @@ impl Called {
     pub(crate) fn desired(&mut self, text: Option<&Text>) -> Result<Value, Refusal> {
         let Some(text) = text else { return Ok(Value::Null) };
         input::value(&mut self.session, text).map(sealing_wrapped).map_err(Refusal::Input)
-    }
-
-    /// Works on what the properties hold, as on a document with this one instance.
-    pub(crate) fn hold(&mut self, text: Option<&Text>, mode: Mode) -> Result<Json, Refusal> {
-        let properties = match text {
-            Some(text) => input::value(&mut self.session, text).map_err(Refusal::Input)?,
-            None => Value::Object(Object::new()),
-        };
-        let type_name = &self.manifest.type_name;
-        let instance = json!({
-            "name": type_name.short(), "type": type_name.as_str(), "properties": properties.to_redacted_json(),
-        });
-        let document = json!({ "resources": [instance] }).to_string();
-        let prepared = self.session.prepare("<instance>", &document, Object::new());
-        let prepared = prepared.map_err(|unusable| Refusal::Input(unusable.findings))?;
-        let width = available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let mut executed = execute(&self.session, prepared, mode, width, &mut |_, _| {});
-        match executed.failures.first() {
-            Some(failure) => Err(Refusal::Failed(failure.clone())),
-            None => Ok(executed.document.pointer_mut("/results/0/result").map(Json::take).unwrap_or_default()),
-        }
     }
 
     fn call(&self, operation: Operation, execution: Execution, desired: Value) -> Call {

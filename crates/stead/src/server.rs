@@ -84,17 +84,12 @@ impl Calls {
             BadParameters::Unreadable(error) => error.to_string(),
             BadParameters::Findings(findings) => lines(&findings, &session.sources),
         })?;
-<<<<<<< HEAD
-        let prepared = session.prepare("<configuration>", &document, supplied);
-        let prepared = prepared.map_err(|unusable| lines(&unusable.findings, &session.sources))?;
-=======
         let prepared = session.prepare("<configuration>", document, supplied);
         let prepared = prepared.map_err(|unusable| lines(&unusable.findings, &session.sources))?;
         if let Some(why) = refusal(&session, &prepared) {
             return Err(why);
         }
         let mode = mode(operation);
->>>>>>> surface
         // What failed is in the document, beside what did not.
         Ok(json!({ "result": execute(&session, prepared, mode, self.width, &mut |_, _| {}).document }))
     }

@@ -10,12 +10,8 @@ use stead_core::call::{Answered, Call, Failure, FailureKind};
 use stead_core::diag::{Diagnostic, any_error};
 use stead_core::document::{self, Document, SecurityContext};
 use stead_core::expr::FactKey;
-<<<<<<< HEAD
-use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, codes, resolve};
-=======
 use stead_core::graph::codes;
 use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, resolve};
->>>>>>> surface
 use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{Catalog, Extension, Form, Implementation, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;

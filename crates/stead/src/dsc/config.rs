@@ -38,18 +38,11 @@ pub(crate) fn config(
             return Exit::DscError;
         }
     };
-<<<<<<< HEAD
-    match prepare_told(config, input, surroundings, progress) {
-        Ok((session, prepared)) => {
-            if let Err(exit) = permitted(&session, &prepared) {
-                return exit;
-=======
     match prepare_told(config, input, progress, surroundings) {
         Ok((session, prepared)) => {
             if let Some(why) = refusal(&session, &prepared) {
                 tracing::error!("{why}");
                 return Exit::DscError;
->>>>>>> surface
             }
             tell(&prepared.warnings, &prepared.sources);
             let executed = carry_out(config, mode, &session, prepared, progress);
@@ -63,21 +56,6 @@ pub(crate) fn config(
     }
 }
 
-<<<<<<< HEAD
-/// Refuses a document that has to run with other rights, before anything of it runs.
-fn permitted(session: &Session, prepared: &Prepared) -> Result<(), Exit> {
-    let needed = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.security_context.as_ref());
-    match needed.and_then(|needed| Some((needed, needed.value.refusal(session.machine.elevated)?))) {
-        Some((needed, why)) => {
-            tracing::error!("{}: Security context: {why}", prepared.sources.place(needed.span));
-            Err(Exit::DscError)
-        }
-        None => Ok(()),
-    }
-}
-
-=======
->>>>>>> surface
 fn carry_out(
     config: &Config,
     mode: Mode,
@@ -130,7 +108,6 @@ enum NotReady {
 fn prepare_told(
     config: &Config,
     input: &Input,
-    surroundings: &Surroundings,
     progress: Option<ProgressFormat>,
     surroundings: &Surroundings,
 ) -> Result<(Session, Prepared), NotReady> {

@@ -4,11 +4,6 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Operation, Outcome};
-<<<<<<< HEAD
-use stead_core::id::TypeName;
-use stead_core::manifest::Implementation;
-=======
->>>>>>> surface
 use stead_core::run::Mode;
 use stead_core::value::Value;
 use stead_core::wire::results::state_result;
@@ -88,13 +83,9 @@ pub(super) fn refused(refusal: Refusal) -> Exit {
             Exit::DscError
         }
         Refusal::Input(findings) => {
-<<<<<<< HEAD
-            findings.iter().for_each(|finding| tracing::error!("{}", finding.message));
-=======
             for finding in findings {
                 tracing::error!("{}", finding.message);
             }
->>>>>>> surface
             Exit::DscInput
         }
     }
@@ -112,19 +103,12 @@ fn get(
         return Err(Exit::DscArguments);
     }
     let text = given(&session, inline, file)?;
-<<<<<<< HEAD
-    if holds(&session, target) {
-        return hold(session, target, text.as_ref(), Mode::GET, plain_format(format));
-    }
-    let (called, desired) = called(session, target, text.as_ref())?;
-=======
     let mut called = callable(session, target)?;
     if let Some(result) = held(&mut called, text.as_ref(), Mode::GET)? {
         data(&result, plain_format(format));
         return Ok(());
     }
     let desired = called.desired(text.as_ref()).map_err(|refusal| refused_in(&called, refusal))?;
->>>>>>> surface
     if all {
         return get_all(&called, desired, format);
     }
@@ -135,27 +119,6 @@ fn get(
         _ => state_result(&answer).unwrap_or_default(),
     };
     data(&shown, plain_format(format));
-    Ok(())
-}
-
-/// Whether a resource holds other instances, which the engine works on itself. All of those are built in.
-fn holds(session: &Session, target: &Target) -> bool {
-    let name = TypeName::parse(&target.resource).ok();
-    let built_in = name.and_then(|name| session.built_in.get(&name));
-    built_in.is_some_and(|built_in| matches!(built_in.manifest.implementation, Implementation::Engine))
-}
-
-/// Works on what the properties of such a resource hold.
-fn hold(
-    session: Session,
-    target: &Target,
-    text: Option<&Text>,
-    mode: Mode,
-    format: Option<OutputFormat>,
-) -> Result<(), Exit> {
-    let mut called = find(session, target)?;
-    let result = called.hold(text, mode).map_err(refused)?;
-    data(&result, format);
     Ok(())
 }
 
@@ -183,32 +146,18 @@ fn plain_format(format: Option<GetFormat>) -> Option<OutputFormat> {
 
 fn set(session: Session, target: &Target, input: &Input, execution: Execution) -> Result<(), Exit> {
     let text = required(&session, input, "Desired input is empty")?;
-<<<<<<< HEAD
-    if holds(&session, target) {
-        return hold(session, target, Some(&text), set_mode(execution), input.output_format);
-    }
-    let (called, desired) = called(session, target, Some(&text))?;
-=======
     let mut called = callable(session, target)?;
     if let Some(result) = held(&mut called, Some(&text), set_mode(execution))? {
         data(&result, input.output_format);
         return Ok(());
     }
     let desired = called.desired(Some(&text)).map_err(|refusal| refused_in(&called, refusal))?;
->>>>>>> surface
     data(&called.set(desired, execution).map_err(refused)?, input.output_format);
     Ok(())
 }
 
 fn test(session: Session, target: &Target, input: &Input) -> Result<(), Exit> {
     let text = required(&session, input, "Expected input is required")?;
-<<<<<<< HEAD
-    if holds(&session, target) {
-        return hold(session, target, Some(&text), Mode::TEST, input.output_format);
-    }
-    let (called, desired) = called(session, target, Some(&text))?;
-    data(&called.test(desired).map_err(refused)?, input.output_format);
-=======
     let mut called = callable(session, target)?;
     if let Some(result) = held(&mut called, Some(&text), Mode::TEST)? {
         data(&result, input.output_format);
@@ -216,7 +165,6 @@ fn test(session: Session, target: &Target, input: &Input) -> Result<(), Exit> {
     }
     let desired = called.desired(Some(&text)).map_err(|refusal| refused_in(&called, refusal))?;
     data(&called.test(&desired).map_err(refused)?, input.output_format);
->>>>>>> surface
     Ok(())
 }
 
