@@ -196,7 +196,7 @@ fn what_is_not_found_says_what_there_is() {
 
 /// Cases recorded from another implementation, where they are at hand.
 fn recorded() -> Option<Vec<Json>> {
-    let path = std::env::var_os("STEAD_RECORDED_CASES")?;
+    let path = stead_testkit::repository().join("../shared/corpus/dsc/cases.jsonl");
     let text = fs::read_to_string(path).ok()?;
     Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
@@ -220,7 +220,7 @@ fn requirements_choose_as_recorded() {
     .map(|(requirement, version)| (requirement.to_owned(), version.to_owned()))
     .to_vec();
     match recorded() {
-        None => println!("skipped: the recorded cases (STEAD_RECORDED_CASES is not set)"),
+        None => println!("skipped: the recorded cases (they do not lie beside the repository)"),
         Some(cases) => {
             pairs.extend(cases.iter().filter(|case| case["suite"] == "dsc_config_version").filter_map(|case| {
                 let vars = &case["vars"];
@@ -238,7 +238,7 @@ fn requirements_choose_as_recorded() {
 #[test]
 fn listings_are_as_recorded() {
     let Some(cases) = recorded() else {
-        return println!("skipped: the recorded cases (STEAD_RECORDED_CASES is not set)");
+        return println!("skipped: the recorded cases (they do not lie beside the repository)");
     };
     let runs = cases.iter().flat_map(|case| case["runs"].as_array().unwrap());
     let lines =

@@ -10,6 +10,7 @@ fn main() -> ExitCode {
     stead_testkit::main(&[Suite { folder: "settings", run }])
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature is that of every suite")]
 fn run(case: &Case) -> Result<Computed, String> {
     let text = case.section("settings.json");
     let mut sources = Sources::default();

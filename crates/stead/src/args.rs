@@ -197,6 +197,7 @@ pub(crate) enum ConfigCommand {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "the field is the option '--input', which dsc has")]
 pub(crate) struct Input {
     /// The input document as JSON or YAML
     #[arg(short, long, conflicts_with = "file")]

@@ -32,10 +32,8 @@ pub(crate) fn is_watched() -> bool {
 
 /// Prints JSON in a format; to a terminal YAML unless another was asked for, as dsc does.
 pub(crate) fn data(value: &Json, format: Option<OutputFormat>) {
-    let format = format.unwrap_or(match io::stdout().is_terminal() {
-        true => OutputFormat::Yaml,
-        false => OutputFormat::Json,
-    });
+    let usual = if io::stdout().is_terminal() { OutputFormat::Yaml } else { OutputFormat::Json };
+    let format = format.unwrap_or(usual);
     print(&match format {
         OutputFormat::Json => value.to_string() + "\n",
         OutputFormat::PrettyJson => pretty(value) + "\n",

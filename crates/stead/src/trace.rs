@@ -65,9 +65,10 @@ where
             Level::DEBUG => "34",
             Level::TRACE => "35",
         };
-        match self.coloured {
-            true => write!(to, "\x1b[2m{now:.6}\x1b[0m \x1b[{colour}m{:>5}\x1b[0m ", metadata.level())?,
-            false => write!(to, "{now:.6} {:>5} ", metadata.level())?,
+        if self.coloured {
+            write!(to, "\x1b[2m{now:.6}\x1b[0m \x1b[{colour}m{:>5}\x1b[0m ", metadata.level())?;
+        } else {
+            write!(to, "{now:.6} {:>5} ", metadata.level())?;
         }
         if self.told_where {
             write!(to, "{}: {}: ", metadata.target(), metadata.line().unwrap_or_default())?;

@@ -139,7 +139,9 @@ fn session_for(document: &Document, surroundings: &Surroundings) -> Session {
 /// Tells why a document cannot be used.
 fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
     let explanations = session.explanations(findings);
-    explanations.iter().for_each(|explanation| complain(&format!("warning: {explanation}")));
+    for explanation in &explanations {
+        complain(&format!("warning: {explanation}"));
+    }
     match document.output {
         Output::Text => {
             show_findings(findings, &session.sources);

@@ -23,18 +23,34 @@ use crate::output::{is_coloured, is_watched, print};
 
 /// What is told, and how.
 pub(super) struct Style {
+    /// Whether it is told as text at all.
     text: bool,
-    quiet: bool,
-    verbose: bool,
+    volume: Volume,
     progress: bool,
     mode: Mode,
+}
+
+/// How much is told.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Volume {
+    /// What failed.
+    Quiet,
+    /// And what changed.
+    Usual,
+    /// And what did not.
+    Verbose,
 }
 
 impl Style {
     pub(super) fn new(document: &Document, mode: Mode) -> Self {
         let text = document.output == Output::Text;
         let progress = text && !document.quiet && !document.events && is_watched();
-        Self { text, quiet: document.quiet, verbose: document.verbose, progress, mode }
+        let volume = match (document.quiet, document.verbose) {
+            (true, _) => Volume::Quiet,
+            (false, true) => Volume::Verbose,
+            (false, false) => Volume::Usual,
+        };
+        Self { text, volume, progress, mode }
     }
 }
 
@@ -88,9 +104,11 @@ impl Printer {
         // A holder is the sum of what is nested in it, which is told by itself; only its own failing is news.
         let told = match status {
             Status::Failed => true,
-            Status::Skipped(Because::Condition) | Status::Read | Status::InState => self.style.verbose && !holder,
+            Status::Skipped(Because::Condition) | Status::Read | Status::InState => {
+                self.style.volume == Volume::Verbose && !holder
+            }
             Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unforeseen(_) => {
-                !self.style.quiet && !holder
+                self.style.volume > Volume::Quiet && !holder
             }
         };
         if !told {
@@ -99,7 +117,7 @@ impl Printer {
         let (sign, word, paint) = self.wording(status, record);
         let mut lines = painted(paint, &format!("{sign} {}", heading(graph, node)));
         // Writing to a string cannot fail.
-        let _ = writeln!(lines, "  {word}{}", self.detail(run, node, status));
+        let _ = writeln!(lines, "  {word}{}", Self::detail(run, node, status));
         lines + &self.body(run, node, status)
     }
 
@@ -123,7 +141,7 @@ impl Printer {
         }
     }
 
-    fn detail(&self, run: &Run, node: NodeId, status: &Status) -> String {
+    fn detail(run: &Run, node: NodeId, status: &Status) -> String {
         let graph = run.graph();
         match status {
             Status::Unforeseen(because) => {
@@ -148,24 +166,26 @@ impl Printer {
         match status {
             Status::Failed => match &record.finding {
                 Some(finding) => diag::render(finding, &self.sources, is_coloured()),
-                None => {
-                    let place = self.sources.place(run.graph().declaration(node).name.span);
-                    let kind = record.failure.as_ref().map(|failure| &failure.kind);
-                    let kind = kind.or(record.not_converged().map(|_| &FailureKind::NotConverged));
-                    let code = kind.map(|kind| code(kind).id);
-                    let code = code.map(|code| format!(", see stead explain {code}")).unwrap_or_default();
-                    format!("    declared at {place}{code}\n")
-                }
+                None => self.place_of_failure(run, node),
             },
             Status::Changed | Status::Drifted => match (differences(record), record.changed()) {
                 // What cannot be shown as properties is told in the words of the resource.
                 (shown, Some(changed)) if shown.is_empty() => {
-                    changed.what_if.iter().map(|text| format!("    {text}\n")).collect()
+                    changed.what_if.iter().flat_map(|text| ["    ", text, "\n"]).collect()
                 }
                 (shown, _) => shown,
             },
             _ => String::new(),
         }
+    }
+
+    fn place_of_failure(&self, run: &Run, node: NodeId) -> String {
+        let record = run.report().record(node);
+        let place = self.sources.place(run.graph().declaration(node).name.span);
+        let kind = record.failure.as_ref().map(|failure| &failure.kind);
+        let kind = kind.or(record.not_converged().map(|_| &FailureKind::NotConverged));
+        let explained = kind.map(|kind| format!(", see stead explain {}", code(kind).id)).unwrap_or_default();
+        format!("    declared at {place}{explained}\n")
     }
 
     /// The last lines, and before them what was not told as it went.
@@ -178,7 +198,7 @@ impl Printer {
         }
         self.outputs(run);
         self.restarts(run);
-        if !self.style.quiet {
+        if self.style.volume > Volume::Quiet {
             print(&totals(run, elapsed));
         }
     }
