@@ -17,7 +17,7 @@ mod trace;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use clap::error::ErrorKind;
 
 use args::{Arguments, Command};
@@ -44,6 +44,9 @@ fn main() -> ExitCode {
     run(arguments, surroundings).into()
 }
 
+/// What `dsc --version` says: the version of DSC whose behaviour this is, and whose it is.
+const VERSION_AS_DSC: &str = concat!("3.4.0-preview.1 (stead ", env!("CARGO_PKG_VERSION"), ")");
+
 /// Reads the command line. `stead dsc …` and a link named `dsc` are the same as `stead …`.
 fn parse(mut words: Vec<OsString>) -> Result<Arguments, Exit> {
     let linked = words
@@ -53,12 +56,17 @@ fn parse(mut words: Vec<OsString>) -> Result<Arguments, Exit> {
     if prefixed {
         words.remove(1);
     }
-    Arguments::try_parse_from(&words).map_err(|error| {
+    let as_dsc = linked || prefixed;
+    let command = Arguments::command();
+    // Scripts ask dsc for its version to know what it can do.
+    let command = if as_dsc { command.name("dsc").version(VERSION_AS_DSC) } else { command };
+    let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
+    parsed.map_err(|error| {
         // Whatever cannot be printed here cannot be reported either.
         let _ = error.print();
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Success,
-            _ if linked || prefixed || !is_for_people(&words) => Exit::DscError,
+            _ if as_dsc || !is_for_people(&words) => Exit::DscError,
             _ => Exit::Unusable,
         }
     })
