@@ -34,7 +34,7 @@ pub trait World: Sync {
     fn learn(&self, key: &FactKey) -> Result<Value, String>;
 }
 
-/// How many calls of microseconds are handed to a thread at once, so that handing over costs little beside them.
+/// How many calls of microseconds are made before the run is looked at again.
 const BATCH: usize = 64;
 
 /// How often a run that waits looks whether it was cancelled.
@@ -42,8 +42,8 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// Drives a run to its end. Every event is given to `consumer` once it is applied.
 ///
-/// Guarantees: at most `width` calls are under way at once; with a width of 1 they are made one after the other in the
-/// order of the graph, on this thread. Once `cancel` is set nothing more is begun, and it returns when what is under
+/// Guarantees: at most `width` calls are under way on other threads; calls of microseconds are made on this one, and with a
+/// width of 1 all are, one after the other in the order of the graph. Once `cancel` is set nothing more is begun, and it returns when what is under
 /// way has ended. A call that panics has failed.
 pub fn drive(
     run: &mut Run,
@@ -135,40 +135,37 @@ impl Driver<'_> {
         let (sender, answers) = channel();
         let world = self.world;
         thread::scope(|scope| {
-            for _ in 0..width {
+            let _close = Closing(&queue);
+            let mut hire = || {
                 let (queue, sender) = (&queue, sender.clone());
                 scope.spawn(move || work(world, queue, &sender));
-            }
-            let _close = Closing(&queue);
-            self.conduct(width, &queue, &answers);
+            };
+            let mut crew = Crew { width, hired: 0, busy: 0, queue: &queue, hire: &mut hire };
+            self.conduct(&mut crew, &answers);
         });
     }
 
-    fn conduct(&mut self, width: usize, queue: &Queue, answers: &Receiver<Vec<Done>>) {
-        let mut free = width;
-        let mut per_worker = BATCH;
+    fn conduct(&mut self, crew: &mut Crew<'_>, answers: &Receiver<Done>) {
+        let mut room = BATCH;
         loop {
             // Each time until nothing more comes: what is noted in between can let others go first.
-            while free > 0 {
-                let calls = self.decide(free * per_worker);
-                if calls.is_empty() {
-                    break;
-                }
-                per_worker = match calls.last() {
-                    Some(call) if self.world.cost(call) == Cost::Process => 1,
-                    _ => BATCH,
+            while crew.busy < crew.width {
+                let calls = self.decide(room);
+                let Some(last) = calls.last() else { break };
+                // Calls that there is no worker for are decided again; so as few as possible are decided for nothing.
+                room = match self.world.cost(last) {
+                    Cost::Process => crew.width - crew.busy,
+                    Cost::Inline => BATCH,
                 };
-                free -= self.hand_out(calls, free, queue);
+                self.hand_out(calls, crew);
             }
             if self.run.asked() == 0 && self.run.is_finished() {
                 return;
             }
             match answers.recv_timeout(GLANCE) {
-                Ok(batch) => {
-                    free += 1;
-                    for done in batch {
-                        self.answered(done);
-                    }
+                Ok(done) => {
+                    crew.busy -= 1;
+                    self.answered(done);
                 }
                 // A cancelled run goes on to wait for what is under way; deciding notes the cancellation.
                 Err(RecvTimeoutError::Timeout) => {
@@ -179,35 +176,42 @@ impl Driver<'_> {
         }
     }
 
-    /// Hands calls to at most `free` workers and returns how many got some. The rest is decided again later.
-    fn hand_out(&mut self, calls: Vec<Call>, free: usize, queue: &Queue) -> usize {
-        let share = calls.len().div_ceil(free.max(1)).clamp(1, BATCH);
-        let mut busy = 0;
-        let mut batch = Vec::new();
+    /// Makes the cheap calls and hands the others to workers, as long as there are free ones. The rest is decided again
+    /// later.
+    fn hand_out(&mut self, calls: Vec<Call>, crew: &mut Crew<'_>) {
         for call in calls {
-            if busy == free {
-                break;
-            }
-            let alone = self.world.cost(&call) == Cost::Process;
-            if alone && !batch.is_empty() {
-                queue.push(std::mem::take(&mut batch));
-                busy += 1;
-                if busy == free {
-                    break;
-                }
+            if crew.busy == crew.width || self.cancel.is_cancelled() {
+                return;
             }
             self.announce(&call);
-            batch.push(call);
-            if alone || batch.len() >= share {
-                queue.push(std::mem::take(&mut batch));
-                busy += 1;
+            match self.world.cost(&call) {
+                Cost::Process => crew.take(call),
+                Cost::Inline => {
+                    let done = Done::by(self.world, call);
+                    self.answered(done);
+                }
             }
         }
-        if !batch.is_empty() {
-            queue.push(batch);
-            busy += 1;
+    }
+}
+
+/// The threads that make calls which take long. They are hired when first needed: most runs need none.
+struct Crew<'a> {
+    width: usize,
+    hired: usize,
+    busy: usize,
+    queue: &'a Queue,
+    hire: &'a mut dyn FnMut(),
+}
+
+impl Crew<'_> {
+    fn take(&mut self, call: Call) {
+        if self.hired == self.busy {
+            (self.hire)();
+            self.hired += 1;
         }
-        busy
+        self.busy += 1;
+        self.queue.push(call);
     }
 }
 
@@ -237,19 +241,18 @@ fn defect() -> Answered {
     Failure::new(FailureKind::System, "the call stopped because of a defect in this program").into()
 }
 
-fn work(world: &dyn World, queue: &Queue, answers: &Sender<Vec<Done>>) {
-    while let Some(batch) = queue.pop() {
-        let done = batch.into_iter().map(|call| Done::by(world, call)).collect();
-        if answers.send(done).is_err() {
+fn work(world: &dyn World, queue: &Queue, answers: &Sender<Done>) {
+    while let Some(call) = queue.pop() {
+        if answers.send(Done::by(world, call)).is_err() {
             return;
         }
     }
 }
 
-/// Batches of calls that wait for a worker.
+/// Calls that wait for a worker.
 #[derive(Default)]
 struct Queue {
-    waiting: Mutex<(VecDeque<Vec<Call>>, bool)>,
+    waiting: Mutex<(VecDeque<Call>, bool)>,
     changed: Condvar,
 }
 
@@ -263,17 +266,17 @@ impl Drop for Closing<'_> {
 }
 
 impl Queue {
-    fn push(&self, batch: Vec<Call>) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).0.push_back(batch);
+    fn push(&self, call: Call) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).0.push_back(call);
         self.changed.notify_one();
     }
 
-    /// The next batch; `None` once the queue is closed.
-    fn pop(&self) -> Option<Vec<Call>> {
+    /// The next call; `None` once the queue is closed.
+    fn pop(&self) -> Option<Call> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(batch) = waiting.0.pop_front() {
-                return Some(batch);
+            if let Some(call) = waiting.0.pop_front() {
+                return Some(call);
             }
             if waiting.1 {
                 return None;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Exported, Failure, FailureKind};
 use stead_core::schema::Schema;
+use stead_core::value::Value;
 
 /// Carries out the operations of one resource, each by itself: no method calls another.
 ///
@@ -52,8 +53,8 @@ pub trait Provider: Send + Sync {
         false
     }
 
-    /// How long a call takes, in order of magnitude; decides whether calls are handed to threads one by one.
-    fn cost(&self) -> Cost {
+    /// How long a call with this desired state takes, in order of magnitude; decides whether it is handed to a thread.
+    fn cost(&self, _desired: &Value) -> Cost {
         Cost::Process
     }
 

@@ -401,7 +401,7 @@ impl World for Session {
     }
 
     fn cost(&self, call: &Call) -> Cost {
-        self.provider(&call.manifest).cost()
+        self.provider(&call.manifest).cost(&call.desired)
     }
 
     fn learn(&self, key: &FactKey) -> Result<Value, String> {

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Exported, Failure};
 use stead_core::manifest::Capabilities;
+use stead_core::value::Value;
 use stead_host::fs::{self, FsError, Kind, Names, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
@@ -121,8 +122,10 @@ impl Provider for Directories {
         export::tree(cx, input, &self.names)
     }
 
-    fn cost(&self) -> Cost {
-        Cost::Inline
+    fn cost(&self, desired: &Value) -> Cost {
+        // What has to be copied may be large.
+        let copies = desired.as_object().is_some_and(|properties| properties.contains_key("source"));
+        if copies { Cost::Process } else { Cost::Inline }
     }
 
     fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {

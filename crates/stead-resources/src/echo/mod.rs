@@ -55,7 +55,7 @@ impl Provider for Echo {
         Ok(vec![Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata: None }])
     }
 
-    fn cost(&self) -> Cost {
+    fn cost(&self, _desired: &Value) -> Cost {
         Cost::Inline
     }
 

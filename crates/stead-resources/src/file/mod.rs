@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags, fchmod, fstat};
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure};
+use stead_core::value::Value;
 use stead_host::fs::{self, FsError, Kind, Names, Ownership, Place, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
@@ -111,8 +112,10 @@ impl Provider for Files {
         Ok(Vec::new())
     }
 
-    fn cost(&self) -> Cost {
-        Cost::Inline
+    fn cost(&self, desired: &Value) -> Cost {
+        // What has to be copied may be large.
+        let copies = desired.as_object().is_some_and(|properties| properties.contains_key("source"));
+        if copies { Cost::Process } else { Cost::Inline }
     }
 
     fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {

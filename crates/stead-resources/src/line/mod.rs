@@ -6,6 +6,7 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure};
+use stead_core::value::Value;
 use stead_host::fs::{Ownership, Place, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
@@ -97,7 +98,7 @@ impl Provider for LineProvider {
         self.bring_about(&desired).map(|_| Vec::new())
     }
 
-    fn cost(&self) -> Cost {
+    fn cost(&self, _desired: &Value) -> Cost {
         Cost::Inline
     }
 

@@ -68,7 +68,7 @@ impl Provider for OsInfo {
         }])
     }
 
-    fn cost(&self) -> Cost {
+    fn cost(&self, _desired: &Value) -> Cost {
         Cost::Inline
     }
 

@@ -55,7 +55,7 @@ impl Provider for Processes {
         Ok(list(Path::new("/proc"))?.into_iter().map(instance).collect())
     }
 
-    fn cost(&self) -> Cost {
+    fn cost(&self, _desired: &Value) -> Cost {
         // One file or two of each process.
         Cost::Process
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fstat, readlinkat};
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure};
+use stead_core::value::Value;
 use stead_host::fs::{self, Kind, Names, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
@@ -90,7 +91,7 @@ impl Provider for Symlinks {
         Ok(Vec::new())
     }
 
-    fn cost(&self) -> Cost {
+    fn cost(&self, _desired: &Value) -> Cost {
         Cost::Inline
     }
 
