@@ -42,7 +42,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// Drives a run to its end. Every event is given to `consumer` once it is applied.
 ///
-/// Guarantees: at most `width` calls are under way on other threads; calls of microseconds are made on this one, and with a
+/// Guarantees: at most `width` calls are under way on other threads, and as many wait for one; calls of microseconds are made on this one, and with a
 /// width of 1 all are, one after the other in the order of the graph. Once `cancel` is set nothing more is begun, and it returns when what is under
 /// way has ended. A call that panics has failed.
 pub fn drive(
@@ -140,7 +140,7 @@ impl Driver<'_> {
                 let (queue, sender) = (&queue, sender.clone());
                 scope.spawn(move || work(world, queue, &sender));
             };
-            let mut crew = Crew { width, hired: 0, busy: 0, queue: &queue, hire: &mut hire };
+            let mut crew = Crew { width, hired: 0, given: 0, queue: &queue, hire: &mut hire };
             self.conduct(&mut crew, &answers);
         });
     }
@@ -149,12 +149,12 @@ impl Driver<'_> {
         let mut room = BATCH;
         loop {
             // Each time until nothing more comes: what is noted in between can let others go first.
-            while crew.busy < crew.width {
+            while crew.has_room() {
                 let calls = self.decide(room);
                 let Some(last) = calls.last() else { break };
                 // Calls that there is no worker for are decided again; so as few as possible are decided for nothing.
                 room = match self.world.cost(last) {
-                    Cost::Process => crew.width - crew.busy,
+                    Cost::Process => crew.room(),
                     Cost::Inline => BATCH,
                 };
                 self.hand_out(calls, crew);
@@ -164,7 +164,7 @@ impl Driver<'_> {
             }
             match answers.recv_timeout(GLANCE) {
                 Ok(done) => {
-                    crew.busy -= 1;
+                    crew.given -= 1;
                     self.answered(done);
                 }
                 // A cancelled run goes on to wait for what is under way; deciding notes the cancellation.
@@ -180,7 +180,7 @@ impl Driver<'_> {
     /// later.
     fn hand_out(&mut self, calls: Vec<Call>, crew: &mut Crew<'_>) {
         for call in calls {
-            if crew.busy == crew.width || self.cancel.is_cancelled() {
+            if !crew.has_room() || self.cancel.is_cancelled() {
                 return;
             }
             self.announce(&call);
@@ -199,18 +199,29 @@ impl Driver<'_> {
 struct Crew<'a> {
     width: usize,
     hired: usize,
-    busy: usize,
+    /// The calls that were handed out and not answered.
+    given: usize,
     queue: &'a Queue,
     hire: &'a mut dyn FnMut(),
 }
 
 impl Crew<'_> {
+    /// How many calls more can be handed out: one for each worker waits already while it works on another, so that none
+    /// idles until the driver has decided what comes next.
+    fn room(&self) -> usize {
+        (self.width * 2).saturating_sub(self.given)
+    }
+
+    fn has_room(&self) -> bool {
+        self.room() > 0
+    }
+
     fn take(&mut self, call: Call) {
-        if self.hired == self.busy {
+        if self.hired == self.given && self.hired < self.width {
             (self.hire)();
             self.hired += 1;
         }
-        self.busy += 1;
+        self.given += 1;
         self.queue.push(call);
     }
 }
