@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::Value as Json;
 use stead_core::diag::{self, Code, Diagnostic};
-use stead_core::text::{self, Kind, Limits, Node, Source, SourceId, Sources, Span, locate};
+use stead_core::text::{self, Entry, Kind, Limits, Node, Source, SourceId, Sources, Span, locate};
 use stead_core::{document, value::Value};
 
 const SOURCE: SourceId = SourceId(0);
@@ -86,6 +86,24 @@ fn json() -> impl Strategy<Value = Json> {
                 .prop_map(|members| Json::Object(members.into_iter().collect())),
         ]
     })
+}
+
+/// The tree of a text that begins so many bytes earlier.
+fn moved(node: Node, bytes: usize) -> Node {
+    let back = |span: Span| {
+        let bytes = u32::try_from(bytes).unwrap();
+        Span::new(span.source, span.start - bytes, span.end - bytes)
+    };
+    let kind = match node.kind {
+        Kind::Array(items) => Kind::Array(items.into_iter().map(|item| moved(item, bytes)).collect()),
+        Kind::Object(entries) => {
+            let entry =
+                |entry: Entry| Entry { key_span: back(entry.key_span), value: moved(entry.value, bytes), ..entry };
+            Kind::Object(entries.into_iter().map(entry).collect())
+        }
+        other => other,
+    };
+    Node { span: back(node.span), kind }
 }
 
 /// Text that gets further into the reader than random characters do.
@@ -187,6 +205,20 @@ proptest! {
             prop_assert_eq!(root.as_ref().map(plain), Some(json.clone()));
             prop_assert_eq!(Value::from(json.clone()).to_redacted_json(), json.clone());
             assert_nested(&root.unwrap(), &text);
+        }
+    }
+
+    /// Plain JSON is read in a way of its own; behind a comment it is read as YAML. Both come to the same tree, and to the
+    /// same places but for the comment.
+    #[test]
+    fn both_ways_to_read_json_are_one(json in json(), names in any::<[String; 2]>()) {
+        const COMMENT: &str = "#\n";
+        let root = Json::Object([(names[0].clone(), json.clone()), (names[1].clone(), json)].into_iter().collect());
+        for text in [root.to_string(), format!("{root:#}")] {
+            let (fast, found) = read(&text);
+            let (slow, also_found) = read(&format!("{COMMENT}{text}"));
+            prop_assert_eq!((found.len(), also_found.len()), (0, 0), "{}", text);
+            prop_assert_eq!(fast, slow.map(|node| moved(node, COMMENT.len())), "{}", text);
         }
     }
 

@@ -3,6 +3,7 @@
 mod anchors;
 mod build;
 pub mod codes;
+mod json;
 mod locate;
 pub mod node;
 mod read;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use granit_parser::{Parser, ScanError};
 
 use super::build::{Builder, Stop};
-use super::{Node, SourceId, Span, codes, syntax};
+use super::{Node, SourceId, Span, codes, json, syntax};
 use crate::diag::{Diagnostic, Findings};
 
 /// What a text may cost. Every limit holds before memory is spent.
@@ -50,6 +50,9 @@ pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec
         let message = "the text starts with two byte order marks";
         let finding = Diagnostic::error(&codes::SYNTAX, Span::new(source, 0, 3), message);
         return (None, vec![finding.with_help("remove both")]);
+    }
+    if let Some(tree) = json::read(source, &text, limits) {
+        return (Some(tree), Vec::new());
     }
     let mut passes = passes(text.len());
     let mut faults: Vec<Diagnostic> = Vec::new();
