@@ -140,12 +140,20 @@ fn start(bench: &Bench) -> io::Result<Vec<Row>> {
 fn files(bench: &Bench) -> io::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for count in [1000, 10_000] {
-        rows.push(files_created(bench, count)?);
-        rows.push(files_kept(bench, count)?);
+        for (language, write) in LANGUAGES {
+            rows.push(files_created(bench, count, language, *write)?);
+            rows.push(files_kept(bench, count, language, *write)?);
+        }
     }
     rows.push(hidden_drift(bench)?);
     Ok(rows)
 }
+
+/// Writes a document about as many files in a folder.
+type Write = fn(&Path, u32) -> String;
+
+/// The languages of documents.
+const LANGUAGES: &[(&str, Write)] = &[("YAML", work::files), ("JSON", work::files_in_json)];
 
 /// Files to be managed: their folder, which is new and empty, the document and the list.
 struct Managed {
@@ -156,42 +164,42 @@ struct Managed {
 
 /// A folder is never used twice or emptied before the end: ext4 passes over inodes that were freed in the last minute one
 /// by one, so that creating files where others have just been removed takes ten times as long.
-fn prepare_files(bench: &Bench, count: u32) -> io::Result<Managed> {
+fn prepare_files(bench: &Bench, count: u32, write: Write) -> io::Result<Managed> {
     let folder = bench.path(&format!("managed-{}", bench.folders.get()));
     bench.folders.set(bench.folders.get() + 1);
     fs::create_dir(&folder)?;
     let list = bench.path("list");
     fs::write(&list, work::file_list(&folder, count))?;
-    let document = bench.document(&work::files(&folder, count))?;
+    let document = bench.document(&write(&folder, count))?;
     Ok(Managed { folder, document, list: list.display().to_string() })
 }
 
-fn files_created(bench: &Bench, count: u32) -> io::Result<Row> {
-    let floor = || bench.floor(&["floor-write", &prepare_files(bench, count)?.list]);
+fn files_created(bench: &Bench, count: u32, language: &str, write: Write) -> io::Result<Row> {
+    let floor = || bench.floor(&["floor-write", &prepare_files(bench, count, write)?.list]);
     let stead = || {
-        let managed = prepare_files(bench, count)?;
+        let managed = prepare_files(bench, count, write)?;
         let run = bench.stead(&["apply", &managed.document])?;
         let checked = bench.floor(&["floor-check", &managed.list])?;
         Ok(run.and_then(|sample| checked.map(|_| sample).map_err(|_| "not all files are as wanted".to_owned())))
     };
     let (floor, stead) = bench.in_turn(floor, stead)?;
-    Ok(Limit::cpu(1.5, 0.0).row(&format!("{count} files, all to be created"), floor, stead))
+    Ok(Limit::cpu(1.5, 0.0).row(&format!("{count} files, {language}, to be created"), floor, stead))
 }
 
-fn files_kept(bench: &Bench, count: u32) -> io::Result<Row> {
-    let Managed { document, list, .. } = prepare_files(bench, count)?;
+fn files_kept(bench: &Bench, count: u32, language: &str, write: Write) -> io::Result<Row> {
+    let Managed { document, list, .. } = prepare_files(bench, count, write)?;
     if let Err(reason) = bench.floor(&["floor-write", &list])? {
         return Err(io::Error::other(reason));
     }
     let (floor, stead) =
         bench.in_turn(|| bench.floor(&["floor-check", &list]), || bench.stead(&["apply", &document]))?;
-    Ok(Limit::cpu(3.0, 5.0).row(&format!("{count} files, nothing to do"), floor, stead))
+    Ok(Limit::cpu(3.0, 5.0).row(&format!("{count} files, {language}, nothing to do"), floor, stead))
 }
 
 /// Whether a file is mended whose content was exchanged so that size and times look as before.
 fn hidden_drift(bench: &Bench) -> io::Result<Row> {
     let (name, limit) = ("drift that size and times hide", "is found and mended");
-    let Managed { folder, document, list } = prepare_files(bench, 10)?;
+    let Managed { folder, document, list } = prepare_files(bench, 10, work::files)?;
     if let Err(reason) = bench.stead(&["apply", &document])? {
         return Ok(Row::not_measured(name, None, limit, reason));
     }

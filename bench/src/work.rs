@@ -45,6 +45,19 @@ pub(crate) fn files(folder: &Path, count: u32) -> String {
     }))
 }
 
+/// The same document in JSON, as programs write it.
+pub(crate) fn files_in_json(folder: &Path, count: u32) -> String {
+    let instance = |number| {
+        let path = folder.join(format!("f{number}")).display().to_string();
+        let content = text_of(number) + "\\n";
+        format!(
+            r#"{{"name":"n{number}","type":"Stead/File","properties":{{"path":"{path}","content":"{content}","mode":"0644"}}}}"#
+        )
+    };
+    let instances: Vec<String> = (0..count).map(instance).collect();
+    format!(r#"{{"resources":[{}]}}"#, instances.join(",\n"))
+}
+
 /// The list of the same files for the floor.
 pub(crate) fn file_list(folder: &Path, count: u32) -> String {
     let line = |number| format!("644\t{}\t{}\n", folder.join(format!("f{number}")).display(), text_of(number));
