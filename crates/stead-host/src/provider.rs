@@ -164,7 +164,7 @@ pub struct Context {
 /// Takes what resources write about what they do: a level and a text.
 pub type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
 
-/// The level of a message that a resource wrote.
+/// The level of a message, and how much of them is told: a level and those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum TraceLevel {
     /// Something failed.

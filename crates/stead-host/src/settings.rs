@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use stead_core::diag::{Diagnostic, any_error, nearest};
 use stead_core::text::{Kind, Limits, Node, Source, SourceId, read};
 
+pub use crate::provider::TraceLevel;
+
 /// Codes of findings about settings.
 pub mod codes {
     stead_core::codes! {
@@ -24,21 +26,6 @@ A settings file may hold `resourcePath` with `allowEnvOverride`, `appendEnvPath`
 The message says which values the key takes. The whole file is ignored until it is mended, so that a misspelled policy is
 not half in force.";
     }
-}
-
-/// How much is traced.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum TraceLevel {
-    /// Only what failed.
-    Error,
-    /// And what is suspicious.
-    Warn,
-    /// And what happens.
-    Info,
-    /// And how.
-    Debug,
-    /// And everything else.
-    Trace,
 }
 
 impl TraceLevel {

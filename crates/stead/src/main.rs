@@ -45,7 +45,9 @@ fn main() -> ExitCode {
 }
 
 /// What `dsc --version` says: the version of DSC whose behaviour this is, and whose it is.
-const VERSION_AS_DSC: &str = concat!("3.4.0-preview.1 (stead ", env!("CARGO_PKG_VERSION"), ")");
+fn version_as_dsc() -> String {
+    format!("{} (stead {})", session::DSC_VERSION, env!("CARGO_PKG_VERSION"))
+}
 
 /// Reads the command line. `stead dsc …` and a link named `dsc` are the same as `stead …`.
 fn parse(mut words: Vec<OsString>) -> Result<Arguments, Exit> {
@@ -59,7 +61,7 @@ fn parse(mut words: Vec<OsString>) -> Result<Arguments, Exit> {
     let as_dsc = linked || prefixed;
     let command = Arguments::command();
     // Scripts ask dsc for its version to know what it can do.
-    let command = if as_dsc { command.name("dsc").version(VERSION_AS_DSC) } else { command };
+    let command = if as_dsc { command.name("dsc").version(version_as_dsc()) } else { command };
     let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
     parsed.map_err(|error| {
         // Whatever cannot be printed here cannot be reported either.

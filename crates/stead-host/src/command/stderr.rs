@@ -40,14 +40,8 @@ fn structured(line: &str) -> Option<Message> {
 }
 
 fn level_of(word: &str) -> Option<TraceLevel> {
-    Some(match word.to_ascii_lowercase().as_str() {
-        "error" => TraceLevel::Error,
-        "warn" | "warning" => TraceLevel::Warn,
-        "info" => TraceLevel::Info,
-        "debug" => TraceLevel::Debug,
-        "trace" => TraceLevel::Trace,
-        _ => return None,
-    })
+    // Resources write this word, too, which settings do not take.
+    if word.eq_ignore_ascii_case("warning") { Some(TraceLevel::Warn) } else { TraceLevel::parse(word) }
 }
 
 /// Cuts a stream of bytes into messages, hands each on without secrets, and keeps what a failure would say.
