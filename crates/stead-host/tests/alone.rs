@@ -1,6 +1,7 @@
 //! What can only be seen while nothing else runs in this process: hence one test, in a binary of its own.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -47,11 +48,43 @@ fn read_words(path: &Path) -> Vec<String> {
     std::fs::read_to_string(path).expect("children").split_whitespace().map(str::to_owned).collect()
 }
 
+/// Set for the run of this test in a namespace.
+const INSIDE: &str = "STEAD_TEST_INSIDE";
+
 #[test]
 fn alone() {
     floods_cost_little_memory();
     daemons_without_a_mark_are_ended();
     nothing_adds_up();
+    if std::env::var_os(INSIDE).is_none() {
+        it_is_the_same_in_a_container();
+    }
+}
+
+/// In a namespace of processes whose session and group are led from outside, as `docker exec` makes it.
+fn it_is_the_same_in_a_container() {
+    let test = std::env::current_exe().expect("this test");
+    let unshare = |command: &str| {
+        std::process::Command::new("unshare")
+            .args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", command])
+            .arg(&test)
+            .env(INSIDE, "1")
+            .output()
+    };
+    // A shell around it: the first process of a namespace gets orphans of everybody.
+    match unshare("true") {
+        Ok(tried) if tried.status.success() => {
+            let ran = unshare("\"$0\"; exit $?").expect("a run");
+            assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
+        }
+        Ok(tried) => skipped(&format!("no namespaces here: {}", String::from_utf8_lossy(&tried.stderr))),
+        Err(error) => skipped(&format!("no unshare here: {error}")),
+    }
+}
+
+/// Past what collects the output of tests, so that it is seen when they pass, too.
+fn skipped(why: &str) {
+    writeln!(std::io::stderr(), "SKIPPED: {}", why.trim_end()).expect("standard error");
 }
 
 fn floods_cost_little_memory() {

@@ -106,7 +106,7 @@ impl Tree {
             && UNDER_WAY.load(Ordering::SeqCst) == 1
             && !is_init()
             && is_adopted(process)
-            && process.session != own_session()
+            && procfs::own().is_some_and(|own| process.session != own.session)
             && !procfs::environment_has(process.pid, MARKER, "")
     }
 }
@@ -120,20 +120,18 @@ impl Drop for Tree {
 /// Whether a process was given to this one as an orphan, and not started by it: what it starts is either in its group,
 /// or leads a group in its session.
 fn is_adopted(process: &Stat) -> bool {
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    let own_group = rustix::process::getpgrp().as_raw_nonzero().get();
-    let started_here = process.group == own_group || (process.session == own_session() && process.group == process.pid);
-    process.parent == own && !started_here
+    // From the same source as what it is compared with, and not by a system call: in the namespace of a container the
+    // group and the session can be those of a process outside, which has the number 0 here.
+    procfs::own().is_some_and(|own| {
+        let leads_own = process.session == own.session && process.group == process.pid;
+        process.parent == own.pid && process.group != own.group && !leads_own
+    })
 }
 
 /// Whether this is the first process of the machine or of a container: every orphan comes to it then, whoever started
 /// it.
 fn is_init() -> bool {
     rustix::process::getpid().is_init()
-}
-
-fn own_session() -> i32 {
-    rustix::process::getsid(None).map_or(0, |session| session.as_raw_nonzero().get())
 }
 
 /// Unique on the machine, with the separator that keeps it from being the start of another.

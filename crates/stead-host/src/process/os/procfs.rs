@@ -21,6 +21,11 @@ pub(in crate::process) fn stat(pid: i32) -> Option<Stat> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// What is known of this process; `None` when there is no `/proc`.
+pub(in crate::process) fn own() -> Option<Stat> {
+    stat(rustix::process::getpid().as_raw_nonzero().get())
+}
+
 fn parse(text: &str) -> Option<Stat> {
     // The name is whatever the process likes, parentheses and spaces included: the last one closes it.
     let (head, tail) = text.rsplit_once(')')?;
