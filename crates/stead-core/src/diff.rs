@@ -81,7 +81,7 @@ pub fn overlaid(actual: &Value, desired: &Value, rules: &Rules<'_>) -> Value {
         (true, false) => desired.clone(),
         (false, false) => actual.clone(),
     };
-    after.retain(|name, _| !NOT_STATE.contains(&name.as_str()));
+    after.retain(|name, _| !NOT_STATE.contains(&name));
     Value::Object(after)
 }
 

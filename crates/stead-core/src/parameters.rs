@@ -34,7 +34,7 @@ pub fn supplied(input: Value) -> Result<Object, Finding> {
     let Value::Object(mut members) = input else {
         return Err(wrong_form(format!("parameters have to be an object, this is {kind}")));
     };
-    let parameters = match members.swap_remove("parameters") {
+    let parameters = match members.remove("parameters") {
         Some(Value::Object(parameters)) => parameters,
         Some(other) => return Err(wrong_form(format!("'parameters' has to be an object, it is {}", other.kind()))),
         None => return Err(wrong_form("there is no member 'parameters'".to_owned())),
@@ -44,7 +44,7 @@ pub fn supplied(input: Value) -> Result<Object, Finding> {
         return Ok(parameters);
     }
     let value = |value| match value {
-        Value::Object(mut members) => members.swap_remove("value").unwrap_or_default(),
+        Value::Object(mut members) => members.remove("value").unwrap_or_default(),
         other => other,
     };
     Ok(parameters.into_iter().map(|(name, each)| (name, value(each))).collect())

@@ -91,7 +91,7 @@ fn take(parameter: &Parameter, value: Value, vault: &MemoryVault) -> Result<Valu
 fn unwrapped(data_type: DataType, value: Value) -> Value {
     match value {
         Value::Object(mut members) if members.len() == 1 && members.contains_key(data_type.as_str()) => {
-            members.swap_remove(data_type.as_str()).unwrap_or_default()
+            members.remove(data_type.as_str()).unwrap_or_default()
         }
         other => other,
     }

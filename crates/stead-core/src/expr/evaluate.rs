@@ -87,7 +87,7 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
         (Value::Array(mut items), Key::Index(Value::Number(index))) => {
             let position = index.as_i64().and_then(|index| usize::try_from(index).ok()).filter(|at| *at < items.len());
             let count = items.len();
-            position.map(|position| items.swap_remove(position)).ok_or_else(|| {
+            position.map(|position| items.remove(position)).ok_or_else(|| {
                 wrong("Index is out of bounds".to_owned())
                     .with_help(format!("the index is {index}, and the array has {count}, counted from 0"))
             })
@@ -103,7 +103,7 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
 }
 
 fn member(mut members: Object, name: &str) -> Result<Value, Wrong> {
-    members.swap_remove(name).ok_or_else(|| Wrong {
+    members.remove(name).ok_or_else(|| Wrong {
         code: &codes::ACCESS,
         argument: None,
         message: format!("Member '{name}' not found"),

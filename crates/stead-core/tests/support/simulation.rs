@@ -132,7 +132,7 @@ impl Thing {
             (Execution::Actual, Set::Partly) => {
                 let left: Vec<String> = wanted.pop().into_iter().collect();
                 let mut part = desired.as_object().cloned().unwrap_or_default();
-                part.retain(|name, _| !left.contains(name));
+                part.retain(|name, _| !left.iter().any(|left| left == name));
                 (overlaid(&before, &Value::Object(part), &Rules::default()), Verification::Differs(left))
             }
         };

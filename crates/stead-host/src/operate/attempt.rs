@@ -103,7 +103,7 @@ impl Attempt<'_> {
             self.note(TraceLevel::Warn, "the resource returned '_restartRequired' with an item that is not understood");
         }
         let metadata = match &mut state {
-            Value::Object(members) => members.shift_remove("_metadata").and_then(|found| self.metadata(found)),
+            Value::Object(members) => members.remove("_metadata").and_then(|found| self.metadata(found)),
             _ => None,
         };
         Ok(Reading { state, metadata })

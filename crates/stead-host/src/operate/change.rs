@@ -211,7 +211,7 @@ fn changes_between(before: &Value, after: &Value) -> Vec<String> {
 /// `whatIf` of the metadata, apart from the rest of it.
 fn what_if_words(metadata: Option<Value>) -> (Vec<String>, Option<Value>) {
     let Some(Value::Object(mut members)) = metadata else { return (Vec::new(), metadata) };
-    let words = match members.shift_remove("whatIf") {
+    let words = match members.remove("whatIf") {
         Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         Some(Value::String(word)) => vec![word],
         _ => Vec::new(),

@@ -37,7 +37,7 @@ pub(super) fn try_index_from_end(mut arguments: Arguments) -> Outcome {
     let (mut items, position) = (arguments.array()?, arguments.integer()?);
     let index = usize::try_from(position).ok().filter(|position| *position > 0);
     let index = index.and_then(|position| items.len().checked_sub(position));
-    Ok(index.map_or(Value::Null, |index| items.swap_remove(index)))
+    Ok(index.map_or(Value::Null, |index| items.remove(index)))
 }
 
 pub(super) fn try_get(mut arguments: Arguments) -> Outcome {
@@ -45,9 +45,9 @@ pub(super) fn try_get(mut arguments: Arguments) -> Outcome {
         (Value::Array(mut items), Value::Number(index)) => {
             let index = index.as_i64().ok_or_else(|| Wrong::kind(1, "Invalid index type: it has to be an integer"))?;
             let index = usize::try_from(index).ok().filter(|index| *index < items.len());
-            Ok(index.map_or(Value::Null, |index| items.swap_remove(index)))
+            Ok(index.map_or(Value::Null, |index| items.remove(index)))
         }
-        (Value::Object(mut members), Value::String(key)) => Ok(members.swap_remove(&key).unwrap_or_default()),
+        (Value::Object(mut members), Value::String(key)) => Ok(members.remove(&key).unwrap_or_default()),
         (Value::Array(_), _) => Err(Wrong::kind(1, "Invalid index type: an array is indexed with an integer")),
         _ => Err(Wrong::kind(1, "Invalid key type: an object is indexed with a string")),
     }

@@ -30,7 +30,7 @@ pub(super) fn items(mut arguments: Arguments) -> Outcome {
 }
 
 pub(super) fn keys(mut arguments: Arguments) -> Outcome {
-    Ok(Value::Array(arguments.object()?.into_keys().map(Value::from).collect()))
+    Ok(Value::Array(arguments.object()?.into_iter().map(|(name, _)| Value::String(name)).collect()))
 }
 
 pub(super) fn shallow_merge(mut arguments: Arguments) -> Outcome {

@@ -1,18 +1,17 @@
 //! Values: what expressions compute, what resources are given and what they answer.
 
+mod object;
+
 use std::fmt;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
 use zeroize::Zeroize;
 
+pub use self::object::{Iter, Object};
 use crate::expr::Recipe;
 
 /// A JSON number; integers are kept exactly over the whole range of 64 bits.
 pub type Number = serde_json::Number;
-
-/// An object; keys keep the order in which they were written.
-pub type Object = IndexMap<String, Value>;
 
 /// A JSON value in which any part may be sealed.
 #[derive(Clone, PartialEq, Debug, Default)]
