@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use proptest::prelude::*;
+
 use serde_json::Value as Json;
 use stead_core::diag::{self, Code, Diagnostic};
 use stead_core::text::{self, Entry, Kind, Limits, Node, Source, SourceId, Sources, Span, locate};
@@ -86,6 +87,84 @@ fn json() -> impl Strategy<Value = Json> {
                 .prop_map(|members| Json::Object(members.into_iter().collect())),
         ]
     })
+}
+
+/// Text in blocks, as people write it; about half of it has something unusual or wrong.
+fn plain_yaml() -> impl Strategy<Value = String> {
+    let line =
+        (key(), colon(), scalar(), ending()).prop_map(|(key, colon, value, end)| format!("{key}{colon}{value}{end}"));
+    let item = (scalar(), ending()).prop_map(|(value, ending)| format!("- {value}{ending}"));
+    let lines = prop::collection::vec(line, 1..4).prop_map(|lines| lines.concat());
+    let items = prop::collection::vec(item, 1..4).prop_map(|items| items.concat());
+    prop_oneof![3 => lines, 2 => items].prop_recursive(4, 20, 3, |inner| {
+        let member = (key(), opening(), indentation(), inner.clone())
+            .prop_map(|(key, opening, pad, inner)| format!("{key}{opening}\n{}", indented(&inner, pad)));
+        let compact = inner.clone().prop_map(|inner| format!("- {}", indented(&inner, 2).trim_start()));
+        let below = (indentation(), inner).prop_map(|(pad, inner)| format!("-\n{}", indented(&inner, pad)));
+        let elements = prop_oneof![3 => compact, 1 => below];
+        prop_oneof![
+            3 => prop::collection::vec(member, 1..4).prop_map(|members| members.concat()),
+            2 => prop::collection::vec(elements, 1..4).prop_map(|elements| elements.concat()),
+        ]
+    })
+}
+
+fn indented(text: &str, spaces: usize) -> String {
+    text.split_inclusive('\n').flat_map(|line| [" ".repeat(spaces), line.to_owned()]).collect()
+}
+
+fn indentation() -> impl Strategy<Value = usize> {
+    prop_oneof![1 => Just(0), 1 => Just(1), 30 => Just(2), 10 => Just(4)]
+}
+
+fn key() -> impl Strategy<Value = String> {
+    prop_oneof![60 => "[a-z$_][a-z0-9./-]{0,6}", 1 => "[0-9\"'a-c ?-]{1,4}", 1 => Just("<<".to_owned())]
+}
+
+fn colon() -> impl Strategy<Value = &'static str> {
+    prop_oneof![40 => Just(": "), 10 => Just(":  "), 1 => Just(":"), 1 => Just(" : ")]
+}
+
+fn opening() -> impl Strategy<Value = &'static str> {
+    prop_oneof![20 => Just(":"), 2 => Just(": |"), 2 => Just(": |-"), 2 => Just(": # why"), 1 => Just(": |+"), 1 => Just("")]
+}
+
+fn scalar() -> impl Strategy<Value = String> {
+    prop_oneof![
+        30 => "[a-zA-Z/][a-zA-Z0-9/._~+-]{0,6}",
+        10 => "[0-9.+-]?[0-9][0-9a-fx.]{0,3}",
+        10 => "\"([a-z ':#{}ä-]|\\\\[nt\"/b]){0,8}\"",
+        10 => "'[a-z \":#{}ä\\\\-]{0,8}'",
+        1 => "\"([a-z]|\\\\[xu0N]){0,8}\"",
+        1 => "[-a-z0-9 :#,\\[\\]{}&*!|>'\"%@`?~.ö]{0,8}",
+        1 => Just("[concat('a', 'b')]".to_owned()),
+        1 => Just("{a: 1}".to_owned()),
+        1 => Just("99999999999999999999".to_owned()),
+    ]
+}
+
+fn ending() -> impl Strategy<Value = &'static str> {
+    prop_oneof![
+        30 => Just("\n"),
+        10 => Just(" # why\n"),
+        5 => Just("  \n"),
+        5 => Just("\n\n"),
+        5 => Just("\n  # why\n"),
+        1 => Just("#x\n"),
+        1 => Just("\n---\n"),
+        1 => Just(""),
+    ]
+}
+
+/// Checks that a text is read alike in the fast way, if that takes it, and in the one for all of YAML.
+fn both_ways(text: &str) {
+    // At the start of a text it is no part of it.
+    let text = text.trim_start_matches('\u{feff}');
+    let (fast, found) = read(text);
+    let (slow, also_found) = read(&format!("#\t\n{text}"));
+    assert_eq!(fast, slow.map(|node| moved(node, 3)), "{text}");
+    let codes = |found: &[Diagnostic]| found.iter().map(|finding| finding.code.id).collect::<Vec<_>>();
+    assert_eq!(codes(&found), codes(&also_found), "{text}");
 }
 
 /// The tree of a text that begins so many bytes earlier.
@@ -216,6 +295,17 @@ proptest! {
             prop_assert_eq!((found.len(), also_found.len()), (0, 0), "{}", text);
             prop_assert_eq!(fast, slow.map(|node| moved(node, 2)), "{}", text);
         }
+    }
+
+    /// Plain YAML is read in a way of its own, too, but for text with a tab.
+    #[test]
+    fn both_ways_to_read_yaml_are_one(text in plain_yaml()) {
+        both_ways(&text);
+    }
+
+    #[test]
+    fn both_ways_to_read_what_looks_like_yaml_are_one(text in yamlish()) {
+        both_ways(&text);
     }
 
     #[test]

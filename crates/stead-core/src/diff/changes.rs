@@ -54,7 +54,7 @@ fn compare_objects(path: &str, before: &Object, after: &Object, found: &mut Vec<
             None => note(&path, Alteration::Removed(old.clone()), found),
         }
     }
-    for (name, new) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
+    for (name, new) in after.iter().filter(|(name, _)| !before.contains_key(name)) {
         note(&member_path(path, name), Alteration::Added(new.clone()), found);
     }
 }

@@ -197,14 +197,13 @@ impl<'t> Builder<'t> {
 
     /// The parser starts a list that is as deep as the key above it behind its first dash.
     fn with_dash(&self, at: Span) -> Span {
-        let before = self.text.get(self.last.end as usize..at.start as usize).unwrap_or_default();
-        match before.rfind('-') {
-            Some(dash) if !self.slice(self.span(at.start, at.start + 1)).starts_with('-') => {
-                let dash = offset(Some(self.last.end as usize + dash));
-                Span { start: dash, ..at }
-            }
-            _ => at,
+        let is_in_list = matches!(self.frames.last(), Some(Frame { content: Content::Array { .. }, .. }));
+        let before = self.text.get(self.last.end as usize..at.start as usize).unwrap_or_default().trim_end();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        if is_in_list || line.trim_start() != "-" {
+            return at;
         }
+        Span { start: offset(Some(self.last.end as usize + before.len() - 1)), ..at }
     }
 
     fn close(&mut self, at: Span) -> Result<(), Stop> {
@@ -505,7 +504,8 @@ pub(crate) fn shown(name: &str) -> String {
     out
 }
 
-fn are_distinct(members: &[Entry]) -> bool {
+/// Whether no key occurs twice.
+pub(super) fn are_distinct(members: &[Entry]) -> bool {
     // Comparing all pairs is faster than hashing up to about this many.
     const FEW: usize = 12;
     if members.len() <= FEW {

@@ -24,8 +24,8 @@ pub(super) fn read(source: SourceId, text: &str, limits: &Limits) -> Option<Node
     Reader { source, text, left: limits.nodes, deepest: limits.depth.min(DEEPEST) }.value(root, 0)
 }
 
-/// Characters that JSON takes and YAML refuses or reads in another way.
-fn is_special(c: char) -> bool {
+/// Characters beyond ASCII's that are not read as they are: JSON takes them, YAML refuses them or reads them in another way.
+pub(super) fn is_special(c: char) -> bool {
     matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
@@ -112,5 +112,37 @@ impl<'de> Visitor<'de> for Collect {
             members.push(member);
         }
         Ok(Members(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_read(text: &str) -> bool {
+        read(SourceId::default(), text, &Limits::default()).is_some()
+    }
+
+    #[test]
+    fn what_programs_write_is_read() {
+        assert!(is_read(r#"{"a": [1, -2.5, "\u00e4\n", true, null, {}], "b c": {"d": "ö"}}"#));
+        assert!(is_read("\n{\r\n\t\"a\": 1\r\n}\n"));
+    }
+
+    #[test]
+    fn what_has_rules_of_its_own_is_left() {
+        let texts = [
+            "[1]",
+            "{\"a\": 1, \"a\": 2}",
+            "{\"\\u0061\": 1}",
+            "{\"<<\": 1}",
+            "{\"a\": \"\u{85}\"}",
+            "{a: 1}",
+            "{\"a\": 1",
+            "{} # why",
+        ];
+        for text in texts {
+            assert!(!is_read(text), "{text}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Text with places: sources, spans, and the tree that YAML and JSON are read into.
 
 mod anchors;
+mod block;
 mod build;
 pub mod codes;
 mod json;

@@ -1,0 +1,384 @@
+//! The fast way for YAML: most documents are nothing but blocks of `key: value` and lists of them.
+//!
+//! It reads what is plain beyond doubt and leaves everything else, and everything that is wrong, to the front end for all
+//! of YAML. So there is one place that finds faults, and this one has none to report. What it reads:
+//! - objects and lists in blocks, also a list as deep as the key above it, and an object that starts behind a dash;
+//! - keys of letters, digits and `_ $ . / -`;
+//! - values on one line: without quotes, in single quotes without a quote within, in double quotes; and text behind `|`
+//!   and `|-`;
+//! - lines of comments, comments behind values, and one `---` above everything.
+
+use super::build::are_distinct;
+use super::scalar::{self, Plain};
+use super::{Entry, Kind, Limits, Node, SourceId, Span, json};
+
+/// The recursion is bounded by this, or by a lower limit.
+const DEEPEST: usize = 32;
+
+/// The tree of a text that is plain YAML; `None` for every other.
+pub(super) fn read(source: SourceId, text: &str, limits: &Limits) -> Option<Node> {
+    if text.contains(|c: char| (c < ' ' && c != '\n') || json::is_special(c)) {
+        return None;
+    }
+    let (members, elements) = (Vec::new(), Vec::new());
+    let (left, deepest) = (limits.nodes, limits.depth.min(DEEPEST));
+    let mut reader = Reader { source, text, at: 0, line: Line::default(), left, deepest, members, elements };
+    reader.next_line();
+    if reader.line.text == "---" && reader.line.indent == 0 {
+        reader.next_line();
+    }
+    let root = reader.block(0)?;
+    reader.line.is_end().then_some(root)
+}
+
+/// A line that holds more than blanks and a comment.
+#[derive(Clone, Copy, Default)]
+struct Line<'t> {
+    /// Where its text starts.
+    start: usize,
+    /// By how many spaces it is indented.
+    indent: usize,
+    /// Without the indentation; empty behind the last line.
+    text: &'t str,
+}
+
+impl Line<'_> {
+    fn is_end(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Whether a list has an element here.
+    fn is_element(&self) -> bool {
+        self.text.starts_with("- ") || self.text == "-"
+    }
+}
+
+struct Reader<'t> {
+    source: SourceId,
+    text: &'t str,
+    /// Where the line behind the current one starts.
+    at: usize,
+    line: Line<'t>,
+    /// How many values more there may be.
+    left: usize,
+    deepest: usize,
+    /// What objects and lists that have not ended hold so far: they take their own from the top.
+    members: Vec<Entry>,
+    elements: Vec<Node>,
+}
+
+/// Plain text up to here, and then what is behind it on the line.
+type Cut<'t> = (&'t str, &'t str);
+
+impl<'t> Reader<'t> {
+    /// Goes on to the next line that holds something.
+    fn next_line(&mut self) {
+        self.line = loop {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let whole = rest.split('\n').next().unwrap_or_default();
+            let text = whole.trim_start_matches(' ');
+            let indent = whole.len() - text.len();
+            let start = self.at + indent;
+            self.at = (self.at + whole.len() + 1).min(self.text.len());
+            if rest.is_empty() || !(text.is_empty() || text.starts_with('#')) {
+                break Line { start, indent, text: text.trim_end_matches(' ') };
+            }
+        };
+    }
+
+    /// The object or the list that starts on the current line.
+    fn block(&mut self, depth: usize) -> Option<Node> {
+        if self.line.is_element() { self.list(depth) } else { self.object(depth) }
+    }
+
+    fn list(&mut self, depth: usize) -> Option<Node> {
+        let (start, indent) = (self.line.start, self.line.indent);
+        self.enter(depth)?;
+        let base = self.elements.len();
+        while self.line.indent == indent && self.line.is_element() {
+            let element = self.element(depth + 1)?;
+            self.elements.push(element);
+        }
+        self.leave(indent)?;
+        let items: Vec<Node> = self.elements.drain(base..).collect();
+        let span = self.span(start, items.last()?.span.end as usize)?;
+        Some(Node { span, kind: Kind::Array(items) })
+    }
+
+    /// What stands behind a dash.
+    fn element(&mut self, depth: usize) -> Option<Node> {
+        let Line { start, indent, text } = self.line;
+        let inner = text.get(1..)?.trim_start_matches(' ');
+        if inner.is_empty() {
+            self.next_line();
+            return if self.line.indent > indent { self.block(depth) } else { None };
+        }
+        let blank = text.len() - inner.len();
+        let line = Line { start: start + blank, indent: indent + blank, text: inner };
+        if line.is_element() || key(inner).is_some() {
+            self.line = line;
+            return self.block(depth);
+        }
+        self.scalar(line.start, inner, indent)
+    }
+
+    fn object(&mut self, depth: usize) -> Option<Node> {
+        let (start, indent) = (self.line.start, self.line.indent);
+        self.enter(depth)?;
+        let base = self.members.len();
+        while self.line.indent == indent && !self.line.is_end() {
+            let member = self.member(depth + 1)?;
+            self.members.push(member);
+        }
+        self.leave(indent)?;
+        let members: Vec<Entry> = self.members.drain(base..).collect();
+        let span = self.span(start, members.last()?.value.span.end as usize)?;
+        are_distinct(&members).then_some(Node { span, kind: Kind::Object(members) })
+    }
+
+    fn member(&mut self, depth: usize) -> Option<Entry> {
+        let Line { start, indent, text } = self.line;
+        let (key, rest) = key(text)?;
+        let key_span = self.span(start, start + key.len())?;
+        let value = rest.trim_start_matches(' ');
+        let value = if value.is_empty() || value.starts_with('#') {
+            self.next_line();
+            let below = self.line.indent > indent || (self.line.indent == indent && self.line.is_element());
+            if !below || self.line.is_end() {
+                return None;
+            }
+            self.block(depth)?
+        } else {
+            self.scalar(start + text.len() - value.len(), value, indent)?
+        };
+        Some(Entry { key: key.into(), key_span, value })
+    }
+
+    /// The value that starts at `start` on the current line, which `text` is the rest of; goes on to the next line.
+    /// Whatever is deeper than `indent` would belong to it.
+    fn scalar(&mut self, start: usize, text: &'t str, indent: usize) -> Option<Node> {
+        self.left = self.left.checked_sub(1)?;
+        if text.starts_with('|') {
+            return self.literal(start, text, indent);
+        }
+        let (kind, (written, rest)) = match text.as_bytes().first()? {
+            b'"' => double_quoted(text)?,
+            b'\'' => single_quoted(text)?,
+            _ => unquoted(text)?,
+        };
+        if !is_comment(rest) {
+            return None;
+        }
+        let span = self.span(start, start + written.len())?;
+        self.next_line();
+        self.leave(indent)?;
+        Some(Node { span, kind })
+    }
+
+    /// Text in lines of its own.
+    fn literal(&mut self, start: usize, header: &str, indent: usize) -> Option<Node> {
+        let keep_end = match header {
+            "|" => true,
+            "|-" => false,
+            _ => return None,
+        };
+        let lines = Lines::below(self.text.get(self.at..)?, indent)?;
+        let mut text = String::with_capacity(lines.text.len());
+        for line in lines.text.lines() {
+            text.push_str(line.get(lines.indent..).unwrap_or_default());
+            text.push('\n');
+        }
+        if !keep_end {
+            text.pop();
+        }
+        let span = self.span(start, self.at + lines.text.trim_end().len())?;
+        self.at += lines.length;
+        self.next_line();
+        Some(Node { span, kind: Kind::String(text.into()) })
+    }
+
+    /// Counts an object or a list before it is made.
+    fn enter(&mut self, depth: usize) -> Option<()> {
+        self.left = self.left.checked_sub(1)?;
+        (depth < self.deepest).then_some(())
+    }
+
+    /// Whether what follows belongs to something around the value that ended, which was as deep as this.
+    fn leave(&self, indent: usize) -> Option<()> {
+        (self.line.indent <= indent || self.line.is_end()).then_some(())
+    }
+
+    fn span(&self, start: usize, end: usize) -> Option<Span> {
+        Some(Span::new(self.source, u32::try_from(start).ok()?, u32::try_from(end).ok()?))
+    }
+}
+
+/// The lines of a literal text.
+struct Lines<'t> {
+    /// Up to the last one that is not blank.
+    text: &'t str,
+    /// By how much all of them are indented.
+    indent: usize,
+    /// With the blank lines behind them.
+    length: usize,
+}
+
+impl<'t> Lines<'t> {
+    /// The lines at the start of a text that are deeper than `outer`. `None` if there are none, or blank ones first.
+    fn below(text: &'t str, outer: usize) -> Option<Self> {
+        let first = text.split('\n').next()?;
+        let indent = first.len() - first.trim_start_matches(' ').len();
+        if indent <= outer || indent == first.len() {
+            return None;
+        }
+        let (mut length, mut end) = (0, 0);
+        for line in text.split_inclusive('\n') {
+            let content = line.trim_end_matches('\n');
+            let blank = content.bytes().all(|byte| byte == b' ');
+            if blank && content.len() > indent {
+                return None;
+            }
+            if !blank && !content.as_bytes().get(..indent)?.iter().all(|byte| *byte == b' ') {
+                break;
+            }
+            length += line.len();
+            end = if blank { end } else { length };
+        }
+        let text = text.get(..end)?;
+        text.ends_with('\n').then_some(Self { text, indent, length })
+    }
+}
+
+/// The key that a line starts with and what stands behind its colon.
+fn key(line: &str) -> Option<Cut<'_>> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_$./-".contains(&byte);
+    let length = line.bytes().position(|byte| !is_part(byte))?;
+    let (key, rest) = line.split_at_checked(length)?;
+    let rest = rest.strip_prefix(':')?;
+    let starts_well = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '$');
+    (starts_well && (rest.is_empty() || rest.starts_with(' '))).then_some((key, rest))
+}
+
+/// Whether there is nothing but a comment.
+fn is_comment(rest: &str) -> bool {
+    rest.is_empty() || (rest.starts_with(' ') && matches!(rest.trim_start_matches(' ').as_bytes(), [] | [b'#', ..]))
+}
+
+/// Text in double quotes, whose escapes are those of JSON.
+fn double_quoted(text: &str) -> Option<(Kind, Cut<'_>)> {
+    let bytes = text.as_bytes();
+    let mut end = 1;
+    while *bytes.get(end)? != b'"' {
+        end += if bytes.get(end) == Some(&b'\\') { 2 } else { 1 };
+    }
+    let (written, rest) = text.split_at_checked(end + 1)?;
+    let inner = written.get(1..end)?;
+    let text = match inner.contains('\\') {
+        // Halves of characters have rules of their own.
+        true if inner.contains("\\u") => return None,
+        true => serde_json::from_str(written).ok()?,
+        false => inner.into(),
+    };
+    Some((Kind::String(text), (written, rest)))
+}
+
+fn single_quoted(text: &str) -> Option<(Kind, Cut<'_>)> {
+    let end = text.get(1..)?.find('\'')? + 1;
+    let (written, rest) = text.split_at_checked(end + 1)?;
+    // A comment may follow, but not another quote, which would stand for one within the text.
+    Some((Kind::String(written.get(1..end)?.into()), (written, rest)))
+}
+
+fn unquoted(text: &str) -> Option<(Kind, Cut<'_>)> {
+    let mut bytes = text.bytes();
+    match bytes.next()? {
+        // A dash starts a number or a word when no blank follows.
+        b'-' if bytes.next().is_some_and(|byte| byte.is_ascii_alphanumeric()) => {}
+        b'-' | b'?' | b':' | b',' | b'[' | b']' | b'{' | b'}' | b'#' | b'&' | b'*' | b'!' | b'|' | b'>' | b'%'
+        | b'@' | b'`' => return None,
+        _ => {}
+    }
+    let (written, rest) = text.find(" #").and_then(|at| text.split_at_checked(at)).unwrap_or((text, ""));
+    let written = written.trim_end_matches(' ');
+    if written.contains(": ") || written.ends_with(':') {
+        return None;
+    }
+    match scalar::plain(written) {
+        Plain::Value(kind) => Some((kind, (written, rest))),
+        Plain::Text => Some((Kind::String(written.into()), (written, rest))),
+        Plain::Unkept | Plain::NotFinite | Plain::TooLarge => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_read(text: &str) -> bool {
+        read(SourceId::default(), text, &Limits::default()).is_some()
+    }
+
+    #[test]
+    fn what_people_write_is_read() {
+        let text = r#"# yaml-language-server: $schema=https://example.org/document.json
+---
+$schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json
+parameters:
+  greeting:
+    type: string   # of few words
+    defaultValue: "hello\tworld"
+resources:
+- name: the greeting
+  type: Stead/File
+  properties:
+    path: '/tmp/a file'
+    mode: "0644"
+    content: |
+      [section]
+        key = value
+
+      # no comment
+  dependsOn:
+  - "[resourceId('Stead/Directory', 'tmp')]"
+-
+  name: -1
+  type: Microsoft.DSC.Debug/Echo
+  properties:
+    output:
+      - - 1
+        - yes: ~
+      - text: |-
+          x
+"#;
+        assert!(is_read(text));
+    }
+
+    #[test]
+    fn what_has_rules_of_its_own_is_left() {
+        let texts = [
+            "a: [1]",
+            "a: {}",
+            "a: &x 1",
+            "a: !!str 1",
+            "a: *x",
+            "a: >\n  x\n",
+            "a: 'it''s'",
+            "a: \"\\u0041\"",
+            "a:\n",
+            "a: 1\na: 2",
+            "a: b\n  c",
+            "a:\tb",
+            "a: b\r\n",
+            "? a\n: b",
+            "\"a\": b",
+            "a: b: c",
+            "a: 1\n---\nb: 2",
+            "a: |+\n  x\n",
+            "<<: a",
+            "a: 0x1ffffffffffffffff",
+        ];
+        for text in texts {
+            assert!(!is_read(text), "{text}");
+        }
+    }
+}
