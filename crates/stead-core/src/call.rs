@@ -167,7 +167,7 @@ pub enum Outcome {
     /// To `Test`; shared, since the run keeps it for the set that may follow.
     Tested(Arc<Tested>),
     /// To `Set`.
-    Changed(Changed),
+    Changed(Box<Changed>),
     /// To `Export`: the instances that are there.
     Exported(Vec<Exported>),
     /// To any: it could not be done.

@@ -29,13 +29,13 @@ impl World for Nothing {
     fn answer(&self, call: &Call) -> Answered {
         let actual = (*call.desired).clone();
         let outcome = if call.operation == Operation::Set {
-            Outcome::Changed(Changed {
+            Outcome::Changed(Box::new(Changed {
                 before: actual.clone(),
                 after: actual,
                 changed: Some(vec!["output".to_owned()]),
                 what_if: Vec::new(),
                 verified: Verification::NotVerifiable,
-            })
+            }))
         } else {
             let in_desired_state = call.execution == Execution::Actual || call.name.ends_with('7');
             Outcome::Tested(Arc::new(Tested { actual, in_desired_state, differing: Vec::new() }))

@@ -300,7 +300,8 @@ fn outcome(outcome: &Outcome) -> Json {
             let Tested { actual, in_desired_state, differing } = &**tested;
             json!({ "actual": with_seals(actual), "inDesiredState": in_desired_state, "differing": differing })
         }
-        Outcome::Changed(Changed { before, after, changed, what_if, verified }) => {
+        Outcome::Changed(done) => {
+            let Changed { before, after, changed, what_if, verified } = &**done;
             let verified = match verified {
                 Verification::InState => json!("in desired state"),
                 Verification::Differs(names) => json!({ "differs": names }),

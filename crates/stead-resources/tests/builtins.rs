@@ -155,7 +155,8 @@ fn shown(outcome: &Outcome) -> String {
             let verdict = if *in_desired_state { "in desired state" } else { "differs" };
             format!("{verdict} {differing:?} {}", actual.to_redacted_json())
         }
-        Outcome::Changed(Changed { before, after, changed, what_if, verified }) => {
+        Outcome::Changed(done) => {
+            let Changed { before, after, changed, what_if, verified } = &**done;
             let mut text = format!("{verified:?}, changed {changed:?}");
             for (title, state) in [("before", before), ("after", after)] {
                 let _infallible = write!(text, "\n    {title} {}", state.to_redacted_json());

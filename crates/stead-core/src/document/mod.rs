@@ -190,7 +190,7 @@ pub struct Instance {
     /// `name`, text or an expression
     pub name: Node,
     /// `condition`
-    pub condition: Option<Node>,
+    pub condition: Option<Box<Node>>,
     /// `requireVersion` or `apiVersion`
     pub require_version: Option<Spanned<String>>,
     /// `directives`
@@ -198,11 +198,11 @@ pub struct Instance {
     /// `dependsOn`, each text or an expression
     pub depends_on: Vec<Node>,
     /// `copy`
-    pub copy: Option<Copy>,
+    pub copy: Option<Box<Copy>>,
     /// `properties`; an object
     pub properties: Option<Node>,
     /// `metadata`, as written
-    pub metadata: Option<Node>,
+    pub metadata: Option<Box<Node>>,
 }
 
 /// `directives` of an instance.

@@ -162,7 +162,10 @@ impl Reader<'_> {
             self.wrong_kind(&node, "'resources'", "a list");
             return Vec::new();
         }
-        self.array(node, "'resources'").into_iter().filter_map(|item| self.instance(item)).collect()
+        let items = self.array(node, "'resources'");
+        let mut instances = Vec::with_capacity(items.len());
+        instances.extend(items.into_iter().filter_map(|item| self.instance(item)));
+        instances
     }
 
     fn instance(&mut self, node: Node) -> Option<Instance> {
@@ -176,13 +179,13 @@ impl Reader<'_> {
                 }
                 "name" => parts.name = self.text_value(value, "'name'"),
                 _ if value.kind == Kind::Null && INSTANCE_KEYS.contains(&&*key) => {}
-                "condition" => parts.condition = self.condition(value),
+                "condition" => parts.condition = self.condition(value).map(Box::new),
                 "requireVersion" | "apiVersion" => self.version(&mut parts.version, value, key_span),
                 "directives" => parts.directives = self.instance_directives(value),
                 "dependsOn" => parts.depends_on = self.depends_on(value),
-                "copy" => parts.copy = self.copy(value),
+                "copy" => parts.copy = self.copy(value).map(Box::new),
                 "properties" => parts.properties = self.properties(value),
-                "metadata" => parts.metadata = self.metadata(value),
+                "metadata" => parts.metadata = self.metadata(value).map(Box::new),
                 "executionInformation" => {}
                 "resources" => self.child_resources(key_span),
                 _ => self.unknown_key(&key, key_span, "an instance", INSTANCE_KEYS),
@@ -310,13 +313,13 @@ struct InstanceParts {
     has_type: bool,
     type_name: Option<Spanned<crate::id::TypeName>>,
     name: Option<Node>,
-    condition: Option<Node>,
+    condition: Option<Box<Node>>,
     version: Option<Spanned<String>>,
     directives: InstanceDirectives,
     depends_on: Vec<Node>,
-    copy: Option<Copy>,
+    copy: Option<Box<Copy>>,
     properties: Option<Node>,
-    metadata: Option<Node>,
+    metadata: Option<Box<Node>>,
 }
 
 impl InstanceParts {

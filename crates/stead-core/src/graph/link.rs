@@ -59,7 +59,7 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> BTreeSet<NodeId> {
         }
     }
     let properties = declaration.properties.as_ref().filter(|_| evaluated);
-    for node in declaration.condition.iter().chain(properties) {
+    for node in declaration.condition.as_deref().into_iter().chain(properties) {
         needs.extend(references(builder, &origin, node));
     }
     needs
@@ -271,7 +271,7 @@ fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
         return entry.span;
     }
     let mut references = Vec::new();
-    let nodes = declaration.condition.iter().chain(&declaration.properties);
+    let nodes = declaration.condition.as_deref().into_iter().chain(&declaration.properties);
     nodes.for_each(|node| collect_references(node, &mut references));
     let reference = references.iter().find(|each| each.argument.evaluate(&place).is_ok_and(names_it));
     match reference {

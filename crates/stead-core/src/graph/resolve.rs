@@ -147,6 +147,7 @@ impl Builder<'_> {
             ids: HashMap::with_capacity(document.resources.len()),
             members: Vec::with_capacity(document.resources.len()),
         });
+        self.graph.nodes.reserve(document.resources.len());
         self.check_version(document);
         self.parameters(id, document, supplied);
         self.variables(id, document);

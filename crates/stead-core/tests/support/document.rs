@@ -64,7 +64,7 @@ fn output(output: &Output) -> String {
 fn instance(instance: &Instance) -> Vec<String> {
     let mut out = vec![format!("instance {} {}", instance.type_name.value, line(&instance.name))];
     let mut add = |line: Option<String>| out.extend(line.map(|line| format!("  {line}")));
-    add(node("condition", instance.condition.as_ref()));
+    add(node("condition", instance.condition.as_deref()));
     add(instance.require_version.as_ref().map(|version| format!("requireVersion {}", version.value)));
     add(instance.directives.require_adapter.as_ref().map(|adapter| format!("requireAdapter {}", adapter.value)));
     add(context(instance.directives.security_context.as_ref()));
@@ -73,6 +73,6 @@ fn instance(instance: &Instance) -> Vec<String> {
     }
     add(instance.copy.as_ref().map(|copy| format!("copy {} {}", copy.name.value, line(&copy.count))));
     add(node("properties", instance.properties.as_ref()));
-    add(node("metadata", instance.metadata.as_ref()));
+    add(node("metadata", instance.metadata.as_deref()));
     out
 }

@@ -142,7 +142,7 @@ impl Thing {
         let did = execution == Execution::Actual && !wanted.is_empty();
         let restarts = if did { self.restarts.clone() } else { Vec::new() };
         let changed = Changed { before, after, changed: Some(wanted), what_if: Vec::new(), verified };
-        Answered { outcome: Outcome::Changed(changed), metadata: None, restarts }
+        Answered { outcome: Outcome::Changed(Box::new(changed)), metadata: None, restarts }
     }
 }
 

@@ -76,14 +76,14 @@ impl<'a> Replacement<'a> {
         FsError::System { doing: "write", path: self.place.path().to_owned(), source }
     }
 
-    /// Gives the content its owner and mode, and then its name. Returns its status.
-    pub fn finish(self, mode: u32, ownership: Ownership) -> Result<Status, FsError> {
+    /// Gives the content its owner and mode, and then its name. Returns the file.
+    pub fn finish(self, mode: u32, ownership: Ownership) -> Result<File, FsError> {
         let failed = |doing, errno| self.place.failed(doing, errno);
         // The owner first: the system takes set-user-id away when the owner changes.
         ownership.apply(self.file.as_fd()).map_err(|errno| failed("change the owner of", errno))?;
         fchmod(&self.file, Mode::from_raw_mode(mode)).map_err(|errno| failed("change the mode of", errno))?;
         self.temporary.rename()?;
-        fstat(&self.file).map(Status::from).map_err(|errno| failed("examine", errno))
+        Ok(self.file)
     }
 }
 

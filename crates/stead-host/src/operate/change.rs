@@ -194,7 +194,7 @@ impl Attempt<'_> {
 }
 
 fn answered_with(changed: Changed, metadata: Option<Value>) -> Answered {
-    answered(Outcome::Changed(changed), metadata)
+    answered(Outcome::Changed(Box::new(changed)), metadata)
 }
 
 fn verification(differing: Vec<String>) -> Verification {

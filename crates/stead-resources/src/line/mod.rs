@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use regex::bytes::Regex;
+use rustix::fs::fstat;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure};
 use stead_core::value::Value;
@@ -11,7 +12,7 @@ use stead_host::fs::{Ownership, Place, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::file::no_directory;
-use crate::input::{Input, invalid, refused};
+use crate::input::{Input, cannot, invalid, refused};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile};
 
 mod cache;
@@ -133,7 +134,8 @@ impl LineProvider {
         });
         let replacement = Replacement::begin(&place)?;
         replacement.write(&content)?;
-        let status = replacement.finish(mode, ownership)?;
+        let file = replacement.finish(mode, ownership)?;
+        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", &desired.path, errno))?;
         self.files.remember(&desired.path, Text::new(status, content));
         Ok(step)
     }
