@@ -4,20 +4,19 @@
 //! of YAML. So there is one place that finds faults, and this one has none to report. What it reads:
 //! - objects and lists in blocks, also a list as deep as the key above it, and an object that starts behind a dash;
 //! - keys of letters, digits and `_ $ . / -`;
-//! - values on one line: without quotes, in single quotes without a quote within, in double quotes; and text behind `|`
-//!   and `|-`;
+//! - values on one line: without quotes, in single quotes without a quote within, as JSON; and text behind `|` and `|-`;
 //! - lines of comments, comments behind values, and one `---` above everything.
 
 use super::build::are_distinct;
 use super::scalar::{self, Plain};
-use super::{Entry, Kind, Limits, Node, SourceId, Span, json};
+use super::{Entry, Kind, Limits, Node, SourceId, Span, flow};
 
 /// The recursion is bounded by this, or by a lower limit.
 const DEEPEST: usize = 32;
 
 /// The tree of a text that is plain YAML; `None` for every other.
 pub(super) fn read(source: SourceId, text: &str, limits: &Limits) -> Option<Node> {
-    if text.contains(|c: char| (c < ' ' && c != '\n') || json::is_special(c)) {
+    if text.contains(|c: char| (c < ' ' && c != '\n') || flow::is_special(c)) {
         return None;
     }
     let (members, elements) = (Vec::new(), Vec::new());
@@ -66,9 +65,6 @@ struct Reader<'t> {
     members: Vec<Entry>,
     elements: Vec<Node>,
 }
-
-/// Plain text up to here, and then what is behind it on the line.
-type Cut<'t> = (&'t str, &'t str);
 
 impl<'t> Reader<'t> {
     /// Goes on to the next line that holds something.
@@ -119,7 +115,7 @@ impl<'t> Reader<'t> {
             self.line = line;
             return self.block(depth);
         }
-        self.scalar(line.start, inner, indent)
+        self.scalar(line.start, inner, indent, depth)
     }
 
     fn object(&mut self, depth: usize) -> Option<Node> {
@@ -149,30 +145,42 @@ impl<'t> Reader<'t> {
             }
             self.block(depth)?
         } else {
-            self.scalar(start + text.len() - value.len(), value, indent)?
+            self.scalar(start + text.len() - value.len(), value, indent, depth)?
         };
         Some(Entry { key: key.into(), key_span, value })
     }
 
     /// The value that starts at `start` on the current line, which `text` is the rest of; goes on to the next line.
     /// Whatever is deeper than `indent` would belong to it.
-    fn scalar(&mut self, start: usize, text: &'t str, indent: usize) -> Option<Node> {
-        self.left = self.left.checked_sub(1)?;
-        if text.starts_with('|') {
-            return self.literal(start, text, indent);
-        }
-        let (kind, (written, rest)) = match text.as_bytes().first()? {
-            b'"' => double_quoted(text)?,
-            b'\'' => single_quoted(text)?,
-            _ => unquoted(text)?,
+    fn scalar(&mut self, start: usize, text: &'t str, indent: usize, depth: usize) -> Option<Node> {
+        let node = match text.as_bytes().first()? {
+            b'|' => return self.literal(start, text, indent),
+            b'"' | b'[' | b'{' => self.json(start, text, depth)?,
+            b'\'' => self.word(start, single_quoted(text)?)?,
+            _ => self.word(start, unquoted(text)?)?,
         };
+        let rest = text.get(node.span.end as usize - start..)?;
         if !is_comment(rest) {
             return None;
         }
-        let span = self.span(start, start + written.len())?;
         self.next_line();
         self.leave(indent)?;
-        Some(Node { span, kind })
+        Some(node)
+    }
+
+    fn word(&mut self, start: usize, (kind, written): (Kind, &str)) -> Option<Node> {
+        self.left = self.left.checked_sub(1)?;
+        Some(Node { span: self.span(start, start + written.len())?, kind })
+    }
+
+    /// A value in the form of JSON, on one line.
+    fn json(&mut self, start: usize, text: &str, depth: usize) -> Option<Node> {
+        let line = self.text.get(..start + text.len())?;
+        let mut reader = flow::Reader::new(self.source, line, self.left, self.deepest, |byte| byte == b' ');
+        reader.at = start;
+        let node = reader.value(depth)?;
+        self.left = reader.left;
+        Some(node)
     }
 
     /// Text in lines of its own.
@@ -191,10 +199,11 @@ impl<'t> Reader<'t> {
         if !keep_end {
             text.pop();
         }
-        let span = self.span(start, self.at + lines.text.trim_end().len())?;
+        let (kind, written) = (Kind::String(text.into()), self.at + lines.text.trim_end().len() - start);
+        let node = self.word(start, (kind, self.text.get(start..start + written)?))?;
         self.at += lines.length;
         self.next_line();
-        Some(Node { span, kind: Kind::String(text.into()) })
+        Some(node)
     }
 
     /// Counts an object or a list before it is made.
@@ -250,7 +259,7 @@ impl<'t> Lines<'t> {
 }
 
 /// The key that a line starts with and what stands behind its colon.
-fn key(line: &str) -> Option<Cut<'_>> {
+fn key(line: &str) -> Option<(&str, &str)> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_$./-".contains(&byte);
     let length = line.bytes().position(|byte| !is_part(byte))?;
     let (key, rest) = line.split_at_checked(length)?;
@@ -264,32 +273,14 @@ fn is_comment(rest: &str) -> bool {
     rest.is_empty() || (rest.starts_with(' ') && matches!(rest.trim_start_matches(' ').as_bytes(), [] | [b'#', ..]))
 }
 
-/// Text in double quotes, whose escapes are those of JSON.
-fn double_quoted(text: &str) -> Option<(Kind, Cut<'_>)> {
-    let bytes = text.as_bytes();
-    let mut end = 1;
-    while *bytes.get(end)? != b'"' {
-        end += if bytes.get(end) == Some(&b'\\') { 2 } else { 1 };
-    }
-    let (written, rest) = text.split_at_checked(end + 1)?;
-    let inner = written.get(1..end)?;
-    let text = match inner.contains('\\') {
-        // Halves of characters have rules of their own.
-        true if inner.contains("\\u") => return None,
-        true => serde_json::from_str(written).ok()?,
-        false => inner.into(),
-    };
-    Some((Kind::String(text), (written, rest)))
-}
-
-fn single_quoted(text: &str) -> Option<(Kind, Cut<'_>)> {
+/// Text in single quotes, and as it is written. A quote behind it would stand for one within, and is no comment.
+fn single_quoted(text: &str) -> Option<(Kind, &str)> {
     let end = text.get(1..)?.find('\'')? + 1;
-    let (written, rest) = text.split_at_checked(end + 1)?;
-    // A comment may follow, but not another quote, which would stand for one within the text.
-    Some((Kind::String(written.get(1..end)?.into()), (written, rest)))
+    Some((Kind::String(text.get(1..end)?.into()), text.get(..=end)?))
 }
 
-fn unquoted(text: &str) -> Option<(Kind, Cut<'_>)> {
+/// What a word without quotes stands for, and as it is written.
+fn unquoted(text: &str) -> Option<(Kind, &str)> {
     let mut bytes = text.bytes();
     match bytes.next()? {
         // A dash starts a number or a word when no blank follows.
@@ -298,14 +289,13 @@ fn unquoted(text: &str) -> Option<(Kind, Cut<'_>)> {
         | b'@' | b'`' => return None,
         _ => {}
     }
-    let (written, rest) = text.find(" #").and_then(|at| text.split_at_checked(at)).unwrap_or((text, ""));
-    let written = written.trim_end_matches(' ');
+    let written = text.split(" #").next()?.trim_end_matches(' ');
     if written.contains(": ") || written.ends_with(':') {
         return None;
     }
     match scalar::plain(written) {
-        Plain::Value(kind) => Some((kind, (written, rest))),
-        Plain::Text => Some((Kind::String(written.into()), (written, rest))),
+        Plain::Value(kind) => Some((kind, written)),
+        Plain::Text => Some((Kind::String(written.into()), written)),
         Plain::Unkept | Plain::NotFinite | Plain::TooLarge => None,
     }
 }
@@ -356,14 +346,14 @@ resources:
     #[test]
     fn what_has_rules_of_its_own_is_left() {
         let texts = [
-            "a: [1]",
-            "a: {}",
+            "a: [b]",
+            "a: {b: 1}",
             "a: &x 1",
             "a: !!str 1",
             "a: *x",
             "a: >\n  x\n",
             "a: 'it''s'",
-            "a: \"\\u0041\"",
+            "a: \"\\x41\"",
             "a:\n",
             "a: 1\na: 2",
             "a: b\n  c",

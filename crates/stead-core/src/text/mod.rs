@@ -4,7 +4,7 @@ mod anchors;
 mod block;
 mod build;
 pub mod codes;
-mod json;
+mod flow;
 mod locate;
 pub mod node;
 mod read;

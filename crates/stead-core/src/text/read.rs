@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use granit_parser::{Parser, ScanError};
 
 use super::build::{Builder, Stop};
-use super::{Node, SourceId, Span, block, codes, json, syntax};
+use super::{Node, SourceId, Span, block, codes, flow, syntax};
 use crate::diag::{Diagnostic, Findings};
 
 /// What a text may cost. Every limit holds before memory is spent.
@@ -51,7 +51,7 @@ pub fn read(source: SourceId, text: &str, limits: &Limits) -> (Option<Node>, Vec
         let finding = Diagnostic::error(&codes::SYNTAX, Span::new(source, 0, 3), message);
         return (None, vec![finding.with_help("remove both")]);
     }
-    if let Some(tree) = json::read(source, &text, limits).or_else(|| block::read(source, &text, limits)) {
+    if let Some(tree) = flow::read(source, &text, limits).or_else(|| block::read(source, &text, limits)) {
         return (Some(tree), Vec::new());
     }
     let mut passes = passes(text.len());

@@ -1,0 +1,201 @@
+//! The fast way for JSON: programs write large documents in it, and people write `[]` and `["[resourceId('a', 'b')]"]`.
+//!
+//! It reads what is plain JSON beyond doubt and leaves everything else, and everything that is wrong, to the front end for
+//! all of YAML, which reads JSON as well. So there is one place that finds faults, and this one has none to report.
+
+use super::build::are_distinct;
+use super::scalar::{self, Plain};
+use super::{Entry, Kind, Limits, Node, SourceId, Span};
+
+/// The tree of a text that is plain JSON; `None` for every other.
+pub(super) fn read(source: SourceId, text: &str, limits: &Limits) -> Option<Node> {
+    let is_blank = |byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+    let mut reader = Reader::new(source, text, limits.nodes, limits.depth, is_blank);
+    reader.skip_blanks();
+    if reader.peek() != Some(b'{') || text.contains(is_special) {
+        return None;
+    }
+    let root = reader.value(0)?;
+    reader.skip_blanks();
+    reader.peek().is_none().then_some(root)
+}
+
+/// Characters beyond ASCII's that are not read as they are: JSON takes them, YAML refuses them or reads them in another way.
+pub(super) fn is_special(c: char) -> bool {
+    matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Reads JSON out of a text.
+pub(super) struct Reader<'t> {
+    source: SourceId,
+    text: &'t str,
+    /// Where the next character is.
+    pub(super) at: usize,
+    /// How many values more there may be.
+    pub(super) left: usize,
+    deepest: usize,
+    /// What may stand between two pieces.
+    is_blank: fn(u8) -> bool,
+    /// What objects and lists that have not ended hold so far: they take their own from the top.
+    members: Vec<Entry>,
+    elements: Vec<Node>,
+}
+
+impl<'t> Reader<'t> {
+    /// Reads from the start of a text, with room for so many values and so many levels.
+    pub(super) fn new(source: SourceId, text: &'t str, left: usize, deepest: usize, is_blank: fn(u8) -> bool) -> Self {
+        Self { source, text, at: 0, left, deepest, is_blank, members: Vec::new(), elements: Vec::new() }
+    }
+
+    /// The value that starts here, within so many levels.
+    pub(super) fn value(&mut self, depth: usize) -> Option<Node> {
+        self.left = self.left.checked_sub(1)?;
+        let start = self.at;
+        let kind = match self.peek()? {
+            b'{' | b'[' if depth >= self.deepest => return None,
+            b'{' => self.object(depth)?,
+            b'[' => self.array(depth)?,
+            b'"' => Kind::String(self.quoted()?),
+            _ => self.word()?,
+        };
+        Some(Node { span: self.span(start)?, kind })
+    }
+
+    fn array(&mut self, depth: usize) -> Option<Kind> {
+        let base = self.elements.len();
+        self.pieces(b']', |reader| {
+            let element = reader.value(depth + 1)?;
+            reader.elements.push(element);
+            Some(())
+        })?;
+        Some(Kind::Array(self.elements.drain(base..).collect()))
+    }
+
+    fn object(&mut self, depth: usize) -> Option<Kind> {
+        let base = self.members.len();
+        self.pieces(b'}', |reader| {
+            let start = reader.at;
+            let key = reader.quoted()?;
+            // The quotes belong to the name, as they belong to every text.
+            let key_span = reader.span(start)?;
+            reader.skip_blanks();
+            reader.take(b':')?;
+            reader.skip_blanks();
+            let value = reader.value(depth + 1)?;
+            reader.members.push(Entry { key, key_span, value });
+            Some(())
+        })?;
+        let members: Vec<Entry> = self.members.drain(base..).collect();
+        // A name that occurs twice is a finding.
+        are_distinct(&members).then_some(Kind::Object(members))
+    }
+
+    /// An opening bracket, pieces with commas between them, and the closing bracket.
+    fn pieces(&mut self, closing: u8, mut piece: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.at += 1;
+        self.skip_blanks();
+        if self.take(closing).is_some() {
+            return Some(());
+        }
+        loop {
+            piece(self)?;
+            self.skip_blanks();
+            if self.take(closing).is_some() {
+                return Some(());
+            }
+            self.take(b',')?;
+            self.skip_blanks();
+        }
+    }
+
+    /// Text in quotes.
+    pub(super) fn quoted(&mut self) -> Option<Box<str>> {
+        self.take(b'"')?;
+        let start = self.at;
+        let mut escaped = false;
+        loop {
+            match self.peek()? {
+                b'"' => break,
+                b'\\' => {
+                    escaped = true;
+                    self.at += 2;
+                }
+                0..b' ' => return None,
+                _ => self.at += 1,
+            }
+        }
+        let inner = self.text.get(start..self.at)?;
+        self.at += 1;
+        match escaped {
+            false => Some(inner.into()),
+            // Halves of characters have rules of their own.
+            true if inner.contains("\\ud") || inner.contains("\\uD") => None,
+            true => serde_json::from_str(self.text.get(start - 1..self.at)?).ok(),
+        }
+    }
+
+    /// A number, `true`, `false` or `null`.
+    fn word(&mut self) -> Option<Kind> {
+        let rest = self.text.get(self.at..)?;
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+        let length = rest.bytes().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        self.at += length;
+        match scalar::plain(rest.get(..length).filter(|word| !word.is_empty())?) {
+            Plain::Value(kind) => Some(kind),
+            Plain::Text | Plain::Unkept | Plain::NotFinite | Plain::TooLarge => None,
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        (self.peek() == Some(byte)).then(|| self.at += 1)
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.peek().is_some_and(self.is_blank) {
+            self.at += 1;
+        }
+    }
+
+    fn span(&self, start: usize) -> Option<Span> {
+        Some(Span::new(self.source, u32::try_from(start).ok()?, u32::try_from(self.at).ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_read(text: &str) -> bool {
+        read(SourceId::default(), text, &Limits::default()).is_some()
+    }
+
+    #[test]
+    fn what_programs_write_is_read() {
+        assert!(is_read(r#"{"a": [1, -2.5, "\u00e4\n", true, null, {}], "b c": {"d": "ö"}, "\"": []}"#));
+        assert!(is_read("\n{\r\n\t\"a\" : 1\r\n}\n"));
+    }
+
+    #[test]
+    fn what_has_rules_of_its_own_is_left() {
+        let texts = [
+            "[1]",
+            r#"{"a": 1, "a": 2}"#,
+            r#"{"a": "\ud83d\ude00"}"#,
+            "{\"a\": \"\u{85}\"}",
+            "{\"a\": \"x\ny\"}",
+            "{a: 1}",
+            r#"{"a": 1"#,
+            r#"{"a": [1,]}"#,
+            r#"{"a": 0x1ffffffffffffffff}"#,
+            r#"{"a": word}"#,
+            "{} # why",
+        ];
+        for text in texts {
+            assert!(!is_read(text), "{text}");
+        }
+    }
+}
