@@ -1,4 +1,5 @@
-//! Any text is read as a document without a panic, every place lies within it, and reading is deterministic.
+//! Any text is read as a document without a panic, every place lies within it, reading is deterministic, and the fast way
+//! for plain documents comes to what the slow one does.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -18,11 +19,44 @@ fuzz_target!(|text: &str| {
     if let Some(root) = &root {
         check_node(root, &read, &sources);
     }
+    check_slow_way(root.as_ref(), &read, &limits);
 
     let (_, found) = document::parse(source, text, &limits);
     assert_eq!(found, document::parse(source, text, &limits).1);
     found.iter().for_each(|finding| check_finding(finding, &read, &sources));
 });
+
+/// Behind a comment with a tab, no text is read in the fast way.
+fn check_slow_way(fast: Option<&Node>, text: &str, limits: &Limits) {
+    const COMMENT: &str = "#\t\n";
+    if text.len() + COMMENT.len() > limits.bytes || text.starts_with('\u{feff}') {
+        return;
+    }
+    let (slow, _) = text::read(SourceId(0), &format!("{COMMENT}{text}"), limits);
+    match (fast, &slow) {
+        (Some(fast), Some(slow)) => check_equal(fast, slow, COMMENT.len()),
+        (fast, slow) => assert_eq!(fast.is_some(), slow.is_some()),
+    }
+}
+
+fn check_equal(fast: &Node, slow: &Node, moved: usize) {
+    let places = |span: Span, by: usize| [span.start as usize + by, span.end as usize + by];
+    assert_eq!(places(fast.span, moved), places(slow.span, 0), "{fast:?} {slow:?}");
+    match (fast.entries(), slow.entries(), fast.items(), slow.items()) {
+        (Some(left), Some(right), ..) => {
+            assert_eq!(left.len(), right.len());
+            for (left, right) in left.iter().zip(right) {
+                assert_eq!((&left.key, places(left.key_span, moved)), (&right.key, places(right.key_span, 0)));
+                check_equal(&left.value, &right.value, moved);
+            }
+        }
+        (_, _, Some(left), Some(right)) => {
+            assert_eq!(left.len(), right.len());
+            left.iter().zip(right).for_each(|(left, right)| check_equal(left, right, moved));
+        }
+        _ => assert_eq!(fast.kind, slow.kind),
+    }
+}
 
 fn check_span(span: Span, text: &str) {
     assert_eq!(span.source, SourceId(0));

@@ -14,6 +14,7 @@
 //! Caveats: content is not flushed to the disk file by file. After a power cut a file may have its former content or, on
 //! file systems that reorder, none; the next run sees that and mends it. The journal of a run is what has to be durable.
 
+mod attributes;
 mod error;
 mod names;
 mod place;

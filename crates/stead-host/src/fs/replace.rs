@@ -12,6 +12,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::TEMPORARY_PREFIX;
+use super::attributes::Attributes;
 use super::error::FsError;
 use super::place::Place;
 use super::status::Status;
@@ -50,6 +51,7 @@ pub struct Replacement<'a> {
     place: &'a Place,
     temporary: Temporary<'a>,
     file: File,
+    attributes: Attributes,
 }
 
 impl<'a> Replacement<'a> {
@@ -58,7 +60,13 @@ impl<'a> Replacement<'a> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let (temporary, fd) =
             Temporary::create(place, |directory, name| openat(directory, name, flags, Mode::RUSR | Mode::WUSR))?;
-        Ok(Self { place, temporary, file: File::from(fd) })
+        Ok(Self { place, temporary, file: File::from(fd), attributes: Attributes::default() })
+    }
+
+    /// Lets the new content have the access list, the labels and the user attributes of the file that it replaces.
+    pub fn keep_attributes(&mut self, of: &File) -> Result<(), FsError> {
+        self.attributes = Attributes::of(of).map_err(|errno| self.place.failed("read the attributes of", errno))?;
+        Ok(())
     }
 
     /// The file to write to.
@@ -71,16 +79,22 @@ impl<'a> Replacement<'a> {
         (&self.file).write_all(content).map_err(|source| self.failed(source))
     }
 
+    fn attributes_failed(&self, source: io::Error) -> FsError {
+        FsError::System { doing: "keep the attributes of", path: self.place.path().to_owned(), source }
+    }
+
     /// The error that writing failed.
     pub fn failed(&self, source: io::Error) -> FsError {
         FsError::System { doing: "write", path: self.place.path().to_owned(), source }
     }
 
-    /// Gives the content its owner and mode, and then its name. Returns the file.
+    /// Gives the content its owner, attributes and mode, and then its name. Returns the file.
     pub fn finish(self, mode: u32, ownership: Ownership) -> Result<File, FsError> {
         let failed = |doing, errno| self.place.failed(doing, errno);
         // The owner first: the system takes set-user-id away when the owner changes.
         ownership.apply(self.file.as_fd()).map_err(|errno| failed("change the owner of", errno))?;
+        self.attributes.apply(&self.file).map_err(|source| self.attributes_failed(source))?;
+        // Last: an access list has a mode in it.
         fchmod(&self.file, Mode::from_raw_mode(mode)).map_err(|errno| failed("change the mode of", errno))?;
         self.temporary.rename()?;
         Ok(self.file)

@@ -293,7 +293,7 @@ impl<'a> Desired<'a> {
     fn bring_about(&self, place: &Place, current: Option<&Current>, differing: &[&str]) -> Result<(), Failure> {
         match current {
             _ if differing.is_empty() => Ok(()),
-            None => self.replace(place, self.mode_or(DEFAULT_MODE), self.permissions.ownership()?),
+            None => self.replace(place, None, self.mode_or(DEFAULT_MODE), self.permissions.ownership()?),
             Some(current) if !self.exist => {
                 self.keep(place, current)?;
                 place.remove()?;
@@ -302,7 +302,7 @@ impl<'a> Desired<'a> {
             Some(current) if differing.contains(&self.content.property()) => {
                 let replaced = self.kept(current)?;
                 self.keep(place, current)?;
-                self.replace(place, self.mode_or(current.status.mode), replaced)
+                self.replace(place, Some(current), self.mode_or(current.status.mode), replaced)
             }
             Some(current) => self.change_permissions(place, current),
         }
@@ -319,8 +319,9 @@ impl<'a> Desired<'a> {
         Ok(Ownership { uid: Some(asked.uid.unwrap_or(uid)), gid: Some(asked.gid.unwrap_or(gid)) })
     }
 
-    fn replace(&self, place: &Place, mode: u32, ownership: Ownership) -> Result<(), Failure> {
-        let replacement = Replacement::begin(place)?;
+    fn replace(&self, place: &Place, former: Option<&Current>, mode: u32, ownership: Ownership) -> Result<(), Failure> {
+        let mut replacement = Replacement::begin(place)?;
+        former.map_or(Ok(()), |former| replacement.keep_attributes(&former.file))?;
         self.content.write(&replacement)?;
         replacement.finish(mode, ownership)?;
         Ok(())
@@ -339,7 +340,7 @@ impl<'a> Desired<'a> {
     fn change_permissions(&self, place: &Place, current: &Current) -> Result<(), Failure> {
         let asked = self.permissions.ownership()?;
         if !fs::may_change_in_place(&place.directory_status()?, &current.status) {
-            return self.replace(place, self.mode_or(current.status.mode), self.kept(current)?);
+            return self.replace(place, Some(current), self.mode_or(current.status.mode), self.kept(current)?);
         }
         let ownership = asked.beyond(&current.status);
         ownership.apply(current.file.as_fd()).map_err(|errno| cannot("change the owner of", &self.path, errno))?;
@@ -357,7 +358,8 @@ impl<'a> Desired<'a> {
             return Ok(());
         }
         let copy = Place::within(&place.directory(), &name, self.path.with_file_name(&name))?;
-        let replacement = Replacement::begin(&copy)?;
+        let mut replacement = Replacement::begin(&copy)?;
+        replacement.keep_attributes(&current.file)?;
         content::copy(&current.file, &replacement)?;
         let Status { mode, uid, gid, .. } = current.status;
         replacement.finish(mode, Ownership { uid: Some(uid), gid: Some(gid) })?;

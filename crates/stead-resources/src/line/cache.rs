@@ -35,7 +35,8 @@ const MAX_TEXTS: usize = 64;
 /// More is not a text that people edit by lines.
 const MAX_SIZE: u64 = 64 * 1024 * 1024;
 
-const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+/// How a file is opened without waiting for anything.
+pub(super) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// The files that were read, and the locks of those that are written.
 #[derive(Default)]

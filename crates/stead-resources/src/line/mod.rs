@@ -132,7 +132,10 @@ impl LineProvider {
             let Status { mode, uid, gid, .. } = text.status;
             (mode, Ownership { uid: Some(uid), gid: Some(gid) })
         });
-        let replacement = Replacement::begin(&place)?;
+        let mut replacement = Replacement::begin(&place)?;
+        if let Some(former) = place.open(cache::LOOK)? {
+            replacement.keep_attributes(&former.into())?;
+        }
         replacement.write(&content)?;
         let file = replacement.finish(mode, ownership)?;
         let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", &desired.path, errno))?;
