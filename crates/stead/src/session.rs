@@ -33,6 +33,10 @@ use crate::surroundings::Surroundings;
 /// The version of DSC that documents and results are compatible with.
 pub(crate) const DSC_VERSION: &str = "3.4.0-preview.1";
 
+/// The version that `directives.version` is held against. A dsc of [`DSC_VERSION`] takes that of its engine, which is
+/// counted by itself, and a document that it takes is taken here.
+const ENGINE_VERSION: &str = "3.2.0";
+
 /// What does not change during one call of the program.
 pub(crate) struct Session {
     /// Every text that findings can point into.
@@ -182,7 +186,7 @@ impl Session {
                 catalog: &known,
                 parameters: supplied,
                 facts: &facts,
-                version: DSC_VERSION,
+                version: ENGINE_VERSION,
                 names: self.names,
             };
             match resolve(&document, &inputs, &mut self.sources) {

@@ -126,7 +126,7 @@ impl Builder<'_> {
         let version = Version::parse(self.inputs.version);
         let problem = match VersionRequirement::parse(&required.value) {
             Err(error) => error.to_string(),
-            Ok(requirement) if version.is_ok_and(|version| satisfies(&requirement, &version)) => return,
+            Ok(requirement) if version.is_ok_and(|version| requirement.matches(&version)) => return,
             Ok(_) => format!(
                 "Configuration requires DSC version '{}', but the current version is '{}'",
                 required.value, self.inputs.version
@@ -537,18 +537,6 @@ impl Builder<'_> {
             None => self.sources.add(Source::new(name, text)),
         }
     }
-}
-
-/// Whether this program is of a version that a document asks for. Until a version is out its previews stand for it:
-/// semantic versions would not count them as any later than the one before.
-fn satisfies(requirement: &VersionRequirement, version: &Version) -> bool {
-    let released = match version {
-        Version::Semantic(version) => {
-            Version::Semantic(semver::Version { pre: semver::Prerelease::EMPTY, ..version.clone() })
-        }
-        Version::Date(_) => version.clone(),
-    };
-    requirement.matches(version) || requirement.matches(&released)
 }
 
 /// A value for a message: a number itself, of anything else what it is.
