@@ -245,5 +245,5 @@ fn ending(run: &Run, node: stead_core::id::NodeId) -> Option<(&'static str, Json
         let message = reason(run.graph(), run.report(), node).unwrap_or_default();
         return Some(("failure", json!({ "message": message, "exitCode": code })));
     }
-    results::result(record, run.mode().operation).map(|result| ("result", result))
+    results::result(run.graph(), record, run.mode(), node).map(|result| ("result", result))
 }
