@@ -5,7 +5,7 @@ use stead_core::manifest;
 use stead_core::text::{self, Limits, SourceId};
 
 use crate::case::{Answer, Run};
-use crate::listing;
+use crate::{listing, processes};
 
 /// Says in what `actual` differs from what was recorded; `None` when it agrees.
 pub(crate) fn difference(run: &Run, actual: &Answer) -> Option<String> {
@@ -46,7 +46,7 @@ fn stdout(run: &Run, actual: &str) -> Option<String> {
         if !expected.is_empty() && expected.iter().all(|value| value.is_object() || value.is_array()) {
             let normal = |text: &str| {
                 let values = read(text).iter().map(|value| normal(value, text_of)).collect();
-                listing::comparable(run, values)
+                processes::comparable(run, listing::comparable(run, values))
             };
             return values_difference(&normal(recorded), &normal(actual), is_cut(recorded));
         }

@@ -14,6 +14,7 @@ mod case;
 mod compare;
 mod deviations;
 mod listing;
+mod processes;
 mod sandbox;
 
 use std::collections::BTreeMap;
