@@ -103,7 +103,8 @@ impl Attempt<'_> {
             self.note(TraceLevel::Warn, "the resource returned '_restartRequired' with an item that is not understood");
         }
         let metadata = match &mut state {
-            Value::Object(members) => members.shift_remove("_metadata").and_then(|found| self.metadata(found)),
+            // As in dsc, the last property takes its place.
+            Value::Object(members) => members.swap_remove("_metadata").and_then(|found| self.metadata(found)),
             _ => None,
         };
         Ok(Reading { state, metadata })

@@ -1,6 +1,7 @@
-//! Compares an answer with the recorded one: by value where it is JSON, by substance where it is an error message.
+//! Compares an answer with the recorded one: by value and order of keys where it is JSON, by substance where it is an
+//! error message.
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use stead_core::manifest;
 use stead_core::text::{self, Limits, SourceId};
 
@@ -175,7 +176,7 @@ fn is_search_path(text: &str) -> bool {
     folders.len() > 2 && folders.iter().all(|folder| folder.starts_with('/') || folder.starts_with("${"))
 }
 
-/// The first place where two values differ, and how.
+/// The first place where two values differ, and how. Objects have to have the same keys in the same order.
 fn value_difference(expected: &Json, actual: &Json, place: &str) -> Option<String> {
     match (expected, actual) {
         (Json::Object(left), Json::Object(right)) => {
@@ -185,6 +186,7 @@ fn value_difference(expected: &Json, actual: &Json, place: &str) -> Option<Strin
                 left.iter()
                     .find_map(|(key, value)| value_difference(value, right.get(key)?, &format!("{place}/{key}")))
                     .or_else(|| extra.map(|key| format!("{place}/{key} is there and should not be")))
+                    .or_else(|| order_difference(left, right, place))
             })
         }
         (Json::Array(left), Json::Array(right)) if left.len() == right.len() => left
@@ -194,6 +196,16 @@ fn value_difference(expected: &Json, actual: &Json, place: &str) -> Option<Strin
             .find_map(|(index, (left, right))| value_difference(left, right, &format!("{place}/{index}"))),
         (left, right) => (left != right).then(|| format!("{place} is {} instead of {}", short(right), short(left))),
     }
+}
+
+/// Where dsc lists members in an order that is another one in each run: it keeps outputs in a table without order.
+const HAS_NO_ORDER: [&str; 1] = ["/outputs"];
+
+fn order_difference(expected: &Map<String, Json>, actual: &Map<String, Json>, place: &str) -> Option<String> {
+    let keys = |members: &Map<String, Json>| members.keys().cloned().collect::<Vec<_>>().join(", ");
+    let (left, right) = (keys(expected), keys(actual));
+    (left != right && !HAS_NO_ORDER.contains(&place))
+        .then(|| format!("{place} has the keys in the order {right} instead of {left}"))
 }
 
 fn short(value: &Json) -> String {
