@@ -169,8 +169,24 @@ pub(crate) struct Config {
     /// How many instances are worked on at once [default: the number of cores]
     #[arg(long)]
     pub(crate) width: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) held: Held,
     #[command(subcommand)]
     pub(crate) command: ConfigCommand,
+}
+
+/// How a resource that is a program calls this one for what it holds.
+#[derive(Debug, Args)]
+pub(crate) struct Held {
+    /// Print the results alone
+    #[arg(long, hide = true)]
+    pub(crate) as_group: bool,
+    /// End with an exit code of its own when something is not in the desired state
+    #[arg(long, hide = true)]
+    pub(crate) as_assert: bool,
+    /// The input is an include, which names the document
+    #[arg(long, hide = true)]
+    pub(crate) as_include: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -185,7 +201,16 @@ pub(crate) enum ConfigCommand {
         what_if: WhatIf,
     },
     /// Test the current configuration
-    Test(Input),
+    Test {
+        #[command(flatten)]
+        input: Input,
+        /// With --as-group: print the results as those of a get
+        #[arg(long, hide = true)]
+        as_get: bool,
+        /// With --as-group: print the states as a document
+        #[arg(long, hide = true)]
+        as_config: bool,
+    },
     /// Export the current configuration
     Export(Input),
     /// Validate the current configuration

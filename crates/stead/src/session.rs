@@ -142,6 +142,14 @@ impl Session {
         }
     }
 
+    /// Makes another folder the root of the operating system.
+    pub(crate) fn set_system_root(&mut self, root: &Path) {
+        // Nobody else has the machine before the first document is looked at.
+        if let Some(machine) = Arc::get_mut(&mut self.machine) {
+            machine.system_root = root.to_path_buf();
+        }
+    }
+
     /// Makes a document ready to run, or says everything that is wrong with it.
     pub(crate) fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
         let source = self.sources.add(Source::new(name, text));

@@ -1,6 +1,6 @@
 //! `config get|set|test|export|validate|resolve`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Operation};
@@ -8,9 +8,10 @@ use stead_core::event::{Event, Fact};
 use stead_core::graph::Names;
 use stead_core::run::{Mode, Run, Status};
 use stead_core::value::Object;
+use stead_core::wire::nested;
 use stead_core::wire::results::{self, reason};
 
-use super::{bad_parameters, given, tell};
+use super::{bad_parameters, given, include, tell};
 use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
 use crate::engine::{Executed, execute, refusal, set_mode};
 use crate::exit::Exit;
@@ -28,15 +29,12 @@ pub(crate) fn config(
 ) -> Exit {
     let (input, mode) = match &config.command {
         ConfigCommand::Get(input) => (input, Mode::GET),
-        ConfigCommand::Test(input) => (input, Mode::TEST),
+        ConfigCommand::Test { input, .. } => (input, Mode::TEST),
         ConfigCommand::Export(input) => (input, Mode::EXPORT),
         ConfigCommand::Set { input, what_if } if what_if.what_if => (input, set_mode(Execution::WhatIf)),
         ConfigCommand::Set { input, .. } => (input, set_mode(Execution::Actual)),
         ConfigCommand::Validate(input) => return validate(config, input, surroundings),
-        ConfigCommand::Resolve(_) => {
-            tracing::error!("'config resolve' is not supported");
-            return Exit::DscError;
-        }
+        ConfigCommand::Resolve(input) => return resolve(config, input, surroundings),
     };
     match prepare_told(config, input, progress, surroundings) {
         Ok((session, prepared)) => {
@@ -46,13 +44,19 @@ pub(crate) fn config(
             }
             tell(&prepared.warnings, &prepared.sources);
             let executed = carry_out(config, mode, &session, prepared, progress);
-            report(&executed, input, compat)
+            report(executed, config, input, compat)
         }
-        Err(NotReady::Exit(exit)) => exit,
-        Err(NotReady::Document(session, unusable)) => {
-            tell(&unusable.findings, &session.sources);
-            if unusable.is_input { Exit::DscInput } else { Exit::DscError }
+        Err(not_ready) => not_ready.told(),
+    }
+}
+
+fn resolve(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit {
+    match prepare(config, input, surroundings) {
+        Ok((_, prepared)) => {
+            tell(&prepared.warnings, &prepared.sources);
+            include::print_resolved(&prepared, input.output_format)
         }
+        Err(not_ready) => not_ready.told(),
     }
 }
 
@@ -72,11 +76,18 @@ fn carry_out(
     })
 }
 
-fn report(executed: &Executed, input: &Input, compat: Option<Compat>) -> Exit {
+fn report(executed: Executed, config: &Config, input: &Input, compat: Option<Compat>) -> Exit {
     executed.failures.iter().for_each(|failure| tracing::error!("{failure}"));
     let failed = !executed.failures.is_empty();
+    if config.held.as_assert
+        && !failed
+        && let Some(type_name) = nested::failed_assertion(&executed.document)
+    {
+        tracing::error!("Assertion failed for resource '{type_name}'");
+        return Exit::DscAssertion;
+    }
     if !failed || (has_results(&executed.document) && !is_strict(compat)) {
-        data(&executed.document, input.output_format);
+        data(&as_asked(executed.document, config), input.output_format);
     }
     if executed.cancelled {
         Exit::Cancelled
@@ -84,6 +95,17 @@ fn report(executed: &Executed, input: &Input, compat: Option<Compat>) -> Exit {
         Exit::DscError
     } else {
         Exit::Success
+    }
+}
+
+/// The result document in the shape that the options ask for.
+fn as_asked(document: Json, config: &Config) -> Json {
+    match &config.command {
+        _ if !config.held.as_group => document,
+        ConfigCommand::Test { as_config: true, .. } => nested::tests_as_document(&document),
+        ConfigCommand::Test { as_get: true, .. } => nested::tests_as_gets(&document),
+        ConfigCommand::Export(_) => document,
+        _ => nested::results_alone(document),
     }
 }
 
@@ -104,6 +126,19 @@ enum NotReady {
     Document(Box<Session>, Unusable),
 }
 
+impl NotReady {
+    /// Tells what is wrong, if that was not done yet.
+    fn told(&self) -> Exit {
+        match self {
+            Self::Exit(exit) => *exit,
+            Self::Document(session, unusable) => {
+                tell(&unusable.findings, &session.sources);
+                if unusable.is_input { Exit::DscInput } else { Exit::DscError }
+            }
+        }
+    }
+}
+
 /// As [`prepare`], with lines of progress around it: resources are looked for meanwhile.
 fn prepare_told(
     config: &Config,
@@ -122,7 +157,10 @@ fn prepare_told(
 }
 
 fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Result<(Session, Prepared), NotReady> {
-    let mut session = Session::new(root(config, input).map_err(NotReady::Exit)?, surroundings);
+    let mut session = Session::new(root(input), surroundings);
+    if let Some(root) = &config.system_root {
+        manage(root, &mut session).map_err(NotReady::Exit)?;
+    }
     if let ConfigCommand::Export(_) = config.command {
         session.names = Names::Repeated;
     }
@@ -131,7 +169,14 @@ fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Resul
         tracing::error!("No input provided; use '--input' or '--file'");
         return Err(NotReady::Exit(Exit::DscInput));
     };
-    let supplied = supplied(config, &mut session).map_err(NotReady::Exit)?;
+    let is_include = config.held.as_include || matches!(config.command, ConfigCommand::Resolve(_));
+    let (text, own) = if is_include {
+        let included = include::read(&mut session, &text).map_err(NotReady::Exit)?;
+        (included.document, included.parameters)
+    } else {
+        (text, None)
+    };
+    let supplied = own.map_or_else(|| supplied(config, &mut session), Ok).map_err(NotReady::Exit)?;
     let prepared = session.prepare(&text.name, &text.text, supplied);
     session.trace_problems();
     match prepared {
@@ -140,15 +185,28 @@ fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Resul
     }
 }
 
-fn root(config: &Config, input: &Input) -> Result<PathBuf, Exit> {
-    match &config.system_root {
-        Some(root) if !root.is_dir() => {
-            tracing::error!("The system root '{}' is not a folder", root.display());
-            Err(Exit::DscArguments)
+/// The folder that relative paths start from: that of the document, or for a document without one what the caller says.
+fn root(input: &Input) -> PathBuf {
+    let from_environment = std::env::var_os("DSC_CONFIG_ROOT").map(PathBuf::from).filter(|root| root.is_absolute());
+    match (input.file.as_deref().filter(|path| path.as_os_str() != "-"), from_environment) {
+        (Some(file), said) => {
+            if said.is_some() {
+                tracing::warn!("The current value of 'DSC_CONFIG_ROOT' env var will be overridden");
+            }
+            input::folder(file)
         }
-        Some(root) => Ok(std::path::absolute(root).unwrap_or_else(|_| root.clone())),
-        None => Ok(input.file.as_deref().map_or_else(input::current_folder, input::folder)),
+        (None, said) => said.unwrap_or_else(input::current_folder),
     }
+}
+
+/// Works on the operating system below a folder.
+fn manage(root: &Path, session: &mut Session) -> Result<(), Exit> {
+    if !root.is_dir() {
+        tracing::error!("The system root '{}' is not a folder", root.display());
+        return Err(Exit::DscArguments);
+    }
+    session.set_system_root(root);
+    Ok(())
 }
 
 fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {

@@ -2,6 +2,7 @@
 
 mod check;
 mod config;
+mod include;
 pub(crate) mod listing;
 mod resource;
 
