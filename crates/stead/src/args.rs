@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use stead_core::manifest::VersionRequirement;
+
 use crate::schemas::TYPES;
 
 /// Keeps machines in the state that a document says they should be in.
@@ -284,7 +286,7 @@ pub(crate) struct Target {
     #[arg(short, long)]
     pub(crate) resource: String,
     /// The version requirement for the resource, like '^1.2' or '>1.2.3, <1.3'
-    #[arg(short = 'v', long, alias = "version")]
+    #[arg(short = 'v', long, alias = "version", value_parser = required_version)]
     pub(crate) required_version: Option<String>,
 }
 
@@ -384,6 +386,11 @@ pub(crate) struct Check {
     /// What is printed on standard output
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+}
+
+/// A requirement of a version, as it is written.
+fn required_version(text: &str) -> Result<String, String> {
+    VersionRequirement::parse(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// A category that some function has, without regard to case.

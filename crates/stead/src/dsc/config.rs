@@ -11,7 +11,7 @@ use stead_core::value::Object;
 use stead_core::wire::nested;
 use stead_core::wire::results::{self, reason};
 
-use super::{bad_parameters, given, include, tell};
+use super::{bad_parameters, given, include, tell, validate};
 use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
 use crate::engine::{Executed, execute, refusal, set_mode};
 use crate::exit::Exit;
@@ -217,9 +217,13 @@ fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {
 
 fn validate(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit {
     let valid = match prepare(config, input, surroundings) {
-        Ok((_, prepared)) => {
+        Ok((session, prepared)) => {
             tell(&prepared.warnings, &prepared.sources);
-            true
+            let faults = validate::faults(&session, &prepared);
+            for fault in &faults {
+                tracing::error!("{fault}");
+            }
+            faults.is_empty()
         }
         Err(NotReady::Exit(exit)) => return exit,
         Err(NotReady::Document(session, unusable)) => {
