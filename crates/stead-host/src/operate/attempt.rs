@@ -100,7 +100,9 @@ impl Attempt<'_> {
         self.check_output(state.expose())?;
         let mut state = self.resealer.state(state.into_exposed());
         if invalid_restarts(&state) {
-            self.note(TraceLevel::Warn, "the resource returned '_restartRequired' with an item that is not understood");
+            let found = member(&state, "_restartRequired").map(Value::to_redacted_json).unwrap_or_default();
+            let message = "the resource returned '_restartRequired' with an item that is not understood";
+            self.note(TraceLevel::Warn, &format!("{message}: {found}"));
         }
         let metadata = match &mut state {
             // As in dsc, the last property takes its place.

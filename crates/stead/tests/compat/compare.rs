@@ -16,7 +16,7 @@ pub(crate) fn difference(run: &Run, actual: &Answer) -> Option<String> {
         return Some(format!("exit code {} instead of {}: {told}", code(actual), code(recorded)));
     }
     stdout(run, &actual.stdout).or_else(|| match recorded.exit {
-        Some(0) => None,
+        Some(0) => missing_warning(&recorded.stderr, &actual.stderr),
         _ => missing_substance(&recorded.stderr, &actual.stderr),
     })
 }
@@ -241,6 +241,22 @@ fn without_colours(text: &str) -> String {
         rest = after.split_once('m').map_or("", |(_, after)| after);
     }
     plain + rest
+}
+
+/// Says which warning that was recorded is not given: one with the same quoted words and numbers, but for those of
+/// addresses, or any when it has none.
+fn missing_warning(recorded: &str, actual: &str) -> Option<String> {
+    let warnings = |text: &str| -> Vec<String> {
+        let told = text.lines().filter_map(|line| line.split_once(" WARN "));
+        told.map(|(_, message)| message.to_owned()).collect()
+    };
+    let given = warnings(actual);
+    warnings(recorded).into_iter().find_map(|warning| {
+        let words: Vec<&str> = warning.split(' ').filter(|word| !word.contains("://")).collect();
+        let wanted = substance(&words.join(" "));
+        let is_given = given.iter().any(|each| wanted.iter().all(|word| each.contains(word.as_str())));
+        (!is_given).then(|| format!("stderr does not warn: {warning}"))
+    })
 }
 
 /// Says which quoted word or number of the last recorded error message is not in the actual messages.
