@@ -227,6 +227,13 @@ impl Session {
                 tracing::info!("{}", problem_text(&problem));
             }
         }
+        if self.discovery.has_searched() {
+            let deprecated =
+                self.discovery.extensions().values().filter_map(|each| Some((each, each.deprecation.as_ref()?)));
+            for (extension, advice) in deprecated {
+                tracing::warn!("Extension '{}' is deprecated: {advice}", extension.type_name);
+            }
+        }
     }
 
     /// What was found wrong that may be why types are unknown, for the findings that say so.

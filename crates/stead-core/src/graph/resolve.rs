@@ -46,6 +46,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         room: Room { depth: MAX_NESTING, instances: MAX_INSTANCES + 1, included: MAX_INCLUDED },
         compared: MAX_COMPARED,
         last_found: None,
+        deprecated: BTreeSet::new(),
     };
     builder.scope(document, None, None, inputs.parameters);
     if builder.wants.is_empty() && !builder.findings.any_error() {
@@ -73,6 +74,8 @@ pub(super) struct Builder<'a> {
     compared: usize,
     /// Instances of one type mostly stand together; this saves most searches.
     last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
+    /// The deprecated resources that were warned of.
+    deprecated: BTreeSet<TypeName>,
 }
 
 /// What may still be built. Where one of them is used up nothing more is: a document that includes itself twice would
@@ -317,6 +320,7 @@ impl Builder<'_> {
         }
         match self.inputs.catalog.find(type_name, requirement, adapter) {
             Found::Resource(manifest) => {
+                self.check_deprecation(instance, &manifest);
                 if adapter.is_none() {
                     self.last_found = Some((type_name.clone(), requirement.map(str::to_owned), Arc::clone(&manifest)));
                 }
@@ -331,6 +335,16 @@ impl Builder<'_> {
                 self.findings.push(finding);
                 None
             }
+        }
+    }
+
+    /// Warns of a deprecated resource where it is first used.
+    fn check_deprecation(&mut self, instance: &Instance, manifest: &Manifest) {
+        if let Some(advice) = &manifest.deprecation
+            && self.deprecated.insert(manifest.type_name.clone())
+        {
+            let message = format!("Resource '{}' is deprecated: {advice}", manifest.type_name);
+            self.findings.push(Diagnostic::warning(&codes::DEPRECATED, instance.type_name.span, message));
         }
     }
 

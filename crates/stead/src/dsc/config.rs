@@ -11,7 +11,7 @@ use stead_core::value::Object;
 use stead_core::wire::nested;
 use stead_core::wire::results::{self, reason};
 
-use super::{bad_parameters, given, include, tell, validate};
+use super::{bad_parameters, given, include, notes, tell, validate};
 use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
 use crate::engine::{Executed, execute, refusal, set_mode};
 use crate::exit::Exit;
@@ -43,6 +43,7 @@ pub(crate) fn config(
                 return Exit::DscError;
             }
             tell(&prepared.warnings, &prepared.sources);
+            notes::warn(&prepared, mode);
             let executed = carry_out(config, mode, &session, prepared, progress);
             report(executed, config, input, compat)
         }

@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod include;
 pub(crate) mod listing;
+mod notes;
 mod resource;
 mod validate;
 
