@@ -214,6 +214,8 @@ pub fn result(graph: &Graph, record: &Record, mode: Mode, id: NodeId) -> Option<
             let desired = record.desired.as_deref().unwrap_or(&Value::Null);
             untouched(tested, desired, &graph.node(id).manifest.capabilities, mode.execution)
         }
+        // What is within an assertion is tested, whatever is asked.
+        (Outcome::Tested(tested), Operation::Get) => json!({ "actualState": tested.actual.to_redacted_json() }),
         (Outcome::Tested(tested), _) => test_result(record.desired.as_deref(), tested),
         _ => return state_result(answer),
     })

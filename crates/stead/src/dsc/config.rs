@@ -3,20 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
-use stead_core::call::{Execution, Operation};
-use stead_core::event::{Event, Fact};
+use stead_core::call::Execution;
 use stead_core::graph::Names;
-use stead_core::run::{Mode, Run, Status};
+use stead_core::run::Mode;
 use stead_core::value::Object;
 use stead_core::wire::nested;
-use stead_core::wire::results::{self, reason};
 
+use super::progress::Progress;
 use super::{bad_parameters, given, include, notes, tell, validate};
 use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
 use crate::engine::{Executed, execute, refusal, set_mode};
 use crate::exit::Exit;
 use crate::input::{self, ParameterSources};
-use crate::output::{complain, data};
+use crate::output::data;
 use crate::people::{catch_interrupts, width};
 use crate::session::{Prepared, Session, Unusable};
 use crate::surroundings::Surroundings;
@@ -147,14 +146,8 @@ fn prepare_told(
     progress: Option<ProgressFormat>,
     surroundings: &Surroundings,
 ) -> Result<(Session, Prepared), NotReady> {
-    if progress != Some(ProgressFormat::Json) {
-        return prepare(config, input, surroundings);
-    }
-    let progress = Progress::new();
-    progress.searching(0);
-    let ready = prepare(config, input, surroundings);
-    progress.searching(1);
-    ready
+    let search = || prepare(config, input, surroundings);
+    if progress == Some(ProgressFormat::Json) { Progress::of_search(search) } else { search() }
 }
 
 fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Result<(Session, Prepared), NotReady> {
@@ -234,79 +227,4 @@ fn validate(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit
     };
     data(&json!({ "valid": valid, "reason": null }), input.output_format);
     Exit::Success
-}
-
-/// Progress as JSON lines on standard error.
-struct Progress {
-    id: String,
-    completed: usize,
-}
-
-impl Progress {
-    fn new() -> Self {
-        // Lines of one run belong together by this; nothing else depends on it.
-        let seed = jiff::Timestamp::now().as_nanosecond().unsigned_abs() ^ (u128::from(std::process::id()) << 96);
-        let hex = format!("{seed:032x}");
-        let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-        Self {
-            id: format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32)),
-            completed: 0,
-        }
-    }
-
-    /// Tells that resources are looked for, or with 1 that they were.
-    fn searching(&self, completed: usize) {
-        let activity = "Searching for resources";
-        let line = json!({ "id": self.id, "activity": activity, "totalItems": 1, "completedItems": completed });
-        complain(&line.to_string());
-    }
-
-    fn event(&mut self, run: &Run, event: &Event) {
-        let (Fact::Asked { node, .. }
-        | Fact::Answered { node, .. }
-        | Fact::Opened { node }
-        | Fact::Closed { node }
-        | Fact::Skipped { node, .. }
-        | Fact::Refused { node, .. }) = &event.fact
-        else {
-            return;
-        };
-        let settled = run.report().status(*node).is_some();
-        self.completed += usize::from(settled);
-        let graph = run.graph();
-        let mut line = json!({
-            "id": self.id,
-            "activity": format!("{} '{}'", activity(run.mode().operation), graph.node(*node).name),
-            "totalItems": graph.nodes.len(),
-            "completedItems": self.completed,
-            "resourceName": graph.node(*node).name,
-            "resourceType": graph.declaration(*node).type_name.value.as_str(),
-        });
-        if settled && let Some((key, value)) = ending(run, *node) {
-            line[key] = value;
-        }
-        complain(&line.to_string());
-    }
-}
-
-fn activity(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Get => "Get",
-        Operation::Test => "Test",
-        Operation::Set => "Set",
-        Operation::Export => "Export",
-    }
-}
-
-fn ending(run: &Run, node: stead_core::id::NodeId) -> Option<(&'static str, Json)> {
-    let record = run.report().record(node);
-    if record.status == Some(Status::Failed) {
-        let code = match record.failure.as_ref().map(|failure| &failure.kind) {
-            Some(stead_core::call::FailureKind::Exit(code)) => *code,
-            _ => 2,
-        };
-        let message = reason(run.graph(), run.report(), node).unwrap_or_default();
-        return Some(("failure", json!({ "message": message, "exitCode": code })));
-    }
-    results::result(run.graph(), record, run.mode(), node).map(|result| ("result", result))
 }

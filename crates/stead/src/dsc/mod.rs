@@ -5,6 +5,7 @@ mod config;
 mod include;
 pub(crate) mod listing;
 mod notes;
+mod progress;
 mod resource;
 mod validate;
 
