@@ -71,7 +71,9 @@ pub(crate) fn pretty(value: &impl Serialize) -> String {
 
 /// YAML, ending in a line break.
 pub(crate) fn yaml(value: &Json) -> String {
-    let mut text = serde_saphyr::to_string(value).unwrap_or_default();
+    // Text stays in one line however long it is, so that it can be searched for.
+    let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
+    let mut text = serde_saphyr::to_string_with_options(value, options).unwrap_or_default();
     if !text.ends_with('\n') {
         text.push('\n');
     }
