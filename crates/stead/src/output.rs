@@ -41,6 +41,15 @@ pub(crate) fn data(value: &Json, format: Option<OutputFormat>) {
     });
 }
 
+/// Prints one of several values; those in YAML are told apart by a line between them.
+pub(crate) fn data_item(value: &Json, format: Option<OutputFormat>, first: bool) {
+    let is_yaml = format == Some(OutputFormat::Yaml) || (format.is_none() && io::stdout().is_terminal());
+    if is_yaml && !first {
+        print("---\n");
+    }
+    data(value, format);
+}
+
 /// Prints JSON in one of the formats of people's commands.
 pub(crate) fn data_as(value: &Json, output: Output) {
     match output {
