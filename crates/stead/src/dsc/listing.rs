@@ -91,9 +91,8 @@ pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit
     session.trace_problems();
     let name = resource_name.as_deref().unwrap_or("*");
     let wanted = |manifest: &&Arc<Manifest>| {
-        let adapter = manifest.require_adapter.as_ref().map(TypeName::as_str);
         fits(name, manifest.type_name.as_str())
-            && adapter_name.as_ref().is_none_or(|filter| adapter.is_some_and(|adapter| fits(filter, adapter)))
+            && is_carried_out_by(manifest, adapter_name.as_deref())
             && contains(manifest.description.as_deref(), description.as_ref())
             && (tags.is_empty() || tags.iter().any(|tag| manifest.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))))
     };
@@ -113,6 +112,12 @@ pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit
     }
     .print(*output_format);
     Exit::Success
+}
+
+/// Whether a resource is one of those that the adapters of that name carry out; any is, when there is no name.
+pub(crate) fn is_carried_out_by(manifest: &Manifest, adapter: Option<&str>) -> bool {
+    let own = manifest.require_adapter.as_ref().map(TypeName::as_str);
+    adapter.is_none_or(|filter| own.is_some_and(|own| fits(filter, own)))
 }
 
 /// Everything that is known; with an adapter filter also what those adapters list.
