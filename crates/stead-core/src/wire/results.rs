@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value as Json, json};
 
-use crate::call::{Answered, Execution, Exported, Operation, Outcome, Restart, Tested};
+use crate::call::{Answered, Execution, Exported, Operation, Outcome, Restart, Tested, nested_results};
 use crate::diag::Diagnostic;
 use crate::diff::absence;
 use crate::graph::{Graph, Role, ScopeId};
@@ -242,10 +242,15 @@ pub fn test_result(desired: Option<&Value>, tested: &Tested) -> Json {
     })
 }
 
+/// `{actualState}`; of a program that holds others and reports their results, those.
+pub fn got(shown: Json, actual: &Value) -> Json {
+    if nested_results(actual).is_some() { shown } else { json!({ "actualState": shown }) }
+}
+
 /// `{actualState}` or `{beforeState, afterState, changedProperties}`; `None` for other outcomes.
 pub fn state_result(answer: &Answered) -> Option<Json> {
     match &answer.outcome {
-        Outcome::Got(actual) => Some(json!({ "actualState": actual.to_redacted_json() })),
+        Outcome::Got(actual) => Some(got(actual.to_redacted_json(), actual)),
         Outcome::Changed(changed) => Some(json!({
             "beforeState": changed.before.to_redacted_json(),
             "afterState": changed.after.to_redacted_json(),

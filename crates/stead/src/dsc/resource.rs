@@ -7,6 +7,7 @@ use stead_core::call::{Execution, Exported, Operation, Outcome};
 use stead_core::export::unescaped;
 use stead_core::run::Mode;
 use stead_core::value::Value;
+use stead_core::wire::results::got;
 
 use super::{check, given, listing, session_here, tell};
 use crate::args::{GetFormat, Input, OutputFormat, Resource, Target};
@@ -118,7 +119,7 @@ fn get(
     let state = with(actual.to_redacted_json(), [("_metadata", answer.metadata.as_ref().map(Value::to_redacted_json))]);
     let shown = match format {
         Some(GetFormat::PassThrough) => state,
-        _ => json!({ "actualState": state }),
+        _ => got(state, actual),
     };
     data(&shown, plain_format(format));
     Ok(())
