@@ -21,6 +21,21 @@ pub(crate) fn difference(run: &Run, actual: &Answer) -> Option<String> {
     })
 }
 
+/// An answer that is one JSON object, spoilt in ways that have to be found, each with what was done to it.
+pub(crate) fn spoilt(answer: &Answer) -> impl Iterator<Item = (&'static str, Answer)> {
+    let spoil = |change: fn(Map<String, Json>) -> Map<String, Json>| {
+        let mut values = json_values(&answer.stdout);
+        let Some(Json::Object(members)) = values.pop().filter(|_| values.is_empty()) else { return None };
+        let members = (members.len() > 1).then_some(members)?;
+        let stdout = Json::Object(change(members)).to_string() + "\n";
+        Some(Answer { exit: answer.exit, stdout, stderr: answer.stderr.clone() })
+    };
+    let reversed =
+        spoil(|members| members.into_iter().rev().collect()).map(|answer| ("with its keys reversed", answer));
+    let cut = spoil(|members| members.into_iter().skip(1).collect()).map(|answer| ("without its first member", answer));
+    reversed.into_iter().chain(cut)
+}
+
 /// Whether a failed run tells what it did before, where the recorded one printed nothing. It does not when it is to be
 /// strict, and has to be compared in that mode.
 pub(crate) fn keeps_results(recorded: &Answer, actual: &Answer) -> bool {

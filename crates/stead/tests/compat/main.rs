@@ -80,12 +80,17 @@ fn run() -> Result<bool, Box<dyn Error>> {
     Ok(tally.reaches(&required, &mut out)? && idle.is_empty())
 }
 
-/// A recorded answer agrees with itself, or the comparison is wrong.
+/// A recorded answer agrees with itself, and not with itself spoilt, or the comparison is wrong.
 fn check_comparison(cases: &[Case]) -> Result<(), String> {
     for case in cases {
         for run in &case.runs {
             if let Some(difference) = compare::difference(run, &run.answer) {
                 return Err(format!("{} #{} differs from itself: {difference}", case.suite, case.place));
+            }
+            if let Some(what) = compare::spoilt(&run.answer)
+                .find_map(|(what, answer)| compare::difference(run, &answer).is_none().then_some(what))
+            {
+                return Err(format!("{} #{} agrees with itself {what}", case.suite, case.place));
             }
         }
     }
