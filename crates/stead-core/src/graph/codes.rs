@@ -36,7 +36,8 @@ crate::codes! {
          secret, and it is not there.";
     WRONG_VERSION = "E0512", "another version is required",
         "`directives.version` states which versions of the engine the document is written for; it is compared with\n\
-         the version of DSC that this program is compatible with.";
+         that of the engine of the dsc that this program is compatible with, which is counted by itself: dsc\n\
+         3.4.0-preview.1 has the engine 3.2.0.";
     SECRET_HERE = "E0513", "a secret decides what cannot be secret",
         "Names, conditions, dependencies and counts are shown and stored, and so they cannot be computed from\n\
          secure parameters or from `secret()`.";
