@@ -62,6 +62,15 @@ pub struct Tested {
     pub differing: Vec<String>,
 }
 
+/// The `result` of each nested instance, where a program that holds others reports theirs as its state.
+pub fn nested_results(state: &Value) -> Option<Vec<&Value>> {
+    let Value::Array(items) = state else { return None };
+    let is_result = |item: &Value| {
+        item.as_object().is_some_and(|item| ["name", "type", "result"].iter().all(|key| item.contains_key(*key)))
+    };
+    items.iter().all(is_result).then(|| items.iter().filter_map(|item| item.as_object()?.get("result")).collect())
+}
+
 /// What a set did, or in what-if would do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Changed {

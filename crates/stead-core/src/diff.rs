@@ -85,6 +85,14 @@ pub fn overlaid(actual: &Value, desired: &Value, rules: &Rules<'_>) -> Value {
     Value::Object(after)
 }
 
+/// The state of an instance that is not to be there, once it is not: what is desired, for it has nothing else. `None`
+/// when it is to be there.
+pub fn absence(desired: &Value) -> Option<Value> {
+    let mut after = desired.as_object().filter(|desired| !exists(desired))?.clone();
+    after.retain(|name, _| !NOT_STATE.contains(&name));
+    Some(Value::Object(after))
+}
+
 fn put_over(actual: &Object, desired: &Object, shape: Shape<'_>, rules: &Rules<'_>) -> Object {
     let mut after = actual.clone();
     for (name, wanted) in desired {

@@ -60,7 +60,7 @@ pub enum Request {
     },
     /// Say which resources there are.
     ListResources {
-        /// Those that this adapter carries out, too; `*` stands for any text.
+        /// Only those that this adapter carries out; `*` stands for any text.
         adapter: Option<String>,
     },
     /// Say what a resource is.

@@ -80,7 +80,7 @@ fn looking() -> [Tool; 4] {
             "list_dsc_resources",
             "Lists the resources of this machine",
             Effect::Looks,
-            &[("adapter", text("Those that this adapter carries out, too; * stands for any text"), false)],
+            &[("adapter", text("Only those that this adapter carries out; * stands for any text"), false)],
         ),
         tool(
             "show_dsc_resource",

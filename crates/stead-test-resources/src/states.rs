@@ -38,10 +38,12 @@ pub(crate) fn in_desired_state(args: &Args) -> Lines {
 /// Gives the metadata back that came with the instance; `export` does so for three instances.
 pub(crate) fn metadata(args: &Args) -> Lines {
     let instance = |count: usize| {
-        let mut state = json!({"_name": format!("Metadata example {count}"), "count": count});
-        if let (Some(metadata), Some(state)) = (args.input.get("_metadata"), state.as_object_mut()) {
-            state.insert("_metadata".to_owned(), metadata.clone());
+        let mut state = json!({});
+        if let Some(metadata) = args.input.get("_metadata") {
+            state["_metadata"] = metadata.clone();
         }
+        state["_name"] = format!("Metadata example {count}").into();
+        state["count"] = count.into();
         state
     };
     (1..=if args.operation() == "export" { 3 } else { 1 }).map(instance).collect()

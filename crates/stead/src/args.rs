@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use stead_core::manifest::VersionRequirement;
+
 use crate::schemas::TYPES;
 
 /// Keeps machines in the state that a document says they should be in.
@@ -169,8 +171,24 @@ pub(crate) struct Config {
     /// How many instances are worked on at once [default: the number of cores]
     #[arg(long)]
     pub(crate) width: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) held: Held,
     #[command(subcommand)]
     pub(crate) command: ConfigCommand,
+}
+
+/// How a resource that is a program calls this one for what it holds.
+#[derive(Debug, Args)]
+pub(crate) struct Held {
+    /// Print the results alone
+    #[arg(long, hide = true)]
+    pub(crate) as_group: bool,
+    /// End with an exit code of its own when something is not in the desired state
+    #[arg(long, hide = true)]
+    pub(crate) as_assert: bool,
+    /// The input is an include, which names the document
+    #[arg(long, hide = true)]
+    pub(crate) as_include: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -185,7 +203,16 @@ pub(crate) enum ConfigCommand {
         what_if: WhatIf,
     },
     /// Test the current configuration
-    Test(Input),
+    Test {
+        #[command(flatten)]
+        input: Input,
+        /// With --as-group: print the results as those of a get
+        #[arg(long, hide = true)]
+        as_get: bool,
+        /// With --as-group: print the states as a document
+        #[arg(long, hide = true)]
+        as_config: bool,
+    },
     /// Export the current configuration
     Export(Input),
     /// Validate the current configuration
@@ -259,7 +286,7 @@ pub(crate) struct Target {
     #[arg(short, long)]
     pub(crate) resource: String,
     /// The version requirement for the resource, like '^1.2' or '>1.2.3, <1.3'
-    #[arg(short = 'v', long, alias = "version")]
+    #[arg(short = 'v', long, alias = "version", value_parser = required_version)]
     pub(crate) required_version: Option<String>,
 }
 
@@ -359,6 +386,11 @@ pub(crate) struct Check {
     /// What is printed on standard output
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+}
+
+/// A requirement of a version, as it is written.
+fn required_version(text: &str) -> Result<String, String> {
+    VersionRequirement::parse(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// A category that some function has, without regard to case.

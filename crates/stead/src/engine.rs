@@ -115,7 +115,12 @@ impl Called {
         let found = session.find(&type_name, version);
         session.trace_problems();
         match found {
-            Ok(manifest) => Ok(Self { session, manifest }),
+            Ok(manifest) => {
+                if let Some(advice) = &manifest.deprecation {
+                    tracing::warn!("Resource '{}' is deprecated: {advice}", manifest.type_name);
+                }
+                Ok(Self { session, manifest })
+            }
             Err(error) => {
                 let help = error.help.map(|help| format!(" ({help})")).unwrap_or_default();
                 Err(Refusal::NotFound(format!("{}{help}", error.message)))

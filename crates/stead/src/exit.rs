@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     DscInput,
     /// As dsc: there is no such resource.
     DscNotFound,
+    /// As dsc: what is asserted is not so.
+    DscAssertion,
     /// As dsc: the server failed.
     #[cfg(feature = "server")]
     DscServer,
@@ -38,6 +40,7 @@ impl From<Exit> for ExitCode {
             Exit::DscInput => 4,
             Exit::Cancelled => 6,
             Exit::DscNotFound => 7,
+            Exit::DscAssertion => 8,
             #[cfg(feature = "server")]
             Exit::DscServer => 9,
         })

@@ -85,7 +85,7 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
 
 /// What stands on the command line itself.
 pub(crate) fn inline(text: &str) -> Result<Text, Unreadable> {
-    if !text.contains('\n') && text.len() < 4096 && Path::new(text).is_file() {
+    if !text.is_empty() && !text.contains('\n') && text.len() < 4096 && Path::new(text).exists() {
         return Err(Unreadable::Path);
     }
     not_empty(Text { name: "<input>".to_owned(), text: text.to_owned() })

@@ -29,7 +29,7 @@ use surroundings::Surroundings;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = match parse(std::env::args_os().collect()) {
+    let (arguments, program) = match parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(exit) => return exit.into(),
     };
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     let surroundings = Surroundings::of_this_process(&arguments);
     trace::install(&surroundings.settings);
     surroundings.doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
-    run(arguments, surroundings).into()
+    run(arguments, surroundings, program).into()
 }
 
 /// What `dsc --version` says: the version of DSC whose behaviour this is, and whose it is.
@@ -49,8 +49,9 @@ fn version_as_dsc() -> String {
     format!("{} (stead {})", session::DSC_VERSION, env!("CARGO_PKG_VERSION"))
 }
 
-/// Reads the command line. `stead dsc …` and a link named `dsc` are the same as `stead …`.
-fn parse(mut words: Vec<OsString>) -> Result<Arguments, Exit> {
+/// Reads the command line, and the name that it is called by. `stead dsc …` and a link named `dsc` are the same as
+/// `stead …`.
+fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
     let linked = words
         .first()
         .is_some_and(|program| std::path::Path::new(program).file_stem().is_some_and(|stem| stem == "dsc"));
@@ -63,7 +64,8 @@ fn parse(mut words: Vec<OsString>) -> Result<Arguments, Exit> {
     // Scripts ask dsc for its version to know what it can do.
     let command = if as_dsc { command.name("dsc").version(version_as_dsc()) } else { command };
     let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
-    parsed.map_err(|error| {
+    let program = if linked { "dsc" } else { "stead" };
+    parsed.map(|arguments| (arguments, program)).map_err(|error| {
         // Whatever cannot be printed here cannot be reported either.
         let _ = error.print();
         match error.kind() {
@@ -80,7 +82,7 @@ fn is_for_people(words: &[OsString]) -> bool {
     words.iter().any(|word| COMMANDS.iter().any(|command| word == command))
 }
 
-fn run(arguments: Arguments, surroundings: Surroundings) -> Exit {
+fn run(arguments: Arguments, surroundings: Surroundings, program: &str) -> Exit {
     match arguments.command {
         Command::Plan(document) => people::plan(&document, &surroundings),
         Command::Apply(document) => people::apply(&document, &surroundings),
@@ -95,6 +97,6 @@ fn run(arguments: Arguments, surroundings: Surroundings) -> Exit {
         Command::Schema(schema) => dsc::schema(&schema),
         #[cfg(feature = "server")]
         Command::Server => server::serve(surroundings),
-        Command::Completer { shell } => dsc::completer(shell),
+        Command::Completer { shell } => dsc::completer(shell, program),
     }
 }

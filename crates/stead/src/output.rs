@@ -41,6 +41,15 @@ pub(crate) fn data(value: &Json, format: Option<OutputFormat>) {
     });
 }
 
+/// Prints one of several values; those in YAML are told apart by a line between them.
+pub(crate) fn data_item(value: &Json, format: Option<OutputFormat>, first: bool) {
+    let is_yaml = format == Some(OutputFormat::Yaml) || (format.is_none() && io::stdout().is_terminal());
+    if is_yaml && !first {
+        print("---\n");
+    }
+    data(value, format);
+}
+
 /// Prints JSON in one of the formats of people's commands.
 pub(crate) fn data_as(value: &Json, output: Output) {
     match output {
@@ -71,7 +80,9 @@ pub(crate) fn pretty(value: &impl Serialize) -> String {
 
 /// YAML, ending in a line break.
 pub(crate) fn yaml(value: &Json) -> String {
-    let mut text = serde_saphyr::to_string(value).unwrap_or_default();
+    // Text stays in one line however long it is, so that it can be searched for.
+    let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
+    let mut text = serde_saphyr::to_string_with_options(value, options).unwrap_or_default();
     if !text.ends_with('\n') {
         text.push('\n');
     }

@@ -19,7 +19,7 @@ use stead_core::value::Value;
 use stead_host::provider::Cancel;
 use stead_server::{Engine, Operation, Request};
 
-use crate::dsc::listing::{everything, functions_like};
+use crate::dsc::listing::{everything, functions_like, is_carried_out_by};
 use crate::engine::{Called, Refusal, execute, line, refusal, set_mode};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
@@ -198,7 +198,8 @@ fn literal(value: &Json) -> String {
 
 fn list(session: &Session, adapter: Option<&str>) -> Json {
     let catalog = everything(session, adapter);
-    let found = catalog.iter().flat_map(|(_, versions)| versions).map(|manifest| {
+    let all = catalog.iter().flat_map(|(_, versions)| versions);
+    let found = all.filter(|manifest| is_carried_out_by(manifest, adapter)).map(|manifest| {
         let all = listing(manifest);
         let keys = ["type", "kind", "version", "description", "requireAdapter"];
         Json::Object(keys.map(|key| (key.to_owned(), all[key].clone())).into_iter().collect())

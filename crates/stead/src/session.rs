@@ -33,6 +33,10 @@ use crate::surroundings::Surroundings;
 /// The version of DSC that documents and results are compatible with.
 pub(crate) const DSC_VERSION: &str = "3.4.0-preview.1";
 
+/// The version that `directives.version` is held against. A dsc of [`DSC_VERSION`] takes that of its engine, which is
+/// counted by itself, and a document that it takes is taken here.
+const ENGINE_VERSION: &str = "3.2.0";
+
 /// What does not change during one call of the program.
 pub(crate) struct Session {
     /// Every text that findings can point into.
@@ -138,6 +142,14 @@ impl Session {
         }
     }
 
+    /// Makes another folder the root of the operating system.
+    pub(crate) fn set_system_root(&mut self, root: &Path) {
+        // Nobody else has the machine before the first document is looked at.
+        if let Some(machine) = Arc::get_mut(&mut self.machine) {
+            machine.system_root = root.to_path_buf();
+        }
+    }
+
     /// Makes a document ready to run, or says everything that is wrong with it.
     pub(crate) fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
         let source = self.sources.add(Source::new(name, text));
@@ -182,7 +194,7 @@ impl Session {
                 catalog: &known,
                 parameters: supplied,
                 facts: &facts,
-                version: DSC_VERSION,
+                version: ENGINE_VERSION,
                 names: self.names,
             };
             match resolve(&document, &inputs, &mut self.sources) {
@@ -213,6 +225,13 @@ impl Session {
                 tracing::warn!("{}", problem_text(&problem));
             } else {
                 tracing::info!("{}", problem_text(&problem));
+            }
+        }
+        if self.discovery.has_searched() {
+            let deprecated =
+                self.discovery.extensions().values().filter_map(|each| Some((each, each.deprecation.as_ref()?)));
+            for (extension, advice) in deprecated {
+                tracing::warn!("Extension '{}' is deprecated: {advice}", extension.type_name);
             }
         }
     }

@@ -36,7 +36,8 @@ crate::codes! {
          secret, and it is not there.";
     WRONG_VERSION = "E0512", "another version is required",
         "`directives.version` states which versions of the engine the document is written for; it is compared with\n\
-         the version of DSC that this program is compatible with.";
+         that of the engine of the dsc that this program is compatible with, which is counted by itself: dsc\n\
+         3.4.0-preview.1 has the engine 3.2.0.";
     SECRET_HERE = "E0513", "a secret decides what cannot be secret",
         "Names, conditions, dependencies and counts are shown and stored, and so they cannot be computed from\n\
          secure parameters or from `secret()`.";
@@ -46,4 +47,6 @@ crate::codes! {
     TOO_MANY = "E0515", "too many instances",
         "A document can have 1,000,000 instances, each turn of a loop counted and nested ones as well, and include\n\
          10,000 documents. Loops in loops and documents that include several others reach that with a few lines.";
+    DEPRECATED = "W0516", "the resource is deprecated",
+        "Whoever made the resource advises against it; the message is theirs. It is called all the same.";
 }

@@ -46,6 +46,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         room: Room { depth: MAX_NESTING, instances: MAX_INSTANCES + 1, included: MAX_INCLUDED },
         compared: MAX_COMPARED,
         last_found: None,
+        deprecated: BTreeSet::new(),
     };
     builder.scope(document, None, None, inputs.parameters);
     if builder.wants.is_empty() && !builder.findings.any_error() {
@@ -73,6 +74,8 @@ pub(super) struct Builder<'a> {
     compared: usize,
     /// Instances of one type mostly stand together; this saves most searches.
     last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
+    /// The deprecated resources that were warned of.
+    deprecated: BTreeSet<TypeName>,
 }
 
 /// What may still be built. Where one of them is used up nothing more is: a document that includes itself twice would
@@ -126,7 +129,7 @@ impl Builder<'_> {
         let version = Version::parse(self.inputs.version);
         let problem = match VersionRequirement::parse(&required.value) {
             Err(error) => error.to_string(),
-            Ok(requirement) if version.is_ok_and(|version| satisfies(&requirement, &version)) => return,
+            Ok(requirement) if version.is_ok_and(|version| requirement.matches(&version)) => return,
             Ok(_) => format!(
                 "Configuration requires DSC version '{}', but the current version is '{}'",
                 required.value, self.inputs.version
@@ -318,6 +321,7 @@ impl Builder<'_> {
         }
         match self.inputs.catalog.find(type_name, requirement, adapter) {
             Found::Resource(manifest) => {
+                self.check_deprecation(instance, &manifest);
                 if adapter.is_none() {
                     self.last_found = Some((type_name.clone(), requirement.map(str::to_owned), Arc::clone(&manifest)));
                 }
@@ -332,6 +336,16 @@ impl Builder<'_> {
                 self.findings.push(finding);
                 None
             }
+        }
+    }
+
+    /// Warns of a deprecated resource where it is first used.
+    fn check_deprecation(&mut self, instance: &Instance, manifest: &Manifest) {
+        if let Some(advice) = &manifest.deprecation
+            && self.deprecated.insert(manifest.type_name.clone())
+        {
+            let message = format!("Resource '{}' is deprecated: {advice}", manifest.type_name);
+            self.findings.push(Diagnostic::warning(&codes::DEPRECATED, instance.type_name.span, message));
         }
     }
 
@@ -538,18 +552,6 @@ impl Builder<'_> {
             None => self.sources.add(Source::new(name, text)),
         }
     }
-}
-
-/// Whether this program is of a version that a document asks for. Until a version is out its previews stand for it:
-/// semantic versions would not count them as any later than the one before.
-fn satisfies(requirement: &VersionRequirement, version: &Version) -> bool {
-    let released = match version {
-        Version::Semantic(version) => {
-            Version::Semantic(semver::Version { pre: semver::Prerelease::EMPTY, ..version.clone() })
-        }
-        Version::Date(_) => version.clone(),
-    };
-    requirement.matches(version) || requirement.matches(&released)
 }
 
 /// A value for a message: a number itself, of anything else what it is.

@@ -628,7 +628,7 @@ fn fits(wanted: DataType, value: &Value) -> bool {
 }
 
 /// Whether a set with this desired state removes the instance by `delete`.
-fn deletes(capabilities: &Capabilities, desired: &Value) -> bool {
+pub(crate) fn deletes(capabilities: &Capabilities, desired: &Value) -> bool {
     let absent = desired.as_object().and_then(|object| object.get("_exist")).and_then(Value::as_bool) == Some(false);
     absent && capabilities.delete && !capabilities.set_handles_exist
 }

@@ -1,6 +1,6 @@
 //! What expressions see while a run goes on: besides what is known before, what instances answered.
 
-use crate::call::{Execution, Outcome, Restart};
+use crate::call::{Execution, Outcome, Restart, nested_results};
 use crate::document::UserFunction;
 use crate::expr::{Answer, Environment, FactKey};
 use crate::graph::{Graph, Place, Role};
@@ -90,7 +90,10 @@ fn state(graph: &Graph, report: &Report, node: NodeId) -> Option<Value> {
     }
     match &report.record(node).answer.as_ref()?.outcome {
         Outcome::Exported(found) => Some(Value::Array(found.iter().map(|each| each.properties.clone()).collect())),
-        _ => report.record(node).state().cloned(),
+        _ => report.record(node).state().map(|state| match nested_results(state) {
+            Some(results) => Value::Array(results.into_iter().cloned().collect()),
+            None => state.clone(),
+        }),
     }
 }
 

@@ -97,6 +97,14 @@ impl Object {
         Some(value)
     }
 
+    /// Takes the member of that name out; the last one comes in its place.
+    pub fn swap_remove(&mut self, name: &str) -> Option<Value> {
+        let position = self.position(name)?;
+        let (_, value) = self.members.swap_remove(position);
+        self.place();
+        Some(value)
+    }
+
     /// Takes the last member out.
     pub fn pop(&mut self) -> Option<(String, Value)> {
         let last = self.members.pop();
@@ -234,6 +242,7 @@ mod tests {
     enum Step {
         Insert(u8, i64),
         Remove(u8),
+        SwapRemove(u8),
         Pop,
         Keep(i64),
     }
@@ -242,6 +251,7 @@ mod tests {
         prop_oneof![
             20 => (0..60_u8, any::<i64>()).prop_map(|(name, value)| Step::Insert(name, value)),
             3 => (0..60_u8).prop_map(Step::Remove),
+            3 => (0..60_u8).prop_map(Step::SwapRemove),
             1 => Just(Step::Pop),
             1 => (2..10_i64).prop_map(Step::Keep),
         ]
@@ -262,6 +272,11 @@ mod tests {
                 let before = model.len();
                 model.retain(|(other, _)| *other != name.to_string());
                 assert_eq!(removed, model.len() < before);
+            }
+            Step::SwapRemove(name) => {
+                let found = model.iter().position(|(other, _)| *other == name.to_string());
+                let removed = found.map(|position| Value::from(model.swap_remove(position).1));
+                assert_eq!(object.swap_remove(&name.to_string()), removed);
             }
             Step::Pop => assert_eq!(object.pop().map(|(name, _)| name), model.pop().map(|(name, _)| name)),
             Step::Keep(divisor) => {

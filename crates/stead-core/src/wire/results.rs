@@ -8,11 +8,13 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value as Json, json};
 
-use crate::call::{Answered, Execution, Exported, Operation, Outcome, Restart, Tested};
+use crate::call::{Answered, Execution, Exported, Operation, Outcome, Restart, Tested, nested_results};
 use crate::diag::Diagnostic;
+use crate::diff::absence;
 use crate::graph::{Graph, Role, ScopeId};
 use crate::id::{NodeId, ResourceId};
-use crate::run::{Record, Report, Run, Status};
+use crate::manifest::Capabilities;
+use crate::run::{Mode, Record, Report, Run, Status, deletes};
 use crate::value::Value;
 
 /// The schema that exported documents name.
@@ -47,7 +49,7 @@ pub fn document(run: &Run, setting: Setting<'_>) -> Json {
         document.insert("resources".into(), Json::Array(exported(graph, report)));
         return Json::Object(document);
     }
-    let shaper = Shaper { graph, report, places: places(graph), operation: run.mode().operation };
+    let shaper = Shaper { graph, report, places: places(graph), mode: run.mode() };
     document.insert("results".into(), Json::Array(shaper.scope(ScopeId(0))));
     let messages = messages(graph, report);
     let outputs = run.outputs();
@@ -155,7 +157,7 @@ struct Shaper<'a> {
     graph: &'a Graph,
     report: &'a Report,
     places: Vec<usize>,
-    operation: Operation,
+    mode: Mode,
 }
 
 impl Shaper<'_> {
@@ -171,7 +173,7 @@ impl Shaper<'_> {
         let result = match self.graph.node(id).role {
             Role::Holder { .. } if matches!(record.status, None | Some(Status::Skipped(_))) => return None,
             Role::Holder { inner, .. } => Json::Array(self.scope(inner)),
-            Role::Instance => result(record, self.operation)?,
+            Role::Instance => result(self.graph, record, self.mode, id)?,
         };
         let (information, metadata) = instance_information(record);
         Some(json!({
@@ -205,17 +207,29 @@ fn instance_information(record: &Record) -> (Json, Json) {
 }
 
 /// The `result` of an instance; `None` when it failed or was left out.
-pub fn result(record: &Record, operation: Operation) -> Option<Json> {
+pub fn result(graph: &Graph, record: &Record, mode: Mode, id: NodeId) -> Option<Json> {
     let answer = record.answer.as_ref()?;
-    Some(match (&answer.outcome, operation) {
-        // An instance that was in the desired state was not set; it is told in the shape of a set all the same.
+    Some(match (&answer.outcome, mode.operation) {
         (Outcome::Tested(tested), Operation::Set) => {
-            let actual = tested.actual.to_redacted_json();
-            json!({ "beforeState": actual, "afterState": actual, "changedProperties": null })
+            let desired = record.desired.as_deref().unwrap_or(&Value::Null);
+            untouched(tested, desired, &graph.node(id).manifest.capabilities, mode.execution)
         }
+        // What is within an assertion is tested, whatever is asked.
+        (Outcome::Tested(tested), Operation::Get) => json!({ "actualState": tested.actual.to_redacted_json() }),
         (Outcome::Tested(tested), _) => test_result(record.desired.as_deref(), tested),
         _ => return state_result(answer),
     })
+}
+
+/// An instance that was in the desired state, and so was not set, in the shape of a set.
+fn untouched(tested: &Tested, desired: &Value, capabilities: &Capabilities, execution: Execution) -> Json {
+    let actual = tested.actual.to_redacted_json();
+    let foreseen = if execution == Execution::WhatIf { absence(desired) } else { None };
+    let after = foreseen.map_or_else(|| actual.clone(), |after| after.to_redacted_json());
+    // dsc deletes without a look, and then reports that nothing changed.
+    let nothing: &[Json] = &[];
+    let changed = (execution == Execution::Actual && deletes(capabilities, desired)).then_some(nothing);
+    json!({ "beforeState": actual, "afterState": after, "changedProperties": changed })
 }
 
 /// `{desiredState, actualState, inDesiredState, differingProperties}`
@@ -228,10 +242,15 @@ pub fn test_result(desired: Option<&Value>, tested: &Tested) -> Json {
     })
 }
 
+/// `{actualState}`; of a program that holds others and reports their results, those.
+pub fn got(shown: Json, actual: &Value) -> Json {
+    if nested_results(actual).is_some() { shown } else { json!({ "actualState": shown }) }
+}
+
 /// `{actualState}` or `{beforeState, afterState, changedProperties}`; `None` for other outcomes.
 pub fn state_result(answer: &Answered) -> Option<Json> {
     match &answer.outcome {
-        Outcome::Got(actual) => Some(json!({ "actualState": actual.to_redacted_json() })),
+        Outcome::Got(actual) => Some(got(actual.to_redacted_json(), actual)),
         Outcome::Changed(changed) => Some(json!({
             "beforeState": changed.before.to_redacted_json(),
             "afterState": changed.after.to_redacted_json(),

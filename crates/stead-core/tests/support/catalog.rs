@@ -50,7 +50,8 @@ impl Known {
         let (kind, implementation) = self.kind(words.next()?)?;
         let version = Version::parse(words.next()?).ok()?;
         let mut capabilities = Capabilities::default();
-        words.try_for_each(|word| enable(&mut capabilities, word))?;
+        let (deprecated, mut words): (Vec<&str>, Vec<&str>) = words.partition(|word| *word == "deprecated");
+        words.drain(..).try_for_each(|word| enable(&mut capabilities, word))?;
         let require_adapter = match &implementation {
             Implementation::Adapted(adapted) => Some(adapted.adapter.type_name.clone()),
             _ => None,
@@ -61,7 +62,7 @@ impl Known {
             kind,
             capabilities,
             description: None,
-            deprecation: None,
+            deprecation: (!deprecated.is_empty()).then(|| "use Test/Echo".to_owned()),
             tags: Vec::new(),
             author: None,
             require_adapter,

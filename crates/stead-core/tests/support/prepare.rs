@@ -12,7 +12,7 @@ use stead_testkit::Case;
 use super::catalog::Known;
 
 /// The version that `directives.version` is compared with.
-const VERSION: &str = "3.4.0-preview.1";
+const VERSION: &str = "3.2.0";
 
 /// A document and what became of it.
 pub(crate) struct Prepared {

@@ -100,10 +100,13 @@ impl Attempt<'_> {
         self.check_output(state.expose())?;
         let mut state = self.resealer.state(state.into_exposed());
         if invalid_restarts(&state) {
-            self.note(TraceLevel::Warn, "the resource returned '_restartRequired' with an item that is not understood");
+            let found = member(&state, "_restartRequired").map(Value::to_redacted_json).unwrap_or_default();
+            let message = "the resource returned '_restartRequired' with an item that is not understood";
+            self.note(TraceLevel::Warn, &format!("{message}: {found}"));
         }
         let metadata = match &mut state {
-            Value::Object(members) => members.remove("_metadata").and_then(|found| self.metadata(found)),
+            // As in dsc, the last property takes its place.
+            Value::Object(members) => members.swap_remove("_metadata").and_then(|found| self.metadata(found)),
             _ => None,
         };
         Ok(Reading { state, metadata })

@@ -1,7 +1,7 @@
 //! Setting and deleting, for real and in what-if.
 
 use stead_core::call::{Answered, Changed, Execution, Failure, FailureKind, Outcome, Tested, Verification};
-use stead_core::diff::{Rules, differing, exists, overlaid};
+use stead_core::diff::{Rules, absence, differing, exists, overlaid};
 use stead_core::manifest::Implementation;
 use stead_core::value::{Object, Value};
 
@@ -128,7 +128,7 @@ impl Attempt<'_> {
             let changed = Changed {
                 after: before.clone(),
                 before,
-                changed: None,
+                changed: Some(Vec::new()),
                 what_if: Vec::new(),
                 verified: Verification::InState,
             };
@@ -183,11 +183,12 @@ impl Attempt<'_> {
             None => self.tested()?,
         };
         let before = tested.actual;
-        let (after, changed) = if tested.in_desired_state {
-            (before.clone(), None)
-        } else {
-            (overlaid(&before, &self.desired, &self.rules()), Some(tested.differing))
+        let after = match absence(&self.desired) {
+            Some(after) => after,
+            None if tested.in_desired_state => before.clone(),
+            None => overlaid(&before, &self.desired, &self.rules()),
         };
+        let changed = (!tested.in_desired_state).then_some(tested.differing);
         let verified = Verification::NotVerifiable;
         Ok(answered_with(Changed { before, after, changed, what_if: Vec::new(), verified }, metadata))
     }

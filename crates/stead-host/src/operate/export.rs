@@ -90,10 +90,11 @@ fn as_in_document(found: Exported) -> Exported {
     let Value::Object(mut members) = properties else {
         return Exported { type_name, name, properties: escaped(properties), depends_on, metadata };
     };
-    if let Some(Value::String(own)) = members.remove("_name") {
+    // As in dsc, the last property takes the place of each that is taken out.
+    if let Some(Value::String(own)) = members.swap_remove("_name") {
         name = name.or(Some(own));
     }
-    if let Some(context) = members.remove("_securityContext") {
+    if let Some(context) = members.swap_remove("_securityContext") {
         metadata = Some(with_security_context(metadata, context));
     }
     Exported { type_name, name, properties: escaped(Value::Object(members)), depends_on, metadata }

@@ -1,7 +1,7 @@
 //! `Microsoft/Process`: the processes that run.
 //!
 //! An instance stands for the process with its `pid`, or for the one of its `name` and `cmdline` with the lowest
-//! number. Nothing is started or stopped.
+//! number. A `pid` of 0 is none. Nothing is started or stopped.
 
 use std::fs;
 use std::io;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Exported, Failure, FailureKind};
+use stead_core::export::Filter;
 use stead_core::manifest::Capabilities;
 use stead_core::schema::Schema;
 use stead_core::value::Value;
@@ -25,7 +26,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
         type_name: "Microsoft/Process",
         description: "Returns information about running processes.",
         tags: &["process"],
-        capabilities: Capabilities { get: true, export: true, ..NOTHING },
+        capabilities: Capabilities { get: true, export: true, export_filters: true, ..NOTHING },
         schema: SCHEMA,
     };
     let built_in = profile.built_in(Arc::new(Processes { schema: Lazy::new(SCHEMA) }))?;
@@ -47,12 +48,13 @@ impl Provider for Processes {
         Ok(Plain::new(found.map_or_else(|| wanted.missing(), |process| process.state())))
     }
 
-    fn export(&self, _cx: &Context, _input: &Plain) -> Result<Vec<Exported>, Failure> {
+    fn export(&self, _cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
+        let filter = filter(input.expose())?;
         let instance = |process: Process| {
-            let properties = Value::from(process.state());
-            Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata: None }
+            let properties = filter.apply(&Value::from(process.state()))?;
+            Some(Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata: None })
         };
-        Ok(list(Path::new("/proc"))?.into_iter().map(instance).collect())
+        Ok(list(Path::new("/proc"))?.into_iter().filter_map(instance).collect())
     }
 
     fn cost(&self, _desired: &Value) -> Cost {
@@ -100,6 +102,18 @@ fn read(pid: u32, folder: &Path) -> Option<Process> {
     Some(Process { pid, name: text(&name), cmdline: text(&words) })
 }
 
+/// The number that no process has, and that stands for none being given.
+const NO_PID: u64 = 0;
+
+/// Which processes are wanted.
+fn filter(input: &Json) -> Result<Filter, Failure> {
+    let mut pattern = input.clone();
+    if let Some(members) = pattern.as_object_mut() {
+        members.retain(|name, value| name != "pid" || value.as_u64() != Some(NO_PID));
+    }
+    Filter::parse(&Value::from(pattern)).map_err(|error| Failure::new(FailureKind::Invalid, error.to_string()))
+}
+
 /// What the process is known by.
 struct Wanted<'a> {
     pid: Option<u64>,
@@ -110,8 +124,8 @@ struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     fn read(input: &'a Json) -> Result<Self, Failure> {
         let text = |name: &str| input.get(name).and_then(Json::as_str);
-        let wanted =
-            Self { pid: input.get("pid").and_then(Json::as_u64), name: text("name"), cmdline: text("cmdline") };
+        let pid = input.get("pid").and_then(Json::as_u64).filter(|pid| *pid != NO_PID);
+        let wanted = Self { pid, name: text("name"), cmdline: text("cmdline") };
         if wanted.pid.is_none() && wanted.name.is_none() && wanted.cmdline.is_none() {
             let message = "the process has to be named: by 'pid', 'name' or 'cmdline'. An export lists all of them";
             return Err(Failure::new(FailureKind::Invalid, message));

@@ -1,21 +1,21 @@
 //! `config get|set|test|export|validate|resolve`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
-use stead_core::call::{Execution, Operation};
-use stead_core::event::{Event, Fact};
+use stead_core::call::Execution;
 use stead_core::graph::Names;
-use stead_core::run::{Mode, Run, Status};
+use stead_core::run::Mode;
 use stead_core::value::Object;
-use stead_core::wire::results::{self, reason};
+use stead_core::wire::nested;
 
-use super::{bad_parameters, given, tell};
+use super::progress::Progress;
+use super::{bad_parameters, given, include, notes, tell, validate};
 use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
 use crate::engine::{Executed, execute, refusal, set_mode};
 use crate::exit::Exit;
 use crate::input::{self, ParameterSources};
-use crate::output::{complain, data};
+use crate::output::data;
 use crate::people::{catch_interrupts, width};
 use crate::session::{Prepared, Session, Unusable};
 use crate::surroundings::Surroundings;
@@ -28,15 +28,12 @@ pub(crate) fn config(
 ) -> Exit {
     let (input, mode) = match &config.command {
         ConfigCommand::Get(input) => (input, Mode::GET),
-        ConfigCommand::Test(input) => (input, Mode::TEST),
+        ConfigCommand::Test { input, .. } => (input, Mode::TEST),
         ConfigCommand::Export(input) => (input, Mode::EXPORT),
         ConfigCommand::Set { input, what_if } if what_if.what_if => (input, set_mode(Execution::WhatIf)),
         ConfigCommand::Set { input, .. } => (input, set_mode(Execution::Actual)),
         ConfigCommand::Validate(input) => return validate(config, input, surroundings),
-        ConfigCommand::Resolve(_) => {
-            tracing::error!("'config resolve' is not supported");
-            return Exit::DscError;
-        }
+        ConfigCommand::Resolve(input) => return resolve(config, input, surroundings),
     };
     match prepare_told(config, input, progress, surroundings) {
         Ok((session, prepared)) => {
@@ -45,14 +42,21 @@ pub(crate) fn config(
                 return Exit::DscError;
             }
             tell(&prepared.warnings, &prepared.sources);
+            notes::warn(&prepared, mode);
             let executed = carry_out(config, mode, &session, prepared, progress);
-            report(&executed, input, compat)
+            report(executed, config, input, compat)
         }
-        Err(NotReady::Exit(exit)) => exit,
-        Err(NotReady::Document(session, unusable)) => {
-            tell(&unusable.findings, &session.sources);
-            if unusable.is_input { Exit::DscInput } else { Exit::DscError }
+        Err(not_ready) => not_ready.told(),
+    }
+}
+
+fn resolve(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit {
+    match prepare(config, input, surroundings) {
+        Ok((_, prepared)) => {
+            tell(&prepared.warnings, &prepared.sources);
+            include::print_resolved(&prepared, input.output_format)
         }
+        Err(not_ready) => not_ready.told(),
     }
 }
 
@@ -72,11 +76,18 @@ fn carry_out(
     })
 }
 
-fn report(executed: &Executed, input: &Input, compat: Option<Compat>) -> Exit {
+fn report(executed: Executed, config: &Config, input: &Input, compat: Option<Compat>) -> Exit {
     executed.failures.iter().for_each(|failure| tracing::error!("{failure}"));
     let failed = !executed.failures.is_empty();
+    if config.held.as_assert
+        && !failed
+        && let Some(type_name) = nested::failed_assertion(&executed.document)
+    {
+        tracing::error!("Assertion failed for resource '{type_name}'");
+        return Exit::DscAssertion;
+    }
     if !failed || (has_results(&executed.document) && !is_strict(compat)) {
-        data(&executed.document, input.output_format);
+        data(&as_asked(executed.document, config), input.output_format);
     }
     if executed.cancelled {
         Exit::Cancelled
@@ -84,6 +95,17 @@ fn report(executed: &Executed, input: &Input, compat: Option<Compat>) -> Exit {
         Exit::DscError
     } else {
         Exit::Success
+    }
+}
+
+/// The result document in the shape that the options ask for.
+fn as_asked(document: Json, config: &Config) -> Json {
+    match &config.command {
+        _ if !config.held.as_group => document,
+        ConfigCommand::Test { as_config: true, .. } => nested::tests_as_document(&document),
+        ConfigCommand::Test { as_get: true, .. } => nested::tests_as_gets(&document),
+        ConfigCommand::Export(_) => document,
+        _ => nested::results_alone(document),
     }
 }
 
@@ -104,6 +126,19 @@ enum NotReady {
     Document(Box<Session>, Unusable),
 }
 
+impl NotReady {
+    /// Tells what is wrong, if that was not done yet.
+    fn told(&self) -> Exit {
+        match self {
+            Self::Exit(exit) => *exit,
+            Self::Document(session, unusable) => {
+                tell(&unusable.findings, &session.sources);
+                if unusable.is_input { Exit::DscInput } else { Exit::DscError }
+            }
+        }
+    }
+}
+
 /// As [`prepare`], with lines of progress around it: resources are looked for meanwhile.
 fn prepare_told(
     config: &Config,
@@ -111,18 +146,15 @@ fn prepare_told(
     progress: Option<ProgressFormat>,
     surroundings: &Surroundings,
 ) -> Result<(Session, Prepared), NotReady> {
-    if progress != Some(ProgressFormat::Json) {
-        return prepare(config, input, surroundings);
-    }
-    let progress = Progress::new();
-    progress.searching(0);
-    let ready = prepare(config, input, surroundings);
-    progress.searching(1);
-    ready
+    let search = || prepare(config, input, surroundings);
+    if progress == Some(ProgressFormat::Json) { Progress::of_search(search) } else { search() }
 }
 
 fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Result<(Session, Prepared), NotReady> {
-    let mut session = Session::new(root(config, input).map_err(NotReady::Exit)?, surroundings);
+    let mut session = Session::new(root(input), surroundings);
+    if let Some(root) = &config.system_root {
+        manage(root, &mut session).map_err(NotReady::Exit)?;
+    }
     if let ConfigCommand::Export(_) = config.command {
         session.names = Names::Repeated;
     }
@@ -131,7 +163,14 @@ fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Resul
         tracing::error!("No input provided; use '--input' or '--file'");
         return Err(NotReady::Exit(Exit::DscInput));
     };
-    let supplied = supplied(config, &mut session).map_err(NotReady::Exit)?;
+    let is_include = config.held.as_include || matches!(config.command, ConfigCommand::Resolve(_));
+    let (text, own) = if is_include {
+        let included = include::read(&mut session, &text).map_err(NotReady::Exit)?;
+        (included.document, included.parameters)
+    } else {
+        (text, None)
+    };
+    let supplied = own.map_or_else(|| supplied(config, &mut session), Ok).map_err(NotReady::Exit)?;
     let prepared = session.prepare(&text.name, &text.text, supplied);
     session.trace_problems();
     match prepared {
@@ -140,15 +179,28 @@ fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Resul
     }
 }
 
-fn root(config: &Config, input: &Input) -> Result<PathBuf, Exit> {
-    match &config.system_root {
-        Some(root) if !root.is_dir() => {
-            tracing::error!("The system root '{}' is not a folder", root.display());
-            Err(Exit::DscArguments)
+/// The folder that relative paths start from: that of the document, or for a document without one what the caller says.
+fn root(input: &Input) -> PathBuf {
+    let from_environment = std::env::var_os("DSC_CONFIG_ROOT").map(PathBuf::from).filter(|root| root.is_absolute());
+    match (input.file.as_deref().filter(|path| path.as_os_str() != "-"), from_environment) {
+        (Some(file), said) => {
+            if said.is_some() {
+                tracing::warn!("The current value of 'DSC_CONFIG_ROOT' env var will be overridden");
+            }
+            input::folder(file)
         }
-        Some(root) => Ok(std::path::absolute(root).unwrap_or_else(|_| root.clone())),
-        None => Ok(input.file.as_deref().map_or_else(input::current_folder, input::folder)),
+        (None, said) => said.unwrap_or_else(input::current_folder),
     }
+}
+
+/// Works on the operating system below a folder.
+fn manage(root: &Path, session: &mut Session) -> Result<(), Exit> {
+    if !root.is_dir() {
+        tracing::error!("The system root '{}' is not a folder", root.display());
+        return Err(Exit::DscArguments);
+    }
+    session.set_system_root(root);
+    Ok(())
 }
 
 fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {
@@ -159,9 +211,13 @@ fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {
 
 fn validate(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit {
     let valid = match prepare(config, input, surroundings) {
-        Ok((_, prepared)) => {
+        Ok((session, prepared)) => {
             tell(&prepared.warnings, &prepared.sources);
-            true
+            let faults = validate::faults(&session, &prepared);
+            for fault in &faults {
+                tracing::error!("{fault}");
+            }
+            faults.is_empty()
         }
         Err(NotReady::Exit(exit)) => return exit,
         Err(NotReady::Document(session, unusable)) => {
@@ -171,79 +227,4 @@ fn validate(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit
     };
     data(&json!({ "valid": valid, "reason": null }), input.output_format);
     Exit::Success
-}
-
-/// Progress as JSON lines on standard error.
-struct Progress {
-    id: String,
-    completed: usize,
-}
-
-impl Progress {
-    fn new() -> Self {
-        // Lines of one run belong together by this; nothing else depends on it.
-        let seed = jiff::Timestamp::now().as_nanosecond().unsigned_abs() ^ (u128::from(std::process::id()) << 96);
-        let hex = format!("{seed:032x}");
-        let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-        Self {
-            id: format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32)),
-            completed: 0,
-        }
-    }
-
-    /// Tells that resources are looked for, or with 1 that they were.
-    fn searching(&self, completed: usize) {
-        let activity = "Searching for resources";
-        let line = json!({ "id": self.id, "activity": activity, "totalItems": 1, "completedItems": completed });
-        complain(&line.to_string());
-    }
-
-    fn event(&mut self, run: &Run, event: &Event) {
-        let (Fact::Asked { node, .. }
-        | Fact::Answered { node, .. }
-        | Fact::Opened { node }
-        | Fact::Closed { node }
-        | Fact::Skipped { node, .. }
-        | Fact::Refused { node, .. }) = &event.fact
-        else {
-            return;
-        };
-        let settled = run.report().status(*node).is_some();
-        self.completed += usize::from(settled);
-        let graph = run.graph();
-        let mut line = json!({
-            "id": self.id,
-            "activity": format!("{} '{}'", activity(run.mode().operation), graph.node(*node).name),
-            "totalItems": graph.nodes.len(),
-            "completedItems": self.completed,
-            "resourceName": graph.node(*node).name,
-            "resourceType": graph.declaration(*node).type_name.value.as_str(),
-        });
-        if settled && let Some((key, value)) = ending(run, *node) {
-            line[key] = value;
-        }
-        complain(&line.to_string());
-    }
-}
-
-fn activity(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Get => "Get",
-        Operation::Test => "Test",
-        Operation::Set => "Set",
-        Operation::Export => "Export",
-    }
-}
-
-fn ending(run: &Run, node: stead_core::id::NodeId) -> Option<(&'static str, Json)> {
-    let record = run.report().record(node);
-    if record.status == Some(Status::Failed) {
-        let code = match record.failure.as_ref().map(|failure| &failure.kind) {
-            Some(stead_core::call::FailureKind::Exit(code)) => *code,
-            _ => 2,
-        };
-        let message = reason(run.graph(), run.report(), node).unwrap_or_default();
-        return Some(("failure", json!({ "message": message, "exitCode": code })));
-    }
-    results::result(record, run.mode().operation).map(|result| ("result", result))
 }

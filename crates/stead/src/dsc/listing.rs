@@ -91,9 +91,8 @@ pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit
     session.trace_problems();
     let name = resource_name.as_deref().unwrap_or("*");
     let wanted = |manifest: &&Arc<Manifest>| {
-        let adapter = manifest.require_adapter.as_ref().map(TypeName::as_str);
         fits(name, manifest.type_name.as_str())
-            && adapter_name.as_ref().is_none_or(|filter| adapter.is_some_and(|adapter| fits(filter, adapter)))
+            && is_carried_out_by(manifest, adapter_name.as_deref())
             && contains(manifest.description.as_deref(), description.as_ref())
             && (tags.is_empty() || tags.iter().any(|tag| manifest.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))))
     };
@@ -104,12 +103,21 @@ pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit
         rows: shown
             .iter()
             .map(|manifest| {
-                row(&listing(manifest), ["type", "kind", "version", "capabilities", "requireAdapter", "description"])
+                let item = listing(manifest);
+                let [type_name, kind, version, adapter, description] =
+                    row(&item, ["type", "kind", "version", "requireAdapter", "description"]);
+                vec![type_name, capitalized(&kind), version, letters(&item, &OF_RESOURCES), adapter, description]
             })
             .collect(),
     }
     .print(*output_format);
     Exit::Success
+}
+
+/// Whether a resource is one of those that the adapters of that name carry out; any is, when there is no name.
+pub(crate) fn is_carried_out_by(manifest: &Manifest, adapter: Option<&str>) -> bool {
+    let own = manifest.require_adapter.as_ref().map(TypeName::as_str);
+    adapter.is_none_or(|filter| own.is_some_and(|own| fits(filter, own)))
 }
 
 /// Everything that is known; with an adapter filter also what those adapters list.
@@ -123,15 +131,44 @@ pub(crate) fn everything(session: &Session, adapter: Option<&str>) -> Catalog {
     catalog
 }
 
-fn row<const N: usize>(item: &Json, keys: [&str; N]) -> Vec<String> {
-    keys.iter()
-        .map(|key| match &item[*key] {
-            Json::Null => String::new(),
-            Json::String(text) => text.clone(),
-            Json::Array(items) => items.iter().filter_map(Json::as_str).collect::<Vec<_>>().join(","),
-            other => other.to_string(),
-        })
-        .collect()
+fn row<const N: usize>(item: &Json, keys: [&str; N]) -> [String; N] {
+    keys.map(|key| match &item[key] {
+        Json::Null => String::new(),
+        Json::String(text) => text.clone(),
+        Json::Array(items) => items.iter().filter_map(Json::as_str).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    })
+}
+
+/// What resources can do, and the letter that each has in a table, as dsc writes them.
+const OF_RESOURCES: [(&str, char); 9] = [
+    ("get", 'g'),
+    ("set", 's'),
+    ("setWhatIf", 'w'),
+    ("setHandlesExist", 'x'),
+    ("test", 't'),
+    ("delete", 'd'),
+    ("deleteWhatIf", 'W'),
+    ("export", 'e'),
+    ("resolve", 'r'),
+];
+
+/// The same of extensions.
+const OF_EXTENSIONS: [(&str, char); 3] = [("discover", 'd'), ("secret", 's'), ("import", 'i')];
+
+/// The letters of what something can do, a dash for what it cannot.
+fn letters(item: &Json, all: &[(&str, char)]) -> String {
+    let can = |name: &str| item["capabilities"].as_array().is_some_and(|own| own.iter().any(|each| each == name));
+    all.iter().map(|(name, letter)| if can(name) { *letter } else { '-' }).collect()
+}
+
+fn shown_category(name: &str) -> String {
+    if name == "cidr" { "CIDR".to_owned() } else { capitalized(name) }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// The functions that fit, as they are listed; `*` stands for any text, and every category has to be there.
@@ -152,7 +189,14 @@ pub(super) fn functions(command: &Function) -> Exit {
     let Function::List { function_name, category, description, output_format } = command;
     let items = functions_like(function_name.as_deref(), category, description.as_deref());
     Listing {
-        rows: items.iter().map(|item| row(item, ["category", "name", "syntax", "description"])).collect(),
+        rows: items
+            .iter()
+            .map(|item| {
+                let [categories, name, syntax, description] = row(item, ["category", "name", "syntax", "description"]);
+                let categories: Vec<String> = categories.split(", ").map(shown_category).collect();
+                vec![categories.join(", "), name, syntax, description]
+            })
+            .collect(),
         columns: &["Category", "Function", "Syntax", "Description"],
         items,
     }
@@ -168,7 +212,13 @@ pub(super) fn extensions(command: &Extension, surroundings: &Surroundings) -> Ex
     let items: Vec<Json> = found.map(|extension| extension_listing(extension)).collect();
     session.trace_problems();
     Listing {
-        rows: items.iter().map(|item| row(item, ["type", "version", "capabilities", "description"])).collect(),
+        rows: items
+            .iter()
+            .map(|item| {
+                let [type_name, version, description] = row(item, ["type", "version", "description"]);
+                vec![type_name, version, letters(item, &OF_EXTENSIONS), description]
+            })
+            .collect(),
         columns: &["Type", "Version", "Capabilities", "Description"],
         items,
     }

@@ -2,8 +2,12 @@
 
 mod check;
 mod config;
+mod include;
 pub(crate) mod listing;
+mod notes;
+mod progress;
 mod resource;
+mod validate;
 
 use std::path::Path;
 
@@ -35,9 +39,10 @@ pub(crate) fn schema(command: &Schema) -> Exit {
     listing::schema(command)
 }
 
-pub(crate) fn completer(shell: Shell) -> Exit {
+/// Prints the script for the program of that name: it is completed as it is called.
+pub(crate) fn completer(shell: Shell, program: &str) -> Exit {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "stead", &mut script);
+    clap_complete::generate(shell, &mut Arguments::command(), program, &mut script);
     print(&String::from_utf8_lossy(&script));
     Exit::Success
 }

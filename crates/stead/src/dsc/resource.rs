@@ -3,17 +3,18 @@
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
-use stead_core::call::{Execution, Operation, Outcome};
+use stead_core::call::{Execution, Exported, Operation, Outcome};
+use stead_core::export::unescaped;
 use stead_core::run::Mode;
 use stead_core::value::Value;
-use stead_core::wire::results::state_result;
+use stead_core::wire::results::got;
 
 use super::{check, given, listing, session_here, tell};
 use crate::args::{GetFormat, Input, OutputFormat, Resource, Target};
 use crate::engine::{Called, Refusal, set_mode};
 use crate::exit::Exit;
 use crate::input::Text;
-use crate::output::data;
+use crate::output::{data, data_item};
 use crate::session::Session;
 use crate::surroundings::Surroundings;
 
@@ -114,9 +115,11 @@ fn get(
     }
     let answer = called.ask(Operation::Get, Execution::Actual, desired).map_err(refused)?;
     let Outcome::Got(actual) = &answer.outcome else { return Ok(()) };
+    // In a document, metadata stands beside the state; here there is no other place for it.
+    let state = with(actual.to_redacted_json(), [("_metadata", answer.metadata.as_ref().map(Value::to_redacted_json))]);
     let shown = match format {
-        Some(GetFormat::PassThrough) => actual.to_redacted_json(),
-        _ => state_result(&answer).unwrap_or_default(),
+        Some(GetFormat::PassThrough) => state,
+        _ => got(state, actual),
     };
     data(&shown, plain_format(format));
     Ok(())
@@ -124,16 +127,34 @@ fn get(
 
 fn get_all(called: &Called, filter: Value, format: Option<GetFormat>) -> Result<(), Exit> {
     let found = called.exported(filter).map_err(refused)?;
-    let states: Vec<Json> = found.iter().map(|each| each.properties.to_redacted_json()).collect();
+    let states: Vec<Json> = found.into_iter().map(as_listed).collect();
     if format == Some(GetFormat::JsonArray) {
         data(&Json::Array(states), Some(OutputFormat::Json));
         return Ok(());
     }
-    for state in states {
+    for (at, state) in states.into_iter().enumerate() {
         let shown = if format == Some(GetFormat::PassThrough) { state } else { json!({ "actualState": state }) };
-        data(&shown, plain_format(format));
+        data_item(&shown, plain_format(format), at == 0);
     }
     Ok(())
+}
+
+/// The state of an instance as its resource listed it, before it was made fit for a document.
+fn as_listed(found: Exported) -> Json {
+    let mut metadata = found.metadata.as_ref().map(Value::to_redacted_json).unwrap_or_default();
+    let own = metadata.as_object_mut().and_then(|members| members.shift_remove("Microsoft.DSC"));
+    let context = own.and_then(|own| own.get("securityContext").cloned());
+    let metadata = metadata.as_object().filter(|members| !members.is_empty()).map(|members| json!(members));
+    let taken_out = [("_name", found.name.map(Json::from)), ("_securityContext", context), ("_metadata", metadata)];
+    with(unescaped(found.properties).to_redacted_json(), taken_out)
+}
+
+/// A state with members that were taken out of it, as far as there are any.
+fn with<const N: usize>(mut state: Json, taken_out: [(&str, Option<Json>); N]) -> Json {
+    if let Some(members) = state.as_object_mut() {
+        members.extend(taken_out.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    }
+    state
 }
 
 fn plain_format(format: Option<GetFormat>) -> Option<OutputFormat> {

@@ -1,11 +1,12 @@
-//! Compares an answer with the recorded one: by value where it is JSON, by substance where it is an error message.
+//! Compares an answer with the recorded one: by value and order of keys where it is JSON, by substance where it is an
+//! error message.
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use stead_core::manifest;
 use stead_core::text::{self, Limits, SourceId};
 
 use crate::case::{Answer, Run};
-use crate::listing;
+use crate::{listing, processes};
 
 /// Says in what `actual` differs from what was recorded; `None` when it agrees.
 pub(crate) fn difference(run: &Run, actual: &Answer) -> Option<String> {
@@ -14,15 +15,29 @@ pub(crate) fn difference(run: &Run, actual: &Answer) -> Option<String> {
         let told = actual.stderr.lines().last().unwrap_or("(nothing on stderr)");
         return Some(format!("exit code {} instead of {}: {told}", code(actual), code(recorded)));
     }
-    let printed = if keeps_results(recorded, actual) { None } else { stdout(run, &actual.stdout) };
-    printed.or_else(|| match recorded.exit {
-        Some(0) => None,
+    stdout(run, &actual.stdout).or_else(|| match recorded.exit {
+        Some(0) => missing_warning(&recorded.stderr, &actual.stderr),
         _ => missing_substance(&recorded.stderr, &actual.stderr),
     })
 }
 
-/// Whether a failed run tells what it did before, where the recorded one printed nothing. This is one deviation for
-/// all runs that fail; their messages are compared all the same.
+/// An answer that is one JSON object, spoilt in ways that have to be found, each with what was done to it.
+pub(crate) fn spoilt(answer: &Answer) -> impl Iterator<Item = (&'static str, Answer)> {
+    let spoil = |change: fn(Map<String, Json>) -> Map<String, Json>| {
+        let mut values = json_values(&answer.stdout);
+        let Some(Json::Object(members)) = values.pop().filter(|_| values.is_empty()) else { return None };
+        let members = (members.len() > 1).then_some(members)?;
+        let stdout = Json::Object(change(members)).to_string() + "\n";
+        Some(Answer { exit: answer.exit, stdout, stderr: answer.stderr.clone() })
+    };
+    let reversed =
+        spoil(|members| members.into_iter().rev().collect()).map(|answer| ("with its keys reversed", answer));
+    let cut = spoil(|members| members.into_iter().skip(1).collect()).map(|answer| ("without its first member", answer));
+    reversed.into_iter().chain(cut)
+}
+
+/// Whether a failed run tells what it did before, where the recorded one printed nothing. It does not when it is to be
+/// strict, and has to be compared in that mode.
 pub(crate) fn keeps_results(recorded: &Answer, actual: &Answer) -> bool {
     let tells = || json_values(&actual.stdout).iter().any(|value| value.get("hadErrors") == Some(&Json::Bool(true)));
     recorded.exit != Some(0) && recorded.stdout.is_empty() && tells()
@@ -46,7 +61,7 @@ fn stdout(run: &Run, actual: &str) -> Option<String> {
         if !expected.is_empty() && expected.iter().all(|value| value.is_object() || value.is_array()) {
             let normal = |text: &str| {
                 let values = read(text).iter().map(|value| normal(value, text_of)).collect();
-                listing::comparable(run, values)
+                processes::comparable(run, listing::comparable(run, values))
             };
             return values_difference(&normal(recorded), &normal(actual), is_cut(recorded));
         }
@@ -176,7 +191,7 @@ fn is_search_path(text: &str) -> bool {
     folders.len() > 2 && folders.iter().all(|folder| folder.starts_with('/') || folder.starts_with("${"))
 }
 
-/// The first place where two values differ, and how.
+/// The first place where two values differ, and how. Objects have to have the same keys in the same order.
 fn value_difference(expected: &Json, actual: &Json, place: &str) -> Option<String> {
     match (expected, actual) {
         (Json::Object(left), Json::Object(right)) => {
@@ -186,6 +201,7 @@ fn value_difference(expected: &Json, actual: &Json, place: &str) -> Option<Strin
                 left.iter()
                     .find_map(|(key, value)| value_difference(value, right.get(key)?, &format!("{place}/{key}")))
                     .or_else(|| extra.map(|key| format!("{place}/{key} is there and should not be")))
+                    .or_else(|| order_difference(left, right, place))
             })
         }
         (Json::Array(left), Json::Array(right)) if left.len() == right.len() => left
@@ -195,6 +211,16 @@ fn value_difference(expected: &Json, actual: &Json, place: &str) -> Option<Strin
             .find_map(|(index, (left, right))| value_difference(left, right, &format!("{place}/{index}"))),
         (left, right) => (left != right).then(|| format!("{place} is {} instead of {}", short(right), short(left))),
     }
+}
+
+/// Where dsc lists members in an order that is another one in each run: it keeps outputs in a table without order.
+const HAS_NO_ORDER: [&str; 1] = ["/outputs"];
+
+fn order_difference(expected: &Map<String, Json>, actual: &Map<String, Json>, place: &str) -> Option<String> {
+    let keys = |members: &Map<String, Json>| members.keys().cloned().collect::<Vec<_>>().join(", ");
+    let (left, right) = (keys(expected), keys(actual));
+    (left != right && !HAS_NO_ORDER.contains(&place))
+        .then(|| format!("{place} has the keys in the order {right} instead of {left}"))
 }
 
 fn short(value: &Json) -> String {
@@ -230,6 +256,22 @@ fn without_colours(text: &str) -> String {
         rest = after.split_once('m').map_or("", |(_, after)| after);
     }
     plain + rest
+}
+
+/// Says which warning that was recorded is not given: one with the same quoted words and numbers, but for those of
+/// addresses, or any when it has none.
+fn missing_warning(recorded: &str, actual: &str) -> Option<String> {
+    let warnings = |text: &str| -> Vec<String> {
+        let told = text.lines().filter_map(|line| line.split_once(" WARN "));
+        told.map(|(_, message)| message.to_owned()).collect()
+    };
+    let given = warnings(actual);
+    warnings(recorded).into_iter().find_map(|warning| {
+        let words: Vec<&str> = warning.split(' ').filter(|word| !word.contains("://")).collect();
+        let wanted = substance(&words.join(" "));
+        let is_given = given.iter().any(|each| wanted.iter().all(|word| each.contains(word.as_str())));
+        (!is_given).then(|| format!("stderr does not warn: {warning}"))
+    })
 }
 
 /// Says which quoted word or number of the last recorded error message is not in the actual messages.

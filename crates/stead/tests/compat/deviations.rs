@@ -54,14 +54,25 @@ fn entry(line: &str) -> Option<Entry> {
     Some(Entry { suite: suite.to_owned(), name: name.to_owned(), number })
 }
 
-/// Reads how many of a hundred cases of each suite have to agree or to be listed; `total` stands for all together.
-pub(crate) fn required(file: &Path) -> Result<BTreeMap<String, usize>, Box<dyn Error>> {
+/// Of a hundred cases.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Share {
+    /// How many agree, be it when results of failed runs are not printed.
+    pub(crate) agree: usize,
+    /// How many agree or differ as listed.
+    pub(crate) good: usize,
+}
+
+/// Reads how much of each suite is required; `total` stands for all together.
+pub(crate) fn required(file: &Path) -> Result<BTreeMap<String, Share>, Box<dyn Error>> {
     let text = fs::read_to_string(file)?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|line| {
-            let (suite, percent) = line.split_once(' ').ok_or_else(|| format!("no percentage: {line}"))?;
-            Ok((suite.to_owned(), percent.trim().parse()?))
+            let [suite, agree, good] = *line.split_whitespace().collect::<Vec<_>>() else {
+                return Err(format!("not a suite and two percentages: {line}").into());
+            };
+            Ok((suite.to_owned(), Share { agree: agree.parse()?, good: good.parse()? }))
         })
         .collect()
 }

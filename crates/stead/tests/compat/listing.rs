@@ -55,8 +55,8 @@ fn resource(resource: Json) -> Option<Json> {
     if OF_ONE_SIDE.iter().any(|start| type_name.starts_with(start)) {
         return None;
     }
-    let told = ["type", "kind", "version"].map(|key| (key.to_owned(), resource[key].clone()));
-    Some(Json::Object(told.into_iter().collect()))
+    let told = resource.as_object()?.iter().filter(|(key, _)| ["type", "kind", "version"].contains(&key.as_str()));
+    Some(Json::Object(told.map(|(key, value)| (key.clone(), value.clone())).collect()))
 }
 
 /// The resources that only one of the two programs brings along.

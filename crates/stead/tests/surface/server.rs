@@ -150,6 +150,8 @@ fn resources_are_called_and_shown() {
     assert!(unknown.contains("did you mean 'Microsoft.DSC.Debug/Echo'?"), "{unknown}");
     let invalid = caller.failure("invoke_dsc_resource", &call("get", "Microsoft.DSC.Debug/Echo", "{"));
     assert!(invalid.contains("<properties_json>:1:"), "{invalid}");
+    let of_none = caller.result("list_dsc_resources", &json!({ "adapter": "No/Such" }));
+    assert_eq!(of_none["resources"], json!([]));
     let listed = caller.result("list_dsc_resources", &json!({}));
     let types: Vec<_> = listed["resources"].as_array().unwrap().iter().map(|each| &each["type"]).collect();
     assert!(types.contains(&&json!("Stead/File")) && types.contains(&&json!("Test/DiscoveredOne")), "{types:?}");
