@@ -105,20 +105,25 @@ impl CommandProvider {
                 let schema = methods.schema.clone();
                 Some(Self::assemble(manifest, methods, subject(manifest), schema, Shape::Direct, settings))
             }
-            Implementation::Adapted(adapted) => Self::adapted(manifest, adapted, settings),
+            Implementation::Adapted { adapter, resource } => Self::adapted(manifest, adapter, resource, settings),
             Implementation::BuiltIn | Implementation::Engine => None,
         }
     }
 
-    fn adapted(manifest: &Arc<Manifest>, adapted: &AdaptedResource, settings: Settings) -> Option<Self> {
-        let Implementation::Command(methods) = &adapted.adapter.implementation else { return None };
+    fn adapted(
+        manifest: &Arc<Manifest>,
+        adapter: &Manifest,
+        resource: &AdaptedResource,
+        settings: Settings,
+    ) -> Option<Self> {
+        let Implementation::Command(methods) = &adapter.implementation else { return None };
         let shape = match methods.adapter.as_ref()?.input_kind {
             AdapterInput::Single => Shape::Direct,
             AdapterInput::Full => Shape::Document { in_configuration: true },
             AdapterInput::Sequence => Shape::Document { in_configuration: false },
         };
-        let subject = Subject { path: adapted.path.clone(), content: adapted.content.clone(), ..subject(manifest) };
-        let stated = adapted.schema.clone().map(SchemaSource::Embedded);
+        let subject = Subject { path: resource.path.clone(), content: resource.content.clone(), ..subject(manifest) };
+        let stated = resource.schema.clone().map(SchemaSource::Embedded);
         // The schema of an adapter that takes documents describes the document, not the instances in it.
         let schema = stated.or_else(|| methods.schema.clone().filter(|_| shape == Shape::Direct));
         Some(Self::assemble(manifest, methods, subject, schema, shape, settings))
@@ -159,7 +164,7 @@ impl CommandProvider {
     /// The rights that the operations need: those of whoever has the programs.
     fn security(&self) -> OperationSecurity {
         match &self.manifest.implementation {
-            Implementation::Adapted(adapted) => adapted.adapter.security,
+            Implementation::Adapted { adapter, .. } => adapter.security,
             _ => self.manifest.security,
         }
     }

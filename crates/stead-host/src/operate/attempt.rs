@@ -183,7 +183,7 @@ impl Attempt<'_> {
 
     fn check_output(&self, state: &Json) -> Result<(), Failure> {
         // What is adapted answers by its adapter, which may add to what the properties can be.
-        let adapted = matches!(self.call.manifest.implementation, Implementation::Adapted(_));
+        let adapted = matches!(self.call.manifest.implementation, Implementation::Adapted { .. });
         match self.schema.as_deref().filter(|_| self.call.manifest.kind == Kind::Resource && !adapted) {
             Some(schema) => failed(
                 schema,

@@ -91,7 +91,7 @@ pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit
     session.trace_problems();
     let name = resource_name.as_deref().unwrap_or("*");
     let wanted = |manifest: &&Arc<Manifest>| {
-        let adapter = manifest.require_adapter.as_ref().map(TypeName::as_str);
+        let adapter = manifest.require_adapter().map(TypeName::as_str);
         fits(name, manifest.type_name.as_str())
             && adapter_name.as_ref().is_none_or(|filter| adapter.is_some_and(|adapter| fits(filter, adapter)))
             && contains(manifest.description.as_deref(), description.as_ref())
