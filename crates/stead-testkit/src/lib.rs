@@ -89,6 +89,19 @@ pub fn main(suites: &[Suite]) -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
+/// Runs every case of a suite within one test, for what only a test inside of a program can reach.
+///
+/// # Panics
+/// When a case does not hold, with what is wrong with each.
+pub fn check_all(suite: &Suite) {
+    let arguments = Arguments { quiet: true, ..Arguments::default() };
+    assert!(
+        !libtest_mimic::run(&arguments, trials(suite)).has_failed(),
+        "cases of corpus/{} do not hold",
+        suite.folder
+    );
+}
+
 fn trials(suite: &Suite) -> Vec<Trial> {
     let root = repository().join("corpus").join(suite.folder);
     let mut files = Vec::new();
