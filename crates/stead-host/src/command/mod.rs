@@ -67,6 +67,20 @@ pub fn list_adapted(adapter: &Manifest, settings: &Settings, cx: &Context) -> Re
     Ok(listed)
 }
 
+/// Has an importer say what its properties stand for: an object with the document in `configuration`.
+pub fn resolve(importer: &Manifest, input: &Plain, settings: &Settings, cx: &Context) -> Result<Json, Failure> {
+    let unsupported =
+        || Failure::new(FailureKind::Unsupported, format!("'{}' cannot resolve anything", importer.type_name));
+    let Implementation::Command(methods) = &importer.implementation else { return Err(unsupported()) };
+    let method = methods.resolve.as_ref().ok_or_else(unsupported)?;
+    let secrets = Secrets::of(input);
+    let (origin, executable) = (origin(methods, settings), method.executable.as_str());
+    let invocation = Invocation { origin, operation: "resolve", executable, secrets: &secrets };
+    let prepared = prepare(method, &subject(importer), input.expose(), &secrets, Execution::Actual)?;
+    let printed = invocation.read(&invocation.run(cx, &prepared)?, Expected::Values(1))?;
+    printed.into_iter().next().filter(Json::is_object).ok_or_else(|| invocation.unexpected("it has to be an object"))
+}
+
 /// Carries out a resource by the programs of a manifest: its own, or those of its adapter.
 ///
 /// Guarantees: one call runs one program, and before it that of `validate` where the manifest has one and these
