@@ -118,7 +118,11 @@ fn manifest(json: &Json) -> Arc<Manifest> {
         export_filters: can("exportFilters"),
         resolve: false,
     };
-    let kind = if json["kind"] == "exporter" { Kind::Exporter } else { Kind::Resource };
+    let kind = match json["kind"].as_str() {
+        Some("exporter") => Kind::Exporter,
+        Some("group") => Kind::Group,
+        _ => Kind::Resource,
+    };
     let deprecated = json["deprecatedWhatIf"].as_bool().unwrap_or(false).then(|| stead_core::manifest::Method {
         executable: "x".to_owned(),
         arguments: Vec::new(),

@@ -54,7 +54,8 @@ its own, and leave out what changes all the time: it looks like drift.";
 The `resolve` of an importer prints one object: in `configuration` a configuration document that can be read, and in
 `parameters`, if there is anything, an object.";
 
-    NESTED = "E0914", "not every nested instance is answered for", "\
+    NESTED = "E0914", "a group does not answer for what it holds", "\
 What a group answers is an array with a result for each nested instance, with its `name` and its `type` as they were handed
-in. Who reads the result looks for each of them by these.";
+in. Who reads the result looks for each of them by these. Whether the group is in its desired state is told by `test`, from
+`inDesiredState` of all results.";
 }

@@ -7,13 +7,17 @@ use stead_core::manifest::Kind;
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 
-use super::state::{all_in_desired_state, bare, is_wrapped, listed, unequal};
+use super::state::{bare, is_wrapped, listed, unequal};
 use super::{Checker, Depth, codes};
 use crate::provider::{State, TestReply};
 
 impl Checker<'_> {
     pub(super) fn operations(&mut self, depth: Depth) {
         let can = self.subject.manifest.capabilities;
+        if self.subject.manifest.kind == Kind::Group && !can.test {
+            let message = "the group has no 'test', and what 'get' answers cannot be compared with what is desired";
+            self.error(&codes::NESTED, message, "add 'test', with \"return\": \"state\"");
+        }
         let Some(before) = self.get("get") else { return };
         self.test(&before);
         let foretold = if can.set_what_if && !self.deletes() { self.what_if(&before) } else { None };
@@ -156,7 +160,7 @@ impl Checker<'_> {
             return;
         }
         match self.subject.provider.test(&self.cx, &self.desired) {
-            Ok(reply) if verdict(&reply) == Some(false) => {
+            Ok(reply) if reply.verdict() == Some(false) => {
                 self.error(&codes::NOT_SET, "after set, test says that the state is not as desired", "");
             }
             Ok(reply) => self.judge(&reply, actual),
@@ -180,11 +184,6 @@ impl Checker<'_> {
         }
         Some(Changed { state, said: reply.changed })
     }
-}
-
-/// What a test says, or the results of the nested instances in it.
-fn verdict(reply: &TestReply) -> Option<bool> {
-    reply.in_desired_state.or_else(|| all_in_desired_state(reply.actual.as_ref()?.expose()))
 }
 
 /// What came of a change.

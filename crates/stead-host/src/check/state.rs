@@ -46,15 +46,6 @@ pub(super) fn unanswered(desired: &Json, answer: &Json) -> usize {
     nested.iter().filter(|instance| !answers(instance)).count()
 }
 
-/// What results of tests say taken together; `None` where one says nothing.
-pub(super) fn all_in_desired_state(answer: &Json) -> Option<bool> {
-    let judge = |result: &Json| match result.get("result")? {
-        nested @ Json::Array(_) => all_in_desired_state(nested),
-        own => own.get("inDesiredState")?.as_bool(),
-    };
-    answer.as_array()?.iter().map(judge).try_fold(true, |all, each| Some(all && each?))
-}
-
 pub(super) fn listed(names: &[String]) -> String {
     names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }

@@ -73,11 +73,12 @@ impl Attempt<'_> {
         }
         self.proceed()?;
         let reply = self.provider.test(&self.cx, &self.input)?;
+        let verdict = reply.verdict();
         let reading = match reply.actual {
             Some(actual) => self.reading(actual)?,
             None => self.read()?,
         };
-        let own = reply.in_desired_state.or_else(|| member(&reading.state, "_inDesiredState")?.as_bool());
+        let own = verdict.or_else(|| member(&reading.state, "_inDesiredState")?.as_bool());
         let differing = match reply.differing {
             Some(names) => self.scrubbed_names(names),
             None => differing(&self.desired, &reading.state, &self.rules()),
