@@ -46,7 +46,7 @@ crate::codes! {
     TOO_MANY = "E0515", "too many instances",
         "A document can have 1,000,000 instances, each turn of a loop counted and nested ones as well, and include\n\
          10,000 documents. Loops in loops and documents that include several others reach that with a few lines.";
-    RIGHTS = "E0516", "the document has to run with other rights",
+    RIGHTS = "E0517", "the document has to run with other rights",
         "`directives.securityContext` says with what rights a document has to run: `elevated` as root, `restricted` as\n\
          anybody else, `current` as whoever runs it. Nothing of it is begun with others, not even a plan. Instances can\n\
          ask for more in their own `directives`, but for no less.";
