@@ -18,7 +18,7 @@ const CORE_MAY_NEED: &[&str] = &[
     "annotate-snippets",
     "base64",
     "granit-parser",
-    "indexmap",
+    "hashbrown",
     "jiff",
     "jsonschema",
     "percent-encoding",

@@ -66,7 +66,7 @@ pub struct Tested {
 pub fn nested_results(state: &Value) -> Option<Vec<&Value>> {
     let Value::Array(items) = state else { return None };
     let is_result = |item: &Value| {
-        item.as_object().is_some_and(|item| ["name", "type", "result"].iter().all(|key| item.contains_key(*key)))
+        item.as_object().is_some_and(|item| ["name", "type", "result"].iter().all(|key| item.contains_key(key)))
     };
     items.iter().all(is_result).then(|| items.iter().filter_map(|item| item.as_object()?.get("result")).collect())
 }

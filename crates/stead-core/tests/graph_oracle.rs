@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail this way")]
 #![expect(clippy::disallowed_types, reason = "the oracle is another program")]
 #![expect(clippy::print_stdout, reason = "it says how many were compared")]
-#![expect(clippy::disallowed_methods, reason = "how much is tried is up to who tries; the core itself asks nothing")]
+#![expect(clippy::disallowed_methods, reason = "the oracle is another program, and its answers lie in files")]
 
 #[path = "support/catalog.rs"]
 mod catalog;
@@ -26,16 +26,12 @@ use stead_core::document;
 use stead_core::graph::{Facts, Graph, Inputs, Resolution, resolve, sort};
 use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::Object;
+use stead_testkit::{asked, times};
 
 const SEED: u64 = 1;
 
 fn folder() -> PathBuf {
     stead_testkit::repository().join("corpus/graph")
-}
-
-/// How many are asked for by an environment variable.
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
 #[test]
@@ -65,7 +61,7 @@ fn the_generator_makes_the_graphs_of_the_readme() {
 
 #[test]
 fn random_graphs_have_the_answers_of_the_oracle() {
-    if let Some(count) = number("STEAD_GRAPHS") {
+    if let Some(count) = asked("STEAD_GRAPHS") {
         return compare_with_oracle(count);
     }
     let digests = fs::read_to_string(folder().join("seed-1.digests")).unwrap();
@@ -74,7 +70,7 @@ fn random_graphs_have_the_answers_of_the_oracle() {
 }
 
 /// Runs the oracle and compares as it prints.
-fn compare_with_oracle(count: u64) {
+fn compare_with_oracle(count: usize) {
     let mut command = Command::new("python3");
     command.arg(folder().join("oracle.py")).args(["digests", "1", "0", &count.to_string(), "1"]);
     let mut oracle = command.stdout(Stdio::piped()).spawn().expect("python3 runs");
@@ -84,7 +80,7 @@ fn compare_with_oracle(count: u64) {
 }
 
 /// Compares graphs from the first on with their digests; how many there were.
-fn compare(digests: impl Iterator<Item = String>) -> u64 {
+fn compare(digests: impl Iterator<Item = String>) -> usize {
     let mut seen = [0_u64; 3];
     let mut count = 0;
     for (index, expected) in (0..).zip(digests) {
@@ -102,8 +98,8 @@ fn compare(digests: impl Iterator<Item = String>) -> u64 {
 
 #[test]
 fn whole_documents_have_the_same_answers() {
-    let count = number("STEAD_GRAPH_DOCUMENTS").unwrap_or(150);
-    for index in 0..count {
+    let count = times("STEAD_GRAPH_DOCUMENTS", 150);
+    for index in (0..).take(count) {
         let needs = generate(SEED, index);
         assert_eq!(through_document(&needs), sorted(&needs), "graph {index} of seed {SEED}");
     }

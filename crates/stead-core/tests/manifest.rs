@@ -54,22 +54,10 @@ fn listed(declared: &Declared) -> String {
     let listing = match &declared.declaration {
         Declaration::Resource(manifest) => manifest::listing(manifest),
         Declaration::Extension(extension) => manifest::extension_listing(extension),
-        Declaration::Adapted(adapted) => {
-            let no_adapter = CommandResource::default();
-            let carrier = Manifest {
-                type_name: adapted.require_adapter.clone(),
-                version: adapted.version.clone(),
-                kind: manifest::Kind::Adapter,
-                capabilities: manifest::Capabilities::default(),
-                description: None,
-                deprecation: None,
-                tags: Vec::new(),
-                author: None,
-                require_adapter: None,
-                security: manifest::OperationSecurity::default(),
-                implementation: Implementation::Command(Arc::new(no_adapter)),
-            };
-            manifest::listing(&(**adapted).clone().into_manifest(Arc::new(carrier)))
+        Declaration::Adapted(found) => {
+            let name = found.implementation.require_adapter.clone();
+            let adapter = Manifest::new(name, found.version.clone(), Implementation::Command(Arc::default()));
+            manifest::listing(&(**found).clone().into_manifest(Arc::new(adapter)))
         }
     };
     format!("{listing:#}\n")
@@ -137,18 +125,19 @@ fn schema(source: &SchemaSource) -> String {
 }
 
 fn adapted(out: &mut String, adapted: &AdaptedManifest) {
+    let resource = &adapted.implementation;
     let _ = writeln!(
         out,
         "adapted {} {} {:?} by {}",
-        adapted.type_name, adapted.version, adapted.kind, adapted.require_adapter
+        adapted.type_name, adapted.version, adapted.kind, resource.require_adapter
     );
     line(out, "description", adapted.description.as_ref());
     line(out, "deprecated", adapted.deprecation.as_ref());
     line(out, "author", adapted.author.as_ref());
     line(out, "capabilities", Some(&adapted.capabilities));
-    line(out, "path", adapted.path.as_ref());
-    line(out, "content", adapted.content.as_ref().map(ToString::to_string).as_ref());
-    line(out, "schema", adapted.schema.as_ref().map(ToString::to_string).as_ref());
+    line(out, "path", resource.path.as_ref());
+    line(out, "content", resource.content.as_ref().map(ToString::to_string).as_ref());
+    line(out, "schema", resource.schema.as_ref().map(ToString::to_string).as_ref());
 }
 
 fn extension(out: &mut String, extension: &Extension) {

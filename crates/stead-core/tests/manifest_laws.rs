@@ -11,8 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use stead_core::id::TypeName;
 use stead_core::manifest::{
-    self, Capabilities, Catalog, Declaration, Form, Implementation, Kind, Manifest, NotFound, OperationSecurity,
-    Version, VersionRequirement,
+    self, Catalog, Declaration, Form, Implementation, Manifest, NotFound, Version, VersionRequirement,
 };
 use stead_testkit::repository;
 
@@ -70,19 +69,7 @@ fn requirement() -> impl Strategy<Value = String> {
 }
 
 fn named(type_name: &str, version: Version, implementation: Implementation) -> Arc<Manifest> {
-    Arc::new(Manifest {
-        type_name: TypeName::parse(type_name).unwrap(),
-        version,
-        kind: Kind::Resource,
-        capabilities: Capabilities::default(),
-        description: None,
-        deprecation: None,
-        tags: Vec::new(),
-        author: None,
-        require_adapter: None,
-        security: OperationSecurity::default(),
-        implementation,
-    })
+    Arc::new(Manifest::new(TypeName::parse(type_name).unwrap(), version, implementation))
 }
 
 fn commands(type_name: &str, versions: &[Version]) -> Catalog {

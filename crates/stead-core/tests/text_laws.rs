@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use serde_json::Value as Json;
 use stead_core::diag::{self, Code, Diagnostic};
+use stead_core::manifest::plain;
 use stead_core::text::{self, Entry, Kind, Limits, Node, Source, SourceId, Sources, Span, locate};
 use stead_core::{document, value::Value};
 
@@ -20,21 +21,6 @@ fn sources(text: &str) -> Sources {
     let mut sources = Sources::default();
     sources.add(Source::new("main.yaml", text));
     sources
-}
-
-/// The tree without its places.
-fn plain(node: &Node) -> Json {
-    match &node.kind {
-        Kind::Null => Json::Null,
-        Kind::Bool(truth) => Json::Bool(*truth),
-        Kind::Number(number) => Json::Number(number.clone()),
-        Kind::String(text) => Json::String(text.to_string()),
-        Kind::Expression(expression) => Json::String(expression.text.to_string()),
-        Kind::Array(items) => items.iter().map(plain).collect(),
-        Kind::Object(entries) => {
-            Json::Object(entries.iter().map(|entry| (entry.key.to_string(), plain(&entry.value))).collect())
-        }
-    }
 }
 
 /// Asserts that a place lies within the text, on borders of characters.

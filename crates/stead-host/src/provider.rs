@@ -96,6 +96,22 @@ pub struct TestReply {
     pub differing: Option<Vec<String>>,
 }
 
+impl TestReply {
+    /// Its own verdict; of a group, which answers with the results of what it holds, that of all of them together.
+    pub fn verdict(&self) -> Option<bool> {
+        self.in_desired_state.or_else(|| all_in_desired_state(self.actual.as_ref()?.expose()))
+    }
+}
+
+/// Whether results of tests all say that it is so: one that says nothing does not. `None` when these are no results.
+fn all_in_desired_state(answer: &Json) -> Option<bool> {
+    let says_so = |result: &Json| match result.get("result") {
+        Some(nested @ Json::Array(_)) => all_in_desired_state(nested) == Some(true),
+        own => own.and_then(|own| own.get("inDesiredState")) == Some(&Json::Bool(true)),
+    };
+    Some(answer.as_array()?.iter().all(says_so))
+}
+
 /// What a `set` reported.
 #[derive(Default)]
 pub struct SetReply {

@@ -1,13 +1,21 @@
 //! What can only be seen while nothing else runs in this process: hence one test, in a binary of its own.
+//!
+//! `STEAD_FLOODS=100` has each flood of output so often, in place of once.
+
+#![expect(clippy::print_stdout, reason = "it says how much memory was taken")]
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stead_core::call::FailureKind;
 use stead_host::process::{self, Environment, Finished, Limits, ProcessError, Program};
 use stead_host::provider::Cancel;
+use stead_testkit::times;
+
+/// How long a flood takes that is cut off, on a busy machine. By itself it takes a fraction of a second.
+const SOON: Duration = Duration::from_secs(10);
 
 fn play(body: &str) -> Result<Finished, ProcessError> {
     let program = Program {
@@ -89,9 +97,14 @@ fn skipped(why: &str) {
 
 fn floods_cost_little_memory() {
     let before = peak();
-    for flood in ["exec head -c 1073741824 /dev/zero", "exec head -c 1073741824 /dev/zero >&2"] {
+    let gigabytes = ["exec head -c 1073741824 /dev/zero", "exec head -c 1073741824 /dev/zero >&2"];
+    let endless = ["exec yes", "exec yes >&2", "yes | tr -d '\\n'"];
+    for flood in gigabytes.iter().chain(&endless).flat_map(|flood| [flood].repeat(times("STEAD_FLOODS", 1))) {
+        let begun = Instant::now();
         assert_eq!(play(flood).err().expect("a failure").kind(), FailureKind::OutputLimit);
+        assert!(begun.elapsed() < SOON, "{flood} went on for {:?}", begun.elapsed());
     }
+    println!("memory grew by {} KiB", peak() - before);
     assert!(peak() - before < 64 << 10, "memory grew by {} KiB", peak() - before);
 }
 

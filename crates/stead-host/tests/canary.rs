@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use stead_core::call::{Answered, Call, Execution, Exported, Failure, FailureKind, Operation, Outcome};
 use stead_core::expr::Recipe;
 use stead_core::id::{NodeId, SecretName, TypeName};
-use stead_core::manifest::{Capabilities, Implementation, Kind, Manifest, OperationSecurity, Version};
+use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
 use stead_core::value::{Object, Sealed, Sensitive, Value};
 use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
@@ -178,19 +178,8 @@ fn manifest(own_test: bool) -> Arc<Manifest> {
         export_filters: true,
         ..Capabilities::default()
     };
-    Arc::new(Manifest {
-        type_name: TypeName::parse("Test/Chatty").unwrap(),
-        version: Version::Semantic(semver::Version::new(1, 0, 0)),
-        kind: Kind::Resource,
-        capabilities,
-        description: None,
-        deprecation: None,
-        tags: Vec::new(),
-        author: None,
-        require_adapter: None,
-        security: OperationSecurity::default(),
-        implementation: Implementation::BuiltIn,
-    })
+    let (type_name, version) = (TypeName::parse("Test/Chatty").unwrap(), Version::parse("1.0.0").unwrap());
+    Arc::new(Manifest { capabilities, ..Manifest::new(type_name, version, Implementation::BuiltIn) })
 }
 
 fn sealed(at: usize, plaintext: &Value, vault: &MemoryVault) -> Value {

@@ -17,8 +17,7 @@ use stead_core::call::{Failure, FailureKind};
 use stead_core::expr::FactKey;
 use stead_core::id::TypeName;
 use stead_core::manifest::{
-    Capabilities, Catalog, Extension, Implementation, Kind, Manifest, NotFound, OperationSecurity, Version,
-    VersionRequirement, listing,
+    Catalog, Extension, Implementation, Manifest, NotFound, Version, VersionRequirement, listing,
 };
 use stead_core::value::Value;
 use stead_host::catalog::{Discovery, Programs, Reason, Search, Untrusted, User, Wanted};
@@ -127,19 +126,8 @@ fn wanted(type_name: &str) -> Wanted {
 }
 
 fn built_in(type_name: &str, version: &str) -> Arc<Manifest> {
-    Arc::new(Manifest {
-        type_name: TypeName::parse(type_name).unwrap(),
-        version: Version::parse(version).unwrap(),
-        kind: Kind::Resource,
-        capabilities: Capabilities::default(),
-        description: None,
-        deprecation: None,
-        tags: Vec::new(),
-        author: None,
-        require_adapter: None,
-        security: OperationSecurity::default(),
-        implementation: Implementation::BuiltIn,
-    })
+    let (type_name, version) = (TypeName::parse(type_name).unwrap(), Version::parse(version).unwrap());
+    Arc::new(Manifest::new(type_name, version, Implementation::BuiltIn))
 }
 
 /// Makes a file or directory look as if it had been left alone for a while, as far as a program can.
@@ -282,8 +270,8 @@ fn adapted_resources_need_their_adapter_and_their_file() {
     machine.write("b/shell.dsc.resource.json", &adapter("Z/Shell"));
     machine.write("b/plain.dsc.resource.json", &resource("Z/Plain", "1.0.0"));
     let found = machine.discovery().find(&wanted("A/Good")).unwrap();
-    let Implementation::Adapted(adapted) = &found.implementation else { panic!("not adapted") };
-    assert_eq!(adapted.adapter.type_name.as_str(), "Z/Shell");
+    let Implementation::Adapted { adapter, .. } = &found.implementation else { panic!("not adapted") };
+    assert_eq!(adapter.type_name.as_str(), "Z/Shell");
     let expected = [
         format!("/a/all.dsc.manifests.json: 'A/NoFile' is implemented in {}", "/a/none.sh, which is not there"),
         "/a/all.dsc.manifests.json: 'A/NoAdapter' needs the adapter 'Z/Other'".into(),

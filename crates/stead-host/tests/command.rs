@@ -4,6 +4,7 @@
 //! -- manifest.json --   a resource manifest; `sh` with the argument `script` runs the script
 //! -- adapted.json --    optional: the adapted resource that is called through the manifest
 //! -- script --          the program
+//! -- rights --          optional: `anybody`, for programs that do not run as root
 //! -- calls --           an operation a line, and the input as JSON: `set what-if {"a":1}`
 //! -- extension.json --  instead of the two: an extension, with `discover`, `import FILE` and `secret NAME VAULT`
 //! -- answers --         what came of each: traces first, then the reply or the failure
@@ -43,7 +44,8 @@ fn run(case: &Case) -> Result<Computed, String> {
     };
     let said = Said::default();
     let cx = limited(context(folder.path(), &said), case)?;
-    let provider = CommandProvider::new(&called, settings()).ok_or("no provider for this manifest")?;
+    let settings = Settings { elevated: case.section("rights").trim() != "anybody", ..settings() };
+    let provider = CommandProvider::new(&called, settings).ok_or("no provider for this manifest")?;
     for line in case.section("calls").lines() {
         said.line(&format!("> {line}"));
         said.line(&answer(&provider, &manifest, &cx, line)?);

@@ -1,4 +1,7 @@
 //! Programs that misbehave: each fails alone, in time, within its memory, and nothing of it stays.
+//!
+//! `STEAD_HANGS=1000` plays each program that hangs or leaves something behind so often, in place of once;
+//! `STEAD_PIPES=1000` so many combinations of what goes in and out and how it is read, in place of 12.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,6 +11,7 @@ use std::time::{Duration, Instant};
 use stead_core::call::FailureKind;
 use stead_host::process::{self, Environment, Exit, Finished, Limits, ProcessError, Program};
 use stead_host::provider::Cancel;
+use stead_testkit::times;
 
 /// Far more than anything here needs, and far less than a hang.
 const SOON: Duration = Duration::from_secs(25);
@@ -107,6 +111,11 @@ fn living(mark: &str) -> Vec<String> {
     folders.filter(|folder| marked(folder)).map(|folder| folder.display().to_string()).collect()
 }
 
+/// Once, or as often as is asked for.
+fn again(play: impl Fn()) {
+    (0..times("STEAD_HANGS", 1)).for_each(|_| play());
+}
+
 #[test]
 fn the_control_sees_what_is_left() {
     // Without this the assertion that nothing is left could never fail.
@@ -149,19 +158,23 @@ fn a_flood_that_ignores_its_end_is_ended() {
 
 #[test]
 fn a_hang_ends_at_the_deadline() {
-    let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(300));
-    let played = stage.play("echo waiting >&2; sleep 3600");
-    assert_eq!(played.kind(), FailureKind::Deadline);
-    assert!(played.result.err().unwrap().to_string().contains("sleep ("), "the processes are named");
-    assert_eq!(played.errors, b"waiting\n");
+    again(|| {
+        let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(300));
+        let played = stage.play("echo waiting >&2; sleep 3600");
+        assert_eq!(played.kind(), FailureKind::Deadline);
+        assert!(played.result.err().unwrap().to_string().contains("sleep ("), "the processes are named");
+        assert_eq!(played.errors, b"waiting\n");
+    });
 }
 
 #[test]
 fn whoever_ignores_the_signal_is_forced() {
-    let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(300));
-    let played = stage.play("trap '' TERM INT HUP; while :; do sleep 1; done");
-    assert_eq!(played.kind(), FailureKind::Deadline);
-    assert!(played.took >= Duration::from_millis(600), "the grace was given");
+    again(|| {
+        let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(300));
+        let played = stage.play("trap '' TERM INT HUP; while :; do sleep 1; done");
+        assert_eq!(played.kind(), FailureKind::Deadline);
+        assert!(played.took >= Duration::from_millis(600), "the grace was given");
+    });
 }
 
 #[test]
@@ -193,28 +206,37 @@ fn a_cancelled_run_ends_early() {
 
 #[test]
 fn a_daemon_that_holds_the_pipes_is_ended() {
-    let played = Stage::new().play("setsid sh -c 'sleep 3600 & sleep 3600' & echo '{}'");
-    assert_eq!(played.kind(), FailureKind::LeftBehind);
-    assert!(played.result.err().unwrap().to_string().contains("sleep ("));
+    again(|| {
+        let played = Stage::new().play("setsid sh -c 'sleep 3600 & sleep 3600' & echo '{}'");
+        assert_eq!(played.kind(), FailureKind::LeftBehind);
+        assert!(played.result.err().unwrap().to_string().contains("sleep ("));
+    });
 }
 
 #[test]
 fn a_daemon_that_holds_nothing_is_ended() {
-    let played = Stage::new().play("setsid sh -c 'sleep 3600 & sleep 3600' </dev/null >/dev/null 2>&1 & sleep 0.2");
-    assert_eq!(played.kind(), FailureKind::LeftBehind);
+    again(|| {
+        let played = Stage::new().play("setsid sh -c 'sleep 3600 & sleep 3600' </dev/null >/dev/null 2>&1 & sleep 0.2");
+        assert_eq!(played.kind(), FailureKind::LeftBehind);
+    });
 }
 
 #[test]
 fn a_daemon_that_forks_twice_is_ended() {
-    let body = "(setsid sh -c '(trap \"\" TERM HUP; exec sleep 3600) &' &) </dev/null >/dev/null 2>&1; sleep 0.2";
-    assert_eq!(Stage::new().play(body).kind(), FailureKind::LeftBehind);
+    again(|| {
+        let body = "(setsid sh -c '(trap \"\" TERM HUP; exec sleep 3600) &' &) </dev/null >/dev/null 2>&1; sleep 0.2";
+        assert_eq!(Stage::new().play(body).kind(), FailureKind::LeftBehind);
+    });
 }
 
 #[test]
 fn a_daemon_of_a_hanging_program_is_ended() {
-    let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(500));
-    let body = "(setsid sh -c '(trap \"\" TERM; sleep 3600) & sleep 3600' &) </dev/null >/dev/null 2>&1; sleep 3600";
-    assert_eq!(stage.play(body).kind(), FailureKind::Deadline);
+    again(|| {
+        let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(500));
+        let body =
+            "(setsid sh -c '(trap \"\" TERM; sleep 3600) & sleep 3600' &) </dev/null >/dev/null 2>&1; sleep 3600";
+        assert_eq!(stage.play(body).kind(), FailureKind::Deadline);
+    });
 }
 
 #[test]
@@ -226,13 +248,15 @@ fn stragglers_that_end_by_themselves_are_no_failure() {
 
 #[test]
 fn a_fork_bomb_ends() {
-    let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(500));
-    // Bounded by depth: 2^8 processes, which ignore the polite signal and leave the group.
-    let body = r#"trap '' TERM
+    again(|| {
+        let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(500));
+        // Bounded by depth: 2^8 processes, which ignore the polite signal and leave the group.
+        let body = r#"trap '' TERM
 depth=${1:-8}
 [ "$depth" -eq 0 ] && exec sleep 3600
 setsid sh "$0" $((depth - 1)) & setsid sh "$0" $((depth - 1)) & wait"#;
-    assert_eq!(stage.play(body).kind(), FailureKind::Deadline);
+        assert_eq!(stage.play(body).kind(), FailureKind::Deadline);
+    });
 }
 
 #[test]
@@ -264,9 +288,11 @@ fn input_may_be_left_unread() {
 
 #[test]
 fn whoever_never_reads_and_never_ends_is_ended() {
-    let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(300));
-    let input = vec![b'x'; 8 << 20];
-    assert_eq!(stage.play_with("sleep 3600", Some(&input), &Cancel::default()).kind(), FailureKind::Deadline);
+    again(|| {
+        let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(300));
+        let input = vec![b'x'; 8 << 20];
+        assert_eq!(stage.play_with("sleep 3600", Some(&input), &Cancel::default()).kind(), FailureKind::Deadline);
+    });
 }
 
 #[test]
@@ -279,8 +305,10 @@ fn closed_outputs_do_not_end_the_call() {
 
 #[test]
 fn closed_outputs_do_not_lift_the_deadline() {
-    let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(300));
-    assert_eq!(stage.play("exec >&- 2>&-; sleep 3600").kind(), FailureKind::Deadline);
+    again(|| {
+        let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(300));
+        assert_eq!(stage.play("exec >&- 2>&-; sleep 3600").kind(), FailureKind::Deadline);
+    });
 }
 
 #[test]
@@ -291,6 +319,23 @@ fn large_inputs_come_back() {
     assert!(finished.stdout == input, "{} bytes came back", finished.stdout.len());
     let finished = stage.play_with("sleep 0.3; exec cat", Some(&input), &Cancel::default()).finished();
     assert!(finished.stdout == input, "read late, {} bytes came back", finished.stdout.len());
+}
+
+/// What goes in, how it is read, and what comes out; the numbers of bytes double from step to step.
+#[test]
+fn pipes_do_not_block_whatever_goes_through_them() {
+    let bytes: Vec<u8> = (0..=250).collect::<Vec<u8>>().repeat((64 << 20) / 251 + 1);
+    let readers =
+        ["cat >/dev/null; OUT", "sleep 0.05; cat >/dev/null; OUT", "OUT; exec cat >/dev/null", "OUT", "exec <&-; OUT"];
+    let sizes = [0, 1, 4 << 10, 64 << 10, (64 << 10) + 1, 1 << 20, 8 << 20, 64 << 20];
+    for turn in 0..times("STEAD_PIPES", 12) {
+        // Steps that have no divisor in common with the lengths reach every combination.
+        let (reader, input, output) = (readers[turn % 5], sizes[turn * 3 % 8], sizes[(turn / 8 + turn * 5) % 8]);
+        let stage = Stage::with(|limits| limits.output = 80 << 20);
+        let body = reader.replace("OUT", &format!("head -c {output} /dev/zero"));
+        let finished = stage.play_with(&body, bytes.get(..input), &Cancel::default()).finished();
+        assert_eq!(finished.stdout.len(), output, "{input} bytes into: {body}");
+    }
 }
 
 #[test]

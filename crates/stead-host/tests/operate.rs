@@ -24,7 +24,7 @@ use stead_core::call::{
 };
 use stead_core::expr::{Answer, Environment, Expression, Recipe};
 use stead_core::id::{NodeId, SecretName, TypeName};
-use stead_core::manifest::{Capabilities, CommandResource, Implementation, Kind, Manifest, OperationSecurity, Version};
+use stead_core::manifest::{Capabilities, CommandResource, Implementation, Kind, Manifest, Version};
 use stead_core::schema::Schema;
 use stead_core::value::{Sealed, Value};
 use stead_host::operate::carry_out;
@@ -118,7 +118,11 @@ fn manifest(json: &Json) -> Arc<Manifest> {
         export_filters: can("exportFilters"),
         resolve: false,
     };
-    let kind = if json["kind"] == "exporter" { Kind::Exporter } else { Kind::Resource };
+    let kind = match json["kind"].as_str() {
+        Some("exporter") => Kind::Exporter,
+        Some("group") => Kind::Group,
+        _ => Kind::Resource,
+    };
     let deprecated = json["deprecatedWhatIf"].as_bool().unwrap_or(false).then(|| stead_core::manifest::Method {
         executable: "x".to_owned(),
         arguments: Vec::new(),
@@ -127,19 +131,9 @@ fn manifest(json: &Json) -> Arc<Manifest> {
         what_if_returns: None,
     });
     let command = CommandResource { what_if: deprecated, ..CommandResource::default() };
-    Arc::new(Manifest {
-        type_name: TypeName::parse("Test/Scripted").unwrap(),
-        version: Version::Semantic(semver::Version::new(1, 0, 0)),
-        kind,
-        capabilities,
-        description: None,
-        deprecation: None,
-        tags: Vec::new(),
-        author: None,
-        require_adapter: None,
-        security: OperationSecurity::default(),
-        implementation: Implementation::Command(Arc::new(command)),
-    })
+    let (type_name, version) = (TypeName::parse("Test/Scripted").unwrap(), Version::parse("1.0.0").unwrap());
+    let bare = Manifest::new(type_name, version, Implementation::Command(Arc::new(command)));
+    Arc::new(Manifest { kind, capabilities, ..bare })
 }
 
 fn value(json: &Json) -> Value {

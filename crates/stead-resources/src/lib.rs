@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Capabilities, Implementation, Kind, Manifest, OperationSecurity, Version};
+use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
 use stead_host::provider::Provider;
 
 pub mod command;
@@ -67,18 +67,12 @@ struct Profile {
 impl Profile {
     /// `None` when the type name or the schema is not valid; a test makes sure that all are.
     fn built_in(&self, provider: Arc<dyn Provider>) -> Option<BuiltIn> {
+        let version = Version::Semantic(semver::Version::new(1, 0, 0));
         let manifest = Manifest {
-            type_name: TypeName::parse(self.type_name).ok()?,
-            version: Version::Semantic(semver::Version::new(1, 0, 0)),
-            kind: Kind::Resource,
             capabilities: self.capabilities,
             description: Some(self.description.to_owned()),
-            deprecation: None,
             tags: self.tags.iter().map(|tag| (*tag).to_owned()).collect(),
-            author: None,
-            require_adapter: None,
-            security: OperationSecurity::default(),
-            implementation: Implementation::BuiltIn,
+            ..Manifest::new(TypeName::parse(self.type_name).ok()?, version, Implementation::BuiltIn)
         };
         Some(BuiltIn { manifest: Arc::new(manifest), schema: serde_json::from_str(self.schema).ok()?, provider })
     }

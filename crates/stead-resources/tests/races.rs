@@ -2,7 +2,10 @@
 //!
 //! What the link leads to is the victim: nothing of it may change. That the attack is a real one is shown by a naive
 //! implementation, which does reach the victim.
+//!
+//! `STEAD_RACES=1000000` has each kind of resource called so often, in place of 20,000 times.
 
+#![expect(clippy::print_stdout, reason = "it says how often was attacked")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 mod support;
@@ -17,9 +20,13 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use stead_core::call::Execution;
 use stead_host::provider::Plain;
+use stead_testkit::times;
 use support::{World, provider, walk};
 
-const ROUNDS: usize = 20_000;
+/// How often each kind of resource is called while the two are exchanged.
+fn rounds() -> usize {
+    times("STEAD_RACES", 20_000)
+}
 
 /// The attacker's place, which others may write to, with a directory `d` and a link `l` to the victim.
 fn battlefield() -> World {
@@ -52,7 +59,7 @@ fn under_attack(world: &World, work: impl FnOnce()) -> usize {
 fn set_repeatedly(world: &World, type_name: &str, states: &[Plain]) -> (usize, usize) {
     let (provider, cx) = (provider(type_name), world.context());
     let (mut worked, mut refused) = (0, 0);
-    for desired in states.iter().cycle().take(ROUNDS) {
+    for desired in states.iter().cycle().take(rounds()) {
         match provider.set(&cx, desired, Execution::Actual) {
             Ok(_) => worked += 1,
             Err(_) => refused += 1,
@@ -69,6 +76,7 @@ fn stays_untouched(type_name: &str, states: &[&str]) {
     let mut counts = (0, 0);
     let swaps = under_attack(&world, || counts = set_repeatedly(&world, type_name, &states));
     assert_eq!(walk(&victim), before, "the victim was reached");
+    println!("{type_name}: {} sets during {swaps} exchanges; {} were refused", counts.0 + counts.1, counts.1);
     assert!(swaps > 0 && counts.0 > 0 && counts.1 > 0, "no attack took place: {swaps} swaps, {counts:?}");
 }
 

@@ -22,6 +22,23 @@ pub fn repository() -> PathBuf {
     here.parent().and_then(Path::parent).unwrap_or(here).to_path_buf()
 }
 
+/// How many times something is tried: what an environment variable asks for, or as often as is usual.
+///
+/// # Panics
+/// When the variable holds no number: a long run must not turn out to have been a short one.
+pub fn times(variable: &str, usual: usize) -> usize {
+    asked(variable).unwrap_or(usual)
+}
+
+/// The number that an environment variable asks for, if it is set.
+///
+/// # Panics
+/// When it holds no number.
+pub fn asked(variable: &str) -> Option<usize> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is '{text}', which is no number")))
+}
+
 /// A case: its description and its sections in order.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
@@ -87,6 +104,19 @@ pub fn main(suites: &[Suite]) -> ExitCode {
     let arguments = Arguments::from_args();
     let trials = suites.iter().flat_map(trials).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Runs every case of a suite within one test, for what only a test inside of a program can reach.
+///
+/// # Panics
+/// When a case does not hold, with what is wrong with each.
+pub fn check_all(suite: &Suite) {
+    let arguments = Arguments { quiet: true, ..Arguments::default() };
+    assert!(
+        !libtest_mimic::run(&arguments, trials(suite)).has_failed(),
+        "cases of corpus/{} do not hold",
+        suite.folder
+    );
 }
 
 fn trials(suite: &Suite) -> Vec<Trial> {

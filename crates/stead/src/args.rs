@@ -375,11 +375,17 @@ pub(crate) struct Check {
     /// The type of the resource
     pub(crate) resource: String,
     /// A desired state that the resource allows, as JSON or YAML; more than one is checked one after the other
-    #[arg(short, long, required_unless_present = "file")]
+    #[arg(short, long)]
     pub(crate) input: Vec<String>,
     /// A file that holds one; '-' reads standard input
     #[arg(short, long)]
     pub(crate) file: Vec<PathBuf>,
+    /// Of what an adapter carries out, the resource that the states are of; needed where it lists several
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) adapted: Option<String>,
+    /// What to export, as JSON or YAML, where the resource does not list everything unasked
+    #[arg(long)]
+    pub(crate) filter: Option<String>,
     /// Call set, too: the machine is changed, and not changed back
     #[arg(long)]
     pub(crate) set: bool,

@@ -58,9 +58,7 @@ pub(crate) fn execute(
 
 /// Why a document may not run, before anything of it does: it has to run with other rights.
 pub(crate) fn refusal(session: &Session, prepared: &Prepared) -> Option<String> {
-    let needed = prepared.graph.scopes.first().and_then(|scope| scope.document.directives.security_context.as_ref())?;
-    let why = needed.value.refusal(session.machine.elevated)?;
-    Some(format!("{}: Security context: {why}", prepared.sources.place(needed.span)))
+    prepared.graph.refused(session.machine.elevated).map(|finding| line(&finding, &prepared.sources))
 }
 
 fn failures(run: &Run, sources: &Sources) -> Vec<String> {

@@ -7,6 +7,8 @@ mod exit;
 mod input;
 mod output;
 mod people;
+#[cfg(test)]
+mod rights;
 mod schemas;
 #[cfg(feature = "server")]
 mod server;

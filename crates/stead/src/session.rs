@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use stead_core::call::{Answered, Call, Failure, FailureKind};
 use stead_core::diag::{Diagnostic, any_error};
-use stead_core::document::{self, Document, SecurityContext};
+use stead_core::document::{self, Document};
 use stead_core::expr::FactKey;
 use stead_core::graph::codes;
 use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, resolve};
@@ -59,8 +59,8 @@ pub(crate) struct Session {
     pub(crate) settings: Settings,
     /// Whether instances of a document are told apart by their names.
     pub(crate) names: Names,
-    /// With what rights instances of the document have to run, where it says so.
-    rights: HashMap<NodeId, SecurityContext>,
+    /// The instances of the document that may not run with the rights that there are, and why.
+    refused: HashMap<NodeId, &'static str>,
     providers: RwLock<HashMap<usize, Arc<dyn Provider>>>,
     root: Arc<Path>,
     trace: Trace,
@@ -118,7 +118,7 @@ impl Session {
             catalog.add(Arc::clone(&each.manifest));
         }
         let programs = OnMachine {
-            machine: Machine::of_this_process(root.clone()),
+            machine: machine(root.clone(), surroundings),
             settings: settings.clone(),
             context: context.clone(),
         };
@@ -126,7 +126,7 @@ impl Session {
         let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), settings.clone(), context));
         Self {
             sources: Sources::default(),
-            machine: Arc::new(machine(root, &extensions, &vault)),
+            machine: Arc::new(with_secrets(machine(root, surroundings), &extensions, &vault)),
             vault,
             discovery,
             extensions,
@@ -135,7 +135,7 @@ impl Session {
             deadline: Duration::from_mins(10),
             settings,
             names: Names::Unique,
-            rights: HashMap::new(),
+            refused: HashMap::new(),
             providers: RwLock::default(),
             root: context_root,
             trace: Arc::new(forward),
@@ -200,7 +200,8 @@ impl Session {
             match resolve(&document, &inputs, &mut self.sources) {
                 Resolution::Graph(graph, warnings) => {
                     findings.extend(warnings);
-                    self.rights = graph.iter().filter_map(|(id, _)| Some((id, graph.security_context(id)?))).collect();
+                    let why = |id| Some((id, graph.refusal(id, self.machine.elevated)?));
+                    self.refused = graph.iter().filter_map(|(id, _)| why(id)).collect();
                     let sources = Arc::new(self.sources.clone());
                     return Ok(Prepared { graph: Arc::new(graph), sources, facts, warnings: findings });
                 }
@@ -374,9 +375,14 @@ impl Programs for OnMachine {
     }
 }
 
-/// The machine, with extensions as its source of secrets.
-fn machine(root: PathBuf, extensions: &Arc<Extensions>, vault: &Arc<MemoryVault>) -> Machine {
+fn machine(root: PathBuf, surroundings: &Surroundings) -> Machine {
     let mut machine = Machine::of_this_process(root);
+    machine.elevated = surroundings.elevated;
+    machine
+}
+
+/// The machine, with extensions as its source of secrets.
+fn with_secrets(mut machine: Machine, extensions: &Arc<Extensions>, vault: &Arc<MemoryVault>) -> Machine {
     let (extensions, vault) = (Arc::clone(extensions), Arc::clone(vault));
     machine.find_secret = Arc::new(move |name, from| extensions.open_secret(name, from, &vault));
     machine
@@ -384,7 +390,7 @@ fn machine(root: PathBuf, extensions: &Arc<Extensions>, vault: &Arc<MemoryVault>
 
 /// What programs of resources are given: what may be handed on, where the document is, and how much is traced.
 fn command_settings(root: &Path, surroundings: &Surroundings) -> Settings {
-    let mut settings = Settings::of_this_process();
+    let mut settings = Settings { elevated: surroundings.elevated, ..Settings::of_this_process() };
     settings.environment.set("DSC_CONFIG_ROOT", root);
     let level = surroundings.settings.trace_level;
     if let Some((word, _)) = settings::TraceLevel::ALL.iter().find(|(_, each)| *each == level) {
@@ -407,8 +413,8 @@ fn extension_context(root: &Path, cancel: &Cancel) -> Context {
 
 impl World for Session {
     fn answer(&self, call: &Call) -> Answered {
-        if let Some(why) = self.rights.get(&call.node).and_then(|needed| needed.refusal(self.machine.elevated)) {
-            return Failure::new(FailureKind::Unsupported, why).into();
+        if let Some(why) = self.refused.get(&call.node) {
+            return Failure::new(FailureKind::Unsupported, *why).into();
         }
         let provider = self.provider(&call.manifest);
         carry_out(call, &*provider, &*self.vault, &self.context(&call.name))

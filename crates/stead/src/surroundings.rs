@@ -18,6 +18,8 @@ pub(crate) struct Surroundings {
     pub(crate) settings: Settings,
     /// Where resources are looked for.
     pub(crate) search: Search,
+    /// Whether this process may do everything.
+    pub(crate) elevated: bool,
     /// What is to be told as soon as something can be told: settings that do not count, and why.
     pub(crate) doubts: Vec<String>,
 }
@@ -30,7 +32,8 @@ impl Surroundings {
         let mut doubts = Vec::new();
         let layers = layers(directory, ignore(arguments), &mut doubts);
         let settings = settings::resolve(&layers, &stated(arguments, &mut doubts));
-        Self { search: search(&settings, directory), settings, doubts }
+        let elevated = rustix::process::geteuid().is_root();
+        Self { search: search(&settings, directory), settings, elevated, doubts }
     }
 }
 

@@ -49,4 +49,8 @@ crate::codes! {
          10,000 documents. Loops in loops and documents that include several others reach that with a few lines.";
     DEPRECATED = "W0516", "the resource is deprecated",
         "Whoever made the resource advises against it; the message is theirs. It is called all the same.";
+    RIGHTS = "E0517", "the document has to run with other rights",
+        "`directives.securityContext` says with what rights a document has to run: `elevated` as root, `restricted` as\n\
+         anybody else, `current` as whoever runs it. Nothing of it is begun with others, not even a plan. Instances can\n\
+         ask for more in their own `directives`, but for no less.";
 }

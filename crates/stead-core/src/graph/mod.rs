@@ -7,13 +7,14 @@ pub mod codes;
 mod link;
 mod order;
 mod resolve;
+mod rights;
 mod scope;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::diag::Diagnostic;
-use crate::document::{Document, Instance, SecurityContext};
+use crate::document::{Document, Instance};
 use crate::expr::FactKey;
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::manifest::Manifest;
@@ -157,15 +158,6 @@ impl Graph {
     /// The instance that a node is nested in.
     pub fn holder(&self, id: NodeId) -> Option<NodeId> {
         self.scope(self.node(id).scope).holder
-    }
-
-    /// With what rights a node has to run: as its declaration says, or else that of what it is nested in, or else the
-    /// document.
-    pub fn security_context(&self, id: NodeId) -> Option<SecurityContext> {
-        let own = self.declaration(id).directives.security_context.as_ref();
-        let scope = self.scope(self.node(id).scope);
-        let stated = own.or(scope.document.directives.security_context.as_ref());
-        stated.map(|context| context.value).or_else(|| self.security_context(scope.holder?))
     }
 
     /// `'name' (Type)`, the way messages speak of a node.

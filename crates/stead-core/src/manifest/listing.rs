@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{AdaptedResource, Capabilities, CommandResource, Extension, Implementation, Kind, Manifest};
+use super::{AdaptedResource, Capabilities, CommandResource, Extension, Implementation, Kind, Manifest, words};
 
 /// A resource as one line of `resource list -o json`.
 pub fn listing(manifest: &Manifest) -> Json {
@@ -12,7 +12,7 @@ pub fn listing(manifest: &Manifest) -> Json {
     let origin = match &manifest.implementation {
         Implementation::BuiltIn | Implementation::Engine => own,
         Implementation::Command(command) => command_origin(command),
-        Implementation::Adapted(adapted) => adapted_origin(adapted),
+        Implementation::Adapted { resource, .. } => adapted_origin(resource),
     };
     let text = |text: &Option<String>| text.clone().map_or(Json::Null, Json::String);
     json!({
@@ -27,7 +27,7 @@ pub fn listing(manifest: &Manifest) -> Json {
         "implementedAs": origin.implemented_as,
         "author": text(&manifest.author),
         "properties": origin.properties,
-        "requireAdapter": manifest.require_adapter.as_ref().map(ToString::to_string),
+        "requireAdapter": manifest.require_adapter().map(ToString::to_string),
         "schema": origin.schema,
         "targetResource": null,
         "manifest": origin.manifest,
@@ -102,29 +102,12 @@ fn path_json(path: &Path) -> Json {
     Json::String(path.to_string_lossy().into_owned())
 }
 
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Resource => "resource",
-        Kind::Adapter => "adapter",
-        Kind::Group => "group",
-        Kind::Importer => "importer",
-        Kind::Exporter => "exporter",
-    }
+fn kind(kind: Kind) -> Option<&'static str> {
+    words::KINDS.iter().find(|(_, each)| *each == kind).map(|(word, _)| *word)
 }
 
-fn capabilities(can: Capabilities) -> Vec<&'static str> {
-    let all = [
-        (can.get, "get"),
-        (can.set, "set"),
-        (can.set_handles_exist, "setHandlesExist"),
-        (can.set_what_if, "setWhatIf"),
-        (can.test, "test"),
-        (can.delete, "delete"),
-        (can.delete_what_if, "deleteWhatIf"),
-        (can.export, "export"),
-        (can.resolve, "resolve"),
-    ];
-    all.into_iter().filter(|(able, _)| *able).map(|(_, word)| word).collect()
+fn capabilities(mut can: Capabilities) -> Vec<&'static str> {
+    words::CAPABILITIES.iter().filter(|(_, place)| *place(&mut can)).map(|(word, _)| *word).collect()
 }
 
 /// The keys of a manifest in the order in which DSC prints them.

@@ -10,6 +10,7 @@ mod listing;
 mod parse;
 mod read;
 mod version;
+mod words;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub use extension::{
     DiscoverArgument, DiscoverMethod, Extension, ImportArgument, ImportMethod, SecretArgument, SecretMethod,
 };
 pub use listing::{extension_listing, listing};
-pub use parse::{AdaptedManifest, Declaration, Declared, Form, parse, parse_listed};
+pub use parse::{Declaration, Declared, Form, parse, parse_listed};
 pub use read::{plain, unplaced};
 pub use version::{InvalidRequirement, InvalidVersion, Version, VersionRequirement};
 
@@ -70,9 +71,9 @@ pub struct Capabilities {
     pub resolve: bool,
 }
 
-/// A resource as the engine knows it.
+/// A resource as the engine knows it, and `I`, how it is carried out.
 #[derive(Clone, Debug)]
-pub struct Manifest {
+pub struct Manifest<I = Implementation> {
     /// Its type.
     pub type_name: TypeName,
     /// Its version.
@@ -89,12 +90,64 @@ pub struct Manifest {
     pub tags: Vec<String>,
     /// Who made it.
     pub author: Option<String>,
-    /// The type of the adapter that carries it out.
-    pub require_adapter: Option<TypeName>,
     /// With what rights its operations have to run.
     pub security: OperationSecurity,
     /// How it is carried out.
-    pub implementation: Implementation,
+    pub implementation: I,
+}
+
+/// An adapted resource whose adapter is known by its type only.
+pub type AdaptedManifest = Manifest<AdaptedResource>;
+
+impl<I> Manifest<I> {
+    /// A resource that can do nothing, and says nothing of itself.
+    pub fn new(type_name: TypeName, version: Version, implementation: I) -> Self {
+        Self {
+            type_name,
+            version,
+            kind: Kind::Resource,
+            capabilities: Capabilities::default(),
+            description: None,
+            deprecation: None,
+            tags: Vec::new(),
+            author: None,
+            security: OperationSecurity::default(),
+            implementation,
+        }
+    }
+
+    /// The same resource, carried out otherwise.
+    fn carried_out<J>(self, how: impl FnOnce(I) -> J) -> Manifest<J> {
+        Manifest {
+            type_name: self.type_name,
+            version: self.version,
+            kind: self.kind,
+            capabilities: self.capabilities,
+            description: self.description,
+            deprecation: self.deprecation,
+            tags: self.tags,
+            author: self.author,
+            security: self.security,
+            implementation: how(self.implementation),
+        }
+    }
+}
+
+impl Manifest {
+    /// The type of the adapter that carries it out, as the resource names it.
+    pub fn require_adapter(&self) -> Option<&TypeName> {
+        match &self.implementation {
+            Implementation::Adapted { resource, .. } => Some(&resource.require_adapter),
+            _ => None,
+        }
+    }
+}
+
+impl AdaptedManifest {
+    /// The resource, now that its adapter is found.
+    pub fn into_manifest(self, adapter: Arc<Manifest>) -> Manifest {
+        self.carried_out(|resource| Implementation::Adapted { adapter, resource: Arc::new(resource) })
+    }
 }
 
 /// `requireSecurityContext` of each operation.
@@ -122,7 +175,12 @@ pub enum Implementation {
     /// By programs.
     Command(Arc<CommandResource>),
     /// By its adapter.
-    Adapted(Arc<AdaptedResource>),
+    Adapted {
+        /// The adapter.
+        adapter: Arc<Manifest>,
+        /// What it is handed.
+        resource: Arc<AdaptedResource>,
+    },
 }
 
 /// A resource whose operations are programs.
@@ -260,20 +318,16 @@ pub enum AdapterInput {
 /// A resource that an adapter carries out.
 #[derive(Clone, Debug)]
 pub struct AdaptedResource {
-    /// The adapter.
-    pub adapter: Arc<Manifest>,
-    /// The file that it is implemented in.
+    /// The type of its adapter.
+    pub require_adapter: TypeName,
+    /// The file that it is implemented in; a manifest has it relative to where it lies, an adapter as it likes.
     pub path: Option<PathBuf>,
-    /// `content` of its manifest, for adapters that want it.
+    /// What its adapter is handed instead of a path.
     pub content: Option<serde_json::Value>,
     /// Its schema, where it states one.
     pub schema: Option<serde_json::Value>,
-    /// The names of its properties, where an adapter lists them instead of a schema.
-    pub properties: Vec<String>,
-    /// What the listing shows as `implementedAs`.
-    pub implemented_as: Option<serde_json::Value>,
     /// The manifest file, if it came from one.
     pub manifest_path: Option<PathBuf>,
-    /// The manifest as written, for listings.
+    /// The manifest as written, or what the adapter listed.
     pub manifest: serde_json::Value,
 }

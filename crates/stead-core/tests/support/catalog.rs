@@ -5,8 +5,7 @@ use std::sync::Arc;
 use stead_core::graph::{Found, Resources};
 use stead_core::id::TypeName;
 use stead_core::manifest::{
-    AdaptedResource, Capabilities, Catalog, Implementation, Kind, Manifest, OperationSecurity, Version,
-    VersionRequirement,
+    AdaptedResource, Capabilities, Catalog, Implementation, Kind, Manifest, Version, VersionRequirement,
 };
 
 /// One of each kind that the engine treats differently.
@@ -52,38 +51,22 @@ impl Known {
         let mut capabilities = Capabilities::default();
         let (deprecated, mut words): (Vec<&str>, Vec<&str>) = words.partition(|word| *word == "deprecated");
         words.drain(..).try_for_each(|word| enable(&mut capabilities, word))?;
-        let require_adapter = match &implementation {
-            Implementation::Adapted(adapted) => Some(adapted.adapter.type_name.clone()),
-            _ => None,
-        };
-        Some(Manifest {
-            type_name,
-            version,
-            kind,
-            capabilities,
-            description: None,
-            deprecation: (!deprecated.is_empty()).then(|| "use Test/Echo".to_owned()),
-            tags: Vec::new(),
-            author: None,
-            require_adapter,
-            security: OperationSecurity::default(),
-            implementation,
-        })
+        let deprecation = (!deprecated.is_empty()).then(|| "use Test/Echo".to_owned());
+        Some(Manifest { kind, capabilities, deprecation, ..Manifest::new(type_name, version, implementation) })
     }
 
     fn kind(&self, word: &str) -> Option<(Kind, Implementation)> {
         if let Some(by) = word.strip_prefix("adapted:") {
-            let adapted = AdaptedResource {
-                adapter: Arc::clone(self.0.versions(&TypeName::parse(by).ok()?).first()?),
+            let adapter = Arc::clone(self.0.versions(&TypeName::parse(by).ok()?).first()?);
+            let resource = Arc::new(AdaptedResource {
+                require_adapter: adapter.type_name.clone(),
                 path: None,
                 content: None,
                 schema: None,
-                properties: Vec::new(),
-                implemented_as: None,
                 manifest_path: None,
                 manifest: serde_json::Value::Null,
-            };
-            return Some((Kind::Resource, Implementation::Adapted(Arc::new(adapted))));
+            });
+            return Some((Kind::Resource, Implementation::Adapted { adapter, resource }));
         }
         let command = Implementation::Command(Arc::default());
         Some(match word {
@@ -122,9 +105,7 @@ impl Resources for Known {
             Err(error) => return nothing(error.to_string(), None),
         };
         match self.0.find(type_name, requirement.as_ref()) {
-            Ok(found) if adapter.is_none() || found.require_adapter.as_ref() == adapter => {
-                Found::Resource(Arc::clone(found))
-            }
+            Ok(found) if adapter.is_none() || found.require_adapter() == adapter => Found::Resource(Arc::clone(found)),
             Ok(_) => nothing(format!("Resource not found: '{type_name}' is not carried out by that adapter"), None),
             Err(error) => nothing(format!("Resource not found: {type_name}: {error}"), error.help()),
         }

@@ -55,12 +55,13 @@ pub(super) fn assemble(files: &Files, built_in: &Catalog, search: &Search, progr
 }
 
 fn with_adapter(adapted: AdaptedManifest, catalog: &Catalog) -> Result<Manifest, Reason> {
-    if let Some(path) = adapted.path.as_ref().filter(|path| !path.exists()) {
+    let resource = &adapted.implementation;
+    if let Some(path) = resource.path.as_ref().filter(|path| !path.exists()) {
         return Err(Reason::Implementation(adapted.type_name, path.clone()));
     }
-    match catalog.find(&adapted.require_adapter, None) {
+    match catalog.find(&resource.require_adapter, None) {
         Ok(found) if found.kind == Kind::Adapter => Ok(adapted.into_manifest(found.clone())),
-        _ => Err(Reason::Adapter(adapted.type_name, adapted.require_adapter)),
+        _ => Err(Reason::Adapter(adapted.type_name, adapted.implementation.require_adapter)),
     }
 }
 

@@ -209,7 +209,7 @@ fn fitting(catalog: &Catalog, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound
     };
     let mut carried_out = Catalog::default();
     let versions = catalog.versions(&wanted.type_name).iter();
-    let by_adapter = versions.filter(|manifest| manifest.require_adapter.as_ref() == Some(adapter));
+    let by_adapter = versions.filter(|manifest| manifest.require_adapter() == Some(adapter));
     by_adapter.for_each(|manifest| carried_out.add(manifest.clone()));
     carried_out.find(&wanted.type_name, wanted.requirement.as_ref()).cloned()
 }
@@ -232,12 +232,12 @@ fn list(adapter: &Arc<Manifest>, programs: &dyn Programs) -> Listed {
         Ok(objects) => {
             for object in objects {
                 match parse_listed(&object) {
-                    Ok(manifest) if manifest.require_adapter == *name => {
+                    Ok(manifest) if manifest.implementation.require_adapter == *name => {
                         listed.manifests.add(Arc::new(manifest.into_manifest(adapter.clone())));
                     }
                     Ok(manifest) => listed.problems.push(doubt(format!(
                         "it lists '{}', which needs the adapter '{}'",
-                        manifest.type_name, manifest.require_adapter
+                        manifest.type_name, manifest.implementation.require_adapter
                     ))),
                     Err(findings) => {
                         let messages = findings.into_iter().map(|finding| finding.message);

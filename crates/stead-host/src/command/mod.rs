@@ -67,6 +67,20 @@ pub fn list_adapted(adapter: &Manifest, settings: &Settings, cx: &Context) -> Re
     Ok(listed)
 }
 
+/// Has an importer say what its properties stand for: an object with the document in `configuration`.
+pub fn resolve(importer: &Manifest, input: &Plain, settings: &Settings, cx: &Context) -> Result<Json, Failure> {
+    let unsupported =
+        || Failure::new(FailureKind::Unsupported, format!("'{}' cannot resolve anything", importer.type_name));
+    let Implementation::Command(methods) = &importer.implementation else { return Err(unsupported()) };
+    let method = methods.resolve.as_ref().ok_or_else(unsupported)?;
+    let secrets = Secrets::of(input);
+    let (origin, executable) = (origin(methods, settings), method.executable.as_str());
+    let invocation = Invocation { origin, operation: "resolve", executable, secrets: &secrets };
+    let prepared = prepare(method, &subject(importer), input.expose(), &secrets, Execution::Actual)?;
+    let printed = invocation.read(&invocation.run(cx, &prepared)?, Expected::Values(1))?;
+    printed.into_iter().next().filter(Json::is_object).ok_or_else(|| invocation.unexpected("it has to be an object"))
+}
+
 /// Carries out a resource by the programs of a manifest: its own, or those of its adapter.
 ///
 /// Guarantees: one call runs one program, and before it that of `validate` where the manifest has one and these
@@ -105,20 +119,25 @@ impl CommandProvider {
                 let schema = methods.schema.clone();
                 Some(Self::assemble(manifest, methods, subject(manifest), schema, Shape::Direct, settings))
             }
-            Implementation::Adapted(adapted) => Self::adapted(manifest, adapted, settings),
+            Implementation::Adapted { adapter, resource } => Self::adapted(manifest, adapter, resource, settings),
             Implementation::BuiltIn | Implementation::Engine => None,
         }
     }
 
-    fn adapted(manifest: &Arc<Manifest>, adapted: &AdaptedResource, settings: Settings) -> Option<Self> {
-        let Implementation::Command(methods) = &adapted.adapter.implementation else { return None };
+    fn adapted(
+        manifest: &Arc<Manifest>,
+        adapter: &Manifest,
+        resource: &AdaptedResource,
+        settings: Settings,
+    ) -> Option<Self> {
+        let Implementation::Command(methods) = &adapter.implementation else { return None };
         let shape = match methods.adapter.as_ref()?.input_kind {
             AdapterInput::Single => Shape::Direct,
             AdapterInput::Full => Shape::Document { in_configuration: true },
             AdapterInput::Sequence => Shape::Document { in_configuration: false },
         };
-        let subject = Subject { path: adapted.path.clone(), content: adapted.content.clone(), ..subject(manifest) };
-        let stated = adapted.schema.clone().map(SchemaSource::Embedded);
+        let subject = Subject { path: resource.path.clone(), content: resource.content.clone(), ..subject(manifest) };
+        let stated = resource.schema.clone().map(SchemaSource::Embedded);
         // The schema of an adapter that takes documents describes the document, not the instances in it.
         let schema = stated.or_else(|| methods.schema.clone().filter(|_| shape == Shape::Direct));
         Some(Self::assemble(manifest, methods, subject, schema, shape, settings))
@@ -159,7 +178,7 @@ impl CommandProvider {
     /// The rights that the operations need: those of whoever has the programs.
     fn security(&self) -> OperationSecurity {
         match &self.manifest.implementation {
-            Implementation::Adapted(adapted) => adapted.adapter.security,
+            Implementation::Adapted { adapter, .. } => adapter.security,
             _ => self.manifest.security,
         }
     }

@@ -73,11 +73,12 @@ impl Attempt<'_> {
         }
         self.proceed()?;
         let reply = self.provider.test(&self.cx, &self.input)?;
+        let verdict = reply.verdict();
         let reading = match reply.actual {
             Some(actual) => self.reading(actual)?,
             None => self.read()?,
         };
-        let own = reply.in_desired_state.or_else(|| member(&reading.state, "_inDesiredState")?.as_bool());
+        let own = verdict.or_else(|| member(&reading.state, "_inDesiredState")?.as_bool());
         let differing = match reply.differing {
             Some(names) => self.scrubbed_names(names),
             None => differing(&self.desired, &reading.state, &self.rules()),
@@ -186,7 +187,7 @@ impl Attempt<'_> {
 
     fn check_output(&self, state: &Json) -> Result<(), Failure> {
         // What is adapted answers by its adapter, which may add to what the properties can be.
-        let adapted = matches!(self.call.manifest.implementation, Implementation::Adapted(_));
+        let adapted = matches!(self.call.manifest.implementation, Implementation::Adapted { .. });
         match self.schema.as_deref().filter(|_| self.call.manifest.kind == Kind::Resource && !adapted) {
             Some(schema) => failed(
                 schema,

@@ -51,6 +51,9 @@ impl Provider for Echo {
     }
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
+        if input.expose().is_null() {
+            return Ok(Vec::new());
+        }
         let properties = Value::from(self.get(cx, input)?.into_exposed());
         Ok(vec![Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata: None }])
     }

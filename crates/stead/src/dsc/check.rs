@@ -1,10 +1,14 @@
 //! `resource check`
 
+use std::sync::Arc;
+
 use serde_json::{Value as Json, json};
 use stead_core::diag::{Diagnostic, any_error, to_json};
-use stead_core::manifest::Kind;
+use stead_core::id::TypeName;
+use stead_core::manifest::{Kind, Manifest};
 use stead_core::value::Value;
-use stead_host::check::{Depth, Subject, check as examine};
+use stead_host::check::{self, Depth, Listed, Question, Subject};
+use stead_host::provider::Provider;
 
 use super::{given, tell};
 use crate::args::{Check, Output};
@@ -25,36 +29,156 @@ fn examined(session: Session, arguments: &Check) -> Result<Exit, Exit> {
     let files = arguments.file.iter().map(|path| given(&session, None, Some(path)));
     let texts = inline.chain(files).collect::<Result<Vec<_>, _>>()?;
     let mut called = Called::find(session, &arguments.resource, None).map_err(super::resource::refused)?;
-    if called.manifest.kind != Kind::Resource {
-        tracing::error!("'{}' is no plain resource; only those are checked", called.manifest.type_name);
-        return Err(Exit::DscError);
+    if called.is_holder() {
+        let name = &called.manifest.type_name;
+        return Err(refused(format!("'{name}' is carried out by the engine itself; there is nothing to check")));
     }
-    let mut findings = Vec::new();
-    for text in texts.iter().flatten() {
-        let desired = desired(&mut called, text)?;
-        let depth = if arguments.set { Depth::Set } else { Depth::Look };
-        let cx = called.session.context(called.manifest.type_name.as_str());
-        let provider = called.session.provider(&called.manifest);
-        let built_in = called.session.built_in.get(&called.manifest.type_name).map(|each| &each.schema);
-        let subject = Subject { manifest: &called.manifest, provider: &*provider, schema: built_in };
-        for finding in examine(subject, &cx, &desired, depth) {
-            if !findings.contains(&finding) {
-                findings.push(finding);
-            }
-        }
-    }
+    let states = texts.iter().flatten().map(|text| desired(&mut called, text)).collect::<Result<Vec<_>, _>>()?;
+    let depth = if arguments.set { Depth::Set } else { Depth::Look };
+    let filter = given(&called.session, arguments.filter.as_deref(), None)?;
+    let filter = filter.map(|text| desired(&mut called, &text)).transpose()?.unwrap_or_default();
+    let mut examination = Examination { called: &called, states, filter, depth, findings: Vec::new() };
+    examination.whole(arguments.adapted.as_deref())?;
+    let findings = examination.findings;
     report(&called, arguments, &findings);
     Ok(if any_error(&findings) { Exit::DscError } else { Exit::Success })
+}
+
+fn refused(message: String) -> Exit {
+    super::resource::refused(Refusal::Failed(message))
 }
 
 /// The state as it is handed to programs: with its secrets in their wrappings.
 fn desired(called: &mut Called, text: &crate::input::Text) -> Result<Json, Exit> {
     match crate::input::value(&mut called.session, text) {
         Ok(value @ Value::Object(_)) => Ok(value.to_redacted_json()),
-        Ok(_) => Err(super::resource::refused(Refusal::Failed("a desired state has to be an object".to_owned()))),
+        Ok(_) => Err(refused("a desired state has to be an object".to_owned())),
         Err(findings) => {
             tell(&findings, &called.session.sources);
             Err(Exit::DscInput)
+        }
+    }
+}
+
+/// A resource under examination: which questions it is asked depends on its kind.
+struct Examination<'a> {
+    called: &'a Called,
+    states: Vec<Json>,
+    filter: Json,
+    depth: Depth,
+    findings: Vec<Diagnostic>,
+}
+
+impl Examination<'_> {
+    fn whole(&mut self, adapted: Option<&str>) -> Result<(), Exit> {
+        let manifest = Arc::clone(&self.called.manifest);
+        if adapted.is_some() && manifest.kind != Kind::Adapter {
+            return Err(refused(format!("'{}' is no adapter: --adapted means nothing for it", manifest.type_name)));
+        }
+        if manifest.kind == Kind::Exporter && !self.states.is_empty() {
+            return Err(refused("an exporter has no desired state; what to list is asked with --filter".to_owned()));
+        }
+        let needs_state = matches!(manifest.kind, Kind::Resource | Kind::Group | Kind::Importer);
+        if self.states.is_empty() && (needs_state || adapted.is_some()) {
+            return Err(refused("a desired state is needed: --input or --file".to_owned()));
+        }
+        match manifest.kind {
+            Kind::Adapter => self.adapter(adapted)?,
+            Kind::Importer => self.importer(),
+            Kind::Exporter => self.exports(&manifest),
+            Kind::Resource | Kind::Group => self.instances(&manifest),
+        }
+        Ok(())
+    }
+
+    fn instances(&mut self, manifest: &Arc<Manifest>) {
+        for state in self.states.clone() {
+            let found = self.ask(manifest, |subject, cx| check::check(subject, cx, &state, self.depth));
+            self.take(found);
+        }
+        self.exports(manifest);
+    }
+
+    fn exports(&mut self, manifest: &Arc<Manifest>) {
+        let states: Vec<&Json> = self.states.iter().collect();
+        let types = |name: &TypeName| self.listed(name);
+        let question = Question { filter: &self.filter, handed: &states, types: &types };
+        let found = self.ask(manifest, |subject, cx| check::check_export(subject, cx, &question));
+        self.take(found);
+    }
+
+    /// What resolves is asked for the document, and what can be asked as a group can, is asked as one.
+    fn importer(&mut self) {
+        let manifest = &self.called.manifest;
+        let settings = &self.called.session.settings;
+        for state in self.states.clone() {
+            let found = self.ask(manifest, |subject, cx| check::check_resolve(subject, cx, &state, settings));
+            self.take(found);
+        }
+        if manifest.capabilities.get {
+            self.instances(manifest);
+        }
+    }
+
+    /// The list, and one of the resources in it, as any other.
+    fn adapter(&mut self, adapted: Option<&str>) -> Result<(), Exit> {
+        let (manifest, session) = (&self.called.manifest, &self.called.session);
+        let mut listed = Vec::new();
+        let found = self.ask(manifest, |subject, cx| {
+            let found;
+            (listed, found) = check::check_list(manifest, subject.provider, cx, &session.settings);
+            found
+        });
+        self.take(found);
+        if self.states.is_empty() {
+            return Ok(());
+        }
+        let one = match (adapted, listed.as_slice()) {
+            (Some(name), _) => self.adapted(name)?,
+            (None, [one]) => Arc::clone(one),
+            (None, []) if !self.findings.is_empty() => return Ok(()),
+            (None, _) => {
+                let name = &manifest.type_name;
+                return Err(refused(format!("'{name}' does not list one resource only; name one with --adapted")));
+            }
+        };
+        self.instances(&one);
+        Ok(())
+    }
+
+    fn adapted(&self, name: &str) -> Result<Arc<Manifest>, Exit> {
+        let type_name = TypeName::parse(name).map_err(|error| refused(error.to_string()))?;
+        let found = self.called.session.find(&type_name, None).map_err(|error| refused(error.message))?;
+        match found.require_adapter() {
+            Some(adapter) if *adapter == self.called.manifest.type_name => Ok(found),
+            _ => Err(refused(format!("'{name}' is not carried out by '{}'", self.called.manifest.type_name))),
+        }
+    }
+
+    fn ask<T>(
+        &self,
+        manifest: &Arc<Manifest>,
+        questions: impl FnOnce(Subject<'_>, &stead_host::provider::Context) -> T,
+    ) -> T {
+        let session = &self.called.session;
+        let provider: Arc<dyn Provider> = session.provider(manifest);
+        let schema = session.built_in.get(&manifest.type_name).map(|each| &each.schema);
+        let cx = session.context(manifest.type_name.as_str());
+        questions(Subject { manifest, provider: &*provider, schema }, &cx)
+    }
+
+    fn listed(&self, name: &TypeName) -> Option<Listed> {
+        let session = &self.called.session;
+        let manifest = session.find(name, None).ok()?;
+        let schema = session.built_in.get(name).map(|each| each.schema.clone());
+        Some(Listed { provider: session.provider(&manifest), manifest, schema })
+    }
+
+    fn take(&mut self, findings: Vec<Diagnostic>) {
+        for finding in findings {
+            if !self.findings.contains(&finding) {
+                self.findings.push(finding);
+            }
         }
     }
 }
@@ -70,7 +194,8 @@ fn report(called: &Called, arguments: &Check, findings: &[Diagnostic]) {
         print(&format!("{}\n", finding.brief(sources)));
         finding.help.iter().for_each(|help| print(&format!("  help: {help}\n")));
     }
-    let unset = if arguments.set { "" } else { "; set was not called, --set does" };
+    let without_state = arguments.input.is_empty() && arguments.file.is_empty();
+    let unset = if arguments.set || without_state { "" } else { "; set was not called, --set does" };
     let count = if findings.is_empty() { "no mistakes".to_owned() } else { findings.len().to_string() };
     print(&format!("{}: {count} found{unset}\n", called.manifest.type_name));
 }

@@ -116,7 +116,7 @@ pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit
 
 /// Whether a resource is one of those that the adapters of that name carry out; any is, when there is no name.
 pub(crate) fn is_carried_out_by(manifest: &Manifest, adapter: Option<&str>) -> bool {
-    let own = manifest.require_adapter.as_ref().map(TypeName::as_str);
+    let own = manifest.require_adapter().map(TypeName::as_str);
     adapter.is_none_or(|filter| own.is_some_and(|own| fits(filter, own)))
 }
 

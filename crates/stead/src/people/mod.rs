@@ -43,6 +43,10 @@ fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Ex
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
+    if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
+        refuse(document, &[finding], &session);
+        return Exit::Unusable;
+    }
     show_findings(&prepared.warnings, &prepared.sources);
     catch_interrupts(&session);
     let began = Instant::now();

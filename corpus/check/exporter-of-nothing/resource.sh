@@ -1,0 +1,3 @@
+#!/bin/sh
+# Lists properties alone, of nobody knows what.
+echo '{"output":"a"}'

@@ -1,0 +1,4 @@
+#!/bin/sh
+# Cannot resolve anything.
+echo 'there is no such list' >&2
+exit 1

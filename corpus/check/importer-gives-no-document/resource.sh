@@ -1,0 +1,4 @@
+#!/bin/sh
+# Gives what is no document.
+cat > /dev/null
+echo '{"configuration":{"resourcez":[]},"parameters":"text=hello"}'

@@ -1,0 +1,4 @@
+#!/bin/sh
+# Gives parameters only.
+cat > /dev/null
+echo '{"parameters":{"text":"hello"}}'

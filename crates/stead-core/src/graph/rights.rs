@@ -1,0 +1,25 @@
+//! With what rights a document and its instances have to run.
+
+use super::{Graph, codes};
+use crate::diag::Diagnostic;
+use crate::id::NodeId;
+
+impl Graph {
+    /// Why nothing of the document may run: the outermost one asks for other rights than there are.
+    pub fn refused(&self, elevated: bool) -> Option<Diagnostic> {
+        let needed = self.scopes.first()?.document.directives.security_context.as_ref()?;
+        let why = needed.value.refusal(elevated)?;
+        Some(Diagnostic::error(&codes::RIGHTS, needed.span, format!("Security context: {why}")))
+    }
+
+    /// Why a node may not run: it, its document or what it is nested in asks for other rights than there are.
+    ///
+    /// Guarantees: what is nested cannot loosen what is asked for outside of it.
+    pub fn refusal(&self, id: NodeId, elevated: bool) -> Option<&'static str> {
+        let scope = self.scope(self.node(id).scope);
+        let own = self.declaration(id).directives.security_context.as_ref();
+        let mut stated = own.into_iter().chain(&scope.document.directives.security_context);
+        let why = stated.find_map(|context| context.value.refusal(elevated));
+        why.or_else(|| self.refusal(scope.holder?, elevated))
+    }
+}

@@ -1,0 +1,212 @@
+//! Resources that are programs.
+
+use std::sync::Arc;
+
+use super::Parser;
+use super::method::{CALL_ARGUMENTS, CHANGE_ARGUMENTS};
+use crate::diag::Diagnostic;
+use crate::document::SecurityContext;
+use crate::manifest::read::{Unknown, plain, present};
+use crate::manifest::{
+    AdapterInput, AdapterMethods, Argument, Capabilities, CommandResource, Implementation, Kind, Manifest, Method,
+    OperationSecurity, SchemaSource, codes, words,
+};
+use crate::text::Node;
+
+const RESOURCE_KEYS: [&str; 20] = [
+    "$schema",
+    "type",
+    "kind",
+    "version",
+    "description",
+    "tags",
+    "condition",
+    "deprecationMessage",
+    "get",
+    "set",
+    "whatIf",
+    "test",
+    "delete",
+    "export",
+    "resolve",
+    "validate",
+    "adapter",
+    "exitCodes",
+    "schema",
+    "metadata",
+];
+
+/// `config` is what `full` was called once.
+const ADAPTER_INPUTS: [(&str, AdapterInput); 4] = [
+    ("full", AdapterInput::Full),
+    ("sequence", AdapterInput::Sequence),
+    ("single", AdapterInput::Single),
+    ("config", AdapterInput::Full),
+];
+const CONTEXTS: [(&str, SecurityContext); 3] = [
+    ("current", SecurityContext::Current),
+    ("elevated", SecurityContext::Elevated),
+    ("restricted", SecurityContext::Restricted),
+];
+
+const METHOD_KEYS: [&str; 4] = ["executable", "args", "input", "requireSecurityContext"];
+const PLAIN_METHOD_KEYS: [&str; 3] = ["executable", "args", "input"];
+const TEST_KEYS: [&str; 5] = ["executable", "args", "input", "return", "requireSecurityContext"];
+const EXPORT_KEYS: [&str; 6] = ["executable", "args", "input", "requireSecurityContext", "schema", "supportsFiltering"];
+const SET_KEYS: [&str; 8] = [
+    "executable",
+    "args",
+    "input",
+    "implementsPretest",
+    "handlesExist",
+    "return",
+    "requireSecurityContext",
+    "whatIfReturns",
+];
+
+impl Parser<'_> {
+    pub(super) fn resource(&mut self, node: &Node) -> Option<Manifest> {
+        let before = self.reader.errors();
+        self.reader.members(node, "a resource manifest", &RESOURCE_KEYS, Unknown::Refused)?;
+        let type_name = self.reader.type_name(node, "type", "the manifest");
+        let version = self.version(node);
+        let description = self.reader.optional_text(node, "description");
+        let deprecation = self.reader.optional_text(node, "deprecationMessage");
+        let tags = self.reader.tags(node);
+        self.reader.object(node, "metadata");
+        let mut capabilities = Capabilities::default();
+        let mut security = OperationSecurity::default();
+        let command = self.command(node, &mut capabilities, &mut security);
+        let kind = self.kind(node, &command);
+        // A misspelled operation has been found already.
+        if self.reader.errors() == before {
+            self.warn_if_idle(node, &command);
+        }
+        Some(Manifest {
+            kind,
+            capabilities,
+            description,
+            deprecation,
+            tags,
+            security,
+            ..Manifest::new(type_name?, version?, Implementation::Command(Arc::new(command)))
+        })
+    }
+
+    fn command(
+        &mut self,
+        node: &Node,
+        capabilities: &mut Capabilities,
+        security: &mut OperationSecurity,
+    ) -> CommandResource {
+        let get = self.method(node, "get", &METHOD_KEYS, &CALL_ARGUMENTS);
+        let set = self.method(node, "set", &SET_KEYS, &CHANGE_ARGUMENTS);
+        let what_if = self.what_if(node);
+        let test = self.method(node, "test", &TEST_KEYS, &CALL_ARGUMENTS);
+        let delete = self.method(node, "delete", &METHOD_KEYS, &CHANGE_ARGUMENTS);
+        let export = self.method(node, "export", &EXPORT_KEYS, &CALL_ARGUMENTS);
+        let resolve = self.method(node, "resolve", &PLAIN_METHOD_KEYS, &CALL_ARGUMENTS);
+        let validate = self.method(node, "validate", &PLAIN_METHOD_KEYS, &CALL_ARGUMENTS);
+        *capabilities = Capabilities {
+            get: get.is_some(),
+            set: set.is_some(),
+            set_handles_exist: self.flag(node, "set", "handlesExist"),
+            set_what_if: what_if.is_some() || takes_what_if(set.as_ref()),
+            implements_pretest: self.flag(node, "set", "implementsPretest"),
+            test: test.is_some(),
+            delete: delete.is_some(),
+            delete_what_if: takes_what_if(delete.as_ref()),
+            export: export.is_some(),
+            export_filters: export.is_some() && self.filters(node),
+            resolve: resolve.is_some(),
+        };
+        *security = self.security(node);
+        CommandResource {
+            manifest_path: self.path.to_owned(),
+            manifest: plain(node),
+            schema: present(node, "schema").and_then(|schema| self.schema(schema)),
+            export_schema: self.export_schema(node),
+            adapter: present(node, "adapter").and_then(|adapter| self.adapter(adapter)),
+            exit_codes: self.reader.exit_codes(node),
+            ..CommandResource { get, set, what_if, test, delete, export, validate, resolve, ..Default::default() }
+        }
+    }
+
+    fn kind(&mut self, node: &Node, command: &CommandResource) -> Kind {
+        let stated = self.reader.optional_word(node, "kind", &words::KINDS);
+        let has_adapter = present(node, "adapter").is_some();
+        let problem = match (stated, has_adapter) {
+            (Some(Kind::Adapter), false) => "a manifest of kind 'adapter' needs 'adapter'",
+            (Some(kind), true) if kind != Kind::Adapter => "a manifest with 'adapter' has to be of kind 'adapter'",
+            _ => return stated.unwrap_or(if command.adapter.is_some() { Kind::Adapter } else { Kind::Resource }),
+        };
+        if let Some(kind) = present(node, "kind") {
+            self.reader.note(Diagnostic::error(&codes::ADAPTER, kind.span, problem));
+        }
+        Kind::Resource
+    }
+
+    fn warn_if_idle(&mut self, node: &Node, command: &CommandResource) {
+        let methods = [&command.get, &command.set, &command.test, &command.delete, &command.export, &command.resolve];
+        let mut named = ["get", "set", "test", "delete", "export", "resolve", "adapter"].iter();
+        if methods.iter().all(|method| method.is_none()) && !named.any(|key| present(node, key).is_some()) {
+            let span = present(node, "type").map_or(node.span, |value| value.span);
+            self.reader.note(Diagnostic::warning(&codes::IDLE, span, "the resource names no operation"));
+        }
+    }
+
+    fn what_if(&mut self, node: &Node) -> Option<Method> {
+        let entry = node.entries()?.iter().find(|entry| &*entry.key == "whatIf")?;
+        let method = self.method(node, "whatIf", &SET_KEYS, &CHANGE_ARGUMENTS)?;
+        let finding = Diagnostic::warning(&codes::WHAT_IF, entry.key_span, "'whatIf' is deprecated");
+        self.reader.note(finding.with_help("give 'set' an argument such as {\"whatIfArg\": \"--what-if\"} instead"));
+        Some(method)
+    }
+
+    fn flag(&mut self, node: &Node, method: &str, key: &str) -> bool {
+        let value = present(node, method).filter(|value| value.entries().is_some());
+        value.and_then(|value| self.reader.truth(value, key)).unwrap_or(false)
+    }
+
+    /// A program filters its export unless it says that it does not.
+    fn filters(&mut self, node: &Node) -> bool {
+        present(node, "export").and_then(|export| self.reader.truth(export, "supportsFiltering")).unwrap_or(true)
+    }
+
+    fn security(&mut self, node: &Node) -> OperationSecurity {
+        let mut of = |method: &str| {
+            let value = present(node, method).filter(|value| value.entries().is_some())?;
+            self.reader.optional_word(value, "requireSecurityContext", &CONTEXTS)
+        };
+        OperationSecurity {
+            get: of("get"),
+            set: of("set"),
+            test: of("test"),
+            delete: of("delete"),
+            export: of("export"),
+        }
+    }
+
+    fn export_schema(&mut self, node: &Node) -> Option<SchemaSource> {
+        let export = present(node, "export")?;
+        let schema = present(export, "schema")?;
+        if let Some(filtering) = present(export, "supportsFiltering") {
+            let message = "'schema' and 'supportsFiltering' exclude each other";
+            let finding = Diagnostic::error(&codes::EXPORT, filtering.span, message);
+            self.reader.note(finding.with_label(schema.span, "the filter is described here"));
+        }
+        self.schema(schema)
+    }
+
+    fn adapter(&mut self, node: &Node) -> Option<AdapterMethods> {
+        self.reader.members(node, "'adapter'", &["list", "inputKind"], Unknown::Ignored)?;
+        let list = self.method(node, "list", &["executable", "args"], &[]);
+        let kind = self.reader.required(node, "inputKind", "'adapter'")?;
+        let input_kind = self.reader.word(kind, "'inputKind'", &ADAPTER_INPUTS)?;
+        Some(AdapterMethods { list, input_kind })
+    }
+}
+
+fn takes_what_if(method: Option<&Method>) -> bool {
+    method.is_some_and(|method| method.arguments.iter().any(|argument| matches!(argument, Argument::WhatIf(_))))
+}

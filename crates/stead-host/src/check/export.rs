@@ -1,0 +1,144 @@
+//! Exports: what is listed has to be there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use stead_core::call::Exported;
+use stead_core::diag::Diagnostic;
+use stead_core::id::TypeName;
+use stead_core::manifest::Manifest;
+
+use super::state::{holds_wrapped, listed};
+use super::{Checker, Subject, codes, examine};
+use crate::provider::{Context, Plain, Provider};
+
+/// A resource of which an exporter lists instances.
+pub struct Listed {
+    /// What it says of itself.
+    pub manifest: Arc<Manifest>,
+    /// What carries it out.
+    pub provider: Arc<dyn Provider>,
+    /// Its schema, for a provider that hands out none.
+    pub schema: Option<Json>,
+}
+
+/// The resources that there are, by type.
+pub type Types<'a> = &'a dyn Fn(&TypeName) -> Option<Listed>;
+
+/// So many instances are asked for one by one, a program each; the others are only held against the schema. A resource
+/// that lists thousands has them all from the same code.
+const ASKED: usize = 16;
+
+/// What an export is asked, and what is known when it answers.
+#[derive(Clone, Copy)]
+pub struct Question<'a> {
+    /// Which instances to list; null for all.
+    pub filter: &'a Json,
+    /// The states with which the resource was called before: their secrets may not be listed.
+    pub handed: &'a [&'a Json],
+    /// The resources that there are.
+    pub types: Types<'a>,
+}
+
+/// Exports twice, and says in what the instances are not those that there are.
+///
+/// Guarantees: nothing is called that is meant to change anything.
+pub fn check_export(subject: Subject<'_>, cx: &Context, question: &Question<'_>) -> Vec<Diagnostic> {
+    examine(subject, cx, question.handed, |checker| {
+        // Without an export of its own, the engine asks `get`.
+        if subject.manifest.capabilities.export && checker.schema_usable() {
+            checker.export(question);
+        }
+    })
+}
+
+impl Checker<'_> {
+    fn export(&mut self, question: &Question<'_>) {
+        let filter = Plain::new(question.filter.clone());
+        let Some(first) = self.list("export", &filter) else { return };
+        let Some(second) = self.list("the second export", &filter) else { return };
+        if first != second {
+            let message = format!("the first export has {} instances, the second {}", first.len(), second.len());
+            let same_number = "the second export lists other instances, or in another order".to_owned();
+            let message = if first.len() == second.len() { same_number } else { message };
+            self.error(&codes::UNSTABLE, message, "");
+        }
+        self.told_apart(&first);
+        for (at, each) in first.iter().enumerate() {
+            self.exported(each, at < ASKED, question.types);
+        }
+    }
+
+    fn list(&mut self, operation: &str, filter: &Plain) -> Option<Vec<Exported>> {
+        let found = self.subject.provider.export(&self.cx, filter);
+        found.map_err(|failure| self.failed(operation, &failure)).ok()
+    }
+
+    /// A document cannot hold two instances of the same type and name.
+    fn told_apart(&mut self, found: &[Exported]) {
+        let mut known = BTreeSet::new();
+        let mut named = found.iter().filter_map(|each| Some((each.type_name.as_ref(), each.name.as_ref()?)));
+        if named.any(|each| !known.insert(each)) {
+            self.error(&codes::EXPORTED, "two of the exported instances have the same type and name", "");
+        }
+    }
+
+    fn exported(&mut self, instance: &Exported, asked: bool, types: Types<'_>) {
+        // What comes from a resource is in the clear.
+        let state = Plain::new(instance.properties.to_redacted_json());
+        self.keeps_secrets("export", state.expose());
+        if holds_wrapped(state.expose()) {
+            self.error(&codes::SECRET, "export lists a secret in its wrapping", "leave it out");
+        }
+        let Some(type_name) = &instance.type_name else { return self.stands(&state, asked) };
+        let Some(other) = types(type_name) else {
+            let message = format!("export lists instances of '{type_name}', which no resource is known for");
+            return self.error(&codes::EXPORTED, message, "");
+        };
+        let subject = Subject { manifest: &other.manifest, provider: &*other.provider, schema: other.schema.as_ref() };
+        let mut checker = Checker::of(subject, &self.cx);
+        if checker.schema_usable() {
+            checker.stands(&state, asked);
+        }
+        for finding in checker.found {
+            let message = format!("'{type_name}': {}", finding.message);
+            self.find(finding.code, finding.severity, message, &finding.help.unwrap_or_default());
+        }
+    }
+
+    /// Whether an instance is allowed, and is as it was listed.
+    fn stands(&mut self, instance: &Plain, asked: bool) {
+        let mut state = instance.expose().clone();
+        if let Json::Object(members) = &mut state {
+            members.remove("_securityContext");
+        }
+        self.fits("an exported instance", &state);
+        self.desired = Plain::new(state);
+        if !asked {
+            return;
+        }
+        if self.subject.manifest.capabilities.test {
+            return self.tests();
+        }
+        let Some(actual) = self.get("get of an exported instance") else { return };
+        let differ = self.differing(&actual);
+        if !differ.is_empty() {
+            let message = format!("get reports otherwise what export lists: {}", listed(&differ));
+            self.error(&codes::EXPORTED, message, "");
+        }
+    }
+
+    fn tests(&mut self) {
+        match self.subject.provider.test(&self.cx, &self.desired) {
+            Ok(reply) => {
+                let differ = reply.actual.as_ref().map(|actual| self.differing(actual)).unwrap_or_default();
+                if reply.in_desired_state == Some(false) || !differ.is_empty() {
+                    let message = "test says that an exported instance is not in its desired state";
+                    self.error(&codes::EXPORTED, message, "list each as 'get' reports it");
+                }
+            }
+            Err(failure) => self.failed("test of an exported instance", &failure),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The operations on one instance: get, test, set, delete and what-if.
+
+use serde_json::Value as Json;
+use stead_core::call::Execution;
+use stead_core::diff::{Rules, differing, exists};
+use stead_core::manifest::Kind;
+use stead_core::schema::Schema;
+use stead_core::value::Value;
+
+use super::state::{bare, is_wrapped, listed, unequal};
+use super::{Checker, Depth, codes};
+use crate::provider::{State, TestReply};
+
+impl Checker<'_> {
+    pub(super) fn operations(&mut self, depth: Depth) {
+        let can = self.subject.manifest.capabilities;
+        if self.subject.manifest.kind == Kind::Group && !can.test {
+            let message = "the group has no 'test', and what 'get' answers cannot be compared with what is desired";
+            self.error(&codes::NESTED, message, "add 'test', with \"return\": \"state\"");
+        }
+        let Some(before) = self.get("get") else { return };
+        self.test(&before);
+        let foretold = if can.set_what_if && !self.deletes() { self.what_if(&before) } else { None };
+        if can.delete_what_if && self.deletes() {
+            self.delete_what_if(&before);
+        }
+        if depth == Depth::Set && (can.set || self.deletes()) {
+            self.set(foretold.as_ref());
+        }
+    }
+
+    /// Whether the desired state is brought about by `delete`.
+    fn deletes(&self) -> bool {
+        let can = self.subject.manifest.capabilities;
+        let gone = Value::from(bare(&self.desired)).as_object().is_some_and(|state| !exists(state));
+        gone && can.delete && !can.set_handles_exist
+    }
+
+    /// Whether what is reported are results of nested instances, which are not compared with the properties.
+    fn holds_others(&self) -> bool {
+        matches!(self.subject.manifest.kind, Kind::Group | Kind::Importer)
+    }
+
+    fn test(&mut self, actual: &State) {
+        if !self.subject.manifest.capabilities.test {
+            return;
+        }
+        match self.subject.provider.test(&self.cx, &self.desired) {
+            Ok(reply) => self.judge(&reply, actual),
+            Err(failure) => self.failed("test", &failure),
+        }
+    }
+
+    fn judge(&mut self, reply: &TestReply, actual: &State) {
+        if let Some(tested) = &reply.actual {
+            self.reported("test", tested);
+            self.same("test reports these otherwise than get", tested, actual);
+        }
+        if self.holds_others() {
+            return;
+        }
+        let differ = self.differing(actual);
+        match reply.in_desired_state {
+            Some(true) if !differ.is_empty() => {
+                let message = format!("test says that the state is as desired, but these differ: {}", listed(&differ));
+                self.error(&codes::DISAGREE, message, "");
+            }
+            Some(false) if differ.is_empty() => {
+                let message = "test says that the state is not as desired, but get reports nothing that differs";
+                self.error(&codes::DISAGREE, message, "report what it is, as a property");
+            }
+            _ => {}
+        }
+    }
+
+    /// What only one of them reports is no contradiction: `get` may look closer than the others need to.
+    fn same(&mut self, what: &str, one: &State, other: &State) {
+        let (one, other) = (bare(one), bare(other));
+        let mut names = unequal(&one, &other);
+        names.retain(|name| one.get(name).is_some() && other.get(name).is_some());
+        if !names.is_empty() {
+            self.error(&codes::DISAGREE, format!("{what}: {}", listed(&names)), "");
+        }
+    }
+
+    /// The properties in which a state is not the desired one. What is secret is not compared: it need not be reported.
+    pub(super) fn differing(&self, actual: &State) -> Vec<String> {
+        if self.holds_others() {
+            return Vec::new();
+        }
+        let mut desired = bare(&self.desired);
+        if let Json::Object(members) = &mut desired {
+            members.retain(|_, value| !is_wrapped(value));
+        }
+        let rules = Rules { schema: self.schema.as_deref().map(Schema::json), ..Rules::default() };
+        differing(&Value::from(desired), &Value::from(bare(actual)), &rules)
+    }
+
+    /// What a what-if foretells.
+    fn what_if(&mut self, before: &State) -> Option<State> {
+        let reply = self.subject.provider.set(&self.cx, &self.desired, Execution::WhatIf);
+        let reply = reply.map_err(|failure| self.failed("what-if", &failure)).ok();
+        let foretold = reply.and_then(|reply| reply.after);
+        if let Some(after) = &foretold {
+            self.reported("what-if", after);
+        }
+        self.unchanged("what-if", before);
+        foretold
+    }
+
+    fn delete_what_if(&mut self, before: &State) {
+        if let Err(failure) = self.subject.provider.delete(&self.cx, &self.desired, Execution::WhatIf) {
+            self.failed("what-if of delete", &failure);
+        }
+        self.unchanged("what-if of delete", before);
+    }
+
+    fn unchanged(&mut self, operation: &str, before: &State) {
+        let Some(after) = self.get(&format!("get after {operation}")) else { return };
+        let names = unequal(&bare(before), &bare(&after));
+        if !names.is_empty() {
+            self.error(&codes::WHAT_IF, format!("{operation} changed {}", listed(&names)), "");
+        }
+    }
+
+    /// What was foretold of the properties that are desired has to come about.
+    fn comes_about(&mut self, foretold: &State, actual: &State) {
+        let (foretold, actual, desired) = (bare(foretold), bare(actual), bare(&self.desired));
+        let mut names = unequal(&foretold, &actual);
+        names.retain(|name| foretold.get(name).is_some() && desired.get(name).is_some());
+        if !names.is_empty() && !self.holds_others() {
+            let message = format!("what-if foretold these otherwise than they came about: {}", listed(&names));
+            self.error(&codes::DISAGREE, message, "");
+        }
+    }
+
+    fn set(&mut self, foretold: Option<&State>) {
+        let Some(first) = self.change("set") else { return };
+        let differ = self.differing(&first.state);
+        if !differ.is_empty() {
+            self.error(&codes::NOT_SET, format!("after set, these are not as desired: {}", listed(&differ)), "");
+            return;
+        }
+        self.test_after_set(&first.state);
+        if let Some(foretold) = foretold {
+            self.comes_about(foretold, &first.state);
+        }
+        let Some(second) = self.change("the second set") else { return };
+        let mut names = unequal(&bare(&first.state), &bare(&second.state));
+        names.extend(second.said.into_iter().flatten().filter(|name| !name.is_empty()));
+        names.sort();
+        names.dedup();
+        if !names.is_empty() {
+            self.error(&codes::NOT_IDEMPOTENT, format!("the second set changed {}", listed(&names)), "");
+        }
+    }
+
+    fn test_after_set(&mut self, actual: &State) {
+        if !self.subject.manifest.capabilities.test {
+            return;
+        }
+        match self.subject.provider.test(&self.cx, &self.desired) {
+            Ok(reply) if reply.verdict() == Some(false) => {
+                self.error(&codes::NOT_SET, "after set, test says that the state is not as desired", "");
+            }
+            Ok(reply) => self.judge(&reply, actual),
+            Err(failure) => self.failed("test after set", &failure),
+        }
+    }
+
+    /// Sets or deletes, and says what `get` reports afterwards and what was said to be changed.
+    fn change(&mut self, operation: &str) -> Option<Changed> {
+        let reply = if self.deletes() {
+            self.subject.provider.delete(&self.cx, &self.desired, Execution::Actual).map(|_| None)
+        } else {
+            self.subject.provider.set(&self.cx, &self.desired, Execution::Actual).map(Some)
+        };
+        let reply = reply.map_err(|failure| self.failed(operation, &failure)).ok()?;
+        let state = self.get(&format!("get after {operation}"))?;
+        let Some(reply) = reply else { return Some(Changed { state, said: None }) };
+        if let Some(after) = &reply.after {
+            self.reported(operation, after);
+            self.same(&format!("{operation} reports these otherwise than get"), after, &state);
+        }
+        Some(Changed { state, said: reply.changed })
+    }
+}
+
+/// What came of a change.
+struct Changed {
+    state: State,
+    said: Option<Vec<String>>,
+}

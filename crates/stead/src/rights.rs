@@ -1,0 +1,73 @@
+//! Cases of `corpus/rights`: what runs with which rights.
+//!
+//! A case has documents (every section whose name has a dot; the one that runs is `main.yaml`). Computed is `outcomes`:
+//! for every operation, as root and as anybody else, what was done, and what was refused and why. With what rights the
+//! test itself runs makes no difference.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use stead_core::call::Execution;
+use stead_core::run::Mode;
+use stead_core::value::Object;
+use stead_host::catalog::{Search, SearchEnvironment, User};
+use stead_host::settings::{Layers, Stated, resolve};
+use stead_testkit::{Case, Computed, Suite, check_all};
+
+use crate::engine::{execute, refusal, set_mode};
+use crate::people::width;
+use crate::session::Session;
+use crate::surroundings::Surroundings;
+
+#[test]
+fn what_runs_with_which_rights() {
+    check_all(&Suite { folder: "rights", run });
+}
+
+fn run(case: &Case) -> Result<Computed, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    for (name, text) in case.sections.iter().filter(|(name, _)| name.contains('.')) {
+        fs::write(folder.path().join(name), text).map_err(|error| error.to_string())?;
+    }
+    let modes = [
+        ("get", Mode::GET),
+        ("test", Mode::TEST),
+        ("set", set_mode(Execution::Actual)),
+        ("what-if", set_mode(Execution::WhatIf)),
+        ("plan", Mode::PLAN),
+        ("apply", Mode::APPLY),
+    ];
+    let mut outcomes = String::new();
+    for (who, elevated) in [("root", true), ("anybody", false)] {
+        let each = modes.map(|(name, mode)| Ok((name, outcome(case, folder.path(), mode, elevated)?)));
+        let each = each.into_iter().collect::<Result<Vec<_>, String>>()?;
+        for alike in each.chunk_by(|one, other| one.1 == other.1) {
+            let names: Vec<_> = alike.iter().map(|(name, _)| *name).collect();
+            let outcome = alike.first().map(|(_, outcome)| outcome.as_str()).unwrap_or_default();
+            let _ = write!(outcomes, "> {} as {who}\n{outcome}", names.join(", "));
+        }
+    }
+    Ok(vec![("outcomes", outcomes)])
+}
+
+fn outcome(case: &Case, folder: &Path, mode: Mode, elevated: bool) -> Result<String, String> {
+    let mut session = Session::new(folder.to_path_buf(), &surroundings(elevated));
+    let prepared = session.prepare("main.yaml", case.section("main.yaml"), Object::new());
+    let prepared = prepared.map_err(|unusable| format!("{:?}", unusable.findings))?;
+    if let Some(why) = refusal(&session, &prepared) {
+        return Ok(format!("refused: {why}\n"));
+    }
+    let executed = execute(&session, prepared, mode, width(None), &mut |_, _| {});
+    let results = executed.document["results"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<_> = results.iter().filter_map(|result| result["name"].as_str()).collect();
+    let done = format!("done: {}", names.join(", "));
+    Ok(std::iter::once(&done).chain(&executed.failures).flat_map(|line| [line.as_str(), "\n"]).collect())
+}
+
+/// Those of nobody in particular: no settings, no manifests.
+fn surroundings(elevated: bool) -> Surroundings {
+    let settings = resolve(&Layers::default(), &Stated::default());
+    let search = Search::new(&SearchEnvironment::default(), &settings.resource_path, User::current());
+    Surroundings { settings, search, elevated, doubts: Vec::new() }
+}
