@@ -36,7 +36,7 @@ pub struct Call {
     /// The instance, for the answer to be told apart; meaningless to the provider.
     pub node: NodeId,
     /// The name of the instance, for messages.
-    pub name: String,
+    pub name: Arc<str>,
     /// The resource that it is an instance of.
     pub manifest: Arc<Manifest>,
     /// What is asked for.

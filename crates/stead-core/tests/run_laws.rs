@@ -160,7 +160,7 @@ fn world(graph: &Graph, numbers: &mut Numbers, luck: Luck) -> World {
             touches: if numbers.below(8) == 0 { None } else { Some(paths) },
             spoils: Vec::new(),
         };
-        things.insert(node.name.clone(), thing);
+        things.insert(node.name.to_string(), thing);
     }
     World(things)
 }
@@ -231,7 +231,7 @@ impl Scene {
     }
 
     fn statuses(&self, run: &Run) -> Vec<(String, Option<Status>)> {
-        self.graph.iter().map(|(id, node)| (node.name.clone(), run.report().status(id).cloned())).collect()
+        self.graph.iter().map(|(id, node)| (node.name.to_string(), run.report().status(id).cloned())).collect()
     }
 
     fn blocked(&self, run: &Run, id: NodeId) -> bool {
@@ -530,13 +530,13 @@ fn spoils(scene: &Scene) -> BTreeMap<String, Vec<String>> {
     for (id, node) in scene.graph.iter().filter(|(_, node)| node.role == Role::Instance) {
         for ancestor in ancestors(&scene.graph, id) {
             let other = scene.graph.node(ancestor);
-            let Some(thing) = scene.world.0.get(&other.name) else { continue };
-            let overlaps = match (&thing.touches, &scene.world.0[&node.name].touches) {
+            let Some(thing) = scene.world.0.get(&*other.name) else { continue };
+            let overlaps = match (&thing.touches, &scene.world.0[&*node.name].touches) {
                 (Some(theirs), Some(own)) => theirs.iter().any(|path| own.contains(path)),
                 _ => true,
             };
             if overlaps {
-                spoils.entry(other.name.clone()).or_default().push(node.name.clone());
+                spoils.entry(other.name.to_string()).or_default().push(node.name.to_string());
             }
         }
     }

@@ -44,7 +44,7 @@ impl World for Nothing {
     }
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
-        Some(vec![PathBuf::from("/etc").join(&call.name), PathBuf::from("/etc/common")])
+        Some(vec![PathBuf::from("/etc").join(&*call.name), PathBuf::from("/etc/common")])
     }
 
     fn cost(&self, _call: &Call) -> Cost {

@@ -273,7 +273,7 @@ fn shown(
     };
     let call = Call {
         node: NodeId(0),
-        name: "chatty".to_owned(),
+        name: "chatty".into(),
         manifest,
         operation,
         execution,

@@ -85,7 +85,7 @@ impl Fake {
         let mut count = self.count.lock().unwrap();
         count.under_way += 1;
         count.most = count.most.max(count.under_way);
-        count.calls.push(call.name.clone());
+        count.calls.push(call.name.to_string());
         count.threads.push(thread::current().id());
         self.changed.notify_all();
     }
@@ -149,7 +149,7 @@ fn driven(mut run: Run, world: &Arc<Fake>, width: usize) -> (Run, Vec<Event>) {
 }
 
 fn status(run: &Run, name: &str) -> Status {
-    let (id, _) = run.graph().iter().find(|(_, node)| node.name == name).unwrap();
+    let (id, _) = run.graph().iter().find(|(_, node)| *node.name == *name).unwrap();
     run.report().status(id).unwrap().clone()
 }
 
@@ -192,7 +192,7 @@ fn one_at_a_time_is_in_order_and_on_one_thread() {
     let (run, _) = driven(run_of(&mixed(), Mode::TEST), &world, 1);
     let count = world.count.lock().unwrap();
     let graph = run.graph();
-    let in_order = graph.order.iter().map(|id| graph.node(*id).name.clone());
+    let in_order = graph.order.iter().map(|id| graph.node(*id).name.to_string());
     let called: Vec<String> = in_order.filter(|name| count.calls.contains(name)).collect();
     assert_eq!(count.calls, called);
     assert!(count.threads.windows(2).all(|pair| pair[0] == pair[1]));
@@ -284,7 +284,7 @@ fn a_run_that_is_resumed_asks_again_what_was_not_answered() {
         let answered = events[..at].iter().filter(|event| matches!(event.fact, Fact::Answered { .. })).count();
         assert_eq!(world.count.lock().unwrap().calls.len(), 3 - answered);
         let statuses = |run: &Run| -> BTreeMap<String, Option<Status>> {
-            run.graph().iter().map(|(id, node)| (node.name.clone(), run.report().status(id).cloned())).collect()
+            run.graph().iter().map(|(id, node)| (node.name.to_string(), run.report().status(id).cloned())).collect()
         };
         assert_eq!(statuses(&run), statuses(&whole));
     }

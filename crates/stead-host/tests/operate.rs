@@ -93,7 +93,7 @@ fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
     });
     Call {
         node: NodeId(0),
-        name: "instance".to_owned(),
+        name: "instance".into(),
         manifest,
         operation,
         execution,

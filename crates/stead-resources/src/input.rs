@@ -36,7 +36,7 @@ impl<'a> Input<'a> {
 
     /// A text.
     pub(crate) fn text(&self, name: &str) -> Result<Option<&'a str>, Failure> {
-        match self.members.get(name) {
+        match self.json(name) {
             None => Ok(None),
             Some(Json::String(text)) => Ok(Some(text)),
             Some(other) => Err(not_a(name, "text", other)),
@@ -45,7 +45,7 @@ impl<'a> Input<'a> {
 
     /// True or false.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Failure> {
-        match self.members.get(name) {
+        match self.json(name) {
             None => Ok(None),
             Some(Json::Bool(truth)) => Ok(Some(*truth)),
             Some(other) => Err(not_a(name, "true or false", other)),
@@ -54,12 +54,13 @@ impl<'a> Input<'a> {
 
     /// Anything.
     pub(crate) fn json(&self, name: &str) -> Option<&'a Json> {
-        self.members.get(name)
+        // There are few members, and most names are asked for in vain: comparing is faster than hashing.
+        self.members.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
     /// Whether it is there.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.members.contains_key(name)
+        self.json(name).is_some()
     }
 
     /// A path, as written and resolved.

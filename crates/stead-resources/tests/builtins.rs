@@ -135,7 +135,7 @@ impl Run {
     fn call(&self, operation: Operation, execution: Execution, tested: Option<Arc<Tested>>) -> Outcome {
         let call = Call {
             node: NodeId(0),
-            name: "case".to_owned(),
+            name: "case".into(),
             manifest: Arc::clone(&self.built_in.manifest),
             operation,
             execution,

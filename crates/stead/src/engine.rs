@@ -143,7 +143,7 @@ impl Called {
     fn call(&self, operation: Operation, execution: Execution, desired: Value) -> Call {
         Call {
             node: NodeId(0),
-            name: self.manifest.type_name.to_string(),
+            name: self.manifest.type_name.as_str().into(),
             manifest: Arc::clone(&self.manifest),
             operation,
             execution,
@@ -157,7 +157,7 @@ impl Called {
     pub(crate) fn ask(&self, operation: Operation, execution: Execution, desired: Value) -> Result<Answered, Refusal> {
         let call = self.call(operation, execution, desired);
         let provider = self.session.provider(&self.manifest);
-        let cx = self.session.context(&call.name);
+        let cx = self.session.context(Arc::clone(&call.name));
         let answer = carry_out(&call, &*provider, &*self.session.vault, &cx);
         match answer.outcome {
             Outcome::Failed(failure) => Err(failure.into()),

@@ -1,6 +1,6 @@
 //! One call of the program: the texts it read, the resources it knows, and the machine it works on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub(crate) struct Session {
     pub(crate) names: Names,
     /// The instances of the document that may not run with the rights that there are, and why.
     refused: HashMap<NodeId, &'static str>,
-    providers: RwLock<HashMap<usize, Arc<dyn Provider>>>,
+    providers: RwLock<BTreeMap<usize, Arc<dyn Provider>>>,
     root: Arc<Path>,
     trace: Trace,
 }
@@ -284,7 +284,7 @@ impl Session {
     }
 
     /// What a call is carried out with.
-    pub(crate) fn context(&self, name: &str) -> Context {
+    pub(crate) fn context(&self, name: impl Into<Arc<str>>) -> Context {
         Context {
             name: name.into(),
             deadline: self.deadline,
@@ -417,7 +417,7 @@ impl World for Session {
             return Failure::new(FailureKind::Unsupported, *why).into();
         }
         let provider = self.provider(&call.manifest);
-        carry_out(call, &*provider, &*self.vault, &self.context(&call.name))
+        carry_out(call, &*provider, &*self.vault, &self.context(Arc::clone(&call.name)))
     }
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {

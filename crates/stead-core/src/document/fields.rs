@@ -3,13 +3,22 @@
 use super::codes;
 use crate::diag::{Diagnostic, Findings, nearest};
 use crate::id::TypeName;
-use crate::text::{Entry, Kind, Node, Span, Spanned, shown};
+use crate::text::{self, Entry, Kind, Node, Span, Spanned, shown};
 
 /// Collects findings while a document is taken apart.
 pub(super) struct Reader<'t> {
     /// The text, while its strings are yet to be compiled.
     pub(super) text: Option<&'t str>,
     pub(super) findings: Findings,
+    /// The type of the instance before: most are of the same.
+    pub(super) last_type: Option<TypeName>,
+}
+
+impl<'t> Reader<'t> {
+    /// A reader that keeps so many findings.
+    pub(super) fn new(text: Option<&'t str>, findings: usize) -> Self {
+        Self { text, findings: Findings::new(&text::codes::TOO_MANY, findings), last_type: None }
+    }
 }
 
 impl Reader<'_> {
@@ -110,9 +119,15 @@ impl Reader<'_> {
     }
 
     pub(super) fn type_name(&mut self, node: Node, what: &str) -> Option<Spanned<TypeName>> {
+        if let Some(known) = self.last_type.as_ref().filter(|known| node.as_str() == Some(known.as_str())) {
+            return Some(Spanned::new(known.clone(), node.span));
+        }
         let text = self.string(node, what)?;
         match TypeName::parse(&text.value) {
-            Ok(name) => Some(Spanned::new(name, text.span)),
+            Ok(name) => {
+                self.last_type = Some(name.clone());
+                Some(Spanned::new(name, text.span))
+            }
             Err(error) => {
                 let finding = Diagnostic::error(&codes::TYPE_NAME, text.span, error.to_string());
                 self.report(if text.value.starts_with('[') {

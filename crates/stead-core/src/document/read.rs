@@ -2,7 +2,7 @@
 
 use super::fields::Reader;
 use super::{Copy, Directives, Discovery, Document, Instance, InstanceDirectives, SecurityContext, codes};
-use crate::diag::{Diagnostic, Findings};
+use crate::diag::Diagnostic;
 use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned};
 
 /// Reads the text of a document, YAML or JSON.
@@ -14,7 +14,7 @@ pub fn parse(source: SourceId, text: &str, limits: &Limits) -> (Document, Vec<Di
     // Places do not count a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some(root) = root else { return (Document { source, ..Document::default() }, findings) };
-    let mut reader = Reader { text: Some(text), findings: Findings::new(&text::codes::TOO_MANY, limits.findings) };
+    let mut reader = Reader::new(Some(text), limits.findings);
     let document = reader.document(source, root);
     findings.extend(reader.findings.into_vec());
     findings.sort_by_key(|finding| finding.span.map(|span| span.start));
@@ -23,8 +23,7 @@ pub fn parse(source: SourceId, text: &str, limits: &Limits) -> (Document, Vec<Di
 
 /// Takes a document from a tree whose strings are compiled already, such as the properties of a group.
 pub fn read(source: SourceId, root: Node) -> (Document, Vec<Diagnostic>) {
-    let limit = Limits::default().findings;
-    let mut reader = Reader { text: None, findings: Findings::new(&text::codes::TOO_MANY, limit) };
+    let mut reader = Reader::new(None, Limits::default().findings);
     let document = reader.document(source, root);
     (document, reader.findings.into_vec())
 }

@@ -29,25 +29,38 @@ pub(super) fn link(builder: &mut Builder<'_>) {
 }
 
 /// Who names an instance.
-struct Origin {
-    /// `None` for an output.
-    node: Option<NodeId>,
+struct Origin<'d> {
+    who: Who<'d>,
     scope: ScopeId,
     turn: Option<Turn>,
-    /// Who it is, for messages.
-    label: String,
-    name: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Who<'d> {
+    Instance(NodeId),
+    /// An output, by its name.
+    Output(&'d str),
+}
+
+impl Origin<'_> {
+    fn label(&self, graph: &Graph) -> String {
+        match self.who {
+            Who::Instance(id) => graph.label(id),
+            Who::Output(name) => format!("output '{name}'"),
+        }
+    }
+
+    fn name<'a>(&'a self, graph: &'a Graph) -> &'a str {
+        match self.who {
+            Who::Instance(id) => &graph.node(id).name,
+            Who::Output(name) => name,
+        }
+    }
 }
 
 fn needs(builder: &mut Builder<'_>, id: NodeId) -> BTreeSet<NodeId> {
     let node = builder.graph.node(id);
-    let origin = Origin {
-        node: Some(id),
-        scope: node.scope,
-        turn: node.turn.clone(),
-        label: builder.graph.label(id),
-        name: node.name.clone(),
-    };
+    let origin = Origin { who: Who::Instance(id), scope: node.scope, turn: node.turn.clone() };
     let document = Arc::clone(&builder.graph.scope(origin.scope).document);
     let declaration = &document.resources[node.declaration as usize];
     // The properties of what holds others are its nested instances, which have needs of their own.
@@ -71,8 +84,7 @@ fn outputs(builder: &mut Builder<'_>) {
     let Some(outermost) = builder.graph.scopes.first() else { return };
     let document = Arc::clone(&outermost.document);
     for output in document.outputs.iter().filter(|output| output.condition.is_none()) {
-        let name = output.name.value.clone();
-        let origin = Origin { node: None, scope: ScopeId(0), turn: None, label: format!("output '{name}'"), name };
+        let origin = Origin { who: Who::Output(&output.name.value), scope: ScopeId(0), turn: None };
         references(builder, &origin, &output.value);
     }
 }
@@ -94,7 +106,7 @@ impl Link {
 }
 
 /// The instances that a value refers to, as far as that can be told before anything runs.
-fn references(builder: &mut Builder<'_>, origin: &Origin, node: &Node) -> Vec<NodeId> {
+fn references(builder: &mut Builder<'_>, origin: &Origin<'_>, node: &Node) -> Vec<NodeId> {
     let mut found = Vec::new();
     collect_references(node, &mut found);
     let targets = found.iter().filter_map(|reference| {
@@ -113,7 +125,7 @@ struct Reference<'a> {
 }
 
 /// The argument of a `reference()`, if it can be told before anything runs.
-fn known_text(builder: &Builder<'_>, origin: &Origin, argument: Part<'_>) -> Option<String> {
+fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Part<'_>) -> Option<String> {
     let (scope, turn) = (origin.scope, origin.turn.as_ref());
     let place = super::Place { scopes: &builder.graph.scopes, scope, turn, facts: builder.inputs.facts };
     match argument.evaluate(&place) {
@@ -137,7 +149,7 @@ fn collect_references<'a>(node: &'a Node, found: &mut Vec<Reference<'a>>) {
 }
 
 /// The adjacent instance of that id, or a finding that says why there is none.
-fn target(builder: &mut Builder<'_>, origin: &Origin, text: &str, span: Span, link: Link) -> Option<NodeId> {
+fn target(builder: &mut Builder<'_>, origin: &Origin<'_>, text: &str, span: Span, link: Link) -> Option<NodeId> {
     let id = match ResourceId::parse(text) {
         Ok(id) => id,
         Err(error) => {
@@ -157,14 +169,21 @@ fn target(builder: &mut Builder<'_>, origin: &Origin, text: &str, span: Span, li
     None
 }
 
-fn unknown_target(builder: &mut Builder<'_>, origin: &Origin, id: &ResourceId, span: Span, link: Link) -> Diagnostic {
+fn unknown_target(
+    builder: &mut Builder<'_>,
+    origin: &Origin<'_>,
+    id: &ResourceId,
+    span: Span,
+    link: Link,
+) -> Diagnostic {
     let wanted = format!("'{}' ({})", id.name, id.type_name);
     let message = match link {
         Link::DependsOn => format!(
             "'dependsOn' resource name '{}' does not exist for resource named '{}': there is no {wanted}",
-            id.name, origin.name
+            id.name,
+            origin.name(&builder.graph)
         ),
-        Link::RefersTo => format!("{} refers to {wanted}, which does not exist", origin.label),
+        Link::RefersTo => format!("{} refers to {wanted}, which does not exist", origin.label(&builder.graph)),
     };
     let finding = Diagnostic::error(&codes::UNKNOWN_INSTANCE, span, message);
     let Some(meant) = builder.meant(&id.name, origin.scope) else { return finding };
@@ -175,8 +194,8 @@ fn unknown_target(builder: &mut Builder<'_>, origin: &Origin, id: &ResourceId, s
     }
 }
 
-fn external_target(graph: &Graph, origin: &Origin, external: NodeId, span: Span, link: Link) -> Diagnostic {
-    let (this, verb, other) = (&origin.label, link.verb(), graph.label(external));
+fn external_target(graph: &Graph, origin: &Origin<'_>, external: NodeId, span: Span, link: Link) -> Diagnostic {
+    let (this, verb, other) = (origin.label(graph), link.verb(), graph.label(external));
     let message = format!("{this} {verb} {other}, which is not adjacent to it");
     let finding = Diagnostic::error(&codes::NOT_ADJACENT, span, message)
         .with_label(graph.declaration(external).name.span, "declared here");
@@ -187,13 +206,13 @@ fn external_target(graph: &Graph, origin: &Origin, external: NodeId, span: Span,
 }
 
 /// How two instances can be brought in order that are not adjacent: by what holds them.
-fn detour(graph: &Graph, origin: &Origin, external: NodeId, link: Link) -> Option<String> {
+fn detour(graph: &Graph, origin: &Origin<'_>, external: NodeId, link: Link) -> Option<String> {
     let outward = |from| std::iter::successors(from, |id| graph.holder(*id));
     // Of what holds the one and what holds the other, the two that are adjacent to each other.
     let theirs = |scope| outward(Some(external)).find(|id| graph.node(*id).scope == scope);
     if let Some(theirs) = theirs(origin.scope) {
         let (holder, instead) = (graph.label(theirs), if link == Link::DependsOn { "depend on" } else { "refer to" });
-        return Some(if origin.node == Some(theirs) {
+        return Some(if origin.who == Who::Instance(theirs) {
             "it is nested in this instance, and so comes after it".to_owned()
         } else {
             format!("it is nested in {holder}: {instead} that instead")

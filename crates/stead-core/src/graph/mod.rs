@@ -73,7 +73,7 @@ impl ScopeId {
 #[derive(Clone, Debug)]
 pub struct Node {
     /// Its name, evaluated.
-    pub name: String,
+    pub name: Arc<str>,
     /// The scope that it is declared in.
     pub scope: ScopeId,
     /// Its declaration: a place in the `resources` of that scope's document.

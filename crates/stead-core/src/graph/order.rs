@@ -14,6 +14,9 @@ pub struct Cycle(pub Vec<usize>);
 ///
 /// Assumptions: `needs` holds only numbers below its length; one may occur several times.
 pub fn sort(needs: &[Vec<usize>]) -> Result<Vec<usize>, Cycle> {
+    if needs.iter().all(Vec::is_empty) {
+        return Ok((0..needs.len()).collect());
+    }
     let mut open: Vec<usize> = needs.iter().map(Vec::len).collect();
     let needed_by = invert(needs);
     let mut ready: BinaryHeap<Reverse<usize>> = (0..needs.len()).filter(|at| open[*at] == 0).map(Reverse).collect();

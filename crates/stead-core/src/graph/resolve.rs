@@ -121,7 +121,7 @@ impl Builder<'_> {
     pub(super) fn meant(&mut self, name: &str, scope: ScopeId) -> Option<String> {
         let adjacent = &self.graph.scope(scope).ids;
         self.compared = self.compared.checked_sub(adjacent.len())?;
-        nearest(name, adjacent.keys().map(|id| id.name.as_str())).map(str::to_owned)
+        nearest(name, adjacent.keys().map(|id| &*id.name)).map(str::to_owned)
     }
 
     fn check_version(&mut self, document: &Document) {
@@ -351,8 +351,9 @@ impl Builder<'_> {
 
     fn node(&mut self, scope: ScopeId, at: usize, instance: &Instance, manifest: Arc<Manifest>, turn: Option<Turn>) {
         let Some(name) = self.text(scope, turn.as_ref(), &instance.name, "Resource name") else { return };
+        let name: Arc<str> = name.into();
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
-        let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: name.clone() };
+        let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: Arc::clone(&name) };
         if let Some(first) = self.graph.scopes[scope.index()].ids.insert(resource_id, id)
             && self.inputs.names == Names::Unique
         {
@@ -376,7 +377,7 @@ impl Builder<'_> {
         let type_name = &instance.type_name.value;
         self.graph.scopes[scope.index()]
             .ids
-            .insert(ResourceId { type_name: type_name.clone(), name: name.to_owned() }, first);
+            .insert(ResourceId { type_name: type_name.clone(), name: name.into() }, first);
         let message = format!("Resource '{name}' of type '{type_name}' is declared twice");
         let earlier = self.graph.declaration(first).name.span;
         let finding = Diagnostic::error(&codes::DUPLICATE_INSTANCE, instance.name.span, message);

@@ -203,7 +203,7 @@ impl Run {
             }
             match self.decide(*id) {
                 Decision::Ask(call) => {
-                    next.calls.push(*call);
+                    next.calls.push(call);
                     continue;
                 }
                 // It comes again when these calls are handed out.
@@ -237,7 +237,7 @@ impl Run {
         let decided = match self.condition(id) {
             Ok(true) => match node.role {
                 Role::Holder { .. } => Ok(Decision::Note(Fact::Opened { node: id })),
-                Role::Instance => self.desired(id).map(|desired| Decision::Ask(Box::new(self.call(id, desired)))),
+                Role::Instance => self.desired(id).map(|desired| Decision::Ask(self.call(id, desired))),
             },
             Ok(false) => Ok(Decision::Note(Fact::Skipped { node: id, because: Because::Condition })),
             Err(halt) => Err(halt),
@@ -637,7 +637,7 @@ pub(crate) fn deletes(capabilities: &Capabilities, desired: &Value) -> bool {
 enum Decision {
     Note(Fact),
     Want(FactKey),
-    Ask(Box<Call>),
+    Ask(Call),
 }
 
 /// What keeps a condition or properties from being evaluated.

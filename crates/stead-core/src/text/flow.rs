@@ -126,12 +126,7 @@ impl<'t> Reader<'t> {
         }
         let inner = self.text.get(start..self.at)?;
         self.at += 1;
-        match escaped {
-            false => Some(inner.into()),
-            // Halves of characters have rules of their own.
-            true if inner.contains("\\ud") || inner.contains("\\uD") => None,
-            true => serde_json::from_str(self.text.get(start - 1..self.at)?).ok(),
-        }
+        if escaped { unescaped(inner) } else { Some(inner.into()) }
     }
 
     /// A number, `true`, `false` or `null`.
@@ -163,6 +158,36 @@ impl<'t> Reader<'t> {
     fn span(&self, start: usize) -> Option<Span> {
         Some(Span::new(self.source, u32::try_from(start).ok()?, u32::try_from(self.at).ok()?))
     }
+}
+
+/// Text with its escapes replaced. Halves of characters have rules of their own and are left.
+fn unescaped(text: &str) -> Option<Box<str>> {
+    // Exact for the short escapes, of which there are most.
+    let mut plain = String::with_capacity(text.len() - text.matches('\\').count().min(text.len()));
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('\\') {
+        plain.push_str(before);
+        let mut length = 1;
+        plain.push(match behind.as_bytes().first()? {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                length = 5;
+                let digits = behind.get(1..5).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+                char::from_u32(u32::from_str_radix(digits, 16).ok()?)?
+            }
+            _ => return None,
+        });
+        rest = behind.get(length..)?;
+    }
+    plain.push_str(rest);
+    Some(plain.into())
 }
 
 #[cfg(test)]

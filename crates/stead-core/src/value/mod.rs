@@ -115,17 +115,20 @@ impl Value {
 /// The value with every part sealed that says by its form that it is secret: `{"secureString": text}` or
 /// `{"secureObject": value}`.
 #[must_use]
-pub fn sealing_wrapped(value: Value) -> Value {
+pub fn sealing_wrapped(mut value: Value) -> Value {
+    seal_wrapped(&mut value);
+    value
+}
+
+fn seal_wrapped(value: &mut Value) {
     match value {
-        Value::Object(mut members) if is_wrapped(&members) => {
+        Value::Object(members) if is_wrapped(members) => {
             let plaintext = members.pop().map(|(_, plaintext)| plaintext).unwrap_or_default();
-            Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(plaintext))))
+            *value = Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(plaintext))));
         }
-        Value::Object(members) => {
-            Value::Object(members.into_iter().map(|(name, value)| (name, sealing_wrapped(value))).collect())
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(sealing_wrapped).collect()),
-        other => other,
+        Value::Object(members) => members.values_mut().for_each(seal_wrapped),
+        Value::Array(items) => items.iter_mut().for_each(seal_wrapped),
+        _ => {}
     }
 }
 

@@ -179,7 +179,7 @@ impl Shaper<'_> {
         Some(json!({
             "executionInformation": information,
             "metadata": metadata,
-            "name": self.graph.node(id).name,
+            "name": &*self.graph.node(id).name,
             "type": self.graph.declaration(id).type_name.value.as_str(),
             "result": result,
         }))
@@ -265,7 +265,7 @@ fn messages(graph: &Graph, report: &Report) -> Vec<Json> {
     let told = failed.filter_map(|id| Some((*id, reason(graph, report, *id)?)));
     told.map(|(id, message)| {
         json!({
-            "name": graph.node(id).name,
+            "name": &*graph.node(id).name,
             "type": graph.declaration(id).type_name.value.as_str(),
             "message": message,
             "level": "error",

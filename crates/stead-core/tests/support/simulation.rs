@@ -65,7 +65,7 @@ pub(crate) struct World(pub(crate) BTreeMap<String, Thing>);
 impl World {
     /// Carries out a call.
     pub(crate) fn answer(&mut self, call: &Call) -> Answered {
-        let thing = self.0.entry(call.name.clone()).or_default();
+        let thing = self.0.entry(call.name.to_string()).or_default();
         if thing.failures > 0 {
             thing.failures -= 1;
             return Failure::new(FailureKind::Exit(1), "it is out of order").into();
@@ -100,7 +100,7 @@ impl World {
 
     /// What the instance of a call has an effect on.
     pub(crate) fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
-        self.0.get(&call.name).map_or(Some(Vec::new()), |thing| thing.touches.clone())
+        self.0.get(&*call.name).map_or(Some(Vec::new()), |thing| thing.touches.clone())
     }
 }
 

@@ -1,5 +1,6 @@
 //! One call under way: its input, its states, and the operations that only read.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -23,7 +24,7 @@ pub(super) struct Attempt<'a> {
     pub(super) input: Plain,
     pub(super) resealer: Resealer,
     /// The context of the call; what is traced through it is scrubbed.
-    pub(super) cx: Context,
+    pub(super) cx: Cow<'a, Context>,
 }
 
 /// A state that a resource reported.

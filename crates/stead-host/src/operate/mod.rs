@@ -15,6 +15,7 @@ mod opened;
 mod reseal;
 mod secrets;
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ fn prepare<'a>(
     call: &'a Call,
     provider: &'a dyn Provider,
     vault: &dyn Vault,
-    cx: &Context,
+    cx: &'a Context,
 ) -> Result<Attempt<'a>, Failure> {
     if cx.cancel.is_cancelled() {
         return Err(Failure::new(FailureKind::Cancelled, "the run was cancelled before it began"));
@@ -91,12 +92,12 @@ fn with_metadata(call: &Call, taken: bool) -> Arc<Value> {
     Arc::new(Value::Object(desired))
 }
 
-fn with_scrubbed_trace(cx: &Context, resealer: &Resealer) -> Context {
+fn with_scrubbed_trace<'a>(cx: &'a Context, resealer: &Resealer) -> Cow<'a, Context> {
     if resealer.secrets.is_empty() {
-        return cx.clone();
+        return Cow::Borrowed(cx);
     }
     let (trace, resealer) = (Arc::clone(&cx.trace), resealer.clone());
-    Context { trace: Arc::new(move |level, text| trace(level, &resealer.text(text))), ..cx.clone() }
+    Cow::Owned(Context { trace: Arc::new(move |level, text| trace(level, &resealer.text(text))), ..cx.clone() })
 }
 
 /// A bug of one resource must not take down the run.

@@ -79,7 +79,8 @@ impl Export<'_> {
         });
         let name = shown.to_string_lossy().into_owned();
         let depth = self.holders.len();
-        self.holders.extend(TypeName::parse(super::TYPE_NAME).map(|type_name| ResourceId { type_name, name }));
+        self.holders
+            .extend(TypeName::parse(super::TYPE_NAME).map(|type_name| ResourceId { type_name, name: name.into() }));
         let done = self.below(directory, listed, path, shown);
         self.holders.truncate(depth);
         done

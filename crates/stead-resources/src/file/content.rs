@@ -151,10 +151,17 @@ fn equals(mut file: &File, status: &Status, desired: &[u8]) -> io::Result<bool> 
     if status.size != desired.len() as u64 {
         return Ok(false);
     }
-    let mut chunk = vec![0; CHUNK.min(desired.len())];
+    // Most managed files are small.
+    let (mut small, mut large) = ([0; 512], Vec::new());
+    let chunk = if desired.len() <= small.len() {
+        &mut small[..desired.len()]
+    } else {
+        large.resize(CHUNK.min(desired.len()), 0);
+        &mut large
+    };
     let mut rest = desired;
     while !rest.is_empty() {
-        let read = file.read(&mut chunk)?;
+        let read = file.read(chunk)?;
         match (rest.split_at_checked(read), chunk.get(..read)) {
             (Some((expected, next)), Some(found)) if read > 0 && expected == found => rest = next,
             _ => return Ok(false),

@@ -242,11 +242,19 @@ impl<'a> Desired<'a> {
     }
 
     fn absent(&self) -> Map<String, Json> {
-        Map::from_iter([("path".to_owned(), json!(self.path_text)), ("_exist".to_owned(), json!(false))])
+        self.found(false)
     }
 
     fn present(&self) -> Map<String, Json> {
-        Map::from_iter([("path".to_owned(), json!(self.path_text)), ("_exist".to_owned(), json!(true))])
+        self.found(true)
+    }
+
+    fn found(&self, exists: bool) -> Map<String, Json> {
+        // With room for what else there is to say.
+        let mut state = Map::with_capacity(5);
+        state.insert("path".to_owned(), Json::String(self.path_text.to_owned()));
+        state.insert("_exist".to_owned(), Json::Bool(exists));
+        state
     }
 
     /// The answer once it is, or in what-if would be, as desired.

@@ -56,7 +56,7 @@ fn is_version(text: &str) -> bool {
 
 /// How the properties of an instance do not fit the schema of its resource. What is still to be computed fits.
 fn property_faults(session: &Session, node: &Node, instance: &Instance) -> Vec<String> {
-    let cx = session.context(&node.name);
+    let cx = session.context(std::sync::Arc::clone(&node.name));
     let (Some(properties), Ok(Some(schema))) = (&instance.properties, session.provider(&node.manifest).schema(&cx))
     else {
         return Vec::new();

@@ -48,7 +48,7 @@ pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
 fn instance(run: &Run, id: NodeId) -> Json {
     let (graph, record) = (run.graph(), run.report().record(id));
     let mut all = Map::new();
-    all.insert("name".into(), graph.node(id).name.clone().into());
+    all.insert("name".into(), (*graph.node(id).name).into());
     all.insert("type".into(), graph.declaration(id).type_name.value.as_str().into());
     if let Some(holder) = graph.holder(id) {
         all.insert("within".into(), graph.id_of(holder).to_string().into());

@@ -77,7 +77,7 @@ impl Printer {
         let Some(node) = super::settled(run, event) else { return };
         if let Some(bar) = &self.bar {
             bar.set_length(run.graph().nodes.len() as u64);
-            bar.set_message(run.graph().node(node).name.clone());
+            bar.set_message(run.graph().node(node).name.to_string());
             bar.inc(1);
         }
         if self.style.text && self.style.mode == Mode::APPLY {
@@ -228,9 +228,9 @@ impl Printer {
 /// `Type 'name'`, within what holds it.
 fn heading(graph: &Graph, node: NodeId) -> String {
     let holders = std::iter::successors(graph.holder(node), |id| graph.holder(*id));
-    let mut path: Vec<String> = holders.map(|id| graph.node(id).name.clone()).collect();
+    let mut path: Vec<String> = holders.map(|id| graph.node(id).name.to_string()).collect();
     path.reverse();
-    path.push(graph.node(node).name.clone());
+    path.push(graph.node(node).name.to_string());
     format!("{} '{}'", graph.declaration(node).type_name.value, path.join(" / "))
 }
 

@@ -96,5 +96,5 @@ pub(super) fn uri_component_to_string(mut arguments: Arguments) -> Outcome {
 pub(super) fn resource_id(mut arguments: Arguments) -> Outcome {
     let (type_name, name) = (arguments.text()?, arguments.text()?);
     let type_name = TypeName::parse(&type_name).map_err(|error| Wrong::value(0, error.to_string()))?;
-    Ok(ResourceId { type_name, name }.to_string().into())
+    Ok(ResourceId { type_name, name: name.into() }.to_string().into())
 }
