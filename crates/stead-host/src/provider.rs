@@ -169,6 +169,9 @@ pub struct Context {
     pub deadline: Duration,
     /// How many bytes one process of the resource may write to each of its outputs.
     pub output_limit: usize,
+    /// For a set: the test that led to it found no instance. It was so a moment ago; what is done has to hold even if it
+    /// is not so any more.
+    pub found_absent: bool,
     /// Ends the call early.
     pub cancel: Cancel,
     /// The directory that relative paths of a document are resolved against.

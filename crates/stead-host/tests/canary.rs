@@ -266,6 +266,7 @@ fn shown(
     let cx = Context {
         name: "chatty".into(),
         deadline: Duration::from_secs(10),
+        found_absent: false,
         output_limit: 1 << 20,
         cancel: Cancel::default(),
         root: Arc::from(std::path::Path::new("/")),

@@ -105,6 +105,7 @@ fn context(root: &Path, said: &Said) -> Context {
     Context {
         name: "instance".into(),
         deadline: Duration::from_secs(20),
+        found_absent: false,
         output_limit: 1 << 20,
         cancel: Cancel::default(),
         root: root.into(),

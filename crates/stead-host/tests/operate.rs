@@ -66,6 +66,7 @@ fn context(traced: &Arc<Mutex<String>>, cancelled: bool) -> Context {
     Context {
         name: "instance".into(),
         deadline: Duration::from_secs(10),
+        found_absent: false,
         output_limit: 1 << 20,
         cancel,
         root: Arc::from(std::path::Path::new("/")),

@@ -96,6 +96,7 @@ impl Run {
         let messages = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&messages);
         let context = Context {
+            found_absent: false,
             name: "case".into(),
             deadline: Duration::from_secs(20),
             output_limit: 1 << 16,

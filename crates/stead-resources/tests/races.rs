@@ -175,3 +175,25 @@ fn control_a_naive_implementation_reaches_the_victim() {
     });
     assert!(reached, "the attack does not work, so the other tests prove nothing");
 }
+
+/// What a test found to be absent may have been created before the set: it is then neither overwritten unseen nor lost.
+#[test]
+fn a_file_that_appears_before_the_set_is_looked_at() {
+    for appeared in [None, Some("by somebody else")] {
+        let world = World::build("dir place 0755\n");
+        let path = world.root.path().join("place/file");
+        if let Some(content) = appeared {
+            fs::write(&path, content).unwrap();
+        }
+        let state = serde_json::json!({"path": path, "content": "wanted", "mode": "0600", "backup": ".kept"});
+        let cx = stead_host::provider::Context { found_absent: true, ..world.context() };
+        let reply = provider("Stead/File").set(&cx, &Plain::new(state), Execution::Actual).unwrap();
+
+        assert_eq!(fs::read_to_string(&path).unwrap(), "wanted");
+        assert_eq!(fs::read_to_string(path.with_file_name("file.kept")).ok().as_deref(), appeared);
+        let changed = reply.changed.unwrap();
+        assert_eq!(changed.contains(&"_exist".to_owned()), appeared.is_none(), "{changed:?}");
+        let names: Vec<_> = walk(&path.with_file_name("")).into_keys().collect();
+        assert!(!names.iter().any(|name| name.to_string_lossy().contains(".stead-")), "{names:?}");
+    }
+}

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use stead_core::call::{Answered, Call, Failure, FailureKind};
 use stead_core::diag::{Diagnostic, any_error};
+use stead_core::diff::exists;
 use stead_core::document::{self, Document};
 use stead_core::expr::FactKey;
 use stead_core::graph::codes;
@@ -283,11 +284,19 @@ impl Session {
         }
     }
 
+    /// What a call of a run is carried out with.
+    fn context_of(&self, call: &Call) -> Context {
+        let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
+        let found_absent = found.is_some_and(|found| !exists(found));
+        Context { found_absent, ..self.context(Arc::clone(&call.name)) }
+    }
+
     /// What a call is carried out with.
     pub(crate) fn context(&self, name: impl Into<Arc<str>>) -> Context {
         Context {
             name: name.into(),
             deadline: self.deadline,
+            found_absent: false,
             output_limit: OUTPUT_LIMIT,
             cancel: self.cancel.clone(),
             root: Arc::clone(&self.root),
@@ -402,6 +411,7 @@ fn command_settings(root: &Path, surroundings: &Surroundings) -> Settings {
 /// What programs of adapters and extensions are called with while resources, secrets and documents are looked for.
 fn extension_context(root: &Path, cancel: &Cancel) -> Context {
     Context {
+        found_absent: false,
         name: "".into(),
         deadline: Duration::from_mins(1),
         output_limit: OUTPUT_LIMIT,
@@ -417,7 +427,7 @@ impl World for Session {
             return Failure::new(FailureKind::Unsupported, *why).into();
         }
         let provider = self.provider(&call.manifest);
-        carry_out(call, &*provider, &*self.vault, &self.context(Arc::clone(&call.name)))
+        carry_out(call, &*provider, &*self.vault, &self.context_of(call))
     }
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Uid, chownat, fchmod, fchown, fstat, linkat, openat, renameat, symlinkat, unlinkat,
+    AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, chownat, fchmod, fchown, fstat, linkat, openat, renameat,
+    renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -89,15 +90,26 @@ impl<'a> Replacement<'a> {
     }
 
     /// Gives the content its owner, attributes and mode, and then its name. Returns the file.
-    pub fn finish(self, mode: u32, ownership: Ownership) -> Result<File, FsError> {
+    pub fn finish(mut self, mode: u32, ownership: Ownership) -> Result<File, FsError> {
+        self.prepare(mode, ownership)?;
+        self.temporary.rename()?;
+        Ok(self.file)
+    }
+
+    /// The same, unless something has the name by now: then that stays, and the answer is false. Also when the file
+    /// system cannot tell.
+    pub fn finish_new(mut self, mode: u32, ownership: Ownership) -> Result<bool, FsError> {
+        self.prepare(mode, ownership)?;
+        self.temporary.rename_if_free()
+    }
+
+    fn prepare(&mut self, mode: u32, ownership: Ownership) -> Result<(), FsError> {
         let failed = |doing, errno| self.place.failed(doing, errno);
         // The owner first: the system takes set-user-id away when the owner changes.
         ownership.apply(self.file.as_fd()).map_err(|errno| failed("change the owner of", errno))?;
         self.attributes.apply(&self.file).map_err(|source| self.attributes_failed(source))?;
         // Last: an access list has a mode in it.
-        fchmod(&self.file, Mode::from_raw_mode(mode)).map_err(|errno| failed("change the mode of", errno))?;
-        self.temporary.rename()?;
-        Ok(self.file)
+        fchmod(&self.file, Mode::from_raw_mode(mode)).map_err(|errno| failed("change the mode of", errno))
     }
 }
 
@@ -178,6 +190,19 @@ impl<'a> Temporary<'a> {
         }
         let (name, made) = outcome.map_err(|errno| place.failed("create a file beside", errno))?;
         Ok((Self { place, name, renamed: false }, made))
+    }
+
+    /// Returns whether the name was free.
+    fn rename_if_free(mut self) -> Result<bool, FsError> {
+        let directory = self.place.directory();
+        match renameat_with(directory, self.name.as_str(), directory, self.place.name(), RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                self.renamed = true;
+                Ok(true)
+            }
+            Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => Ok(false),
+            Err(errno) => Err(self.place.failed("create", errno)),
+        }
     }
 
     fn rename(mut self) -> Result<(), FsError> {

@@ -85,6 +85,9 @@ impl Provider for Files {
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
         let Some(place) = Place::find(&desired.path)? else { return desired.without_directory(execution) };
+        if cx.found_absent && desired.exist && execution == Execution::Actual && desired.create(&place)? {
+            return Ok(desired.reply(&["_exist"], Vec::new()));
+        }
         let current = Current::open(&desired.path, |flags| place.open(flags), desired.reads())?;
         let differing = desired.differing(current.as_ref())?;
         if let Some(current) = &current {
@@ -314,6 +317,13 @@ impl<'a> Desired<'a> {
             }
             Some(current) => self.change_permissions(place, current),
         }
+    }
+
+    /// Creates the file, unless something is there by now, and returns whether it did.
+    fn create(&self, place: &Place) -> Result<bool, Failure> {
+        let replacement = Replacement::begin(place)?;
+        self.content.write(&replacement)?;
+        Ok(replacement.finish_new(self.mode_or(DEFAULT_MODE), self.permissions.ownership()?)?)
     }
 
     fn mode_or(&self, other: u32) -> u32 {

@@ -53,6 +53,7 @@ impl World {
         Context {
             name: "test".into(),
             deadline: Duration::from_mins(1),
+            found_absent: false,
             output_limit: 1 << 20,
             cancel: Cancel::default(),
             root: self.root.path().into(),
