@@ -45,8 +45,15 @@ impl Reader<'_> {
         if !expr::is_expression(string) {
             return None;
         }
-        match Expression::parse(string) {
-            Ok(expression) => Some(Kind::Expression(Box::new(expression))),
+        match Expression::parse_leniently(string) {
+            Ok((expression, unclosed)) => {
+                if let Some(fault) = unclosed {
+                    let place = locate_in(text, span, fault.at);
+                    let finding = Diagnostic::warning(fault.code, place, fault.message);
+                    self.report(Diagnostic { help: fault.help, ..finding });
+                }
+                Some(Kind::Expression(Box::new(expression)))
+            }
             Err(fault) => {
                 let place = locate_in(text, span, fault.at);
                 let finding = Diagnostic::error(fault.code, place, fault.message);
