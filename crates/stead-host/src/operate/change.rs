@@ -178,6 +178,8 @@ impl Attempt<'_> {
 
     /// What a resource would do that cannot say so itself: what its test finds to differ.
     fn predict(&self) -> Result<Answered, Failure> {
+        let of = &self.call.manifest.type_name;
+        tracing::info!("'{of}' does not natively support what-if, engine will generate synthetic what-if");
         let (tested, metadata) = match &self.call.tested {
             Some(tested) => ((**tested).clone(), None),
             None => self.tested()?,

@@ -151,7 +151,9 @@ fn prepare_told(
 }
 
 fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Result<(Session, Prepared), NotReady> {
-    let mut session = Session::new(root(input), surroundings);
+    let root = root(input);
+    tracing::debug!("DSC_CONFIG_ROOT = {}", root.display());
+    let mut session = Session::new(root, surroundings);
     if let Some(root) = &config.system_root {
         manage(root, &mut session).map_err(NotReady::Exit)?;
     }
