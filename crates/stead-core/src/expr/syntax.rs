@@ -138,10 +138,11 @@ const UNABLE: &str = "Unable to parse: ";
 const MAX_SHOWN: usize = 200;
 
 fn shown(text: &str) -> String {
-    let text = text.trim_end();
+    // A message is one line.
+    let text = text.trim_end().replace(char::is_control, " ");
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or("")),
-        None => text.to_owned(),
+        None => text,
     }
 }
 
