@@ -160,11 +160,9 @@ impl Attempt<'_> {
         let (words, metadata) = what_if_words(after.metadata);
         let changed =
             reply.changed.map_or_else(|| changes_between(&before, &after.state), |names| self.scrubbed_names(names));
-        // A resource says it within its state, which its provider may have read already.
-        let what_if = match reply.what_if {
-            said if said.is_empty() => words,
-            said => said.iter().map(|text| self.resealer.text(text)).collect(),
-        };
+        let mut what_if: Vec<String> = reply.what_if.iter().map(|text| self.resealer.text(text)).collect();
+        // The provider may have read them in the state already.
+        what_if.extend(words.into_iter().filter(|word| !reply.what_if.contains(word)));
         let verified = Verification::NotVerifiable;
         Ok(answered_with(Changed { before, after: after.state, changed: Some(changed), what_if, verified }, metadata))
     }

@@ -173,7 +173,10 @@ fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Resul
         (text, None)
     };
     let supplied = own.map_or_else(|| supplied(config, &mut session), Ok).map_err(NotReady::Exit)?;
-    let prepared = session.prepare(&text.name, &text.text, supplied);
+    let prepared = match config.command {
+        ConfigCommand::Resolve(_) => session.prepare_values(&text.name, &text.text, supplied),
+        _ => session.prepare(&text.name, &text.text, supplied),
+    };
     session.trace_problems();
     match prepared {
         Ok(prepared) => Ok((session, prepared)),
