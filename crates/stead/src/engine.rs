@@ -82,6 +82,26 @@ pub(crate) fn line(finding: &Diagnostic, sources: &Sources) -> String {
     format!("{place}{}{help} [{}]", finding.message, finding.code)
 }
 
+fn stated(answer: &Answered, state: &str) -> Json {
+    with_metadata(state_result(answer).unwrap_or_default(), state, answer)
+}
+
+/// A result with what the resource said beside the state. In a document that stands beside the result; here there is no
+/// other place for it.
+fn with_metadata(mut result: Json, state: &str, answer: &Answered) -> Json {
+    let metadata = answer.metadata.as_ref().map(Value::to_redacted_json).unwrap_or_default();
+    let mut metadata = metadata.as_object().cloned().unwrap_or_default();
+    if let Outcome::Changed(changed) = &answer.outcome
+        && !changed.what_if.is_empty()
+    {
+        metadata.insert("whatIf".to_owned(), json!(changed.what_if));
+    }
+    if let Some(members) = result.get_mut(state).and_then(Json::as_object_mut).filter(|_| !metadata.is_empty()) {
+        members.insert("_metadata".to_owned(), Json::Object(metadata));
+    }
+    result
+}
+
 /// Why a resource was not called, or what it failed at.
 #[derive(Debug)]
 pub(crate) enum Refusal {
@@ -198,19 +218,19 @@ impl Called {
     /// The result of `get`.
     #[cfg(feature = "server")]
     pub(crate) fn get(&self, desired: Value) -> Result<Json, Refusal> {
-        self.ask(Operation::Get, Execution::Actual, desired).map(|answer| state_result(&answer).unwrap_or_default())
+        self.ask(Operation::Get, Execution::Actual, desired).map(|answer| stated(&answer, "actualState"))
     }
 
     /// The result of `set`, or of what it would do.
     pub(crate) fn set(&self, desired: Value, execution: Execution) -> Result<Json, Refusal> {
-        self.ask(Operation::Set, execution, desired).map(|answer| state_result(&answer).unwrap_or_default())
+        self.ask(Operation::Set, execution, desired).map(|answer| stated(&answer, "afterState"))
     }
 
     /// The result of `test`.
     pub(crate) fn test(&self, desired: &Value) -> Result<Json, Refusal> {
         let answer = self.ask(Operation::Test, Execution::Actual, desired.clone())?;
         match &answer.outcome {
-            Outcome::Tested(tested) => Ok(test_result(Some(desired), tested)),
+            Outcome::Tested(tested) => Ok(with_metadata(test_result(Some(desired), tested), "actualState", &answer)),
             _ => Ok(Json::Null),
         }
     }

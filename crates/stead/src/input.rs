@@ -63,6 +63,11 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
     let failed = |source| Unreadable::File { path: path.to_path_buf(), source };
     let limit = Limits::default().bytes;
     let standard = path.as_os_str() == "-";
+    if standard {
+        tracing::debug!("Reading input from standard input");
+    } else {
+        tracing::debug!("Reading input from file {}", path.display());
+    }
     let mut bytes = Vec::new();
     // One byte more than allowed is enough to know that it is too much.
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
@@ -85,6 +90,7 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
 
 /// What stands on the command line itself.
 pub(crate) fn inline(text: &str) -> Result<Text, Unreadable> {
+    tracing::debug!("Reading input from command line parameter");
     if !text.is_empty() && !text.contains('\n') && text.len() < 4096 && Path::new(text).exists() {
         return Err(Unreadable::Path);
     }

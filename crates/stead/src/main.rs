@@ -42,6 +42,7 @@ fn main() -> ExitCode {
     }));
     let surroundings = Surroundings::of_this_process(&arguments);
     trace::install(&surroundings.settings);
+    tracing::debug!("Running DSC version: {}", version_as_dsc());
     surroundings.doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
     run(arguments, surroundings, program).into()
 }

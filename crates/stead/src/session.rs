@@ -154,7 +154,25 @@ impl Session {
     /// Makes a document ready to run, or says everything that is wrong with it.
     pub(crate) fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
         let source = self.sources.add(Source::new(name, text));
-        let (document, mut findings) = document::parse(source, text, &Limits::default());
+        let (document, findings) = document::parse(source, text, &Limits::default());
+        self.prepare_parsed(document, findings, supplied)
+    }
+
+    /// The same of its parameters and variables alone: what it asks of resources is not looked at.
+    pub(crate) fn prepare_values(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
+        let source = self.sources.add(Source::new(name, text));
+        let (mut document, findings) = document::parse(source, text, &Limits::default());
+        document.resources = Vec::new();
+        document.outputs = Vec::new();
+        self.prepare_parsed(document, findings, supplied)
+    }
+
+    fn prepare_parsed(
+        &mut self,
+        document: Document,
+        mut findings: Vec<Diagnostic>,
+        supplied: Object,
+    ) -> Result<Prepared, Unusable> {
         if any_error(&findings) {
             let mut unusable = Unusable::new(&document, findings);
             unusable.findings.extend(self.more_findings(document, supplied));

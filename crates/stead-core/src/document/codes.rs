@@ -46,4 +46,8 @@ crate::codes! {
     OLD_CONTEXT = "W0214", "the security context stands in metadata",
         "`metadata.\"Microsoft.DSC\".securityContext` is the older form of `directives.securityContext`, and is still \
          obeyed. Move it there.\n";
+    NO_EXPRESSION = "W0215", "text in a variable that is no expression",
+        "Text that begins with `[` is an expression, also within the objects and arrays of a variable. There dsc computes \
+         nothing, so text that cannot be read as an expression, such as `[a-z]+`, stays what it is. A second bracket, \
+         `[[a-z]+`, says that it is meant as text.\n";
 }

@@ -1,16 +1,37 @@
 //! Strings that are expressions, read in place.
 
+use super::codes::NO_EXPRESSION;
 use super::fields::Reader;
 use crate::diag::Diagnostic;
 use crate::expr::{self, Expression};
 use crate::text::{Kind, Node, Span, locate_in};
 
+/// What becomes of text that begins with a bracket and cannot be read as an expression.
+#[derive(Clone, Copy)]
+enum Place {
+    /// It is an error.
+    Strict,
+    /// It stays text, with a warning.
+    Lenient,
+}
+
 impl Reader<'_> {
     /// The value with every string in it compiled: `[…]` is an expression, `[[…` is text that starts with one bracket.
     /// Keys are never expressions.
-    pub(super) fn value(&mut self, mut node: Node) -> Node {
+    pub(super) fn value(&mut self, node: Node) -> Node {
+        self.value_at(node, Place::Strict)
+    }
+
+    /// The value of a variable. What is nested in it and cannot be read as an expression is text, for dsc computes
+    /// nothing there.
+    pub(super) fn variable(&mut self, node: Node) -> Node {
+        let is_nested = matches!(node.kind, Kind::Array(_) | Kind::Object(_));
+        self.value_at(node, if is_nested { Place::Lenient } else { Place::Strict })
+    }
+
+    fn value_at(&mut self, mut node: Node, place: Place) -> Node {
         if let Some(text) = self.text {
-            self.compile(&mut node, text);
+            self.compile(&mut node, text, place);
         }
         node
     }
@@ -24,12 +45,12 @@ impl Reader<'_> {
         None
     }
 
-    fn compile(&mut self, node: &mut Node, text: &str) {
+    fn compile(&mut self, node: &mut Node, text: &str, place: Place) {
         match &mut node.kind {
-            Kind::Array(items) => items.iter_mut().for_each(|item| self.compile(item, text)),
-            Kind::Object(entries) => entries.iter_mut().for_each(|entry| self.compile(&mut entry.value, text)),
+            Kind::Array(items) => items.iter_mut().for_each(|item| self.compile(item, text, place)),
+            Kind::Object(entries) => entries.iter_mut().for_each(|entry| self.compile(&mut entry.value, text, place)),
             Kind::String(string) if string.starts_with('[') => {
-                if let Some(kind) = self.compiled(string, node.span, text) {
+                if let Some(kind) = self.compiled(string, node.span, text, place) {
                     node.kind = kind;
                 }
             }
@@ -38,24 +59,38 @@ impl Reader<'_> {
     }
 
     /// What a string that starts with a bracket stands for; nothing if for itself.
-    fn compiled(&mut self, string: &str, span: Span, text: &str) -> Option<Kind> {
+    fn compiled(&mut self, string: &str, span: Span, text: &str, place: Place) -> Option<Kind> {
         if let Some(escaped) = string.strip_prefix("[[") {
             return Some(Kind::String(format!("[{escaped}").into()));
         }
         if !expr::is_expression(string) {
             return None;
         }
-        match Expression::parse(string) {
-            Ok(expression) => Some(Kind::Expression(Box::new(expression))),
+        match Expression::parse_leniently(string) {
+            Ok((expression, unclosed)) => {
+                if let Some(fault) = unclosed {
+                    let at = locate_in(text, span, fault.at);
+                    let finding = Diagnostic::warning(fault.code, at, fault.message);
+                    self.report(Diagnostic { help: fault.help, ..finding });
+                }
+                Some(Kind::Expression(Box::new(expression)))
+            }
             Err(fault) => {
-                let place = locate_in(text, span, fault.at);
-                let finding = Diagnostic::error(fault.code, place, fault.message);
+                let at = locate_in(text, span, fault.at);
                 let help = if ends_in_blanks(string) { Some(BLANKS.to_owned()) } else { fault.help };
-                self.report(Diagnostic { help, ..finding });
+                self.report(match place {
+                    Place::Strict => Diagnostic { help, ..Diagnostic::error(fault.code, at, fault.message) },
+                    Place::Lenient => no_expression(at, &fault.message),
+                });
                 None
             }
         }
     }
+}
+
+fn no_expression(at: Span, why: &str) -> Diagnostic {
+    let message = format!("this stays text, since it cannot be read as an expression: {why}");
+    Diagnostic::warning(&NO_EXPRESSION, at, message).with_help("write '[[' for text that begins with '['")
 }
 
 /// The trap of block scalars: the line break at their end is part of the text.

@@ -22,7 +22,8 @@ const PARAMETER_KEYS: &[&str] = &[
 impl Reader<'_> {
     pub(super) fn variables(&mut self, node: Node) -> Vec<Named<Node>> {
         let entries = self.entries(node, "'variables'");
-        let variable = |Entry { key, key_span, value }| Named { name: named(&key, key_span), value: self.value(value) };
+        let variable =
+            |Entry { key, key_span, value }| Named { name: named(&key, key_span), value: self.variable(value) };
         entries.into_iter().map(variable).collect()
     }
 

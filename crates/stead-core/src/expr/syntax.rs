@@ -118,25 +118,56 @@ impl Node {
     }
 }
 
-/// Reads a whole expression.
-pub(super) fn parse(text: &str) -> Result<Node, Fault> {
+/// Reads a whole expression. Brackets that are missing where nothing else can follow are taken as there; the second is
+/// what to say of that.
+pub(super) fn parse(text: &str) -> Result<(Node, Option<Fault>), Fault> {
     if text.len() > MAX_LENGTH {
         let message = format!("the expression is longer than {MAX_LENGTH} bytes");
         return Err(fault(&codes::TOO_LARGE, 0..0, message, "read large text from a parameter"));
     }
+    whole(text).map_err(|fault| match fault.message.strip_prefix(UNABLE) {
+        Some(reason) => Fault { message: format!("{UNABLE}{}: {reason}", shown(text)), ..fault },
+        None => fault,
+    })
+}
+
+/// What a message begins with that is about how an expression is written. The expression follows.
+const UNABLE: &str = "Unable to parse: ";
+
+/// The longest part of an expression that a message repeats, in characters.
+const MAX_SHOWN: usize = 200;
+
+fn shown(text: &str) -> String {
+    // A message is one line.
+    let text = text.trim_end().replace(char::is_control, " ");
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or("")),
+        None => text,
+    }
+}
+
+fn whole(text: &str) -> Result<(Node, Option<Fault>), Fault> {
     let mut parser = Parser::new(text)?;
     parser.expect(&Token::OpenBracket, "'[' at the beginning")?;
     let root = parser.root()?;
-    parser.expect(&Token::CloseBracket, "']' at the end of the expression")?;
+    parser.close(&Token::CloseBracket, "']' at the end of the expression")?;
     match parser.token {
-        Token::End => Ok(root),
+        Token::End => Ok((root, unclosed(text, &parser.missing))),
         _ => Err(fault(
             &codes::TRAILING,
             parser.at.start..text.len(),
-            format!("Unable to parse: {}: there is text behind the ']' that ends the expression", text.trim_end()),
+            format!("{UNABLE}there is text behind the ']' that ends the expression"),
             "an expression is the whole of a value; use concat() or format() to add text, or write '[[' for a plain '['",
         )),
     }
+}
+
+/// What to say of brackets that are missing.
+fn unclosed(text: &str, missing: &[(usize, char)]) -> Option<Fault> {
+    let (at, _) = *missing.first()?;
+    let brackets: String = missing.iter().map(|(_, bracket)| bracket).collect();
+    let message = format!("the expression {} is not closed: '{brackets}' is missing", shown(text));
+    Some(fault(&codes::UNCLOSED, at..at, message, "close it: it is read as if it were"))
 }
 
 fn fault(code: Code, at: Range<usize>, message: impl Into<String>, help: &str) -> Fault {
@@ -270,13 +301,15 @@ struct Parser<'t> {
     token: Token,
     at: Range<usize>,
     depth: usize,
+    /// The brackets that are taken as there, and where.
+    missing: Vec<(usize, char)>,
 }
 
 impl<'t> Parser<'t> {
     fn new(text: &'t str) -> Result<Self, Fault> {
         let mut lexer = Lexer { text, next: 0 };
         let (token, at) = lexer.token()?;
-        Ok(Self { lexer, token, at, depth: 0 })
+        Ok(Self { lexer, token, at, depth: 0, missing: Vec::new() })
     }
 
     /// The token that is next, and moves on behind it.
@@ -291,6 +324,21 @@ impl<'t> Parser<'t> {
 
     fn expect(&mut self, wanted: &Token, name: &str) -> Result<Range<usize>, Fault> {
         if self.token == *wanted { Ok(self.bump()?.1) } else { Err(self.unexpected(name)) }
+    }
+
+    /// A closing bracket, which may be missing at the end, and a round one before a square one. Returns where it ends.
+    fn close(&mut self, wanted: &Token, name: &str) -> Result<usize, Fault> {
+        if self.token == *wanted {
+            return Ok(self.bump()?.1.end);
+        }
+        let bracket = if *wanted == Token::Close { ')' } else { ']' };
+        match self.token {
+            Token::End => {}
+            Token::CloseBracket if *wanted == Token::Close => {}
+            _ => return Err(self.unexpected(name)),
+        }
+        self.missing.push((self.at.start, bracket));
+        Ok(self.at.start)
     }
 
     fn unexpected(&self, wanted: &str) -> Fault {
@@ -418,11 +466,11 @@ impl<'t> Parser<'t> {
                 arguments.push(self.value()?);
             }
         }
-        if self.token == Token::Close {
-            return Ok((arguments, self.bump()?.1.end));
-        }
-        let help = format!("the '(' at character {} is not closed", self.word(&(0..open.start)).chars().count() + 1);
-        Err(Fault { help: Some(help), ..self.unexpected("',' or ')'") })
+        let end = self.close(&Token::Close, "',' or ')'").map_err(|fault| {
+            let place = self.word(&(0..open.start)).chars().count() + 1;
+            Fault { help: Some(format!("the '(' at character {place} is not closed")), ..fault }
+        })?;
+        Ok((arguments, end))
     }
 
     fn accesses(&mut self, of: Node) -> Result<Node, Fault> {
@@ -454,7 +502,7 @@ impl<'t> Parser<'t> {
         self.bump()?;
         let index = self.value()?;
         refuse_lambda(&index, "[ ]")?;
-        let end = self.expect(&Token::CloseBracket, "']' behind the index")?.end;
+        let end = self.close(&Token::CloseBracket, "']' behind the index")?;
         Ok((Step::Index(Box::new(index)), end))
     }
 }

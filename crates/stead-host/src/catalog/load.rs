@@ -27,13 +27,18 @@ pub(super) struct Files {
 
 /// Searches the directories. Runs no program.
 pub(super) fn files(search: &Search, now: SystemTime, programs: &dyn Programs) -> Files {
+    tracing::info!("Discovering 'Extension' using filter: *");
     let mut sorter = Sorter::new(programs);
     sorter.take(scan(search, now));
+    let Files { resources, adapted, extensions, problems } = &sorter.files;
+    let (found, others) = (resources.len() + adapted.len(), extensions.len());
+    tracing::debug!("found {found} resources and {others} extensions, with {} problems", problems.len());
     sorter.files
 }
 
 /// Asks the extensions for more, and finds the adapter of each adapted resource.
 pub(super) fn assemble(files: &Files, built_in: &Catalog, search: &Search, programs: &dyn Programs) -> Discovered {
+    tracing::info!("Discovering 'Resource' using filter: *");
     let mut more = Sorter::new(programs);
     for extension in files.extensions.values().filter(|extension| extension.discover.is_some()) {
         discover(extension, search, &mut more);

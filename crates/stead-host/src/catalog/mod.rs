@@ -226,6 +226,7 @@ fn list(adapter: &Arc<Manifest>, programs: &dyn Programs) -> Listed {
     };
     let mut listed = Listed::default();
     let name = &adapter.type_name;
+    tracing::info!("Listing the resources of the adapter '{name}'");
     let doubt = |message: String| Problem::new(&path, Reason::List(name.clone(), message));
     match programs.list_adapted(adapter) {
         Err(failure) => listed.problems.push(doubt(failure.message)),

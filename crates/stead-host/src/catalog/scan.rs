@@ -34,6 +34,7 @@ pub(super) fn scan(search: &Search, now: SystemTime) -> Scan {
     let mut scanner = Scanner { search, now, older: &older, newer: Index::default(), scan: Scan::default() };
     let mut seen = BTreeSet::new();
     for directory in &search.directories {
+        tracing::debug!("Searching for manifests in {}", directory.display());
         scanner.directory(directory, &mut seen);
     }
     let Scanner { mut newer, scan, .. } = scanner;

@@ -104,5 +104,5 @@ fn invocation<'a>(
     secrets: &'a Secrets,
 ) -> Invocation<'a> {
     let origin = Origin { manifest_path: &extension.manifest_path, exit_codes: &extension.exit_codes, settings };
-    Invocation { origin, operation, executable, secrets }
+    Invocation { origin, of: extension.type_name.as_str(), operation, executable, secrets }
 }

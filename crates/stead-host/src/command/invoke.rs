@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stead_core::call::{Failure, FailureKind};
 
@@ -64,9 +64,18 @@ impl Origin<'_> {
     }
 }
 
+fn ended(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exit code {code}"),
+        Exit::Signal(signal) => format!("ended by signal {signal}"),
+    }
+}
+
 /// One call of a program.
 pub(super) struct Invocation<'a> {
     pub(super) origin: Origin<'a>,
+    /// The type of the resource or extension, for what is traced.
+    pub(super) of: &'a str,
     pub(super) operation: &'static str,
     pub(super) executable: &'a str,
     pub(super) secrets: &'a Secrets,
@@ -76,6 +85,7 @@ impl Invocation<'_> {
     /// Runs the program and returns what it printed, if it ended well.
     pub(super) fn run(&self, cx: &Context, prepared: &Prepared) -> Result<Vec<u8>, Failure> {
         let path = self.origin.find(self.executable, self.operation)?;
+        tracing::info!("Invoking {} '{}' using '{}'", self.operation, self.of, self.executable);
         let root: (OsString, OsString) = ("DSC_CONFIG_ROOT".into(), cx.root.as_os_str().to_owned());
         let variables: Vec<_> = std::iter::once(root).chain(prepared.variables.iter().cloned()).collect();
         let program = Program {
@@ -89,9 +99,12 @@ impl Invocation<'_> {
         let Settings { grace, settle, .. } = *self.origin.settings;
         let limits = Limits { deadline: cx.deadline, output: cx.output_limit, grace, settle };
         let mut listener = Listener::new(&*cx.trace, self.secrets);
+        let began = Instant::now();
         let result = process::run(&program, &limits, &cx.cancel, &mut |bytes| listener.hear(bytes));
         let said = listener.finish();
         let finished = result.map_err(|error| self.not_run(&error, &said))?;
+        let elapsed = began.elapsed().as_secs_f64();
+        tracing::debug!("'{}' ({}) after {elapsed:.3} s: {}", self.executable, path.display(), ended(finished.exit));
         match finished.exit {
             Exit::Code(0) => Ok(finished.stdout),
             Exit::Code(code) => Err(self.exited(code, &said)),

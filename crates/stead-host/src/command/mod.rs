@@ -55,6 +55,7 @@ pub fn list_adapted(adapter: &Manifest, settings: &Settings, cx: &Context) -> Re
     let secrets = Secrets::default();
     let invocation = Invocation {
         origin: origin(methods, settings),
+        of: adapter.type_name.as_str(),
         operation: "list",
         executable: &list.executable,
         secrets: &secrets,
@@ -75,7 +76,8 @@ pub fn resolve(importer: &Manifest, input: &Plain, settings: &Settings, cx: &Con
     let method = methods.resolve.as_ref().ok_or_else(unsupported)?;
     let secrets = Secrets::of(input);
     let (origin, executable) = (origin(methods, settings), method.executable.as_str());
-    let invocation = Invocation { origin, operation: "resolve", executable, secrets: &secrets };
+    let of = importer.type_name.as_str();
+    let invocation = Invocation { origin, of, operation: "resolve", executable, secrets: &secrets };
     let prepared = prepare(method, &subject(importer), input.expose(), &secrets, Execution::Actual)?;
     let printed = invocation.read(&invocation.run(cx, &prepared)?, Expected::Values(1))?;
     printed.into_iter().next().filter(Json::is_object).ok_or_else(|| invocation.unexpected("it has to be an object"))
@@ -165,7 +167,8 @@ impl CommandProvider {
     }
 
     fn invocation<'a>(&'a self, operation: &'static str, executable: &'a str, secrets: &'a Secrets) -> Invocation<'a> {
-        Invocation { origin: origin(&self.methods, &self.settings), operation, executable, secrets }
+        let origin = origin(&self.methods, &self.settings);
+        Invocation { origin, of: &self.subject.type_name, operation, executable, secrets }
     }
 
     /// Refuses an operation that has to run with other rights.

@@ -69,6 +69,8 @@ impl Attempt<'_> {
     /// Compares, by the resource's own test or by a get.
     pub(super) fn tested(&self) -> Result<(Tested, Option<Value>), Failure> {
         if !self.capabilities().test {
+            let of = &self.call.manifest.type_name;
+            tracing::info!("Resource '{of}' does not implement test, performing synthetic test");
             let reading = self.read()?;
             return Ok((self.compared(reading.state), reading.metadata));
         }

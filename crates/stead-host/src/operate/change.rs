@@ -160,7 +160,9 @@ impl Attempt<'_> {
         let (words, metadata) = what_if_words(after.metadata);
         let changed =
             reply.changed.map_or_else(|| changes_between(&before, &after.state), |names| self.scrubbed_names(names));
-        let what_if = reply.what_if.iter().map(|text| self.resealer.text(text)).chain(words).collect();
+        let mut what_if: Vec<String> = reply.what_if.iter().map(|text| self.resealer.text(text)).collect();
+        // The provider may have read them in the state already.
+        what_if.extend(words.into_iter().filter(|word| !reply.what_if.contains(word)));
         let verified = Verification::NotVerifiable;
         Ok(answered_with(Changed { before, after: after.state, changed: Some(changed), what_if, verified }, metadata))
     }
@@ -178,6 +180,8 @@ impl Attempt<'_> {
 
     /// What a resource would do that cannot say so itself: what its test finds to differ.
     fn predict(&self) -> Result<Answered, Failure> {
+        let of = &self.call.manifest.type_name;
+        tracing::info!("'{of}' does not natively support what-if, engine will generate synthetic what-if");
         let (tested, metadata) = match &self.call.tested {
             Some(tested) => ((**tested).clone(), None),
             None => self.tested()?,

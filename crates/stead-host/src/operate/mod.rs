@@ -18,9 +18,12 @@ mod secrets;
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use stead_core::call::{Answered, Call, Execution, Failure, FailureKind, Operation, Outcome};
+use stead_core::manifest::Implementation;
 use stead_core::value::{Object, Sensitive, Value};
+use stead_core::wire::results::operation_name;
 
 use self::attempt::Attempt;
 use self::opened::Opened;
@@ -35,11 +38,15 @@ use crate::vault::Vault;
 ///
 /// Assumptions: the panic hook of the program prints no payload; it runs before this function hears of a panic.
 pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &Context) -> Answered {
+    let (began, operation) = (Instant::now(), operation_name(call.operation));
     let prepared = guarded(|| prepare(call, provider, vault, cx));
     let attempt = match prepared {
         Ok(attempt) => attempt,
         Err(failure) => return failure.into(),
     };
+    if matches!(call.manifest.implementation, Implementation::BuiltIn) {
+        tracing::info!("Invoking {operation} '{}' using 'stead'", call.manifest.type_name);
+    }
     let answer = guarded(|| match call.operation {
         Operation::Get => attempt.get(),
         Operation::Test => {
@@ -48,6 +55,8 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
         Operation::Set => attempt.set(),
         Operation::Export => attempt.export(),
     });
+    let elapsed = began.elapsed().as_secs_f64();
+    tracing::debug!("{operation} of '{}' ({}) took {elapsed:.3} s", cx.name, call.manifest.type_name);
     answer.unwrap_or_else(|failure| attempt.scrubbed(failure).into())
 }
 
@@ -115,7 +124,11 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
 pub fn delete(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &Context) -> Result<Vec<String>, Failure> {
     let capabilities = call.manifest.capabilities;
     if call.execution == Execution::WhatIf && capabilities.delete && !capabilities.delete_what_if {
-        (cx.trace)(TraceLevel::Info, &format!("'{}' would be called to delete", call.manifest.type_name));
+        let of = &call.manifest.type_name;
+        let message = format!(
+            "'{of}' does not natively support what-if, engine will generate synthetic what-if: it would be called to delete"
+        );
+        (cx.trace)(TraceLevel::Info, &message);
         return Ok(Vec::new());
     }
     let attempt = guarded(|| prepare(call, provider, vault, cx))?;

@@ -151,7 +151,9 @@ fn prepare_told(
 }
 
 fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Result<(Session, Prepared), NotReady> {
-    let mut session = Session::new(root(input), surroundings);
+    let root = root(input);
+    tracing::debug!("DSC_CONFIG_ROOT = {}", root.display());
+    let mut session = Session::new(root, surroundings);
     if let Some(root) = &config.system_root {
         manage(root, &mut session).map_err(NotReady::Exit)?;
     }
@@ -171,7 +173,10 @@ fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Resul
         (text, None)
     };
     let supplied = own.map_or_else(|| supplied(config, &mut session), Ok).map_err(NotReady::Exit)?;
-    let prepared = session.prepare(&text.name, &text.text, supplied);
+    let prepared = match config.command {
+        ConfigCommand::Resolve(_) => session.prepare_values(&text.name, &text.text, supplied),
+        _ => session.prepare(&text.name, &text.text, supplied),
+    };
     session.trace_problems();
     match prepared {
         Ok(prepared) => Ok((session, prepared)),

@@ -154,9 +154,6 @@ pub(super) fn contains(mut arguments: Arguments) -> Outcome {
     if let Value::Array(items) = &container {
         return Ok(items.iter().any(|each| same(each, &item)).into());
     }
-    if !matches!(item, Value::String(_) | Value::Number(_)) {
-        return Err(Wrong::kind(1, "an object has only keys, and a string only parts, that are strings or numbers"));
-    }
     let item = to_text(&item)?;
     Ok(match container {
         Value::Object(members) => members.contains_key(&item),

@@ -123,7 +123,7 @@ pub(super) static TABLE: &[Builtin] = &[
         )
         .if_only("The arguments are all arrays or all objects."),
     function("contains", Pure(array::contains), &["array", "object", "string"])
-        .takes(2, Some(2), &[&[Array, Object, String], ANY])
+        .takes(2, Some(2), &[&[Array, Object, String], &[String, Number]])
         .returns(&[Boolean])
         .says(
             "contains(<array | object | string>, <item>)",
