@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, readlinkat, statat, unlinkat};
+use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, fstat, mkdirat, openat, readlinkat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::error::FsError;
@@ -59,6 +59,12 @@ impl Place {
     /// The directory's own status.
     pub fn directory_status(&self) -> Result<Status, FsError> {
         fstat(&self.directory).map(Status::from).map_err(|errno| self.failed("examine the directory of", errno))
+    }
+
+    /// Whether names in the directory may be given and taken away by this process.
+    pub fn check_writable(&self) -> Result<(), FsError> {
+        let allowed = accessat(&self.directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+        allowed.map_err(|errno| self.failed("write in the directory of", errno))
     }
 
     /// What is there, without following it.
