@@ -218,7 +218,7 @@ impl<'a> Desired<'a> {
         let desired = || self.line_text.map(str::to_owned);
         let (exist, line) = match step {
             Step::Keep => (self.wanted.exist, desired()),
-            Step::Insert(_) => (false, desired()),
+            Step::Insert(_) => (false, None),
             Step::Replace(index) => (true, found(*index)),
             Step::Remove(doomed) => (true, doomed.first().and_then(|index| found(*index))),
         };
@@ -226,7 +226,7 @@ impl<'a> Desired<'a> {
     }
 
     fn after(&self) -> Map<String, Json> {
-        self.described(self.wanted.exist, self.line_text.map(str::to_owned))
+        self.described(self.wanted.exist, self.line_text.filter(|_| self.wanted.exist).map(str::to_owned))
     }
 
     fn described(&self, exist: bool, line: Option<String>) -> Map<String, Json> {

@@ -1,5 +1,6 @@
 //! The commands for people: plan, apply, check, graph, lint, explain.
 
+mod differences;
 mod drawing;
 mod machine;
 mod report;
