@@ -64,12 +64,17 @@ impl Place {
     /// Whether names in the directory may be given and taken away by this process.
     pub fn check_writable(&self) -> Result<(), FsError> {
         let allowed = accessat(&self.directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
-        allowed.map_err(|errno| self.failed("write in the directory of", errno))
+        allowed.map_err(|errno| self.failed("create a file beside", errno))
     }
 
     /// What is there, without following it.
     pub fn status(&self) -> Result<Option<Status>, FsError> {
-        match statat(&self.directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
+        self.sibling_status(&self.name)
+    }
+
+    /// What has another name in the directory, without following it.
+    pub(super) fn sibling_status(&self, name: &OsStr) -> Result<Option<Status>, FsError> {
+        match statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat.into())),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(self.failed("examine", errno)),

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags, fchmod, fstat};
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::value::Value;
-use stead_host::fs::{self, FsError, Kind, Names, Ownership, Place, Replacement, Status};
+use stead_host::fs::{self, FsError, Kind, Names, Ownership, Place, Replacement, Status, Way};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{Input, cannot, invalid, refused};
@@ -333,7 +333,7 @@ impl<'a> Desired<'a> {
     }
 
     fn replace(&self, place: &Place, former: Option<&Current>, mode: u32, ownership: Ownership) -> Result<(), Failure> {
-        let mut replacement = Replacement::begin(place)?;
+        let mut replacement = Replacement::begin(place, Way::of(former.is_some(), self.content.size()))?;
         former.map_or(Ok(()), |former| replacement.keep_attributes(&former.file))?;
         self.content.write(&replacement)?;
         replacement.finish(mode, ownership)?;
@@ -371,7 +371,7 @@ impl<'a> Desired<'a> {
             return Ok(());
         }
         let copy = Place::within(&place.directory(), &name, self.path.with_file_name(&name))?;
-        let mut replacement = Replacement::begin(&copy)?;
+        let mut replacement = Replacement::begin(&copy, Way::Nameless)?;
         replacement.keep_attributes(&current.file)?;
         content::copy(&current.file, &replacement)?;
         let Status { mode, uid, gid, .. } = current.status;

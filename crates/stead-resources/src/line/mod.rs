@@ -8,7 +8,7 @@ use rustix::fs::fstat;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::value::Value;
-use stead_host::fs::{Ownership, Place, Replacement, Status};
+use stead_host::fs::{Ownership, Place, Replacement, Status, Way};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::file::{no_directory, presumed_place};
@@ -134,7 +134,7 @@ impl LineProvider {
             let Status { mode, uid, gid, .. } = text.status;
             (mode, Ownership { uid: Some(uid), gid: Some(gid) })
         });
-        let mut replacement = Replacement::begin(&place)?;
+        let mut replacement = Replacement::begin(&place, Way::of(text.is_some(), content.len() as u64))?;
         if let Some(former) = place.open(cache::LOOK)? {
             replacement.keep_attributes(&former.into())?;
         }
