@@ -282,7 +282,7 @@ codes! {
 "The resource does not accept the properties of the instance: they do not fit its schema, its own `validate` refused them,
 or they make no sense together.
 
-Nothing was changed. The message names the property where there is one; `stead schema TYPE` shows what is accepted.";
+Nothing was changed. The message names the property where there is one; `stead resource schema -r TYPE` shows what is accepted.";
     UNSUPPORTED = "E0802", "the resource cannot do what is asked",
 "The manifest of the resource does not offer the operation, or not in the way that is needed here. Among the reasons:
 
