@@ -1,5 +1,6 @@
 //! What crosses between the core and the providers of resources: calls out, outcomes in.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::codes;
@@ -82,8 +83,19 @@ pub struct Changed {
     pub changed: Option<Vec<String>>,
     /// What the resource says of a what-if in words.
     pub what_if: Vec<String>,
+    /// In what-if: what is not there yet without which it would fail.
+    pub presumed: Option<Presumed>,
     /// Whether the state after it is the desired one. What that means for the run is not decided here.
     pub verified: Verification,
+}
+
+/// What has to come about before a set, or the set fails.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Presumed {
+    /// With what it fails.
+    pub failure: Failure,
+    /// Where it is missing, as an absolute path; `None` for what is not in the file system.
+    pub path: Option<PathBuf>,
 }
 
 /// Whether a set reached the desired state.
@@ -270,7 +282,7 @@ codes! {
 "The resource does not accept the properties of the instance: they do not fit its schema, its own `validate` refused them,
 or they make no sense together.
 
-Nothing was changed. The message names the property where there is one; `stead schema TYPE` shows what is accepted.";
+Nothing was changed. The message names the property where there is one; `stead resource schema -r TYPE` shows what is accepted.";
     UNSUPPORTED = "E0802", "the resource cannot do what is asked",
 "The manifest of the resource does not offer the operation, or not in the way that is needed here. Among the reasons:
 

@@ -1,8 +1,8 @@
 //! Cases of `corpus/run`: a document, a machine, and what a run does with both.
 //!
 //! `world` has a line for each thing that is not in its desired state: `NAME OPTION… = STATE`. Options are `set:fails`,
-//! `set:nothing`, `set:partly`, `failures:2`, `restart:system`, `restart:web` (a service), `touches:/a,/b` and
-//! `touches:anything`. `mode` is `get`, `test`, `plan`, `apply`, `lenient` or `export`; further lines may state `width
+//! `set:nothing`, `set:partly`, `failures:2`, `restart:system`, `restart:web` (a service), `touches:/a,/b`,
+//! `touches:anything` and `presumes:/a` (of which a what-if says that it has to be there). `mode` is `get`, `test`, `plan`, `apply`, `lenient` or `export`; further lines may state `width
 //! 2`, `last first` (the call asked last is answered first) and `cancel after 5` (events). Computed are `events` and
 //! `report`. Everything else is as in `corpus/resolve`.
 
@@ -111,6 +111,7 @@ fn option(thing: &mut Thing, word: &str) -> Option<()> {
         ("restart", "system") => thing.restarts.push(Restart::System("this".to_owned())),
         ("restart", service) => thing.restarts.push(Restart::Service(service.to_owned())),
         ("touches", "anything") => thing.touches = None,
+        ("presumes", path) => thing.presumes = Some(path.into()),
         ("touches", paths) => thing.touches = Some(paths.split(',').map(Into::into).collect()),
         _ => return None,
     }

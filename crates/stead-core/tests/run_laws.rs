@@ -158,6 +158,7 @@ fn world(graph: &Graph, numbers: &mut Numbers, luck: Luck) -> World {
             failures: u32::from(luck == Luck::Mixed && numbers.below(12) == 0),
             restarts: if numbers.below(4) == 0 { vec![Restart::Service("web".to_owned())] } else { Vec::new() },
             touches: if numbers.below(8) == 0 { None } else { Some(paths) },
+            presumes: None,
             spoils: Vec::new(),
         };
         things.insert(node.name.to_string(), thing);

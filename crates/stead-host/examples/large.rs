@@ -34,6 +34,7 @@ impl World for Nothing {
                 after: actual,
                 changed: Some(vec!["output".to_owned()]),
                 what_if: Vec::new(),
+                presumed: None,
                 verified: Verification::NotVerifiable,
             }))
         } else {

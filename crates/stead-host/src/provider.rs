@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use stead_core::call::{Execution, Exported, Failure, FailureKind};
+use stead_core::call::{Execution, Exported, Failure, FailureKind, Presumed};
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 
@@ -60,7 +60,7 @@ pub trait Provider: Send + Sync {
 
     /// The paths that an instance with this desired state reads or writes, if that is all it can have an effect on.
     ///
-    /// `None` means: anything. A plan uses it to tell what a change can reach; watching will use it too.
+    /// Relative ones start from the root of the [`Context`]. `None` means: anything. A plan uses it to tell what a change can reach; watching will use it too.
     fn touches(&self, _input: &Plain) -> Option<Vec<PathBuf>> {
         None
     }
@@ -121,6 +121,8 @@ pub struct SetReply {
     pub changed: Option<Vec<String>>,
     /// In what-if: what it would do, in words.
     pub what_if: Vec<String>,
+    /// In what-if: what is not there yet without which it would fail.
+    pub presumed: Option<Presumed>,
 }
 
 /// JSON that may hold secrets in the clear: what goes to a resource and what comes back.

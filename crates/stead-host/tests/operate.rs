@@ -245,6 +245,7 @@ impl Provider for Scripted {
             after: answer.get("after").cloned().map(Plain::new),
             changed: names(answer.get("changed")),
             what_if: names(answer.get("whatIf")).unwrap_or_default(),
+            presumed: None,
         })
     }
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -296,7 +297,7 @@ fn outcome(outcome: &Outcome) -> Json {
             json!({ "actual": with_seals(actual), "inDesiredState": in_desired_state, "differing": differing })
         }
         Outcome::Changed(done) => {
-            let Changed { before, after, changed, what_if, verified } = &**done;
+            let Changed { before, after, changed, what_if, verified, .. } = &**done;
             let verified = match verified {
                 Verification::InState => json!("in desired state"),
                 Verification::Differs(names) => json!({ "differs": names }),

@@ -69,7 +69,20 @@ impl<'a> Input<'a> {
         if text.is_empty() || text.contains('\0') {
             return Err(invalid(name, format!("'{name}' has to be a path")));
         }
+        if text == "~" || text.starts_with("~/") {
+            let hint = "Write [path(envvar('HOME'), ...)] for a home, './~' for something of that name";
+            return Err(invalid(name, format!("'~' in '{name}' is not replaced by a home. {hint}")));
+        }
         Ok(Some((text, cx.root.join(text))))
+    }
+
+    /// The path of what is no directory, which has to be there.
+    pub(crate) fn required_file(&self, name: &str, cx: &Context) -> Result<(&'a str, PathBuf), Failure> {
+        let (text, path) = self.required_path(name, cx)?;
+        if text.len() > 1 && text.ends_with('/') {
+            return Err(invalid(name, format!("'{name}' ends in '/', as only the path of a directory does")));
+        }
+        Ok((text, path))
     }
 
     /// A path that has to be there.

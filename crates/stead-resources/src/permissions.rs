@@ -1,7 +1,7 @@
 //! `mode`, `owner` and `group`: what files, directories and links have in common.
 
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::Failure;
+use stead_core::call::{Failure, Presumed};
 use stead_host::fs::{Names, Ownership, Status, Subject, format_mode, parse_mode};
 
 use crate::input::{Input, invalid, kind, refused};
@@ -53,6 +53,11 @@ impl<'a> Permissions<'a> {
         };
         let uid = id(&self.owner, Subject::User, "owner")?;
         Ok(Ownership { uid, gid: id(&self.group, Subject::Group, "group")? })
+    }
+
+    /// What is not there yet without which nobody can be made the owner.
+    pub(crate) fn presumed(&self) -> Option<Presumed> {
+        self.ownership().err().map(|failure| Presumed { failure, path: None })
     }
 
     /// Adds what is asked for to a state. What is as desired is reported as it was written.

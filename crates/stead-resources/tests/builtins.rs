@@ -157,7 +157,7 @@ fn shown(outcome: &Outcome) -> String {
             format!("{verdict} {differing:?} {}", actual.to_redacted_json())
         }
         Outcome::Changed(done) => {
-            let Changed { before, after, changed, what_if, verified } = &**done;
+            let Changed { before, after, changed, what_if, verified, .. } = &**done;
             let mut text = format!("{verified:?}, changed {changed:?}");
             for (title, state) in [("before", before), ("after", after)] {
                 let _infallible = write!(text, "\n    {title} {}", state.to_redacted_json());

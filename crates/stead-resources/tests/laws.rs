@@ -263,7 +263,7 @@ fn drift_that_keeps_size_and_time_is_found() {
 fn nobody_else_can_read_content_before_it_has_its_mode() {
     let world = World::build("dir d 0755\n");
     let place = stead_host::fs::Place::find(&world.root.path().join("d/f")).unwrap().unwrap();
-    let replacement = stead_host::fs::Replacement::begin(&place).unwrap();
+    let replacement = stead_host::fs::Replacement::begin(&place, stead_host::fs::Way::Named).unwrap();
     replacement.write(b"secret").unwrap();
     let tree = world.tree();
     assert!(tree.contains("0600 \"secret\"") && !tree.contains("d/f "), "{tree}");

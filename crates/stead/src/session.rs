@@ -450,7 +450,9 @@ impl World for Session {
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
         // Paths are not secret: where one is all the same, its place holder overlaps with nothing.
-        self.provider(&call.manifest).touches(&Plain::new(call.desired.to_redacted_json()))
+        let touches = self.provider(&call.manifest).touches(&Plain::new(call.desired.to_redacted_json()))?;
+        // Written in one way, so that paths can be compared.
+        Some(touches.iter().map(|path| self.root.join(path).components().collect()).collect())
     }
 
     fn cost(&self, call: &Call) -> Cost {

@@ -1,7 +1,7 @@
 //! In what-if: what the changes that are foreseen can have an effect on.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::graph::{Graph, Role};
 use crate::id::NodeId;
@@ -21,8 +21,8 @@ pub(super) struct Foresight {
     after_anything: BTreeMap<NodeId, NodeId>,
     /// The paths that each change is limited to.
     touches: BTreeMap<NodeId, Vec<PathBuf>>,
-    /// All of these together.
-    touched: BTreeSet<PathBuf>,
+    /// All of these together, and the changes that touch each, by their places in the order.
+    touched: BTreeMap<PathBuf, BTreeSet<(u32, NodeId)>>,
 }
 
 /// How many instances are looked at between a change and what it may reach; more could take the square of all.
@@ -30,14 +30,16 @@ const FAR: usize = 1000;
 
 impl Foresight {
     /// Notes that an instance will or may change, and the paths that this is limited to.
-    pub(super) fn changes(&mut self, id: NodeId, touches: Option<&[PathBuf]>) {
+    pub(super) fn changes(&mut self, id: NodeId, rank: u32, touches: Option<&[PathBuf]>) {
         self.after.insert(id, id);
         match touches {
             None => {
                 self.after_anything.insert(id, id);
             }
             Some(paths) => {
-                self.touched.extend(paths.iter().cloned());
+                for path in paths {
+                    self.touched.entry(path.clone()).or_default().insert((rank, id));
+                }
                 self.touches.insert(id, paths.to_vec());
             }
         }
@@ -62,8 +64,27 @@ impl Foresight {
         }
         let change = before(graph, id).find_map(|source| self.after.get(&source))?;
         let Some(paths) = touches else { return Some(*change) };
-        let shared: Vec<&PathBuf> = paths.iter().filter(|path| self.touched.contains(*path)).collect();
+        let shared: Vec<&PathBuf> = paths.iter().filter(|path| self.touched.contains_key(*path)).collect();
         if shared.is_empty() { None } else { self.nearest(graph, id, &shared) }
+    }
+
+    /// The change that may make possible what is not yet: one that the instance comes after and that may touch
+    /// anything, or one in front of that place in the order that touches one of these paths, what leads to it, or what
+    /// is below it.
+    ///
+    /// For paths no need has to be declared: where nothing keeps them from it, instances are begun in the order of the
+    /// graph.
+    pub(super) fn enables(&self, graph: &Graph, id: NodeId, rank: u32, paths: &[PathBuf]) -> Option<NodeId> {
+        let anything = before(graph, id).find_map(|source| self.after_anything.get(&source).copied());
+        anything.or_else(|| paths.iter().find_map(|path| self.around(path, rank)))
+    }
+
+    fn around(&self, path: &Path, rank: u32) -> Option<NodeId> {
+        let first =
+            |changes: &BTreeSet<(u32, NodeId)>| changes.first().filter(|first| first.0 < rank).map(|first| first.1);
+        let above = path.ancestors().find_map(|above| self.touched.get(above).and_then(first));
+        let mut below = self.touched.range(path.to_owned()..).take_while(|(below, _)| below.starts_with(path));
+        above.or_else(|| below.find_map(|(_, changes)| first(changes)))
     }
 
     /// The nearest change among all that come before a node that touches one of these paths.

@@ -5,6 +5,7 @@
 //! same code: a run is resumed by applying the events of its journal to a new one.
 
 pub mod codes;
+mod doubt;
 mod foresight;
 mod report;
 mod view;
@@ -24,6 +25,7 @@ use crate::manifest::{Capabilities, Implementation, Kind};
 use crate::text::Sources;
 use crate::value::{Value, sealing_wrapped};
 
+use doubt::{Doubt, Enabled};
 use foresight::Foresight;
 pub use report::{Record, Report, Status, Totals};
 use view::View;
@@ -108,6 +110,10 @@ pub struct Run {
     cut_off: BTreeSet<NodeId>,
     unsettled: usize,
     foresight: Foresight,
+    /// In what-if: instances of which it is open whether they are possible, by rank.
+    doubts: BTreeMap<(u32, NodeId), Doubt>,
+    /// How many in the order are settled before the first that is not; holders do not count.
+    behind: usize,
 }
 
 impl Run {
@@ -134,6 +140,8 @@ impl Run {
             cut_off: BTreeSet::new(),
             ready: BTreeSet::new(),
             foresight: Foresight::default(),
+            doubts: BTreeMap::new(),
+            behind: 0,
             graph,
             sources,
             mode,
@@ -409,14 +417,21 @@ impl Run {
                 self.settle(*node, status);
             }
             Fact::Unforeseen { node, .. } => {
-                self.foresight.changes(*node, None);
+                self.foresight.changes(*node, self.rank[node.index()], None);
                 self.settled(*node);
             }
             Fact::Skipped { node, .. } | Fact::Refused { node, .. } => self.settled(*node),
         }
+        self.decide_doubts();
     }
 
     fn answered(&mut self, id: NodeId, answer: &Answered, touches: Option<&[PathBuf]>) {
+        if self.mode.execution == Execution::WhatIf
+            && let Some(doubt) = Doubt::about(&answer.outcome, touches)
+        {
+            self.doubts.insert((self.rank[id.index()], id), doubt);
+            return;
+        }
         let found_to_differ = self.report.record(id).tested.as_ref().is_some_and(|tested| !tested.in_desired_state);
         let status = match &answer.outcome {
             Outcome::Got(_) | Outcome::Exported(_) => Status::Read,
@@ -436,9 +451,14 @@ impl Run {
             }
             Outcome::Changed(_) => Status::Changed,
         };
+        self.foresee(id, status, touches);
+    }
+
+    /// Settles an instance; in what-if, what it may change is noted.
+    fn foresee(&mut self, id: NodeId, status: Status, touches: Option<&[PathBuf]>) {
         let may_change = matches!(status, Status::Changed | Status::Unforeseen(_));
         if self.mode.execution == Execution::WhatIf && may_change {
-            self.foresight.changes(id, touches);
+            self.foresight.changes(id, self.rank[id.index()], touches);
         }
         self.settle(id, status);
     }
@@ -458,6 +478,30 @@ impl Run {
         match self.mode.execution {
             Execution::Actual => status,
             Execution::WhatIf => self.foresight.reaches(&self.graph, id, touches).map_or(status, Status::Unforeseen),
+        }
+    }
+
+    /// Settles the instances of which it was open whether a change in front of them makes them possible, as soon as
+    /// all in front of them are settled: what comes of them must not depend on who answered first.
+    fn decide_doubts(&mut self) {
+        while let Some((&(rank, id), _)) = self.doubts.first_key_value() {
+            let is_behind =
+                |id: &NodeId| self.report.status(*id).is_some() || self.graph.node(*id).role != Role::Instance;
+            let open = self.graph.order.iter().skip(self.behind).take_while(|id| is_behind(id));
+            self.behind += open.count();
+            if self.behind < rank as usize {
+                return;
+            }
+            let Some(Doubt { failure, paths, enabled, touches }) = self.doubts.remove(&(rank, id)) else { return };
+            let status = match self.foresight.enables(&self.graph, id, rank, &paths) {
+                Some(_) if enabled == Enabled::Changes => Status::Changed,
+                Some(change) => Status::Unforeseen(change),
+                None => {
+                    self.report.fail(id, failure);
+                    Status::Failed
+                }
+            };
+            self.foresee(id, status, touches.as_deref());
         }
     }
 

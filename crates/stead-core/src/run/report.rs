@@ -168,6 +168,11 @@ impl Report {
         self.records[node.index()].status = Some(status);
     }
 
+    /// Records that an instance failed, and why.
+    pub(super) fn fail(&mut self, node: NodeId, failure: Failure) {
+        self.records[node.index()].failure = Some(failure);
+    }
+
     /// Forgets what was found of an instance whose last call was cut off.
     pub(super) fn forget(&mut self, node: NodeId) {
         let record = &mut self.records[node.index()];

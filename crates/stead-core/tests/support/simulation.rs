@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use stead_core::call::{
-    Answered, Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Restart, Tested,
+    Answered, Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Presumed, Restart, Tested,
     Verification,
 };
 use stead_core::diff::{Rules, differing, overlaid};
@@ -41,6 +41,8 @@ pub(crate) struct Thing {
     pub(crate) restarts: Vec<Restart>,
     /// The paths that all of it has an effect on; `None` for anything.
     pub(crate) touches: Option<Vec<PathBuf>>,
+    /// What has to be there for a set to succeed, as a what-if says.
+    pub(crate) presumes: Option<PathBuf>,
     /// What else is not in its desired state any more once this was set.
     pub(crate) spoils: Vec<String>,
 }
@@ -53,6 +55,7 @@ impl Default for Thing {
             failures: 0,
             restarts: Vec::new(),
             touches: Some(Vec::new()),
+            presumes: None,
             spoils: Vec::new(),
         }
     }
@@ -141,7 +144,12 @@ impl Thing {
         }
         let did = execution == Execution::Actual && !wanted.is_empty();
         let restarts = if did { self.restarts.clone() } else { Vec::new() };
-        let changed = Changed { before, after, changed: Some(wanted), what_if: Vec::new(), verified };
+        let missing = |path: &PathBuf| {
+            let failure = Failure::new(FailureKind::System, format!("there is no {}", path.display()));
+            Presumed { failure, path: Some(path.clone()) }
+        };
+        let presumed = self.presumes.as_ref().filter(|_| execution == Execution::WhatIf).map(missing);
+        let changed = Changed { before, after, changed: Some(wanted), what_if: Vec::new(), presumed, verified };
         Answered { outcome: Outcome::Changed(Box::new(changed)), metadata: None, restarts }
     }
 }

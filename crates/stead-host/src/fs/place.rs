@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, readlinkat, statat, unlinkat};
+use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, fstat, mkdirat, openat, readlinkat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::error::FsError;
@@ -61,9 +61,20 @@ impl Place {
         fstat(&self.directory).map(Status::from).map_err(|errno| self.failed("examine the directory of", errno))
     }
 
+    /// Whether names in the directory may be given and taken away by this process.
+    pub fn check_writable(&self) -> Result<(), FsError> {
+        let allowed = accessat(&self.directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+        allowed.map_err(|errno| self.failed("create a file beside", errno))
+    }
+
     /// What is there, without following it.
     pub fn status(&self) -> Result<Option<Status>, FsError> {
-        match statat(&self.directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
+        self.sibling_status(&self.name)
+    }
+
+    /// What has another name in the directory, without following it.
+    pub(super) fn sibling_status(&self, name: &OsStr) -> Result<Option<Status>, FsError> {
+        match statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat.into())),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(self.failed("examine", errno)),

@@ -1,5 +1,7 @@
 //! What is known of a file without reading it.
 
+use std::time::Duration;
+
 use rustix::fs::{FileType, Stat};
 
 /// What a name leads to.
@@ -72,6 +74,12 @@ impl Identity {
     /// Device and inode.
     pub fn inode(&self) -> (u64, u64) {
         (self.device, self.inode)
+    }
+
+    /// Whether nothing of it has changed for so long, not even its names, given the present in seconds.
+    pub(super) fn is_older_than(&self, time: Duration, now: i64) -> bool {
+        let age = now.saturating_sub(self.changed.0);
+        u64::try_from(age).is_ok_and(|age| age > time.as_secs())
     }
 
     /// Whether a change since could have left it as it is, given the present in seconds and nanoseconds.

@@ -65,6 +65,7 @@ impl Attempt<'_> {
                 after: actual.state,
                 changed: None,
                 what_if: Vec::new(),
+                presumed: None,
                 verified: Verification::InState,
             },
             actual.metadata,
@@ -83,7 +84,7 @@ impl Attempt<'_> {
     fn really_set(&self) -> Result<Answered, Failure> {
         let before = self.before()?.state;
         self.proceed()?;
-        let SetReply { after, changed, what_if } = self.provider.set(&self.cx, &self.input, Execution::Actual)?;
+        let SetReply { after, changed, what_if, .. } = self.provider.set(&self.cx, &self.input, Execution::Actual)?;
         let told = after.is_some();
         let after = match after {
             Some(after) => Some(self.reading(after)?),
@@ -95,7 +96,7 @@ impl Attempt<'_> {
             changed.map_or_else(|| changes_between(&before, &after.state), |names| self.scrubbed_names(names));
         let verified = self.verify(&after.state, told)?;
         let what_if = what_if.iter().map(|text| self.resealer.text(text)).collect();
-        let changed = Changed { before, after: after.state, changed: Some(changed), what_if, verified };
+        let changed = Changed { before, after: after.state, changed: Some(changed), what_if, presumed: None, verified };
         Ok(answered_with(changed, after.metadata))
     }
 
@@ -104,7 +105,10 @@ impl Attempt<'_> {
         let after = overlaid(&before, &self.desired, &self.rules());
         let changed = changed.map_or_else(|| changes_between(&before, &after), |names| self.scrubbed_names(names));
         let verified = Verification::NotVerifiable;
-        answered_with(Changed { before, after, changed: Some(changed), what_if: Vec::new(), verified }, None)
+        answered_with(
+            Changed { before, after, changed: Some(changed), what_if: Vec::new(), presumed: None, verified },
+            None,
+        )
     }
 
     /// Whether the desired state was reached. A state that a set only told is looked at again before it is held against
@@ -130,6 +134,7 @@ impl Attempt<'_> {
                 before,
                 changed: Some(Vec::new()),
                 what_if: Vec::new(),
+                presumed: None,
                 verified: Verification::InState,
             };
             return Ok(answered_with(changed, None));
@@ -144,7 +149,7 @@ impl Attempt<'_> {
         let verified = if gone { Verification::InState } else { Verification::Differs(vec!["_exist".to_owned()]) };
         let changed = Some(changes_between(&before, &after.state));
         Ok(answered_with(
-            Changed { before, after: after.state, changed, what_if: Vec::new(), verified },
+            Changed { before, after: after.state, changed, what_if: Vec::new(), presumed: None, verified },
             after.metadata,
         ))
     }
@@ -164,7 +169,9 @@ impl Attempt<'_> {
         // The provider may have read them in the state already.
         what_if.extend(words.into_iter().filter(|word| !reply.what_if.contains(word)));
         let verified = Verification::NotVerifiable;
-        Ok(answered_with(Changed { before, after: after.state, changed: Some(changed), what_if, verified }, metadata))
+        let presumed = reply.presumed;
+        let changed = Changed { before, after: after.state, changed: Some(changed), what_if, presumed, verified };
+        Ok(answered_with(changed, metadata))
     }
 
     fn ask_what_if_of_delete(&self) -> Result<Answered, Failure> {
@@ -175,7 +182,7 @@ impl Attempt<'_> {
         let changed = Some(changes_between(&before, &after));
         let what_if = words.iter().map(|text| self.resealer.text(text)).collect();
         let verified = Verification::NotVerifiable;
-        Ok(answered_with(Changed { before, after, changed, what_if, verified }, None))
+        Ok(answered_with(Changed { before, after, changed, what_if, presumed: None, verified }, None))
     }
 
     /// What a resource would do that cannot say so itself: what its test finds to differ.
@@ -194,7 +201,7 @@ impl Attempt<'_> {
         };
         let changed = (!tested.in_desired_state).then_some(tested.differing);
         let verified = Verification::NotVerifiable;
-        Ok(answered_with(Changed { before, after, changed, what_if: Vec::new(), verified }, metadata))
+        Ok(answered_with(Changed { before, after, changed, what_if: Vec::new(), presumed: None, verified }, metadata))
     }
 }
 

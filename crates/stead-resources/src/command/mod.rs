@@ -21,7 +21,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
         type_name: "Stead/Command",
         description: "Something that commands read, test and set, for what no other resource manages.",
         tags: &["command", "script", "shell"],
-        capabilities: Capabilities { get: true, set: true, test: true, ..NOTHING },
+        capabilities: Capabilities { get: true, set: true, set_what_if: true, test: true, ..NOTHING },
         schema: SCHEMA,
     };
     profile.built_in(Arc::new(Command { schema: Lazy::new(SCHEMA) }))
@@ -65,12 +65,11 @@ impl Provider for Command {
         })
     }
 
-    /// What-if is not offered: the test tells whether the command would be run, and nothing tells what it would do.
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        if execution == Execution::WhatIf {
-            return Err(Failure::new(FailureKind::Unsupported, "a command cannot say what it would do"));
-        }
         let desired = Desired::read(input, cx)?;
+        if execution == Execution::WhatIf && desired.has("set") {
+            return self.foresee(cx, input);
+        }
         let Some(ended) = desired.run("set", cx)? else {
             let message = "it is not in the desired state, and there is no command 'set' to change that";
             return Err(Failure::new(FailureKind::Unsupported, message));
@@ -79,7 +78,19 @@ impl Provider for Command {
             return Err(ended.failure("the command 'set'"));
         }
         let after = Plain::new(desired.state_after(&ended));
-        Ok(SetReply { after: Some(after), changed: Some(vec!["set".to_owned()]), what_if: Vec::new() })
+        Ok(SetReply { after: Some(after), changed: Some(vec!["set".to_owned()]), what_if: Vec::new(), presumed: None })
+    }
+}
+
+impl Command {
+    /// What a set would do: that the command would be run is all that can be said.
+    fn foresee(&self, cx: &Context, input: &Plain) -> Result<SetReply, Failure> {
+        let TestReply { actual, in_desired_state, .. } = self.test(cx, input)?;
+        if in_desired_state == Some(true) {
+            return Ok(SetReply { after: actual, changed: Some(Vec::new()), ..SetReply::default() });
+        }
+        let what_if = vec!["run the command 'set'".to_owned()];
+        Ok(SetReply { changed: Some(vec!["set".to_owned()]), what_if, ..SetReply::default() })
     }
 }
 

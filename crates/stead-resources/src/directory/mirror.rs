@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use stead_core::call::{Execution, Failure};
-use stead_host::fs::{self, FsError, Kind, Ownership, Patience, Place, Replacement, Status};
+use stead_host::fs::{self, FsError, Kind, Ownership, Patience, Place, Replacement, Status, Way};
 use stead_host::provider::{Context, TraceLevel};
 
 use crate::file::{content, set_mode};
@@ -234,7 +234,7 @@ impl<'a> Mirror<'a> {
         if found.is_some_and(|found| found.kind == Kind::Directory) {
             self.remove(place, Kind::Directory)?;
         }
-        let replacement = Replacement::begin(place)?;
+        let replacement = Replacement::begin(place, Way::of(found.is_some(), wanted.size))?;
         content::copy(&source, &replacement)?;
         replacement.finish(wanted.mode, inherited_ownership(&wanted))?;
         Ok(())

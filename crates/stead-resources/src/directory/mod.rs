@@ -8,13 +8,13 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, Exported, Failure};
+use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::manifest::Capabilities;
 use stead_core::value::Value;
 use stead_host::fs::{self, FsError, Kind, Names, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::file::{no_directory, set_mode};
+use crate::file::{no_directory, presumed_place, set_mode};
 use crate::input::{Input, cannot, invalid, refused};
 use crate::permissions::{Permissions, report_all};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile};
@@ -87,6 +87,7 @@ impl Provider for Directories {
         let desired = Desired::read(cx, input, &self.names)?;
         let current = desired.look()?;
         let mut differing = desired.differing(current.as_ref());
+        let mut presumed = None;
         let what_if = match (desired.exist, execution) {
             (false, _) if current.is_none() => Vec::new(),
             (false, _) => desired.remove(cx, execution)?,
@@ -104,13 +105,14 @@ impl Provider for Directories {
             (true, Execution::WhatIf) => {
                 let drift = desired.mirror(cx, current.as_ref().map(|current| &current.directory), execution)?;
                 let intentions = desired.intentions(&differing, drift.as_ref());
+                presumed = desired.presumed(current.as_ref())?;
                 if current.is_some() {
                     differing.extend(drift.iter().flat_map(Drift::properties));
                 }
                 intentions
             }
         };
-        Ok(desired.reply(&differing, what_if))
+        Ok(SetReply { presumed, ..desired.reply(&differing, what_if) })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -243,6 +245,15 @@ impl<'a> Desired<'a> {
             after: Some(Plain::new(after.into())),
             changed: Some(differing.iter().map(|name| (*name).to_owned()).collect()),
             what_if,
+            presumed: None,
+        }
+    }
+
+    /// What is not there yet without which it cannot be brought about.
+    fn presumed(&self, current: Option<&Current>) -> Result<Option<Presumed>, Failure> {
+        match (self.permissions.presumed(), current) {
+            (None, None) => presumed_place(&self.path),
+            (presumed, _) => Ok(presumed),
         }
     }
 

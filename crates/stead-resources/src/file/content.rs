@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use rustix::fs::OFlags;
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest, Sha256};
-use stead_core::call::Failure;
+use stead_core::call::{Failure, Presumed};
 use stead_host::fs::{self, Kind, Replacement, Status};
 use stead_host::provider::Context;
 
@@ -48,7 +48,9 @@ impl<'a> Content<'a> {
         if let Some(text) = input.text("content")? {
             Ok(Self::Text(text))
         } else if let Some(text) = input.text("contentBase64")? {
-            let bytes = STANDARD.decode(text.trim_end()).map_err(|_| invalid("contentBase64", "it is not Base64"))?;
+            let bytes = STANDARD
+                .decode(text.trim_end())
+                .map_err(|_| invalid("contentBase64", "'contentBase64' is not Base64"))?;
             Ok(Self::Binary { text, bytes })
         } else if let Some((text, path)) = input.path("source", cx)? {
             Ok(Self::Source { text, path })
@@ -78,6 +80,12 @@ impl<'a> Content<'a> {
                 Ok(size == status.size && same(file, &source).map_err(unreadable)?)
             }
         }
+    }
+
+    /// What is not there yet without which it cannot be written.
+    pub(crate) fn presumed(&self) -> Option<Presumed> {
+        let Self::Source { path, .. } = self else { return None };
+        open_source(path).err().map(|failure| Presumed { failure, path: Some(path.clone()) })
     }
 
     /// Adds it to a state, as it was written.
@@ -111,6 +119,16 @@ impl<'a> Content<'a> {
             _ => state.insert("sha256".into(), json!(sha256(file)?)),
         };
         Ok(())
+    }
+
+    /// How many bytes it takes; of a source as many as may be.
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            Self::Any => 0,
+            Self::Text(text) => text.len() as u64,
+            Self::Binary { bytes, .. } => bytes.len() as u64,
+            Self::Source { .. } => u64::MAX,
+        }
     }
 
     /// Writes it.

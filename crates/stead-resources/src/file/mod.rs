@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, fchmod, fstat};
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, Failure};
+use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::value::Value;
-use stead_host::fs::{self, FsError, Kind, Names, Ownership, Place, Replacement, Status};
+use stead_host::fs::{self, FsError, Kind, Names, Ownership, Place, Replacement, Status, Way};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{Input, cannot, invalid, refused};
@@ -93,14 +93,12 @@ impl Provider for Files {
         if let Some(current) = &current {
             desired.check_in_place(&place, current, &differing)?;
         }
-        let what_if = match execution {
-            Execution::WhatIf => desired.intentions(current.as_ref(), &differing),
-            Execution::Actual => {
-                desired.bring_about(&place, current.as_ref(), &differing)?;
-                Vec::new()
-            }
-        };
-        Ok(desired.reply(&differing, what_if))
+        if execution == Execution::Actual {
+            desired.bring_about(&place, current.as_ref(), &differing)?;
+            return Ok(desired.reply(&differing, Vec::new()));
+        }
+        let reply = desired.reply(&differing, desired.intentions(current.as_ref(), &differing));
+        Ok(SetReply { presumed: desired.presumed(&place, &differing), ..reply })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -195,7 +193,7 @@ struct Desired<'a> {
 impl<'a> Desired<'a> {
     fn read(cx: &Context, input: &'a Plain, names: &Names) -> Result<Self, Failure> {
         let input = Input::read(input, PROPERTIES, READ_ONLY)?;
-        let (path_text, path) = input.required_path("path", cx)?;
+        let (path_text, path) = input.required_file("path", cx)?;
         Ok(Self {
             path_text,
             path,
@@ -271,14 +269,29 @@ impl<'a> Desired<'a> {
             after: Some(Plain::new(after.into())),
             changed: Some(differing.iter().map(|name| (*name).to_owned()).collect()),
             what_if,
+            presumed: None,
         }
+    }
+
+    /// What is not there yet without which it cannot be brought about.
+    fn presumed(&self, place: &Place, differing: &[&str]) -> Option<Presumed> {
+        if differing.is_empty() {
+            return None;
+        }
+        let writes = self.reads() || differing.contains(&"_exist");
+        let content = self.content.presumed().filter(|_| self.exist);
+        let place = || writes.then(|| not_writable(place)).flatten();
+        content.or_else(|| self.permissions.presumed()).or_else(place)
     }
 
     fn without_directory(&self, execution: Execution) -> Result<SetReply, Failure> {
         match (self.exist, execution) {
             (false, _) => Ok(self.reply(&[], Vec::new())),
             // Something else in the document may be about to create it.
-            (true, Execution::WhatIf) => Ok(self.reply(&["_exist"], self.intentions(None, &["_exist"]))),
+            (true, Execution::WhatIf) => {
+                let reply = self.reply(&["_exist"], self.intentions(None, &["_exist"]));
+                Ok(SetReply { presumed: Some(presumed_directory(&self.path)), ..reply })
+            }
             (true, Execution::Actual) => Err(no_directory(&self.path)),
         }
     }
@@ -321,7 +334,7 @@ impl<'a> Desired<'a> {
 
     /// Creates the file, unless something is there by now, and returns whether it did.
     fn create(&self, place: &Place) -> Result<bool, Failure> {
-        let replacement = Replacement::begin(place)?;
+        let replacement = Replacement::begin(place, Way::of(false, self.content.size()))?;
         self.content.write(&replacement)?;
         Ok(replacement.finish_new(self.mode_or(DEFAULT_MODE), self.permissions.ownership()?)?)
     }
@@ -338,7 +351,7 @@ impl<'a> Desired<'a> {
     }
 
     fn replace(&self, place: &Place, former: Option<&Current>, mode: u32, ownership: Ownership) -> Result<(), Failure> {
-        let mut replacement = Replacement::begin(place)?;
+        let mut replacement = Replacement::begin(place, Way::of(former.is_some(), self.content.size()))?;
         former.map_or(Ok(()), |former| replacement.keep_attributes(&former.file))?;
         self.content.write(&replacement)?;
         replacement.finish(mode, ownership)?;
@@ -376,7 +389,7 @@ impl<'a> Desired<'a> {
             return Ok(());
         }
         let copy = Place::within(&place.directory(), &name, self.path.with_file_name(&name))?;
-        let mut replacement = Replacement::begin(&copy)?;
+        let mut replacement = Replacement::begin(&copy, Way::Nameless)?;
         replacement.keep_attributes(&current.file)?;
         content::copy(&current.file, &replacement)?;
         let Status { mode, uid, gid, .. } = current.status;
@@ -403,6 +416,21 @@ pub(crate) fn no_directory(path: &Path) -> Failure {
     let directory = path.parent().unwrap_or(path).display();
     let hint = "Create it with a Stead/Directory that this instance depends on";
     refused("path", format!("there is no directory '{directory}'. {hint}"))
+}
+
+/// In what-if: that the directory has to come about first.
+pub(crate) fn presumed_directory(path: &Path) -> Presumed {
+    Presumed { failure: no_directory(path), path: Some(path.to_owned()) }
+}
+
+/// In what-if: that names in the directory cannot be given or taken away as it is.
+pub(crate) fn not_writable(place: &Place) -> Option<Presumed> {
+    place.check_writable().err().map(|error| Presumed { failure: error.into(), path: Some(place.path().to_owned()) })
+}
+
+/// In what-if: what keeps anything from being put there.
+pub(crate) fn presumed_place(path: &Path) -> Result<Option<Presumed>, Failure> {
+    Ok(Place::find(path)?.map_or_else(|| Some(presumed_directory(path)), |place| not_writable(&place)))
 }
 
 /// Changes the mode of an open file, of one that was opened by `O_PATH` too.

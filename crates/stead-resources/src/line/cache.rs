@@ -133,9 +133,12 @@ impl Patterns {
         if let Some(regex) = compiled.get(pattern) {
             return Ok(regex.clone());
         }
-        // The message of the parser quotes the expression, which may be secret.
-        let regex =
-            Regex::new(pattern).map_err(|_| invalid(property, format!("'{property}' is no regular expression")))?;
+        let regex = Regex::new(pattern).map_err(|error| {
+            // The message of the parser quotes the expression, which may be secret; its last line has the reason alone.
+            let reason = error.to_string();
+            let reason = reason.rsplit_once("error: ").map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
+            invalid(property, format!("'{property}' is no regular expression{reason}"))
+        })?;
         if compiled.len() >= Self::MAX {
             compiled.clear();
         }

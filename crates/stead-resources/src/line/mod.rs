@@ -6,12 +6,12 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 use rustix::fs::fstat;
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, Failure};
+use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::value::Value;
-use stead_host::fs::{Ownership, Place, Replacement, Status};
+use stead_host::fs::{Ownership, Place, Replacement, Status, Way};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::file::no_directory;
+use crate::file::{no_directory, presumed_place};
 use crate::input::{Input, cannot, invalid, refused};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile};
 
@@ -73,11 +73,13 @@ impl Provider for LineProvider {
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::read(cx, input, &self.patterns)?;
+        let mut presumed = None;
         let (step, what_if) = match execution {
             Execution::WhatIf => {
                 let text = self.files.look(&desired.path)?;
                 let step = desired.decide(text.as_deref())?;
                 let what_if = intention(&step, text.is_some());
+                presumed = desired.presumed(&step, text.as_deref())?;
                 (step, what_if.into_iter().collect())
             }
             Execution::Actual => (self.bring_about(&desired)?, Vec::new()),
@@ -86,6 +88,7 @@ impl Provider for LineProvider {
             after: Some(Plain::new(desired.after().into())),
             changed: Some(differing(&step).into_iter().map(str::to_owned).collect()),
             what_if,
+            presumed,
         })
     }
 
@@ -121,8 +124,7 @@ impl LineProvider {
             return Ok(step);
         }
         if text.is_none() && !desired.create {
-            let hint = "Add 'create: true', or create it with a Stead/File that this instance depends on";
-            return Err(refused("path", format!("there is no file '{}'. {hint}", desired.path.display())));
+            return Err(desired.no_file());
         }
         let content = match &text {
             Some(text) => text.lines.after(&step, desired.wanted.line.unwrap_or_default()),
@@ -132,7 +134,7 @@ impl LineProvider {
             let Status { mode, uid, gid, .. } = text.status;
             (mode, Ownership { uid: Some(uid), gid: Some(gid) })
         });
-        let mut replacement = Replacement::begin(&place)?;
+        let mut replacement = Replacement::begin(&place, Way::of(text.is_some(), content.len() as u64))?;
         if let Some(former) = place.open(cache::LOOK)? {
             replacement.keep_attributes(&former.into())?;
         }
@@ -156,7 +158,7 @@ struct Desired<'a> {
 impl<'a> Desired<'a> {
     fn read(cx: &Context, input: &'a Plain, patterns: &Patterns) -> Result<Self, Failure> {
         let input = Input::read(input, PROPERTIES, &[])?;
-        let (path_text, path) = input.required_path("path", cx)?;
+        let (path_text, path) = input.required_file("path", cx)?;
         let exist = input.flag("_exist")?.unwrap_or(true);
         let line_text = input.text("line")?;
         let match_text = input.text("match")?;
@@ -186,6 +188,22 @@ impl<'a> Desired<'a> {
         }
     }
 
+    /// What is not there yet without which the step cannot be taken.
+    fn presumed(&self, step: &Step, text: Option<&Text>) -> Result<Option<Presumed>, Failure> {
+        match presumed_place(&self.path)? {
+            _ if *step == Step::Keep => Ok(None),
+            None if text.is_none() && !self.create => {
+                Ok(Some(Presumed { failure: self.no_file(), path: Some(self.path.clone()) }))
+            }
+            presumed => Ok(presumed),
+        }
+    }
+
+    fn no_file(&self) -> Failure {
+        let hint = "Add 'create: true', or create it with a Stead/File that this instance depends on";
+        refused("path", format!("there is no file '{}'. {hint}", self.path.display()))
+    }
+
     /// The same for a mere look, to which the first of several lines is as good as any.
     fn decide_or_first(&self, text: Option<&Text>) -> Step {
         match text.map(|text| text.lines.decide(&self.wanted)) {
@@ -200,7 +218,7 @@ impl<'a> Desired<'a> {
         let desired = || self.line_text.map(str::to_owned);
         let (exist, line) = match step {
             Step::Keep => (self.wanted.exist, desired()),
-            Step::Insert(_) => (false, desired()),
+            Step::Insert(_) => (false, None),
             Step::Replace(index) => (true, found(*index)),
             Step::Remove(doomed) => (true, doomed.first().and_then(|index| found(*index))),
         };
@@ -208,7 +226,7 @@ impl<'a> Desired<'a> {
     }
 
     fn after(&self) -> Map<String, Json> {
-        self.described(self.wanted.exist, self.line_text.map(str::to_owned))
+        self.described(self.wanted.exist, self.line_text.filter(|_| self.wanted.exist).map(str::to_owned))
     }
 
     fn described(&self, exist: bool, line: Option<String>) -> Map<String, Json> {

@@ -11,7 +11,7 @@ use stead_core::value::Value;
 use stead_host::fs::{self, Kind, Names, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::file::no_directory;
+use crate::file::{no_directory, presumed_place};
 use crate::input::{Input, cannot, invalid, refused};
 use crate::permissions::{Permissions, report_accounts};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile};
@@ -67,15 +67,21 @@ impl Provider for Symlinks {
         let desired = Desired::read(cx, input, &self.names, Purpose::Compare)?;
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
-        let mut what_if = Vec::new();
+        let (mut what_if, mut presumed) = (Vec::new(), None);
         if !differing.is_empty() {
             desired.check_force(current.as_ref())?;
             match execution {
-                Execution::WhatIf => what_if = desired.intentions(current.as_ref(), &differing),
+                Execution::WhatIf => {
+                    what_if = desired.intentions(current.as_ref(), &differing);
+                    presumed = desired
+                        .permissions
+                        .presumed()
+                        .map_or_else(|| presumed_place(&desired.path), |presumed| Ok(Some(presumed)))?;
+                }
                 Execution::Actual => desired.bring_about(cx, current.as_ref(), &differing)?,
             }
         }
-        Ok(desired.reply(&differing, what_if))
+        Ok(SetReply { presumed, ..desired.reply(&differing, what_if) })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -126,7 +132,7 @@ struct Desired<'a> {
 impl<'a> Desired<'a> {
     fn read(cx: &Context, input: &'a Plain, names: &Names, purpose: Purpose) -> Result<Self, Failure> {
         let input = Input::read(input, PROPERTIES, &[])?;
-        let (path_text, path) = input.required_path("path", cx)?;
+        let (path_text, path) = input.required_file("path", cx)?;
         let exist = input.flag("_exist")?.unwrap_or(true);
         let target = input.text("target")?;
         if target.is_some_and(|target| target.is_empty() || target.contains('\0')) {
@@ -244,6 +250,7 @@ impl<'a> Desired<'a> {
             after: Some(Plain::new(after.into())),
             changed: Some(differing.iter().map(|name| (*name).to_owned()).collect()),
             what_if,
+            presumed: None,
         }
     }
 }

@@ -7,7 +7,7 @@ pub(crate) mod listing;
 mod notes;
 mod progress;
 mod resource;
-mod validate;
+pub(crate) mod validate;
 
 use std::path::Path;
 

@@ -72,7 +72,7 @@ fn place(pointer: &str) -> String {
 }
 
 /// Whether a place is, or is below, an expression or a secret: what resources get there is not what is written.
-fn is_open(written: &Json, pointer: &str) -> bool {
+pub(crate) fn is_open(written: &Json, pointer: &str) -> bool {
     let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1).chain([pointer.len()]);
     let mut values = ends.filter_map(|end| written.pointer(pointer.get(..end)?));
     values.any(|value| match value {

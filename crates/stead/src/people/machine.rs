@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Operation, Outcome};
 use stead_core::diag::{self, Diagnostic};
-use stead_core::diff::{Alteration, Rules, changes, overlaid};
+use stead_core::diff::Alteration;
 use stead_core::event::{Because, Event, Fact};
 use stead_core::graph::Role;
 use stead_core::id::NodeId;
@@ -15,7 +15,7 @@ use stead_core::run::{Record, Run, Status};
 use stead_core::text::Sources;
 use stead_core::wire::results::{duration, operation_name, reason, restarts};
 
-use super::report::{is_named, named};
+use super::differences::{Difference, Kind};
 
 /// The report of a run: totals, every instance, restarts, outputs.
 pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
@@ -81,16 +81,14 @@ fn word(status: &Status) -> &'static str {
 }
 
 fn differences(record: &Record) -> Vec<Json> {
-    let found = match (&record.status, record.changed(), &record.tested, &record.desired) {
-        (Some(Status::Changed), Some(changed), _, _) => {
-            let mut found = changes(&changed.before, &changed.after);
-            found.retain(|change| is_named(&change.path, named(record)));
-            found
-        }
-        (Some(Status::Drifted), None, Some(tested), Some(desired)) => {
-            changes(&tested.actual, &overlaid(&tested.actual, desired, &Rules::default()))
-        }
-        _ => return Vec::new(),
+    if !matches!(record.status, Some(Status::Changed | Status::Drifted)) {
+        return Vec::new();
+    }
+    let Some(Difference { kind, properties: found }) = Difference::of(record) else { return Vec::new() };
+    let exist = match kind {
+        Kind::Comes => Some(json!({ "path": "/_exist", "before": false, "after": true })),
+        Kind::Goes => Some(json!({ "path": "/_exist", "before": true, "after": false })),
+        Kind::Stays => None,
     };
     let each = found.iter().map(|change| match &change.what {
         Alteration::Added(new) => json!({ "path": change.path, "after": new.to_redacted_json() }),
@@ -99,7 +97,7 @@ fn differences(record: &Record) -> Vec<Json> {
             json!({ "path": change.path, "before": old.to_redacted_json(), "after": new.to_redacted_json() })
         }
     });
-    each.collect()
+    exist.into_iter().chain(each).collect()
 }
 
 /// One event, as a line of the journal tells it.

@@ -1,10 +1,13 @@
 //! The commands for people: plan, apply, check, graph, lint, explain.
 
+mod differences;
 mod drawing;
 mod machine;
+mod misfits;
 mod report;
 mod values;
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
@@ -47,7 +50,7 @@ fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Ex
         refuse(document, &[finding], &session);
         return Exit::Unusable;
     }
-    show_findings(&prepared.warnings, &prepared.sources);
+    show_findings(&distinct(&prepared.warnings), &prepared.sources);
     catch_interrupts(&session);
     let began = Instant::now();
     let Prepared { graph, sources, facts, .. } = prepared;
@@ -142,6 +145,7 @@ fn session_for(document: &Document, surroundings: &Surroundings) -> Session {
 
 /// Tells why a document cannot be used.
 fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
+    let findings = &distinct(findings);
     let explanations = session.explanations(findings);
     for explanation in &explanations {
         complain(&format!("warning: {explanation}"));
@@ -154,6 +158,12 @@ fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
         }
         Output::Json | Output::Yaml => data_as(&machine::findings(findings, &session.sources), document.output),
     }
+}
+
+/// Each finding once: the turns of a loop have one text.
+fn distinct(findings: &[Diagnostic]) -> Vec<Diagnostic> {
+    let mut seen = HashSet::new();
+    findings.iter().filter(|finding| seen.insert((finding.code.id, finding.span, &finding.message))).cloned().collect()
 }
 
 /// Prints findings on standard error, with the lines they are about.
@@ -169,6 +179,12 @@ pub(crate) fn lint(document: &Document, surroundings: &Surroundings) -> Exit {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
+    let misfits = misfits::misfits(&session, &prepared);
+    if !misfits.is_empty() {
+        let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(misfits).collect();
+        refuse(document, &findings, &session);
+        return Exit::Unusable;
+    }
     match document.output {
         Output::Text => {
             show_findings(&prepared.warnings, &prepared.sources);

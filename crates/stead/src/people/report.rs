@@ -8,15 +8,15 @@ use anstyle::{AnsiColor, Style as Paint};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stead_core::call::{FailureKind, Operation, Restart, code};
 use stead_core::diag;
-use stead_core::diff::{Rules, changes};
+use stead_core::diff::Change;
 use stead_core::event::{Because, Event};
 use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
 use stead_core::run::{Mode, Record, Run, Status};
 use stead_core::text::Sources;
-use stead_core::value::Value;
 use stead_core::wire::results::reason;
 
+use super::differences::{Difference, Kind};
 use super::values;
 use crate::args::{Document, Output};
 use crate::output::{is_coloured, is_watched, print};
@@ -115,7 +115,7 @@ impl Printer {
             return String::new();
         }
         let (sign, word, paint) = self.wording(status, record);
-        let mut lines = painted(paint, &format!("{sign} {}", heading(graph, node)));
+        let mut lines = painted(paint, &format!("{sign} {}", heading(graph, node, record)));
         // Writing to a string cannot fail.
         let _ = writeln!(lines, "  {word}{}", Self::detail(run, node, status));
         lines + &self.body(run, node, status)
@@ -123,17 +123,22 @@ impl Printer {
 
     fn wording(&self, status: &Status, record: &Record) -> (char, &'static str, AnsiColor) {
         let planned = self.style.mode == Mode::PLAN;
+        let kind = Difference::of(record).map(|difference| difference.kind);
         match status {
             Status::Read => (' ', "read", AnsiColor::White),
             Status::InState => (' ', "unchanged", AnsiColor::White),
-            Status::Drifted => ('~', "not as it should be", AnsiColor::Yellow),
-            Status::Changed => match (appears(record), planned) {
-                (Some(true), true) => ('+', "to be created", AnsiColor::Green),
-                (Some(true), false) => ('+', "created", AnsiColor::Green),
-                (Some(false), true) => ('-', "to be removed", AnsiColor::Red),
-                (Some(false), false) => ('-', "removed", AnsiColor::Red),
-                (None, true) => ('~', "to be changed", AnsiColor::Yellow),
-                (None, false) => ('~', "changed", AnsiColor::Yellow),
+            Status::Drifted => match kind {
+                Some(Kind::Comes) => ('+', "missing", AnsiColor::Yellow),
+                Some(Kind::Goes) => ('-', "there, and should not be", AnsiColor::Yellow),
+                _ => ('~', "not as it should be", AnsiColor::Yellow),
+            },
+            Status::Changed => match (kind, planned) {
+                (Some(Kind::Comes), true) => ('+', "to be created", AnsiColor::Green),
+                (Some(Kind::Comes), false) => ('+', "created", AnsiColor::Green),
+                (Some(Kind::Goes), true) => ('-', "to be removed", AnsiColor::Red),
+                (Some(Kind::Goes), false) => ('-', "removed", AnsiColor::Red),
+                (_, true) => ('~', "to be changed", AnsiColor::Yellow),
+                (_, false) => ('~', "changed", AnsiColor::Yellow),
             },
             Status::Failed => ('!', "failed", AnsiColor::Red),
             Status::Skipped(_) => ('>', "left out", AnsiColor::White),
@@ -148,12 +153,22 @@ impl Printer {
                 format!(" until {} has been changed", graph.label(*because))
             }
             Status::Skipped(Because::Condition) => ": its condition is false".to_owned(),
-            Status::Skipped(_) | Status::Failed => {
+            Status::Skipped(Because::Need(other)) => {
+                format!(": it needs {}, which {}", graph.label(*other), became(run, *other))
+            }
+            Status::Skipped(Because::Holder(other)) => {
+                format!(": it is nested in {}, which {}", graph.label(*other), became(run, *other))
+            }
+            Status::Skipped(Because::Cancelled) => ": the run was cancelled".to_owned(),
+            Status::Failed => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();
-                format!(": {}", why.trim_start_matches("left out, ").trim_end())
+                let lines: Vec<_> = why.trim_end().lines().map(values::plain).collect();
+                format!(": {}", lines.join("\n    "))
             }
             Status::Drifted => match &run.report().record(node).tested {
-                Some(tested) if !tested.differing.is_empty() => format!(": {}", tested.differing.join(", ")),
+                Some(tested) if tested.differing.iter().any(|name| name != "_exist") => {
+                    format!(": {}", tested.differing.join(", "))
+                }
                 _ => String::new(),
             },
             Status::Changed | Status::InState | Status::Read => String::new(),
@@ -168,13 +183,15 @@ impl Printer {
                 Some(finding) => diag::render(finding, &self.sources, is_coloured()),
                 None => self.place_of_failure(run, node),
             },
-            Status::Changed | Status::Drifted => match (differences(record), record.changed()) {
+            Status::Changed => match Difference::of(record).map(|difference| difference.properties) {
+                Some(properties) if !properties.is_empty() => told(&properties),
                 // What cannot be shown as properties is told in the words of the resource.
-                (shown, Some(changed)) if shown.is_empty() => {
-                    changed.what_if.iter().flat_map(|text| ["    ", text, "\n"]).collect()
-                }
-                (shown, _) => shown,
+                _ => record.changed().map(|changed| words(&changed.what_if)).unwrap_or_default(),
             },
+            Status::Drifted => Difference::of(record)
+                .filter(|difference| difference.kind != Kind::Goes)
+                .map(|difference| told(&difference.properties))
+                .unwrap_or_default(),
             _ => String::new(),
         }
     }
@@ -225,56 +242,38 @@ impl Printer {
     }
 }
 
-/// `Type 'name'`, within what holds it.
-fn heading(graph: &Graph, node: NodeId) -> String {
+/// `Type 'name'`, within what holds it, and where it is if its name does not tell.
+fn heading(graph: &Graph, node: NodeId, record: &Record) -> String {
     let holders = std::iter::successors(graph.holder(node), |id| graph.holder(*id));
-    let mut path: Vec<String> = holders.map(|id| graph.node(id).name.to_string()).collect();
-    path.reverse();
-    path.push(graph.node(node).name.to_string());
-    format!("{} '{}'", graph.declaration(node).type_name.value, path.join(" / "))
+    let mut names: Vec<String> = holders.map(|id| graph.node(id).name.to_string()).collect();
+    names.reverse();
+    names.push(graph.node(node).name.to_string());
+    let name = names.join(" / ");
+    let path = record.desired.as_ref().and_then(|desired| desired.as_object()?.get("path")?.as_str());
+    let place = path.filter(|path| !name.contains(path)).map(|path| format!(" ({path})")).unwrap_or_default();
+    values::plain(&format!("{} '{name}'{place}", graph.declaration(node).type_name.value)).into_owned()
+}
+
+/// What became of an instance that others wait for.
+fn became(run: &Run, node: NodeId) -> &'static str {
+    match run.report().status(node) {
+        Some(Status::Failed) => "failed",
+        Some(Status::Unforeseen(_)) => "is unknown",
+        _ => "was left out",
+    }
+}
+
+fn told(properties: &[Change]) -> String {
+    properties.iter().map(|change| values::change(change, "    ")).collect()
+}
+
+fn words(said: &[String]) -> String {
+    said.iter().flat_map(|text| ["    ".into(), values::plain(text), "\n".into()]).collect()
 }
 
 fn painted(color: AnsiColor, text: &str) -> String {
     let paint = Paint::new().fg_color(Some(color.into()));
     format!("{paint}{text}{paint:#}")
-}
-
-/// Whether a change creates or removes the instance; `None` when it was there before and after.
-fn appears(record: &Record) -> Option<bool> {
-    let changed = record.changed()?;
-    let exists = |state: &Value| state.as_object().is_none_or(stead_core::diff::exists);
-    match (exists(&changed.before), exists(&changed.after)) {
-        (false, true) => Some(true),
-        (true, false) => Some(false),
-        _ => None,
-    }
-}
-
-/// What differs between before and after, or between what is and what should be.
-fn differences(record: &Record) -> String {
-    let (before, after) = match (record.changed(), &record.tested, &record.desired) {
-        (Some(changed), _, _) => (changed.before.clone(), changed.after.clone()),
-        (None, Some(tested), Some(desired)) => {
-            (tested.actual.clone(), stead_core::diff::overlaid(&tested.actual, desired, &Rules::default()))
-        }
-        _ => return String::new(),
-    };
-    let named = named(record);
-    let shown = changes(&before, &after);
-    let news = shown.iter().filter(|change| change.path != "/_exist" && is_named(&change.path, named));
-    news.map(|change| values::change(change, "    ")).collect()
-}
-
-/// The properties that the resource says have changed; `None` for all, since what is new is new as a whole.
-pub(super) fn named(record: &Record) -> Option<&[String]> {
-    record.changed().filter(|_| appears(record) != Some(true))?.changed.as_deref()
-}
-
-/// Whether a change is of a property that the resource says has changed; one that tells more of the state before than
-/// of the state after has not removed anything.
-pub(super) fn is_named(path: &str, named: Option<&[String]>) -> bool {
-    let property = path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    named.is_none_or(|named| named.iter().any(|name| name == property))
 }
 
 fn totals(run: &Run, elapsed: Duration) -> String {
