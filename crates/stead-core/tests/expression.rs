@@ -28,8 +28,8 @@ fn run(case: &Case) -> Result<Computed, String> {
     if case.has("expression") {
         let text = case.section("expression").trim_end();
         let result = match evaluate(text, &world) {
-            Err(Stop::Fault(fault)) => pointed("error", text, &fault),
-            other => doubts(text) + &short(text, &world, other),
+            Err(Stop::Fault(fault)) => pointed(text, &fault),
+            other => short(text, &world, other),
         };
         computed.push(("result", result + "\n"));
     }
@@ -76,15 +76,9 @@ fn short(text: &str, world: &World, result: Result<Value, Stop>) -> String {
     }
 }
 
-/// What is said of an expression that is taken all the same.
-fn doubts(text: &str) -> String {
-    let fault = Expression::parse_leniently(text).ok().and_then(|(_, fault)| fault);
-    fault.map(|fault| pointed("warning", text, &fault) + "\n").unwrap_or_default()
-}
-
 /// The message with the expression, and carets below the part that it is about.
-fn pointed(severity: &str, text: &str, fault: &Fault) -> String {
-    let mut out = format!("{severity}[{}]: {}\n", fault.code, fault.message);
+fn pointed(text: &str, fault: &Fault) -> String {
+    let mut out = format!("error[{}]: {}\n", fault.code, fault.message);
     let mut start = 0;
     for line in text.split('\n') {
         let end = start + line.len();

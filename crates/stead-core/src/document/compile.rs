@@ -66,20 +66,14 @@ impl Reader<'_> {
         if !expr::is_expression(string) {
             return None;
         }
-        match Expression::parse_leniently(string) {
-            Ok((expression, unclosed)) => {
-                if let Some(fault) = unclosed {
-                    let at = locate_in(text, span, fault.at);
-                    let finding = Diagnostic::warning(fault.code, at, fault.message);
-                    self.report(Diagnostic { help: fault.help, ..finding });
-                }
-                Some(Kind::Expression(Box::new(expression)))
-            }
+        match Expression::parse(string) {
+            Ok(expression) => Some(Kind::Expression(Box::new(expression))),
             Err(fault) => {
                 let at = locate_in(text, span, fault.at);
-                let help = if ends_in_blanks(string) { Some(BLANKS.to_owned()) } else { fault.help };
                 self.report(match place {
-                    Place::Strict => Diagnostic { help, ..Diagnostic::error(fault.code, at, fault.message) },
+                    Place::Strict => {
+                        Diagnostic { help: fault.help, ..Diagnostic::error(fault.code, at, fault.message) }
+                    }
                     Place::Lenient => no_expression(at, &fault.message),
                 });
                 None
@@ -91,16 +85,6 @@ impl Reader<'_> {
 fn no_expression(at: Span, why: &str) -> Diagnostic {
     let message = format!("this stays text, since it cannot be read as an expression: {why}");
     Diagnostic::warning(&NO_EXPRESSION, at, message).with_help("write '[[' for text that begins with '['")
-}
-
-/// The trap of block scalars: the line break at their end is part of the text.
-const BLANKS: &str = "an expression ends with ']'; a block of text that starts with '|' or '>' ends with a line break \
-     unless it is written '|-' or '>-'";
-
-/// Whether nothing but blanks stands behind the bracket that should end an expression.
-fn ends_in_blanks(string: &str) -> bool {
-    let trimmed = string.trim_end();
-    trimmed.len() < string.len() && trimmed.ends_with(']')
 }
 
 /// The value as it was written, before its strings were compiled.

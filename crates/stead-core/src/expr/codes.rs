@@ -24,9 +24,6 @@ crate::codes! {
     UNCLOSED_TEXT = "E0308", "text without a closing quote",
         "Text stands in single quotes: `'text'`. There are no other quotes, and no escapes with a backslash; a single quote\n\
          within text is written twice: `'it''s'`.";
-    UNCLOSED = "W0309", "an expression that is not closed",
-        "Brackets are missing at the end of the expression. It is read as if they were there, since dsc reads it so; which\n\
-         of several brackets is missing is a guess, so write them.";
     ARGUMENT_TYPE = "E0401", "an argument of a wrong type",
         "The function does not take values of this type at this place. Convert it with `string()`, `int()`, `bool()`,\n\
          `array()` or `json()`; `stead function list NAME` shows which types are taken.";

@@ -153,7 +153,7 @@ pub trait Environment {
 
 /// Whether text is to be read as an expression: it starts with `[`, but not with `[[`.
 ///
-/// How it ends does not matter: `[concat('a', 'b'` is an expression, and `[a] b` a mistake, not text.
+/// How it ends does not matter: `[concat('a', 'b'` and `[a] b` are mistakes, not text.
 pub fn is_expression(text: &str) -> bool {
     text.starts_with('[') && !text.starts_with("[[")
 }
@@ -164,13 +164,7 @@ impl Expression {
     /// Guarantees: the names and the number of arguments of the functions of the language are right, and no part is nested
     /// so deeply that walking it could exhaust the stack.
     pub fn parse(text: &str) -> Result<Self, Fault> {
-        Self::parse_leniently(text).map(|(expression, _)| expression)
-    }
-
-    /// The same, with what is to be said of brackets that are missing at the end: they are taken as there.
-    pub fn parse_leniently(text: &str) -> Result<(Self, Option<Fault>), Fault> {
-        let (root, unclosed) = syntax::parse(text)?;
-        Ok((Self { text: text.into(), root: Arc::new(root) }, unclosed))
+        Ok(Self { text: text.into(), root: Arc::new(syntax::parse(text)?) })
     }
 
     /// Computes it.

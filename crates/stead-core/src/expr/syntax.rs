@@ -118,9 +118,8 @@ impl Node {
     }
 }
 
-/// Reads a whole expression. Brackets that are missing where nothing else can follow are taken as there; the second is
-/// what to say of that.
-pub(super) fn parse(text: &str) -> Result<(Node, Option<Fault>), Fault> {
+/// Reads a whole expression.
+pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     if text.len() > MAX_LENGTH {
         let message = format!("the expression is longer than {MAX_LENGTH} bytes");
         return Err(fault(&codes::TOO_LARGE, 0..0, message, "read large text from a parameter"));
@@ -146,13 +145,13 @@ fn shown(text: &str) -> String {
     }
 }
 
-fn whole(text: &str) -> Result<(Node, Option<Fault>), Fault> {
+fn whole(text: &str) -> Result<Node, Fault> {
     let mut parser = Parser::new(text)?;
     parser.expect(&Token::OpenBracket, "'[' at the beginning")?;
     let root = parser.root()?;
-    parser.close(&Token::CloseBracket, "']' at the end of the expression")?;
+    parser.expect(&Token::CloseBracket, "']' at the end of the expression")?;
     match parser.token {
-        Token::End => Ok((root, unclosed(text, &parser.missing))),
+        Token::End => Ok(root),
         _ => Err(fault(
             &codes::TRAILING,
             parser.at.start..text.len(),
@@ -160,14 +159,6 @@ fn whole(text: &str) -> Result<(Node, Option<Fault>), Fault> {
             "an expression is the whole of a value; use concat() or format() to add text, or write '[[' for a plain '['",
         )),
     }
-}
-
-/// What to say of brackets that are missing.
-fn unclosed(text: &str, missing: &[(usize, char)]) -> Option<Fault> {
-    let (at, _) = *missing.first()?;
-    let brackets: String = missing.iter().map(|(_, bracket)| bracket).collect();
-    let message = format!("the expression {} is not closed: '{brackets}' is missing", shown(text));
-    Some(fault(&codes::UNCLOSED, at..at, message, "close it: it is read as if it were"))
 }
 
 fn fault(code: Code, at: Range<usize>, message: impl Into<String>, help: &str) -> Fault {
@@ -301,15 +292,13 @@ struct Parser<'t> {
     token: Token,
     at: Range<usize>,
     depth: usize,
-    /// The brackets that are taken as there, and where.
-    missing: Vec<(usize, char)>,
 }
 
 impl<'t> Parser<'t> {
     fn new(text: &'t str) -> Result<Self, Fault> {
         let mut lexer = Lexer { text, next: 0 };
         let (token, at) = lexer.token()?;
-        Ok(Self { lexer, token, at, depth: 0, missing: Vec::new() })
+        Ok(Self { lexer, token, at, depth: 0 })
     }
 
     /// The token that is next, and moves on behind it.
@@ -324,21 +313,6 @@ impl<'t> Parser<'t> {
 
     fn expect(&mut self, wanted: &Token, name: &str) -> Result<Range<usize>, Fault> {
         if self.token == *wanted { Ok(self.bump()?.1) } else { Err(self.unexpected(name)) }
-    }
-
-    /// A closing bracket, which may be missing at the end, and a round one before a square one. Returns where it ends.
-    fn close(&mut self, wanted: &Token, name: &str) -> Result<usize, Fault> {
-        if self.token == *wanted {
-            return Ok(self.bump()?.1.end);
-        }
-        let bracket = if *wanted == Token::Close { ')' } else { ']' };
-        match self.token {
-            Token::End => {}
-            Token::CloseBracket if *wanted == Token::Close => {}
-            _ => return Err(self.unexpected(name)),
-        }
-        self.missing.push((self.at.start, bracket));
-        Ok(self.at.start)
     }
 
     fn unexpected(&self, wanted: &str) -> Fault {
@@ -466,11 +440,11 @@ impl<'t> Parser<'t> {
                 arguments.push(self.value()?);
             }
         }
-        let end = self.close(&Token::Close, "',' or ')'").map_err(|fault| {
+        let closed = self.expect(&Token::Close, "',' or ')'").map_err(|fault| {
             let place = self.word(&(0..open.start)).chars().count() + 1;
             Fault { help: Some(format!("the '(' at character {place} is not closed")), ..fault }
         })?;
-        Ok((arguments, end))
+        Ok((arguments, closed.end))
     }
 
     fn accesses(&mut self, of: Node) -> Result<Node, Fault> {
@@ -502,7 +476,7 @@ impl<'t> Parser<'t> {
         self.bump()?;
         let index = self.value()?;
         refuse_lambda(&index, "[ ]")?;
-        let end = self.close(&Token::CloseBracket, "']' behind the index")?;
+        let end = self.expect(&Token::CloseBracket, "']' behind the index")?.end;
         Ok((Step::Index(Box::new(index)), end))
     }
 }
