@@ -5,6 +5,7 @@ mod dsc;
 mod engine;
 mod exit;
 mod input;
+mod interrupt;
 mod output;
 mod people;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use stead_core::wire::function_definition;
 use super::session_here;
 use crate::args::{Extension, Function, ListFormat, Resource, Schema};
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::output::{data, list_item, print};
 use crate::schemas;
 use crate::session::Session;
@@ -82,12 +83,12 @@ fn contains(text: Option<&str>, wanted: Option<&String>) -> bool {
     wanted.is_none_or(|wanted| text.is_some_and(|text| text.to_lowercase().contains(&wanted.to_lowercase())))
 }
 
-pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit {
+pub(super) fn resources(command: &Resource, session: &Session) -> Exit {
     let Resource::List { resource_name, adapter_name, description, tags, output_format } = command else {
         return Exit::Success;
     };
-    let session = session_here(surroundings);
-    let catalog = everything(&session, adapter_name.as_deref());
+    interrupt::catch(session);
+    let catalog = everything(session, adapter_name.as_deref());
     session.trace_problems();
     let name = resource_name.as_deref().unwrap_or("*");
     let wanted = |manifest: &&Arc<Manifest>| {
