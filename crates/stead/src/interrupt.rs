@@ -11,6 +11,8 @@ use crate::session::Session;
 /// Lets Ctrl-C, and the end of the terminal, end in order what is under way; a second one ends the program.
 ///
 /// Programs of resources are in process groups of their own, so that whoever presses Ctrl-C reaches this program alone.
+/// To be called once: the second call would take the first signal for a second one.
+///
 /// What this program was started to ignore, as `nohup` has it ignore the end of the terminal, stays ignored.
 pub(crate) fn catch(session: &Session) {
     let ignored = ignored();

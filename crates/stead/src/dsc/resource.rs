@@ -9,8 +9,9 @@ use stead_core::run::Mode;
 use stead_core::value::Value;
 use stead_core::wire::results::got;
 
+use super::progress::Progress;
 use super::{check, given, listing, session_here, tell};
-use crate::args::{GetFormat, Input, OutputFormat, Resource, Target};
+use crate::args::{GetFormat, Input, OutputFormat, ProgressFormat, Resource, Target};
 use crate::engine::{Called, Refusal, set_mode};
 use crate::exit::Exit;
 use crate::input::Text;
@@ -19,8 +20,11 @@ use crate::output::{data, data_item};
 use crate::session::Session;
 use crate::surroundings::Surroundings;
 
-pub(crate) fn resource(command: &Resource, surroundings: &Surroundings) -> Exit {
+pub(crate) fn resource(command: &Resource, progress: Option<ProgressFormat>, surroundings: &Surroundings) -> Exit {
     let session = session_here(surroundings);
+    if progress == Some(ProgressFormat::Json) {
+        Progress::of_search(|| _ = session.discovery.discovered());
+    }
     let cancel = session.cancel.clone();
     let done = match command {
         Resource::List { .. } => Err(listing::resources(command, &session)),
