@@ -23,6 +23,11 @@ pub trait Provider: Send + Sync {
         Ok(None)
     }
 
+    /// Whether properties are valid, for a resource that has its own way to tell; the others check them when called.
+    fn validate(&self, _cx: &Context, _input: &Plain) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Reads the actual state. The input is null when the instance has no properties.
     fn get(&self, _cx: &Context, _input: &Plain) -> Result<State, Failure> {
         Err(unsupported("get"))

@@ -400,7 +400,7 @@ fn required_version(text: &str) -> Result<String, String> {
 }
 
 /// A category that some function has, without regard to case.
-fn category(text: &str) -> Result<String, String> {
+pub(crate) fn category(text: &str) -> Result<String, String> {
     let all = || stead_core::expr::functions().iter().flat_map(|function| function.categories);
     let known: std::collections::BTreeSet<&&str> = all().collect();
     if known.iter().any(|each| each.eq_ignore_ascii_case(text)) {

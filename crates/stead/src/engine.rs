@@ -115,8 +115,11 @@ pub(crate) enum Refusal {
 
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
-        let property = failure.property.as_ref().map(|property| format!(" (at '{property}')")).unwrap_or_default();
-        Self::Failed(format!("{}{property}", failure.message.trim_end()))
+        let message = failure.message.trim_end();
+        // Most messages about a property begin with it.
+        let unsaid = failure.property.as_ref().filter(|property| !message.starts_with(property.as_str()));
+        let place = unsaid.map(|property| format!(" (at '{property}')")).unwrap_or_default();
+        Self::Failed(format!("{message}{place}"))
     }
 }
 

@@ -35,6 +35,9 @@ pub(crate) enum Unreadable {
     /// A path where a document should be.
     #[error("Document provided is a file path, use '--file' instead")]
     Path,
+    /// A path where parameters should be.
+    #[error("The parameters are a file path, use '--parameters-file' instead")]
+    ParametersPath,
 }
 
 /// Reads a document: as [`read`] does, but what is of another format is read by the extension for that.
@@ -97,6 +100,13 @@ pub(crate) fn inline(text: &str) -> Result<Text, Unreadable> {
     not_empty(Text { name: "<input>".to_owned(), text: text.to_owned() })
 }
 
+fn inline_parameters(text: &str) -> Result<Text, Unreadable> {
+    inline(text).map_err(|error| match error {
+        Unreadable::Path => Unreadable::ParametersPath,
+        other => other,
+    })
+}
+
 fn not_empty(text: Text) -> Result<Text, Unreadable> {
     if text.text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() {
         Err(Unreadable::Empty)
@@ -126,7 +136,7 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
         all.extend(read_parameters(session, &read(path).map_err(BadParameters::Unreadable)?)?);
     }
     if let Some(text) = from.inline {
-        all.extend(read_parameters(session, &inline(text).map_err(BadParameters::Unreadable)?)?);
+        all.extend(read_parameters(session, &inline_parameters(text).map_err(BadParameters::Unreadable)?)?);
     }
     for pair in from.single {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

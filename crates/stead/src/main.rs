@@ -5,6 +5,7 @@ mod dsc;
 mod engine;
 mod exit;
 mod input;
+mod interrupt;
 mod output;
 mod people;
 #[cfg(test)]
@@ -94,7 +95,7 @@ fn run(arguments: Arguments, surroundings: Surroundings, program: &str) -> Exit 
         Command::Lint(document) => people::lint(&document, &surroundings),
         Command::Explain(explain) => people::explain(&explain),
         Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &surroundings),
-        Command::Resource { command } => dsc::resource(&command, &surroundings),
+        Command::Resource { command } => dsc::resource(&command, arguments.progress_format, &surroundings),
         Command::Function { command } => dsc::function(&command),
         Command::Extension { command } => dsc::extension(&command, &surroundings),
         Command::Schema(schema) => dsc::schema(&schema),

@@ -19,6 +19,7 @@ use stead_core::value::Value;
 use stead_host::provider::Cancel;
 use stead_server::{Engine, Operation, Request};
 
+use crate::args;
 use crate::dsc::listing::{everything, functions_like, is_carried_out_by};
 use crate::engine::{Called, Refusal, execute, line, refusal, set_mode};
 use crate::exit::Exit;
@@ -58,7 +59,8 @@ impl Engine for Calls {
             Request::Expression(text) => evaluate(&session, &text),
             Request::Function { name, parameters } => call(&session, &name, &parameters),
             Request::ListFunctions { name, category, description } => {
-                let categories: Vec<String> = category.into_iter().collect();
+                let categories: Vec<String> =
+                    category.iter().map(|each| args::category(each)).collect::<Result<_, _>>()?;
                 Ok(json!({ "functions": functions_like(name.as_deref(), &categories, description.as_deref()) }))
             }
             Request::ListResources { adapter } => Ok(list(&session, adapter.as_deref())),

@@ -14,7 +14,7 @@ use stead_core::expr::FactKey;
 use stead_core::graph::codes;
 use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, resolve};
 use stead_core::id::{NodeId, TypeName};
-use stead_core::manifest::{Catalog, Extension, Form, Implementation, Manifest, VersionRequirement};
+use stead_core::manifest::{Catalog, Extension, Form, Implementation, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
 use stead_core::text::{Limits, Source, Sources, Span};
 use stead_core::value::{Object, Value};
@@ -357,6 +357,12 @@ pub(crate) struct NotFound {
 /// Discovery as the core asks it.
 struct Known<'a>(&'a Discovery);
 
+impl Known<'_> {
+    fn has_adapter(&self, type_name: &TypeName) -> bool {
+        self.0.discovered().catalog.find(type_name, None).is_ok_and(|found| found.kind == Kind::Adapter)
+    }
+}
+
 impl Resources for Known<'_> {
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
         let requirement = match requirement.map(VersionRequirement::parse).transpose() {
@@ -366,9 +372,15 @@ impl Resources for Known<'_> {
         let version = requirement.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         match self.0.find(&Wanted { type_name: type_name.clone(), requirement, adapter: adapter.cloned() }) {
             Ok(manifest) => Found::Resource(manifest),
-            Err(error) => Found::Nothing {
-                message: format!("Resource not found: {type_name}{version}: {error}"),
-                help: error.help(),
+            Err(error) => match adapter.filter(|adapter| !self.has_adapter(adapter)) {
+                Some(adapter) => {
+                    let message = format!("Adapter not found: {adapter}, which is to carry out '{type_name}'");
+                    Found::Nothing { message, help: None }
+                }
+                None => Found::Nothing {
+                    message: format!("Resource not found: {type_name}{version}: {error}"),
+                    help: error.help(),
+                },
             },
         }
     }

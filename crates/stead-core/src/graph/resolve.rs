@@ -54,6 +54,9 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
     }
     let Builder { graph, findings, wants, .. } = builder;
     let mut findings = findings.into_vec();
+    // What is wrong with a loop is wrong in each of its turns.
+    let mut told = BTreeSet::new();
+    findings.retain(|finding| told.insert((finding.span, finding.code.id, finding.message.clone())));
     findings.sort_by_key(|finding| finding.span);
     if !wants.is_empty() {
         Resolution::Needs(wants)

@@ -195,7 +195,7 @@ impl CommandProvider {
     fn call(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Answer, Failure> {
         let secrets = Secrets::of(input);
         let wanted = self.shape.wrap(&self.subject.type_name, input.expose());
-        self.validate(cx, &wanted, &secrets)?;
+        self.accept(cx, &wanted, &secrets)?;
         let invocation = self.invocation(request.operation, &request.method.executable, &secrets);
         let prepared = prepare(request.method, &self.subject, &wanted, &secrets, request.execution)?;
         let printed = invocation.run(cx, &prepared)?;
@@ -207,7 +207,7 @@ impl CommandProvider {
     }
 
     /// Has `validate` of the manifest look at properties, unless it found the same ones valid before.
-    fn validate(&self, cx: &Context, wanted: &Json, secrets: &Secrets) -> Result<(), Failure> {
+    fn accept(&self, cx: &Context, wanted: &Json, secrets: &Secrets) -> Result<(), Failure> {
         let Some(method) = self.methods.validate.as_ref().filter(|_| !wanted.is_null()) else { return Ok(()) };
         let digest: [u8; 32] = Sha256::digest(wanted.to_string()).into();
         if self.accepted().contains(&digest) {
@@ -364,6 +364,11 @@ fn what_if_words(state: Option<&Json>) -> Vec<String> {
 }
 
 impl Provider for CommandProvider {
+    fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
+        let wanted = self.shape.wrap(&self.subject.type_name, input.expose());
+        self.accept(cx, &wanted, &Secrets::of(input))
+    }
+
     /// Failures are not kept: the next call tries again.
     fn schema(&self, cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
         if let Some(schema) = self.schema.get() {

@@ -14,6 +14,7 @@ use super::{given, tell};
 use crate::args::{Check, Output};
 use crate::engine::{Called, Refusal};
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::output::{data_as, print};
 use crate::session::Session;
 
@@ -28,6 +29,7 @@ fn examined(session: Session, arguments: &Check) -> Result<Exit, Exit> {
     let inline = arguments.input.iter().map(|text| given(&session, Some(text), None));
     let files = arguments.file.iter().map(|path| given(&session, None, Some(path)));
     let texts = inline.chain(files).collect::<Result<Vec<_>, _>>()?;
+    interrupt::catch(&session);
     let mut called = Called::find(session, &arguments.resource, None).map_err(super::resource::refused)?;
     if called.is_holder() {
         let name = &called.manifest.type_name;

@@ -15,8 +15,9 @@ use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
 use crate::engine::{Executed, execute, refusal, set_mode};
 use crate::exit::Exit;
 use crate::input::{self, ParameterSources};
+use crate::interrupt;
 use crate::output::data;
-use crate::people::{catch_interrupts, width};
+use crate::people::width;
 use crate::session::{Prepared, Session, Unusable};
 use crate::surroundings::Surroundings;
 
@@ -67,7 +68,6 @@ fn carry_out(
     prepared: Prepared,
     progress: Option<ProgressFormat>,
 ) -> Executed {
-    catch_interrupts(session);
     let mut progress = (progress == Some(ProgressFormat::Json)).then(Progress::new);
     execute(session, prepared, mode, width(config.width), &mut |run, event| {
         if let Some(progress) = &mut progress {
@@ -133,7 +133,7 @@ impl NotReady {
             Self::Exit(exit) => *exit,
             Self::Document(session, unusable) => {
                 tell(&unusable.findings, &session.sources);
-                if unusable.is_input { Exit::DscInput } else { Exit::DscError }
+                interrupt::exit(&session.cancel, if unusable.is_input { Exit::DscInput } else { Exit::DscError })
             }
         }
     }
@@ -173,6 +173,7 @@ fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Resul
         (text, None)
     };
     let supplied = own.map_or_else(|| supplied(config, &mut session), Ok).map_err(NotReady::Exit)?;
+    interrupt::catch(&session);
     let prepared = match config.command {
         ConfigCommand::Resolve(_) => session.prepare_values(&text.name, &text.text, supplied),
         _ => session.prepare(&text.name, &text.text, supplied),

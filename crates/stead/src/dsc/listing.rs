@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use stead_core::expr;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Catalog, Manifest, extension_listing, listing};
+use stead_core::manifest::{Catalog, Kind, Manifest, extension_listing, listing};
 use stead_core::wire::function_definition;
 
 use super::session_here;
 use crate::args::{Extension, Function, ListFormat, Resource, Schema};
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::output::{data, list_item, print};
 use crate::schemas;
 use crate::session::Session;
@@ -82,12 +83,15 @@ fn contains(text: Option<&str>, wanted: Option<&String>) -> bool {
     wanted.is_none_or(|wanted| text.is_some_and(|text| text.to_lowercase().contains(&wanted.to_lowercase())))
 }
 
-pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit {
+pub(super) fn resources(command: &Resource, session: &Session) -> Exit {
     let Resource::List { resource_name, adapter_name, description, tags, output_format } = command else {
         return Exit::Success;
     };
-    let session = session_here(surroundings);
-    let catalog = everything(&session, adapter_name.as_deref());
+    interrupt::catch(session);
+    let catalog = everything(session, adapter_name.as_deref());
+    if let Some(filter) = adapter_name.as_deref().filter(|filter| has_no_adapter(session, filter)) {
+        tracing::error!("Adapter not found: {filter}");
+    }
     session.trace_problems();
     let name = resource_name.as_deref().unwrap_or("*");
     let wanted = |manifest: &&Arc<Manifest>| {
@@ -118,6 +122,13 @@ pub(super) fn resources(command: &Resource, surroundings: &Surroundings) -> Exit
 pub(crate) fn is_carried_out_by(manifest: &Manifest, adapter: Option<&str>) -> bool {
     let own = manifest.require_adapter().map(TypeName::as_str);
     adapter.is_none_or(|filter| own.is_some_and(|own| fits(filter, own)))
+}
+
+/// Whether a filter names an adapter that is not there; `*` names none.
+fn has_no_adapter(session: &Session, filter: &str) -> bool {
+    let known = session.discovery.discovered().catalog.iter().flat_map(|(_, versions)| versions);
+    let mut adapters = known.filter(|manifest| manifest.kind == Kind::Adapter);
+    filter != "*" && !adapters.any(|adapter| fits(filter, adapter.type_name.as_str()))
 }
 
 /// Everything that is known; with an adapter filter also what those adapters list.

@@ -9,33 +9,36 @@ use stead_core::run::Mode;
 use stead_core::value::Value;
 use stead_core::wire::results::got;
 
+use super::progress::Progress;
 use super::{check, given, listing, session_here, tell};
-use crate::args::{GetFormat, Input, OutputFormat, Resource, Target};
+use crate::args::{GetFormat, Input, OutputFormat, ProgressFormat, Resource, Target};
 use crate::engine::{Called, Refusal, set_mode};
 use crate::exit::Exit;
 use crate::input::Text;
+use crate::interrupt;
 use crate::output::{data, data_item};
 use crate::session::Session;
 use crate::surroundings::Surroundings;
 
-pub(crate) fn resource(command: &Resource, surroundings: &Surroundings) -> Exit {
-    let session = || session_here(surroundings);
-    let done = match command {
-        Resource::List { .. } => return listing::resources(command, surroundings),
-        Resource::Get { all, target, input, file, output_format } => {
-            get(session(), *all, target, (input.as_deref(), file.as_deref()), *output_format)
-        }
-        Resource::Set { target, input, what_if } => set(session(), target, input, execution(what_if.what_if)),
-        Resource::Test { target, input } => test(session(), target, input),
-        Resource::Delete { target, input, what_if } => remove(session(), target, input, execution(what_if.what_if)),
-        Resource::Check(check) => return check::check(session(), check),
-        Resource::Export { target, input } => export(session(), target, input),
-        Resource::Schema { target, output_format } => schema(session(), target, *output_format),
-    };
-    match done {
-        Ok(()) => Exit::Success,
-        Err(exit) => exit,
+pub(crate) fn resource(command: &Resource, progress: Option<ProgressFormat>, surroundings: &Surroundings) -> Exit {
+    let session = session_here(surroundings);
+    if progress == Some(ProgressFormat::Json) {
+        Progress::of_search(|| _ = session.discovery.discovered());
     }
+    let cancel = session.cancel.clone();
+    let done = match command {
+        Resource::List { .. } => Err(listing::resources(command, &session)),
+        Resource::Get { all, target, input, file, output_format } => {
+            get(session, *all, target, (input.as_deref(), file.as_deref()), *output_format)
+        }
+        Resource::Set { target, input, what_if } => set(session, target, input, execution(what_if.what_if)),
+        Resource::Test { target, input } => test(session, target, input),
+        Resource::Delete { target, input, what_if } => remove(session, target, input, execution(what_if.what_if)),
+        Resource::Check(check) => Err(check::check(session, check)),
+        Resource::Export { target, input } => export(session, target, input),
+        Resource::Schema { target, output_format } => schema(session, target, *output_format),
+    };
+    interrupt::exit(&cancel, done.err().unwrap_or(Exit::Success))
 }
 
 fn execution(what_if: bool) -> Execution {
@@ -43,6 +46,7 @@ fn execution(what_if: bool) -> Execution {
 }
 
 fn find(session: Session, target: &Target) -> Result<Called, Exit> {
+    interrupt::catch(&session);
     Called::find(session, &target.resource, target.required_version.as_deref()).map_err(refused)
 }
 

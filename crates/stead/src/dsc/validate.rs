@@ -1,9 +1,13 @@
 //! `config validate`: whether a document could be run, as far as that can be told without a look at the machine.
 
+use std::sync::Arc;
+
 use serde_json::Value as Json;
 use stead_core::document::{Document, Instance};
 use stead_core::graph::Node;
 use stead_core::text::Sources;
+
+use stead_host::provider::Plain;
 
 use crate::session::{Prepared, Session};
 
@@ -56,15 +60,33 @@ fn is_version(text: &str) -> bool {
 
 /// How the properties of an instance do not fit the schema of its resource. What is still to be computed fits.
 fn property_faults(session: &Session, node: &Node, instance: &Instance) -> Vec<String> {
-    let cx = session.context(std::sync::Arc::clone(&node.name));
-    let (Some(properties), Ok(Some(schema))) = (&instance.properties, session.provider(&node.manifest).schema(&cx))
-    else {
-        return Vec::new();
-    };
+    let cx = session.context(Arc::clone(&node.name));
+    let Some(properties) = &instance.properties else { return Vec::new() };
+    let provider = session.provider(&node.manifest);
     let written = properties.literal().to_redacted_json();
-    let mismatches = schema.validate(&written);
+    let mismatches = provider.schema(&cx).ok().flatten().map(|schema| schema.validate(&written)).unwrap_or_default();
     let certain = mismatches.iter().filter(|mismatch| !is_open(&written, &mismatch.pointer));
-    certain.map(|mismatch| format!("{}: {}", place(&mismatch.pointer), mismatch.message)).collect()
+    let mut faults: Vec<String> =
+        certain.map(|mismatch| format!("{}: {}", place(&mismatch.pointer), mismatch.message)).collect();
+    if faults.is_empty()
+        && is_settled(&written)
+        && let Err(failure) = provider.validate(&cx, &Plain::new(written))
+    {
+        faults.push(failure.message);
+    }
+    faults
+}
+
+/// Whether nothing in properties is still to be computed or opened, so that the resource can be asked about them.
+fn is_settled(written: &Json) -> bool {
+    match written {
+        Json::String(text) => !text.starts_with('['),
+        Json::Array(items) => items.iter().all(is_settled),
+        Json::Object(members) => {
+            members.iter().all(|(key, value)| key != "secureString" && key != "secureObject" && is_settled(value))
+        }
+        _ => true,
+    }
 }
 
 fn place(pointer: &str) -> String {

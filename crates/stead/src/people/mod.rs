@@ -21,6 +21,7 @@ use stead_host::drive::drive;
 use crate::args::{Document, Explain, Graph, Output};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources};
+use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print};
 use crate::session::{Prepared, Session, Unusable};
 use crate::surroundings::Surroundings;
@@ -51,7 +52,7 @@ fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Ex
         return Exit::Unusable;
     }
     show_findings(&distinct(&prepared.warnings), &prepared.sources);
-    catch_interrupts(&session);
+    interrupt::catch(&session);
     let began = Instant::now();
     let Prepared { graph, sources, facts, .. } = prepared;
     let mut run = Run::new(graph, sources.clone(), mode, facts);
@@ -93,17 +94,6 @@ fn exit_of(report: &Report, run: &Run) -> Exit {
 /// How many instances are worked on at once.
 pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
     asked.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
-}
-
-/// Lets Ctrl-C end the run in order; a second one ends the program.
-pub(crate) fn catch_interrupts(session: &Session) {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let flag = session.cancel.flag();
-    for signal in [SIGINT, SIGTERM] {
-        // Without a handler Ctrl-C ends the program at once, which is what it does without us, too.
-        let _ = signal_hook::flag::register_conditional_shutdown(signal, 6, flag.clone());
-        let _ = signal_hook::flag::register(signal, flag.clone());
-    }
 }
 
 fn prepare(document: &Document, surroundings: &Surroundings) -> Result<(Session, Prepared), Exit> {

@@ -176,6 +176,8 @@ fn expressions_and_functions_are_evaluated() {
     let listed = caller.result("list_dsc_functions", &json!({ "function_filter": "base64*" }));
     let names: Vec<_> = listed["functions"].as_array().unwrap().iter().map(|each| &each["name"]).collect();
     assert_eq!(names, [&json!("base64"), &json!("base64ToString")]);
+    let unknown = caller.failure("list_dsc_functions", &json!({ "category_filter": "Text" }));
+    assert!(unknown.contains("Invalid function category 'Text'"), "{unknown}");
 }
 
 #[test]

@@ -1,0 +1,44 @@
+//! Signals that ask for an early end.
+
+use std::fs;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use stead_host::provider::Cancel;
+
+use crate::exit::Exit;
+use crate::session::Session;
+
+/// Lets Ctrl-C, and the end of the terminal, end in order what is under way; a second one ends the program.
+///
+/// Programs of resources are in process groups of their own, so that whoever presses Ctrl-C reaches this program alone.
+/// To be called once: the second call would take the first signal for a second one.
+///
+/// What this program was started to ignore, as `nohup` has it ignore the end of the terminal, stays ignored.
+pub(crate) fn catch(session: &Session) {
+    let ignored = ignored();
+    let flag = session.cancel.flag();
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_in(ignored, *signal)) {
+        // Without a handler Ctrl-C ends the program at once, which is what it does without us, too.
+        let _ = signal_hook::flag::register_conditional_shutdown(signal, CODE, flag.clone());
+        let _ = signal_hook::flag::register(signal, flag.clone());
+    }
+}
+
+/// The exit code after an early end.
+const CODE: i32 = 6;
+
+/// What a command ends with, unless it was to end early.
+pub(crate) fn exit(cancel: &Cancel, exit: Exit) -> Exit {
+    if cancel.is_cancelled() { Exit::Cancelled } else { exit }
+}
+
+/// The signals that are ignored, a bit each; none where that cannot be told.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
+}
+
+fn is_in(signals: u64, signal: i32) -> bool {
+    u32::try_from(signal - 1).is_ok_and(|bit| signals.checked_shr(bit).unwrap_or_default() & 1 == 1)
+}
