@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::call::{Execution, Exported, Failure, Presumed, TREE};
 use stead_core::manifest::Capabilities;
 use stead_core::value::Value;
 use stead_host::fs::{self, FsError, Kind, Names, Ownership, Patience, Place, Status};
@@ -131,8 +131,12 @@ impl Provider for Directories {
     }
 
     fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
-        let text = |name| input.expose().get(name).and_then(Json::as_str).map(PathBuf::from);
-        Some([text("path")?].into_iter().chain(text("source")).collect())
+        let input = input.expose();
+        let text = |name| input.get(name).and_then(Json::as_str).map(PathBuf::from);
+        let path = text("path")?;
+        let inside = ["source", "entries", "recurse"].iter().any(|name| input.get(name).is_some());
+        let tree = inside.then(|| path.join(TREE));
+        Some([path].into_iter().chain(tree).chain(text("source")).collect())
     }
 }
 

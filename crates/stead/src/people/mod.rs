@@ -160,10 +160,13 @@ fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
     }
 }
 
-/// Each finding once: the turns of a loop have one text.
+/// Each finding once: the turns of a loop have one text. What follows from another finding is left out.
 fn distinct(findings: &[Diagnostic]) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
-    findings.iter().filter(|finding| seen.insert((finding.code.id, finding.span, &finding.message))).cloned().collect()
+    // A parameter whose value cannot be used is missing wherever it, or what is made of it, is asked for: no news.
+    let unfit = findings.iter().any(|finding| finding.code.id.starts_with("E07"));
+    let news = findings.iter().filter(|finding| !unfit || *finding.code != stead_core::expr::codes::UNKNOWN_NAME);
+    news.filter(|finding| seen.insert((finding.code.id, finding.span, &finding.message))).cloned().collect()
 }
 
 /// Prints findings on standard error, with the lines they are about.
