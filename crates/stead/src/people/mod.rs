@@ -5,10 +5,12 @@ mod drawing;
 mod machine;
 mod misfits;
 mod report;
+mod rivals;
 mod values;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
@@ -56,13 +58,14 @@ fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Ex
     let Prepared { graph, sources, facts, .. } = prepared;
     let mut run = Run::new(graph, sources.clone(), mode, facts);
     let style = Style::new(document, mode);
-    let mut printer = Printer::new(style, sources);
+    let mut printer = Printer::new(style, Arc::clone(&sources));
     drive(&mut run, &session, width(document.width), &session.cancel, &mut |run, event| {
         if document.events {
             complain(&machine::event(run, event).to_string());
         }
         printer.event(run, event);
     });
+    show_findings(&rivals::rivals(&run, &session.context("").root), &sources);
     let exit = finish(document, &run, &mut printer, began.elapsed());
     // The program ends here; taking a large run apart value by value would only take time.
     std::mem::forget((run, session));

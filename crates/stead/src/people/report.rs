@@ -246,7 +246,8 @@ fn heading(graph: &Graph, node: NodeId, record: &Record) -> String {
     names.push(graph.node(node).name.clone());
     let name = names.join(" / ");
     let path = record.desired.as_ref().and_then(|desired| desired.as_object()?.get("path")?.as_str());
-    let place = path.filter(|path| !name.contains(path)).map(|path| format!(" ({path})")).unwrap_or_default();
+    let tells = |path: &str| name.split_whitespace().any(|word| word == path);
+    let place = path.filter(|path| !tells(path)).map(|path| format!(" ({path})")).unwrap_or_default();
     values::plain(&format!("{} '{name}'{place}", graph.declaration(node).type_name.value)).into_owned()
 }
 
