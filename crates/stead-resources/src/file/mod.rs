@@ -16,7 +16,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 
 use crate::input::{Input, cannot, invalid, refused};
 use crate::permissions::{Permissions, report_all};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, reply};
 
 pub(crate) mod content;
 
@@ -52,9 +52,9 @@ impl Provider for Files {
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
         let Some(current) = Current::open(&desired.path, |flags| fs::open(&desired.path, flags), false)? else {
-            return Ok(Plain::new(desired.absent().into()));
+            return Ok(Plain::new(reply::state(desired.path_text, false).into()));
         };
-        let mut state = desired.present();
+        let mut state = reply::state(desired.path_text, true);
         report_all(&current.status, &self.names, &mut state);
         state.insert("size".into(), json!(current.status.size));
         if let Some(digest) = content::sha256(&current.file).map_err(|error| cannot("read", &desired.path, error))? {
@@ -75,11 +75,7 @@ impl Provider for Files {
         let current = Current::open(&desired.path, |flags| fs::open(&desired.path, flags), desired.reads())?;
         let differing = desired.differing(current.as_ref())?;
         let actual = desired.actual(current.as_ref(), &differing, &self.names)?;
-        Ok(TestReply {
-            actual: Some(Plain::new(actual.into())),
-            in_desired_state: Some(differing.is_empty()),
-            differing: Some(differing.into_iter().map(str::to_owned).collect()),
-        })
+        Ok(reply::tested(actual, &differing))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -111,14 +107,11 @@ impl Provider for Files {
     }
 
     fn cost(&self, desired: &Value) -> Cost {
-        // What has to be copied may be large.
-        let copies = desired.as_object().is_some_and(|properties| properties.contains_key("source"));
-        if copies { Cost::Process } else { Cost::Inline }
+        reply::cost(desired)
     }
 
     fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
-        let text = |name| input.expose().get(name).and_then(Json::as_str).map(PathBuf::from);
-        Some([text("path")?].into_iter().chain(text("source")).collect())
+        reply::touches(input)
     }
 }
 
@@ -225,8 +218,8 @@ impl<'a> Desired<'a> {
         differing: &[&str],
         names: &Names,
     ) -> Result<Map<String, Json>, Failure> {
-        let Some(current) = current else { return Ok(self.absent()) };
-        let mut state = self.present();
+        let Some(current) = current else { return Ok(reply::state(self.path_text, false)) };
+        let mut state = reply::state(self.path_text, true);
         if self.exist {
             if differing.contains(&self.content.property()) {
                 let reported = self.content.report(&current.file, &current.status, &mut state);
@@ -239,27 +232,14 @@ impl<'a> Desired<'a> {
         Ok(state)
     }
 
-    fn absent(&self) -> Map<String, Json> {
-        Map::from_iter([("path".to_owned(), json!(self.path_text)), ("_exist".to_owned(), json!(false))])
-    }
-
-    fn present(&self) -> Map<String, Json> {
-        Map::from_iter([("path".to_owned(), json!(self.path_text)), ("_exist".to_owned(), json!(true))])
-    }
-
     /// The answer once it is, or in what-if would be, as desired.
     fn reply(&self, differing: &[&str], what_if: Vec<String>) -> SetReply {
-        let mut after = if self.exist { self.present() } else { self.absent() };
+        let mut after = reply::state(self.path_text, self.exist);
         if self.exist {
             self.content.echo(&mut after);
             self.permissions.echo(&mut after);
         }
-        SetReply {
-            after: Some(Plain::new(after.into())),
-            changed: Some(differing.iter().map(|name| (*name).to_owned()).collect()),
-            what_if,
-            presumed: None,
-        }
+        reply::set(after, differing, what_if)
     }
 
     /// What is not there yet without which it cannot be brought about.
