@@ -26,6 +26,7 @@ use crate::input::{self, BadParameters, ParameterSources};
 use crate::output::{complain, complain_text, data_as, print};
 use crate::session::{Prepared, Session, Unusable};
 use crate::surroundings::Surroundings;
+use misfits::{Look, misfits};
 use report::{Printer, Style};
 
 /// Shows what apply would change.
@@ -51,6 +52,9 @@ fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Ex
     if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
         refuse(document, &[finding], &session);
         return Exit::Unusable;
+    }
+    if let Err(exit) = check_properties(document, &session, &prepared, Look::Glance) {
+        return exit;
     }
     show_findings(&distinct(&prepared.warnings), &prepared.sources);
     catch_interrupts(&session);
@@ -179,17 +183,24 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
     }
 }
 
+fn check_properties(document: &Document, session: &Session, prepared: &Prepared, look: Look) -> Result<(), Exit> {
+    let misfits = misfits(session, prepared, look);
+    if misfits.is_empty() {
+        return Ok(());
+    }
+    let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(misfits).collect();
+    refuse(document, &findings, session);
+    Err(Exit::Unusable)
+}
+
 /// Looks for mistakes without looking at the machine.
 pub(crate) fn lint(document: &Document, surroundings: &Surroundings) -> Exit {
     let (session, prepared) = match prepare(document, surroundings) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
-    let misfits = misfits::misfits(&session, &prepared);
-    if !misfits.is_empty() {
-        let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(misfits).collect();
-        refuse(document, &findings, &session);
-        return Exit::Unusable;
+    if let Err(exit) = check_properties(document, &session, &prepared, Look::Close) {
+        return exit;
     }
     match document.output {
         Output::Text => {
