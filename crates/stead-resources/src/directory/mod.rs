@@ -232,10 +232,15 @@ impl<'a> Desired<'a> {
 
     /// What is not there yet without which it cannot be brought about.
     fn presumed(&self, current: Option<&Current>) -> Result<Option<Presumed>, Failure> {
-        match (self.permissions.presumed(), current) {
-            (None, None) => presumed_place(&self.path),
-            (presumed, _) => Ok(presumed),
+        if let Some(missing) = self.permissions.presumed() {
+            return Ok(Some(missing));
         }
+        let Some(Current { status, .. }) = current else { return presumed_place(&self.path) };
+        let euid = rustix::process::geteuid();
+        let changes = self.permissions.mode.is_some_and(|(_, mode)| mode != status.mode);
+        let foreign = changes && !euid.is_root() && status.uid != euid.as_raw();
+        let failure = || cannot("change the mode of", &self.path, Errno::PERM);
+        Ok(foreign.then(|| Presumed { failure: failure(), path: None }))
     }
 
     fn intentions(&self, differing: &[&str], drift: Option<&Drift>) -> Vec<String> {

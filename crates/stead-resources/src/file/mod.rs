@@ -91,7 +91,7 @@ impl Provider for Files {
             return Ok(desired.reply(&differing, Vec::new()));
         }
         let reply = desired.reply(&differing, desired.intentions(current.as_ref(), &differing));
-        Ok(SetReply { presumed: desired.presumed(&place, &differing), ..reply })
+        Ok(SetReply { presumed: desired.presumed(&place, current.as_ref(), &differing)?, ..reply })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -243,14 +243,29 @@ impl<'a> Desired<'a> {
     }
 
     /// What is not there yet without which it cannot be brought about.
-    fn presumed(&self, place: &Place, differing: &[&str]) -> Option<Presumed> {
+    fn presumed(
+        &self,
+        place: &Place,
+        current: Option<&Current>,
+        differing: &[&str],
+    ) -> Result<Option<Presumed>, Failure> {
         if differing.is_empty() {
-            return None;
+            return Ok(None);
         }
-        let writes = self.reads() || differing.contains(&"_exist");
         let content = self.content.presumed().filter(|_| self.exist);
-        let place = || writes.then(|| not_writable(place)).flatten();
-        content.or_else(|| self.permissions.presumed()).or_else(place)
+        if let Some(missing) = content.or_else(|| self.permissions.presumed()) {
+            return Ok(Some(missing));
+        }
+        let former = current.filter(|_| self.exist && differing.contains(&self.content.property()));
+        let writes = former.is_some() || differing.contains(&"_exist");
+        let ownership = match (former, current) {
+            (Some(former), _) => self.kept(former)?,
+            (None, Some(current)) => self.permissions.ownership()?.beyond(&current.status),
+            (None, None) => self.permissions.ownership()?,
+        };
+        let place = writes.then(|| not_writable(place)).flatten();
+        let owner = ownership.check_allowed(&self.path).err().filter(|_| self.exist);
+        Ok(place.or_else(|| owner.map(|error| Presumed { failure: error.into(), path: None })))
     }
 
     fn without_directory(&self, execution: Execution) -> Result<SetReply, Failure> {
