@@ -72,6 +72,9 @@ pub fn nested_results(state: &Value) -> Option<Vec<&Value>> {
     items.iter().all(is_result).then(|| items.iter().filter_map(|item| item.as_object()?.get("result")).collect())
 }
 
+/// The last component of a path that stands for all that is below the one before it, where a change is limited to it.
+pub const TREE: &str = "**";
+
 /// What a set did, or in what-if would do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Changed {
@@ -335,5 +338,13 @@ It may have changed something; the next run looks at the actual state again.";
 
 Something else changes it back, the resource rounds or rewrites the value, or the value can only be written.";
     SYSTEM = "E0812", "the system refused something",
-"The operating system refused what was needed: a file, a right, space, another process. The message holds its reason.";
+"The operating system refused what was needed: a file, a right, space, another process. The message holds its reason.
+Among the reasons:
+
+- a directory, a file, a user or a group is not there yet. Another instance can create it; name that in `dependsOn`;
+- something of another kind is there, and is left alone. The message says how to remove it;
+- a right is missing, the file system is full or can only be read.
+
+Files are as they were or as they should be, never between. A plan says the same of what no change in front of it makes
+possible.";
 }

@@ -65,7 +65,8 @@ pub trait Provider: Send + Sync {
 
     /// The paths that an instance with this desired state reads or writes, if that is all it can have an effect on.
     ///
-    /// Relative ones start from the root of the [`Context`]. `None` means: anything. A plan uses it to tell what a change can reach; watching will use it too.
+    /// Relative ones start from the root of the [`Context`]; one that ends in [`stead_core::call::TREE`] stands for all below. `None` means:
+    /// anything. A plan uses it to tell what a change can reach; watching will use it too.
     fn touches(&self, _input: &Plain) -> Option<Vec<PathBuf>> {
         None
     }

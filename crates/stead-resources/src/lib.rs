@@ -18,6 +18,7 @@ pub mod osinfo;
 mod permissions;
 pub mod process;
 mod program;
+mod reply;
 pub mod run_command_on_set;
 mod schema;
 pub mod symlink;

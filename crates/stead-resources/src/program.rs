@@ -44,7 +44,7 @@ impl Ended {
 pub(crate) fn run(cx: &Context, invocation: &Invocation, what: &str) -> Result<Ended, Failure> {
     if !invocation.directory.is_dir() {
         let message = format!("the working directory '{}' is not there", invocation.directory.display());
-        return Err(Failure::new(FailureKind::Invalid, message));
+        return Err(Failure::new(FailureKind::System, message));
     }
     let environment = Environment::of_this_process(&[]);
     let path = find(&environment, &invocation.program, &invocation.directory)

@@ -39,7 +39,11 @@ impl<'q> Question<'q> {
     }
 
     fn absent(&self, message: String, known: &[String]) -> Stop {
-        let help = hint(self.name(), known.iter().map(String::as_str));
+        let help = if known.iter().any(|each| each == self.name()) {
+            Some("it is declared without a 'defaultValue', and no value was given".to_owned())
+        } else {
+            hint(self.name(), known.iter().map(String::as_str))
+        };
         stop(&codes::UNKNOWN_NAME, self.place(0), message, help)
     }
 

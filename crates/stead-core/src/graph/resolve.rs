@@ -192,7 +192,8 @@ impl Builder<'_> {
             return Some(value);
         }
         if let Err(finding) = parameters::check(parameter, &value) {
-            self.error(finding.code, span, finding.message);
+            let diagnostic = Diagnostic::error(finding.code, span, finding.message);
+            self.findings.push(Diagnostic { help: finding.help, ..diagnostic });
             return None;
         }
         let secure = parameter.data_type.value.is_secure();

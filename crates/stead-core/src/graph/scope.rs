@@ -41,7 +41,14 @@ impl<'a> Place<'a> {
 
 impl Environment for Place<'_> {
     fn parameter(&self, name: &str) -> Answer {
-        self.look_up(name, |scope| &scope.parameters)
+        // One without a value is known all the same.
+        let mut declared = self.visible().flat_map(|scope| &scope.document.parameters);
+        match self.look_up(name, |scope| &scope.parameters) {
+            Answer::Absent { .. } if declared.any(|each| each.name.value == name) => {
+                Answer::Absent { known: vec![name.to_owned()] }
+            }
+            answer => answer,
+        }
     }
 
     fn variable(&self, name: &str) -> Answer {

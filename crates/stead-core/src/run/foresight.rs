@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
+use crate::call::TREE;
 use crate::graph::{Graph, Role};
 use crate::id::NodeId;
 
@@ -64,8 +65,18 @@ impl Foresight {
         }
         let change = before(graph, id).find_map(|source| self.after.get(&source))?;
         let Some(paths) = touches else { return Some(*change) };
-        let shared: Vec<&PathBuf> = paths.iter().filter(|path| self.touched.contains_key(*path)).collect();
-        if shared.is_empty() { None } else { self.nearest(graph, id, &shared) }
+        let shared: Vec<PathBuf> = paths.iter().filter(|path| self.touched.contains_key(*path)).cloned().collect();
+        let shared = if shared.is_empty() { None } else { self.nearest(graph, id, &shared) };
+        shared.or_else(|| self.exchanges(graph, id, touches))
+    }
+
+    /// The change before an instance that decides what is at one of its paths: of a whole tree that the path is in.
+    pub(super) fn exchanges(&self, graph: &Graph, id: NodeId, touches: Option<&[PathBuf]>) -> Option<NodeId> {
+        before(graph, id).find(|source| self.after.contains_key(source))?;
+        let above = touches?.iter().flat_map(|path| path.ancestors().skip(1));
+        let trees: Vec<PathBuf> =
+            above.map(|path| path.join(TREE)).filter(|tree| self.touched.contains_key(tree)).collect();
+        if trees.is_empty() { None } else { self.nearest(graph, id, &trees) }
     }
 
     /// The change that may make possible what is not yet: one that the instance comes after and that may touch
@@ -88,9 +99,9 @@ impl Foresight {
     }
 
     /// The nearest change among all that come before a node that touches one of these paths.
-    fn nearest(&self, graph: &Graph, id: NodeId, paths: &[&PathBuf]) -> Option<NodeId> {
+    fn nearest(&self, graph: &Graph, id: NodeId, paths: &[PathBuf]) -> Option<NodeId> {
         let overlaps =
-            |id: &NodeId| self.touches.get(id).is_some_and(|own| own.iter().any(|path| paths.contains(&path)));
+            |id: &NodeId| self.touches.get(id).is_some_and(|own| own.iter().any(|path| paths.contains(path)));
         let mut waiting: VecDeque<NodeId> = before(graph, id).collect();
         let mut seen = BTreeSet::new();
         while let Some(next) = waiting.pop_front() {

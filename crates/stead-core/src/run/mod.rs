@@ -449,7 +449,7 @@ impl Run {
             Outcome::Changed(changed) if changed.changed.as_ref().is_none_or(Vec::is_empty) && !found_to_differ => {
                 self.unless_reached(id, touches, Status::InState)
             }
-            Outcome::Changed(_) => Status::Changed,
+            Outcome::Changed(_) => self.unless_exchanged(id, touches),
         };
         self.foresee(id, status, touches);
     }
@@ -493,8 +493,13 @@ impl Run {
                 return;
             }
             let Some(Doubt { failure, paths, enabled, touches }) = self.doubts.remove(&(rank, id)) else { return };
-            let status = match self.foresight.enables(&self.graph, id, rank, &paths) {
-                Some(_) if enabled == Enabled::Changes => Status::Changed,
+            let change = match (&touches, enabled) {
+                // What may look at anything may have missed anything.
+                (None, Enabled::Unforeseen) => self.foresight.reaches(&self.graph, id, None),
+                _ => self.foresight.enables(&self.graph, id, rank, &paths),
+            };
+            let status = match change {
+                Some(_) if enabled == Enabled::Changes => self.unless_exchanged(id, touches.as_deref()),
                 Some(change) => Status::Unforeseen(change),
                 None => {
                     self.report.fail(id, failure);
@@ -502,6 +507,16 @@ impl Run {
                 }
             };
             self.foresee(id, status, touches.as_deref());
+        }
+    }
+
+    /// In what-if, what is found to be changed may come as it should be with a tree that is changed before it.
+    fn unless_exchanged(&self, id: NodeId, touches: Option<&[PathBuf]>) -> Status {
+        match self.mode.execution {
+            Execution::Actual => Status::Changed,
+            Execution::WhatIf => {
+                self.foresight.exchanges(&self.graph, id, touches).map_or(Status::Changed, Status::Unforeseen)
+            }
         }
     }
 

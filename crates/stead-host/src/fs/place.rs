@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, fstat, mkdirat, openat, readlinkat, statat, unlinkat};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use super::error::FsError;
 use super::status::{Kind, Status};
 use super::walk::open_directory;
+
+/// In a directory with this bit only the owner of a file may take its name away.
+const STICKY: u32 = 0o1000;
 
 /// A name in an open directory: where something is, or is to be.
 ///
@@ -61,10 +65,16 @@ impl Place {
         fstat(&self.directory).map(Status::from).map_err(|errno| self.failed("examine the directory of", errno))
     }
 
-    /// Whether names in the directory may be given and taken away by this process.
+    /// Whether this name may be given and taken away by this process.
     pub fn check_writable(&self) -> Result<(), FsError> {
         let allowed = accessat(&self.directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
-        allowed.map_err(|errno| self.failed("create a file beside", errno))
+        allowed.map_err(|errno| self.failed("create a file beside", errno))?;
+        let (directory, own) = (self.directory_status()?, geteuid());
+        let belongs = |status: &Status| own.is_root() || status.uid == own.as_raw();
+        if directory.mode & STICKY == 0 || belongs(&directory) || self.status()?.is_none_or(|status| belongs(&status)) {
+            return Ok(());
+        }
+        Err(self.failed("remove", Errno::PERM))
     }
 
     /// What is there, without following it.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{
@@ -12,7 +13,7 @@ use rustix::fs::{
     renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
-use rustix::process::geteuid;
+use rustix::process::{getegid, geteuid, getgroups};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::TEMPORARY_PREFIX;
@@ -39,6 +40,16 @@ impl Ownership {
     /// Applies it to an open file or directory.
     pub fn apply(self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         if self.is_none() { Ok(()) } else { fchown(fd, self.uid.map(Uid::from_raw), self.gid.map(Gid::from_raw)) }
+    }
+
+    /// Whether this process may make what it creates at a path belong so: root may, others only what they are.
+    pub fn check_allowed(self, path: &Path) -> Result<(), FsError> {
+        let is_own = |gid: u32| {
+            gid == getegid().as_raw() || getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(gid)))
+        };
+        let own = self.uid.is_none_or(|uid| uid == geteuid().as_raw()) && self.gid.is_none_or(is_own);
+        let allowed = own || geteuid().is_root();
+        if allowed { Ok(()) } else { Err(FsError::system("change the owner of", path, Errno::PERM)) }
     }
 
     /// What of it differs from a status.

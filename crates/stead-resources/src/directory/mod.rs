@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::call::{Execution, Exported, Failure, Presumed, TREE};
 use stead_core::manifest::Capabilities;
 use stead_core::value::Value;
 use stead_host::fs::{self, FsError, Kind, Names, Ownership, Patience, Place, Status};
@@ -17,7 +17,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 use crate::file::{no_directory, presumed_place, set_mode};
 use crate::input::{Input, cannot, invalid, refused};
 use crate::permissions::{Permissions, report_all};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, reply};
 
 mod export;
 mod mirror;
@@ -55,8 +55,10 @@ pub struct Directories {
 impl Provider for Directories {
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
-        let Some(current) = desired.look()? else { return Ok(Plain::new(desired.base(false).into())) };
-        let mut state = desired.base(true);
+        let Some(current) = desired.look()? else {
+            return Ok(Plain::new(reply::state(desired.path_text, false).into()));
+        };
+        let mut state = reply::state(desired.path_text, true);
         report_all(&current.status, &self.names, &mut state);
         if let Some(drift) = desired.mirror(cx, Some(&current.directory), Execution::WhatIf)? {
             desired.report(&drift, &mut state);
@@ -67,7 +69,7 @@ impl Provider for Directories {
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
         let current = desired.look()?;
-        let mut state = desired.base(current.is_some());
+        let mut state = reply::state(desired.path_text, current.is_some());
         let mut differing = desired.differing(current.as_ref());
         if let (true, Some(current)) = (desired.exist, &current) {
             if let Some(drift) = desired.mirror(cx, Some(&current.directory), Execution::WhatIf)? {
@@ -76,42 +78,29 @@ impl Provider for Directories {
             }
             desired.permissions.report(&current.status, &self.names, &mut state);
         }
-        Ok(TestReply {
-            actual: Some(Plain::new(state.into())),
-            in_desired_state: Some(differing.is_empty()),
-            differing: Some(differing.into_iter().map(str::to_owned).collect()),
-        })
+        Ok(reply::tested(state, &differing))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
         let current = desired.look()?;
         let mut differing = desired.differing(current.as_ref());
-        let mut presumed = None;
-        let what_if = match (desired.exist, execution) {
-            (false, _) if current.is_none() => Vec::new(),
-            (false, _) => desired.remove(cx, execution)?,
-            (true, Execution::Actual) => {
-                let drift = desired.bring_about(cx, current)?;
-                differing.extend(
-                    drift
-                        .iter()
-                        .flat_map(Drift::properties)
-                        .filter(|_| !differing.contains(&"_exist"))
-                        .collect::<Vec<_>>(),
-                );
-                Vec::new()
-            }
-            (true, Execution::WhatIf) => {
+        if !desired.exist {
+            let what_if = if current.is_some() { desired.remove(cx, execution)? } else { Vec::new() };
+            return Ok(desired.reply(&differing, what_if));
+        }
+        let (drift, what_if, presumed) = match execution {
+            Execution::Actual => (desired.bring_about(cx, current)?, Vec::new(), None),
+            Execution::WhatIf => {
                 let drift = desired.mirror(cx, current.as_ref().map(|current| &current.directory), execution)?;
                 let intentions = desired.intentions(&differing, drift.as_ref());
-                presumed = desired.presumed(current.as_ref())?;
-                if current.is_some() {
-                    differing.extend(drift.iter().flat_map(Drift::properties));
-                }
-                intentions
+                (drift, intentions, desired.presumed(current.as_ref())?)
             }
         };
+        // What is new is new as a whole.
+        if !differing.contains(&"_exist") {
+            differing.extend(drift.iter().flat_map(Drift::properties));
+        }
         Ok(SetReply { presumed, ..desired.reply(&differing, what_if) })
     }
 
@@ -125,14 +114,15 @@ impl Provider for Directories {
     }
 
     fn cost(&self, desired: &Value) -> Cost {
-        // What has to be copied may be large.
-        let copies = desired.as_object().is_some_and(|properties| properties.contains_key("source"));
-        if copies { Cost::Process } else { Cost::Inline }
+        reply::cost(desired)
     }
 
     fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
-        let text = |name| input.expose().get(name).and_then(Json::as_str).map(PathBuf::from);
-        Some([text("path")?].into_iter().chain(text("source")).collect())
+        let mut touched = reply::touches(input)?;
+        let inside = ["source", "entries", "recurse"].iter().any(|name| input.expose().get(name).is_some());
+        let tree = touched.first().filter(|_| inside).map(|path| path.join(TREE));
+        touched.extend(tree);
+        Some(touched)
     }
 }
 
@@ -220,10 +210,6 @@ impl<'a> Desired<'a> {
         }
     }
 
-    fn base(&self, exist: bool) -> Map<String, Json> {
-        Map::from_iter([("path".to_owned(), json!(self.path_text)), ("_exist".to_owned(), json!(exist))])
-    }
-
     fn report(&self, drift: &Drift, state: &mut Map<String, Json>) {
         if let (Some((source, _)), false) = (&self.source, drift.properties().contains(&"source")) {
             state.insert("source".into(), json!(source));
@@ -234,27 +220,27 @@ impl<'a> Desired<'a> {
     }
 
     fn reply(&self, differing: &[&str], what_if: Vec<String>) -> SetReply {
-        let mut after = self.base(self.exist);
+        let mut after = reply::state(self.path_text, self.exist);
         if self.exist {
             if let Some((source, _)) = &self.source {
                 after.insert("source".into(), json!(source));
             }
             self.permissions.echo(&mut after);
         }
-        SetReply {
-            after: Some(Plain::new(after.into())),
-            changed: Some(differing.iter().map(|name| (*name).to_owned()).collect()),
-            what_if,
-            presumed: None,
-        }
+        reply::set(after, differing, what_if)
     }
 
     /// What is not there yet without which it cannot be brought about.
     fn presumed(&self, current: Option<&Current>) -> Result<Option<Presumed>, Failure> {
-        match (self.permissions.presumed(), current) {
-            (None, None) => presumed_place(&self.path),
-            (presumed, _) => Ok(presumed),
+        if let Some(missing) = self.permissions.presumed() {
+            return Ok(Some(missing));
         }
+        let Some(Current { status, .. }) = current else { return presumed_place(&self.path) };
+        let euid = rustix::process::geteuid();
+        let changes = self.permissions.mode.is_some_and(|(_, mode)| mode != status.mode);
+        let foreign = changes && !euid.is_root() && status.uid != euid.as_raw();
+        let failure = || cannot("change the mode of", &self.path, Errno::PERM);
+        Ok(foreign.then(|| Presumed { failure: failure(), path: None }))
     }
 
     fn intentions(&self, differing: &[&str], drift: Option<&Drift>) -> Vec<String> {

@@ -16,7 +16,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 
 use crate::input::{Input, cannot, invalid, refused};
 use crate::permissions::{Permissions, report_all};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, reply};
 
 pub(crate) mod content;
 
@@ -52,9 +52,9 @@ impl Provider for Files {
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
         let Some(current) = Current::open(&desired.path, |flags| fs::open(&desired.path, flags), false)? else {
-            return Ok(Plain::new(desired.absent().into()));
+            return Ok(Plain::new(reply::state(desired.path_text, false).into()));
         };
-        let mut state = desired.present();
+        let mut state = reply::state(desired.path_text, true);
         report_all(&current.status, &self.names, &mut state);
         state.insert("size".into(), json!(current.status.size));
         if let Some(digest) = content::sha256(&current.file).map_err(|error| cannot("read", &desired.path, error))? {
@@ -75,11 +75,7 @@ impl Provider for Files {
         let current = Current::open(&desired.path, |flags| fs::open(&desired.path, flags), desired.reads())?;
         let differing = desired.differing(current.as_ref())?;
         let actual = desired.actual(current.as_ref(), &differing, &self.names)?;
-        Ok(TestReply {
-            actual: Some(Plain::new(actual.into())),
-            in_desired_state: Some(differing.is_empty()),
-            differing: Some(differing.into_iter().map(str::to_owned).collect()),
-        })
+        Ok(reply::tested(actual, &differing))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -98,7 +94,7 @@ impl Provider for Files {
             return Ok(desired.reply(&differing, Vec::new()));
         }
         let reply = desired.reply(&differing, desired.intentions(current.as_ref(), &differing));
-        Ok(SetReply { presumed: desired.presumed(&place, &differing), ..reply })
+        Ok(SetReply { presumed: desired.presumed(&place, current.as_ref(), &differing)?, ..reply })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -114,14 +110,11 @@ impl Provider for Files {
     }
 
     fn cost(&self, desired: &Value) -> Cost {
-        // What has to be copied may be large.
-        let copies = desired.as_object().is_some_and(|properties| properties.contains_key("source"));
-        if copies { Cost::Process } else { Cost::Inline }
+        reply::cost(desired)
     }
 
     fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
-        let text = |name| input.expose().get(name).and_then(Json::as_str).map(PathBuf::from);
-        Some([text("path")?].into_iter().chain(text("source")).collect())
+        reply::touches(input)
     }
 }
 
@@ -228,8 +221,8 @@ impl<'a> Desired<'a> {
         differing: &[&str],
         names: &Names,
     ) -> Result<Map<String, Json>, Failure> {
-        let Some(current) = current else { return Ok(self.absent()) };
-        let mut state = self.present();
+        let Some(current) = current else { return Ok(reply::state(self.path_text, false)) };
+        let mut state = reply::state(self.path_text, true);
         if self.exist {
             if differing.contains(&self.content.property()) {
                 let reported = self.content.report(&current.file, &current.status, &mut state);
@@ -242,46 +235,40 @@ impl<'a> Desired<'a> {
         Ok(state)
     }
 
-    fn absent(&self) -> Map<String, Json> {
-        self.found(false)
-    }
-
-    fn present(&self) -> Map<String, Json> {
-        self.found(true)
-    }
-
-    fn found(&self, exists: bool) -> Map<String, Json> {
-        // With room for what else there is to say.
-        let mut state = Map::with_capacity(5);
-        state.insert("path".to_owned(), Json::String(self.path_text.to_owned()));
-        state.insert("_exist".to_owned(), Json::Bool(exists));
-        state
-    }
-
     /// The answer once it is, or in what-if would be, as desired.
     fn reply(&self, differing: &[&str], what_if: Vec<String>) -> SetReply {
-        let mut after = if self.exist { self.present() } else { self.absent() };
+        let mut after = reply::state(self.path_text, self.exist);
         if self.exist {
             self.content.echo(&mut after);
             self.permissions.echo(&mut after);
         }
-        SetReply {
-            after: Some(Plain::new(after.into())),
-            changed: Some(differing.iter().map(|name| (*name).to_owned()).collect()),
-            what_if,
-            presumed: None,
-        }
+        reply::set(after, differing, what_if)
     }
 
     /// What is not there yet without which it cannot be brought about.
-    fn presumed(&self, place: &Place, differing: &[&str]) -> Option<Presumed> {
+    fn presumed(
+        &self,
+        place: &Place,
+        current: Option<&Current>,
+        differing: &[&str],
+    ) -> Result<Option<Presumed>, Failure> {
         if differing.is_empty() {
-            return None;
+            return Ok(None);
         }
-        let writes = self.reads() || differing.contains(&"_exist");
         let content = self.content.presumed().filter(|_| self.exist);
-        let place = || writes.then(|| not_writable(place)).flatten();
-        content.or_else(|| self.permissions.presumed()).or_else(place)
+        if let Some(missing) = content.or_else(|| self.permissions.presumed()) {
+            return Ok(Some(missing));
+        }
+        let former = current.filter(|_| self.exist && differing.contains(&self.content.property()));
+        let writes = former.is_some() || differing.contains(&"_exist");
+        let ownership = match (former, current) {
+            (Some(former), _) => self.kept(former)?,
+            (None, Some(current)) => self.permissions.ownership()?.beyond(&current.status),
+            (None, None) => self.permissions.ownership()?,
+        };
+        let place = writes.then(|| not_writable(place)).flatten();
+        let owner = ownership.check_allowed(&self.path).err().filter(|_| self.exist);
+        Ok(place.or_else(|| owner.map(|error| Presumed { failure: error.into(), path: None })))
     }
 
     fn without_directory(&self, execution: Execution) -> Result<SetReply, Failure> {

@@ -13,7 +13,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 
 use crate::file::{no_directory, presumed_place};
 use crate::input::{Input, cannot, invalid, refused};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, reply};
 
 mod cache;
 mod lines;
@@ -64,11 +64,7 @@ impl Provider for LineProvider {
         let text = self.files.look(&desired.path)?;
         let step = desired.decide(text.as_deref())?;
         let differing = differing(&step);
-        Ok(TestReply {
-            actual: Some(Plain::new(desired.state(text.as_deref(), &step).into())),
-            in_desired_state: Some(differing.is_none()),
-            differing: Some(differing.into_iter().map(str::to_owned).collect()),
-        })
+        Ok(reply::tested(desired.state(text.as_deref(), &step), differing.as_slice()))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -84,12 +80,8 @@ impl Provider for LineProvider {
             }
             Execution::Actual => (self.bring_about(&desired)?, Vec::new()),
         };
-        Ok(SetReply {
-            after: Some(Plain::new(desired.after().into())),
-            changed: Some(differing(&step).into_iter().map(str::to_owned).collect()),
-            what_if,
-            presumed,
-        })
+        let reply = reply::set(desired.after(), differing(&step).as_slice(), what_if);
+        Ok(SetReply { presumed, ..reply })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -107,7 +99,7 @@ impl Provider for LineProvider {
     }
 
     fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
-        input.expose().get("path").and_then(Json::as_str).map(|path| vec![PathBuf::from(path)])
+        reply::touches(input)
     }
 }
 

@@ -14,7 +14,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 use crate::file::{no_directory, presumed_place};
 use crate::input::{Input, cannot, invalid, refused};
 use crate::permissions::{Permissions, report_accounts};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, reply};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Symlink",
@@ -56,11 +56,7 @@ impl Provider for Symlinks {
         if let Some(Current { status, target: Some(_) }) = &current {
             desired.permissions.report(status, &self.names, &mut state);
         }
-        Ok(TestReply {
-            actual: Some(Plain::new(state.into())),
-            in_desired_state: Some(differing.is_empty()),
-            differing: Some(differing.into_iter().map(str::to_owned).collect()),
-        })
+        Ok(reply::tested(state, &differing))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -102,7 +98,7 @@ impl Provider for Symlinks {
     }
 
     fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
-        input.expose().get("path").and_then(Json::as_str).map(|path| vec![PathBuf::from(path)])
+        reply::touches(input)
     }
 }
 
@@ -171,9 +167,7 @@ impl<'a> Desired<'a> {
 
     fn state(&self, current: Option<&Current>) -> Map<String, Json> {
         let target = current.and_then(|current| current.target.as_ref());
-        let mut state = Map::new();
-        state.insert("path".into(), json!(self.path_text));
-        state.insert("_exist".into(), json!(target.is_some()));
+        let mut state = reply::state(self.path_text, target.is_some());
         if let Some(target) = target {
             state.insert("target".into(), json!(String::from_utf8_lossy(target)));
         }
@@ -239,18 +233,11 @@ impl<'a> Desired<'a> {
     }
 
     fn reply(&self, differing: &[&str], what_if: Vec<String>) -> SetReply {
-        let mut after = Map::new();
-        after.insert("path".into(), json!(self.path_text));
-        after.insert("_exist".into(), json!(self.exist));
+        let mut after = reply::state(self.path_text, self.exist);
         if let (true, Some(target)) = (self.exist, self.target) {
             after.insert("target".into(), json!(target));
             self.permissions.echo(&mut after);
         }
-        SetReply {
-            after: Some(Plain::new(after.into())),
-            changed: Some(differing.iter().map(|name| (*name).to_owned()).collect()),
-            what_if,
-            presumed: None,
-        }
+        reply::set(after, differing, what_if)
     }
 }

@@ -11,6 +11,8 @@ pub(super) struct Difference {
     pub(super) kind: Kind,
     /// Not among them: that it is there, which the kind tells.
     pub(super) properties: Vec<Change>,
+    /// What the resource tells of its differences in words: the texts of the property `drift`.
+    pub(super) words: Vec<String>,
 }
 
 /// Whether an instance is there before and after.
@@ -35,8 +37,16 @@ impl Difference {
         let kind = Kind::between(before, &after);
         let mut properties = changes(before, &after);
         properties.retain(|change| change.path != "/_exist" && kind.tells(change, named));
-        Some(Self { kind, properties })
+        let words = if kind == Kind::Stays { drift(before) } else { Vec::new() };
+        // Words tell more than that something is not yet from where it should be.
+        properties.retain(|change| words.is_empty() || !matches!(change.what, Alteration::Added(_)));
+        Some(Self { kind, properties, words })
     }
+}
+
+fn drift(state: &Value) -> Vec<String> {
+    let told = state.as_object().and_then(|state| state.get("drift")).and_then(Value::as_array).unwrap_or_default();
+    told.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 impl Kind {
@@ -55,6 +65,7 @@ impl Kind {
         let property = change.path.trim_start_matches('/').split('/').next().unwrap_or_default();
         match self {
             Self::Comes => true,
+            // What only says how it is to be removed is no difference.
             Self::Goes => matches!(change.what, Alteration::Removed(_)),
             Self::Stays => named.is_none_or(|named| named.is_empty() || named.iter().any(|name| name == property)),
         }

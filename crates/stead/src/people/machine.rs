@@ -11,7 +11,7 @@ use stead_core::diff::Alteration;
 use stead_core::event::{Because, Event, Fact};
 use stead_core::graph::Role;
 use stead_core::id::NodeId;
-use stead_core::run::{Record, Run, Status};
+use stead_core::run::{Mode, Run, Status};
 use stead_core::text::Sources;
 use stead_core::wire::results::{duration, operation_name, reason, restarts};
 
@@ -28,6 +28,7 @@ pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
     json!({
         "version": 1,
         "operation": operation_name(run.mode().operation),
+        "whatIf": run.mode() == Mode::PLAN,
         "changes": totals.changed + totals.drifted + totals.unforeseen > 0,
         "totals": {
             "changed": totals.changed,
@@ -61,7 +62,12 @@ fn instance(run: &Run, id: NodeId) -> Json {
         all.insert("because".into(), graph.id_of(because).to_string().into());
     }
     if graph.node(id).role == Role::Instance {
-        all.insert("changes".into(), Json::Array(differences(record)));
+        let told = matches!(record.status, Some(Status::Changed | Status::Drifted));
+        let difference = Difference::of(record).filter(|_| told);
+        all.insert("changes".into(), Json::Array(difference.as_ref().map(differences).unwrap_or_default()));
+        if let Some(Difference { words, .. }) = difference.filter(|difference| !difference.words.is_empty()) {
+            all.insert("drift".into(), json!(words));
+        }
     }
     all.insert("duration".into(), duration(record.elapsed).into());
     Json::Object(all)
@@ -80,17 +86,13 @@ fn word(status: &Status) -> &'static str {
     }
 }
 
-fn differences(record: &Record) -> Vec<Json> {
-    if !matches!(record.status, Some(Status::Changed | Status::Drifted)) {
-        return Vec::new();
-    }
-    let Some(Difference { kind, properties: found }) = Difference::of(record) else { return Vec::new() };
-    let exist = match kind {
+fn differences(difference: &Difference) -> Vec<Json> {
+    let exist = match difference.kind {
         Kind::Comes => Some(json!({ "path": "/_exist", "before": false, "after": true })),
         Kind::Goes => Some(json!({ "path": "/_exist", "before": true, "after": false })),
         Kind::Stays => None,
     };
-    let each = found.iter().map(|change| match &change.what {
+    let each = difference.properties.iter().map(|change| match &change.what {
         Alteration::Added(new) => json!({ "path": change.path, "after": new.to_redacted_json() }),
         Alteration::Removed(old) => json!({ "path": change.path, "before": old.to_redacted_json() }),
         Alteration::Replaced { old, new } => {

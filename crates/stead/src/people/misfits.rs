@@ -1,41 +1,75 @@
 //! Properties that do not fit the schema of their resource, as far as that can be told without a look at the machine.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use stead_core::call::INVALID;
 use stead_core::diag::Diagnostic;
 use stead_core::document::Instance;
 use stead_core::graph::Role;
 use stead_core::manifest::Manifest;
 use stead_core::schema::{Mismatch, Schema};
-use stead_core::text::{Kind, Node, Span};
+use stead_core::text::{Entry, Kind, Node, Span};
 
 use crate::dsc::validate::is_open;
 use crate::session::{Prepared, Session};
 
+/// How closely is looked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// At the names and kinds of the properties of what is built in: takes no time, and finds what is wrong most often.
+    Glance,
+    /// At everything, for which programs may have to be asked for their schemas.
+    Close,
+}
+
 /// A finding for each of them. What is still to be computed fits.
-pub(super) fn misfits(session: &Session, prepared: &Prepared) -> Vec<Diagnostic> {
-    let mut schemas = BTreeMap::new();
+pub(super) fn misfits(session: &Session, prepared: &Prepared, look: Look) -> Vec<Diagnostic> {
+    let mut schemas = HashMap::new();
     let mut found: Vec<Diagnostic> = Vec::new();
     for (id, node) in prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance) {
         let instance = prepared.graph.declaration(id);
-        let schema = schemas
-            .entry(node.manifest.type_name.to_string())
-            .or_insert_with(|| schema(session, &node.manifest, &node.name));
-        if let (Some(schema), Some(properties)) = (schema, &instance.properties) {
-            found.extend(of(instance, properties, schema));
+        let Some(properties) = &instance.properties else { continue };
+        let built_in = session.built_in.get(&node.manifest.type_name);
+        if look == Look::Glance && built_in.is_none_or(|built_in| is_plausible(properties, &built_in.schema)) {
+            continue;
         }
+        // The catalog keeps every manifest alive, so that an address stands for one of them.
+        let schema = schemas.entry(Arc::as_ptr(&node.manifest)).or_insert_with(|| schema(session, &node.manifest));
+        found.extend(schema.iter().flat_map(|schema| of(instance, properties, schema)));
     }
     found
 }
 
-fn schema(session: &Session, manifest: &Arc<Manifest>, name: &str) -> Option<Arc<Schema>> {
-    if let Ok(Some(schema)) = session.provider(manifest).schema(&session.context(name)) {
-        return Some(schema);
+fn schema(session: &Session, manifest: &Arc<Manifest>) -> Option<Arc<Schema>> {
+    match session.built_in.get(&manifest.type_name) {
+        Some(built_in) => Schema::compile(built_in.schema.clone()).ok().map(Arc::new),
+        None => session.provider(manifest).schema(&session.context(manifest.type_name.as_str())).ok().flatten(),
     }
-    let built_in = session.built_in.get(&manifest.type_name)?;
-    Schema::compile(built_in.schema.clone()).ok().map(Arc::new)
+}
+
+/// Whether all properties are known and of the kind that they have to be, and none is missing.
+fn is_plausible(properties: &Node, schema: &Json) -> bool {
+    let (Some(entries), Some(known)) = (properties.entries(), schema.get("properties")) else { return true };
+    let closed = schema.get("additionalProperties") == Some(&Json::Bool(false));
+    let fits = |entry: &Entry| match known.get(&*entry.key) {
+        Some(property) => has_kind(&entry.value, property.get("type").and_then(Json::as_str)),
+        None => !closed,
+    };
+    let required = schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
+    entries.iter().all(fits) && required.into_iter().all(|name| properties.get(name).is_some())
+}
+
+fn has_kind(value: &Node, wanted: Option<&str>) -> bool {
+    match (&value.kind, wanted) {
+        (Kind::Bool(_), Some(wanted)) => wanted == "boolean",
+        (Kind::Number(_), Some(wanted)) => matches!(wanted, "number" | "integer"),
+        (Kind::String(_), Some(wanted)) => wanted == "string",
+        (Kind::Array(_), Some(wanted)) => wanted == "array",
+        // An object may be a secret, and what an expression gives is not known.
+        _ => true,
+    }
 }
 
 fn of(instance: &Instance, properties: &Node, schema: &Schema) -> Vec<Diagnostic> {

@@ -5,10 +5,12 @@ mod drawing;
 mod machine;
 mod misfits;
 mod report;
+mod rivals;
 mod values;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,7 @@ use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print};
 use crate::session::{Prepared, Session, Unusable};
 use crate::surroundings::Surroundings;
+use misfits::{Look, misfits};
 use report::{Printer, Style};
 
 /// Shows what apply would change.
@@ -51,19 +54,23 @@ fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Ex
         refuse(document, &[finding], &session);
         return Exit::Unusable;
     }
+    if let Err(exit) = check_properties(document, &session, &prepared, Look::Glance) {
+        return exit;
+    }
     show_findings(&distinct(&prepared.warnings), &prepared.sources);
     interrupt::catch(&session);
     let began = Instant::now();
     let Prepared { graph, sources, facts, .. } = prepared;
     let mut run = Run::new(graph, sources.clone(), mode, facts);
     let style = Style::new(document, mode);
-    let mut printer = Printer::new(style, sources);
+    let mut printer = Printer::new(style, Arc::clone(&sources));
     drive(&mut run, &session, width(document.width), &session.cancel, &mut |run, event| {
         if document.events {
             complain(&machine::event(run, event).to_string());
         }
         printer.event(run, event);
     });
+    show_findings(&rivals::rivals(&run, &session.context("").root), &sources);
     let exit = finish(document, &run, &mut printer, began.elapsed());
     // The program ends here; taking a large run apart value by value would only take time.
     std::mem::forget((run, session));
@@ -150,10 +157,13 @@ fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
     }
 }
 
-/// Each finding once: the turns of a loop have one text.
+/// Each finding once: the turns of a loop have one text. What follows from another finding is left out.
 fn distinct(findings: &[Diagnostic]) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
-    findings.iter().filter(|finding| seen.insert((finding.code.id, finding.span, &finding.message))).cloned().collect()
+    // A parameter whose value cannot be used is missing wherever it, or what is made of it, is asked for: no news.
+    let unfit = findings.iter().any(|finding| finding.code.id.starts_with("E07"));
+    let news = findings.iter().filter(|finding| !unfit || *finding.code != stead_core::expr::codes::UNKNOWN_NAME);
+    news.filter(|finding| seen.insert((finding.code.id, finding.span, &finding.message))).cloned().collect()
 }
 
 /// Prints findings on standard error, with the lines they are about.
@@ -163,17 +173,24 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
     }
 }
 
+fn check_properties(document: &Document, session: &Session, prepared: &Prepared, look: Look) -> Result<(), Exit> {
+    let misfits = misfits(session, prepared, look);
+    if misfits.is_empty() {
+        return Ok(());
+    }
+    let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(misfits).collect();
+    refuse(document, &findings, session);
+    Err(Exit::Unusable)
+}
+
 /// Looks for mistakes without looking at the machine.
 pub(crate) fn lint(document: &Document, surroundings: &Surroundings) -> Exit {
     let (session, prepared) = match prepare(document, surroundings) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
-    let misfits = misfits::misfits(&session, &prepared);
-    if !misfits.is_empty() {
-        let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(misfits).collect();
-        refuse(document, &findings, &session);
-        return Exit::Unusable;
+    if let Err(exit) = check_properties(document, &session, &prepared, Look::Close) {
+        return exit;
     }
     match document.output {
         Output::Text => {

@@ -8,7 +8,6 @@ use anstyle::{AnsiColor, Style as Paint};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stead_core::call::{FailureKind, Operation, Restart, code};
 use stead_core::diag;
-use stead_core::diff::Change;
 use stead_core::event::{Because, Event};
 use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
@@ -183,15 +182,12 @@ impl Printer {
                 Some(finding) => diag::render(finding, &self.sources, is_coloured()),
                 None => self.place_of_failure(run, node),
             },
-            Status::Changed => match Difference::of(record).map(|difference| difference.properties) {
-                Some(properties) if !properties.is_empty() => told(&properties),
-                // What cannot be shown as properties is told in the words of the resource.
-                _ => record.changed().map(|changed| words(&changed.what_if)).unwrap_or_default(),
-            },
-            Status::Drifted => Difference::of(record)
-                .filter(|difference| difference.kind != Kind::Goes)
-                .map(|difference| told(&difference.properties))
-                .unwrap_or_default(),
+            Status::Changed | Status::Drifted => {
+                let shown = Difference::of(record).map(|difference| told(&difference)).unwrap_or_default();
+                // What cannot be shown is told in the words of the resource.
+                let said = record.changed().filter(|_| shown.is_empty()).map(|changed| words(&changed.what_if));
+                said.unwrap_or(shown)
+            }
             _ => String::new(),
         }
     }
@@ -250,7 +246,8 @@ fn heading(graph: &Graph, node: NodeId, record: &Record) -> String {
     names.push(graph.node(node).name.to_string());
     let name = names.join(" / ");
     let path = record.desired.as_ref().and_then(|desired| desired.as_object()?.get("path")?.as_str());
-    let place = path.filter(|path| !name.contains(path)).map(|path| format!(" ({path})")).unwrap_or_default();
+    let tells = |path: &str| name.split_whitespace().any(|word| word == path);
+    let place = path.filter(|path| !tells(path)).map(|path| format!(" ({path})")).unwrap_or_default();
     values::plain(&format!("{} '{name}'{place}", graph.declaration(node).type_name.value)).into_owned()
 }
 
@@ -263,8 +260,9 @@ fn became(run: &Run, node: NodeId) -> &'static str {
     }
 }
 
-fn told(properties: &[Change]) -> String {
-    properties.iter().map(|change| values::change(change, "    ")).collect()
+fn told(difference: &Difference) -> String {
+    let properties = difference.properties.iter().map(|change| values::change(change, "    "));
+    properties.chain([words(&difference.words)]).collect()
 }
 
 fn words(said: &[String]) -> String {

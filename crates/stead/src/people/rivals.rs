@@ -1,0 +1,59 @@
+//! Instances that decide the same file, so that each undoes what the other did.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use stead_core::diag::Diagnostic;
+use stead_core::id::NodeId;
+use stead_core::run::Run;
+use stead_core::run::codes::RIVALS;
+use stead_core::value::Value;
+
+/// How much of what is at a path an instance decides.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    Whole,
+    Part,
+}
+
+/// A warning for each instance that another one before it in the order undoes.
+pub(super) fn rivals(run: &Run, root: &Path) -> Vec<Diagnostic> {
+    let mut first: BTreeMap<PathBuf, (NodeId, Claim)> = BTreeMap::new();
+    let mut found = Vec::new();
+    for id in &run.graph().order {
+        let Some(desired) = run.report().record(*id).desired.as_deref() else { continue };
+        let Some((path, claim)) = claim(&run.graph().declaration(*id).type_name.value.to_string(), desired) else {
+            continue;
+        };
+        // Written in one way, so that paths can be compared.
+        let path = root.join(path).components().collect();
+        match first.get(&path) {
+            Some((_, Claim::Part)) if claim == Claim::Part => {}
+            Some((other, _)) if run.report().record(*other).desired.as_deref() == Some(desired) => {}
+            Some((other, _)) => found.push(finding(run, *other, *id)),
+            None => _ = first.insert(path, (*id, claim)),
+        }
+    }
+    found
+}
+
+fn finding(run: &Run, one: NodeId, other: NodeId) -> Diagnostic {
+    let graph = run.graph();
+    let message = format!("{} and {} decide the same file", graph.label(one), graph.label(other));
+    Diagnostic::warning(&RIVALS, graph.declaration(other).name.span, message)
+        .with_label(graph.declaration(one).name.span, "the other one")
+        .with_help("leave one of them, or give them different paths")
+}
+
+fn claim<'a>(type_name: &str, desired: &'a Value) -> Option<(&'a str, Claim)> {
+    let desired = desired.as_object()?;
+    let path = desired.get("path")?.as_str()?;
+    let decides = ["content", "contentBase64", "source"].iter().any(|name| desired.contains_key(name));
+    let gone = desired.get("_exist").and_then(Value::as_bool) == Some(false);
+    match type_name {
+        "Stead/File" if decides || gone => Some((path, Claim::Whole)),
+        "Stead/Symlink" => Some((path, Claim::Whole)),
+        "Stead/Line" => Some((path, Claim::Part)),
+        _ => None,
+    }
+}
