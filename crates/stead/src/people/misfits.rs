@@ -26,17 +26,20 @@ pub(super) enum Look {
 
 /// A finding for each of them. What is still to be computed fits.
 pub(super) fn misfits(session: &Session, prepared: &Prepared, look: Look) -> Vec<Diagnostic> {
-    let mut schemas = HashMap::new();
+    let (mut schemas, mut outlines) = (HashMap::new(), HashMap::new());
     let mut found: Vec<Diagnostic> = Vec::new();
     for (id, node) in prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance) {
         let instance = prepared.graph.declaration(id);
         let Some(properties) = &instance.properties else { continue };
-        let built_in = session.built_in.get(&node.manifest.type_name);
-        if look == Look::Glance && built_in.is_none_or(|built_in| is_plausible(properties, &built_in.schema)) {
+        // The catalog keeps every manifest alive, so that an address stands for one of them.
+        let address = Arc::as_ptr(&node.manifest);
+        let built_in = || session.built_in.get(&node.manifest.type_name);
+        let outline =
+            outlines.entry(address).or_insert_with(|| built_in().and_then(|found| Outline::of(&found.schema)));
+        if look == Look::Glance && outline.as_ref().is_none_or(|outline| outline.takes(properties)) {
             continue;
         }
-        // The catalog keeps every manifest alive, so that an address stands for one of them.
-        let schema = schemas.entry(Arc::as_ptr(&node.manifest)).or_insert_with(|| schema(session, &node.manifest));
+        let schema = schemas.entry(address).or_insert_with(|| schema(session, &node.manifest));
         found.extend(schema.iter().flat_map(|schema| of(instance, properties, schema)));
     }
     found
@@ -49,16 +52,36 @@ fn schema(session: &Session, manifest: &Arc<Manifest>) -> Option<Arc<Schema>> {
     }
 }
 
-/// Whether all properties are known and of the kind that they have to be, and none is missing.
-fn is_plausible(properties: &Node, schema: &Json) -> bool {
-    let (Some(entries), Some(known)) = (properties.entries(), schema.get("properties")) else { return true };
-    let closed = schema.get("additionalProperties") == Some(&Json::Bool(false));
-    let fits = |entry: &Entry| match known.get(&*entry.key) {
-        Some(property) => has_kind(&entry.value, property.get("type").and_then(Json::as_str)),
-        None => !closed,
-    };
-    let required = schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
-    entries.iter().all(fits) && required.into_iter().all(|name| properties.get(name).is_some())
+/// What a schema says of names and kinds of properties, at hand for every instance.
+struct Outline<'s> {
+    /// Each property and the kind that it has to be of, if it says so.
+    known: Vec<(&'s str, Option<&'s str>)>,
+    required: Vec<&'s str>,
+    /// Whether there are no others.
+    closed: bool,
+}
+
+impl<'s> Outline<'s> {
+    /// `None` if the schema names no properties.
+    fn of(schema: &'s Json) -> Option<Self> {
+        let known = schema.get("properties")?.as_object()?.iter();
+        let required = schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
+        Some(Self {
+            known: known.map(|(name, property)| (name.as_str(), property.get("type").and_then(Json::as_str))).collect(),
+            required: required.collect(),
+            closed: schema.get("additionalProperties") == Some(&Json::Bool(false)),
+        })
+    }
+
+    /// Whether all properties are known and of the kind that they have to be, and none is missing.
+    fn takes(&self, properties: &Node) -> bool {
+        let Some(entries) = properties.entries() else { return true };
+        let fits = |entry: &Entry| match self.known.iter().find(|(name, _)| *name == &*entry.key) {
+            Some((_, kind)) => has_kind(&entry.value, *kind),
+            None => !self.closed,
+        };
+        entries.iter().all(fits) && self.required.iter().all(|name| properties.get(name).is_some())
+    }
 }
 
 fn has_kind(value: &Node, wanted: Option<&str>) -> bool {

@@ -1,6 +1,8 @@
 //! Instances that decide the same file, so that each undoes what the other did.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use stead_core::diag::Diagnostic;
@@ -18,15 +20,14 @@ enum Claim {
 
 /// A warning for each instance that another one before it in the order undoes.
 pub(super) fn rivals(run: &Run, root: &Path) -> Vec<Diagnostic> {
-    let mut first: BTreeMap<PathBuf, (NodeId, Claim)> = BTreeMap::new();
+    let mut first: HashMap<Cow<'_, OsStr>, (NodeId, Claim)> = HashMap::with_capacity(run.graph().order.len());
     let mut found = Vec::new();
     for id in &run.graph().order {
         let Some(desired) = run.report().record(*id).desired.as_deref() else { continue };
-        let Some((path, claim)) = claim(&run.graph().declaration(*id).type_name.value.to_string(), desired) else {
+        let Some((path, claim)) = claim(run.graph().node(*id).manifest.type_name.as_str(), desired) else {
             continue;
         };
-        // Written in one way, so that paths can be compared.
-        let path = root.join(path).components().collect();
+        let path = normal(root, path);
         match first.get(&path) {
             Some((_, Claim::Part)) if claim == Claim::Part => {}
             Some((other, _)) if run.report().record(*other).desired.as_deref() == Some(desired) => {}
@@ -35,6 +36,16 @@ pub(super) fn rivals(run: &Run, root: &Path) -> Vec<Diagnostic> {
         }
     }
     found
+}
+
+/// The path written in one way, so that it can be compared.
+fn normal<'p>(root: &Path, path: &'p str) -> Cow<'p, OsStr> {
+    // Most are written so already.
+    let is_normal = path.starts_with('/') && !path.ends_with('/') && !path.contains("//") && !path.contains("/.");
+    if is_normal {
+        return Cow::Borrowed(OsStr::new(path));
+    }
+    Cow::Owned(root.join(path).components().collect::<PathBuf>().into_os_string())
 }
 
 fn finding(run: &Run, one: NodeId, other: NodeId) -> Diagnostic {
