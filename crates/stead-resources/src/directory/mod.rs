@@ -119,7 +119,8 @@ impl Provider for Directories {
 
     fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
         let mut touched = reply::touches(input)?;
-        let inside = ["source", "entries", "recurse"].iter().any(|name| input.expose().get(name).is_some());
+        // What 'entries' names stays as it is, and what it does not name is nobody else's.
+        let inside = ["source", "recurse"].iter().any(|name| input.expose().get(name).is_some());
         let tree = touched.first().filter(|_| inside).map(|path| path.join(TREE));
         touched.extend(tree);
         Some(touched)
