@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::codes;
 use crate::diag::Code;
-use crate::id::{NodeId, ResourceId};
+use crate::event::EventKind;
+use crate::id::ResourceId;
+use crate::instance_path::InstancePath;
 use crate::manifest::Manifest;
 use crate::value::Value;
 
@@ -18,8 +20,17 @@ pub enum Operation {
     Test,
     /// Bring the actual state to the desired one.
     Set,
+    /// Remove the instance, whatever its properties say of `_exist`.
+    Delete,
     /// List what is there.
     Export,
+}
+
+impl Operation {
+    /// Whether it may change the machine.
+    pub fn may_change(self) -> bool {
+        matches!(self, Self::Set | Self::Delete)
+    }
 }
 
 /// Whether anything may change.
@@ -34,10 +45,8 @@ pub enum Execution {
 /// A request to the provider of one instance.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The instance, for the answer to be told apart; meaningless to the provider.
-    pub node: NodeId,
-    /// The name of the instance, for messages.
-    pub name: Arc<str>,
+    /// The instance.
+    pub instance: InstancePath,
     /// The resource that it is an instance of.
     pub manifest: Arc<Manifest>,
     /// What is asked for.
@@ -48,8 +57,28 @@ pub struct Call {
     pub desired: Arc<Value>,
     /// For `Set`: what the test that led to it found, so that nothing is read twice.
     pub tested: Option<Arc<Tested>>,
+    /// What the last try handed back when it was still [`Outcome::Pending`].
+    pub pending: Option<Arc<Value>>,
     /// `metadata` of the instance, passed on as `_metadata` where the schema of the resource has that property.
     pub metadata: Option<Arc<Value>>,
+}
+
+impl Call {
+    /// The event that announces the call.
+    pub fn started(&self) -> EventKind {
+        let (operation, execution) = (self.operation, self.execution);
+        EventKind::CallStarted {
+            instance: self.instance.clone(),
+            operation,
+            execution,
+            desired: Arc::clone(&self.desired),
+        }
+    }
+
+    /// The name of the instance.
+    pub fn name(&self) -> &Arc<str> {
+        self.instance.name()
+    }
 }
 
 /// What a test found.
@@ -168,7 +197,7 @@ fn restart(item: &Value) -> Option<Restart> {
 
 /// The answer to a [`Call`], and what the resource said besides.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Answered {
+pub struct Response {
     /// What came of it.
     pub outcome: Outcome,
     /// `_metadata` that came with the last state, without what is reserved to the engine.
@@ -177,7 +206,7 @@ pub struct Answered {
     pub restarts: Vec<Restart>,
 }
 
-impl From<Failure> for Answered {
+impl From<Failure> for Response {
     fn from(failure: Failure) -> Self {
         Self { outcome: Outcome::Failed(failure), metadata: None, restarts: Vec::new() }
     }
@@ -192,10 +221,23 @@ pub enum Outcome {
     Tested(Arc<Tested>),
     /// To `Set`.
     Changed(Box<Changed>),
+    /// To `Delete`: what was done, or in what-if would be, in words.
+    Deleted(Vec<String>),
     /// To `Export`: the instances that are there.
     Exported(Vec<Exported>),
+    /// To `Set` and `Delete`: the resource is still working on it and is to be asked again.
+    Pending(Pending),
     /// To any: it could not be done.
     Failed(Failure),
+}
+
+/// What a resource says that is still working on a set.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pending {
+    /// What it waits for, in one sentence.
+    pub message: String,
+    /// Handed back to it with the next try.
+    pub data: Option<Value>,
 }
 
 /// One instance that an export found.
@@ -256,6 +298,11 @@ pub enum FailureKind {
 }
 
 impl Failure {
+    /// Whether trying again, without another document, can come to another result.
+    pub fn can_heal(&self) -> bool {
+        !matches!(self.kind, FailureKind::Invalid | FailureKind::Unsupported | FailureKind::Cancelled)
+    }
+
     /// A failure that is not about one property.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), property: None }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use stead_core::call::{Answered, Call, Changed, Execution, Operation, Outcome, Tested, Verification};
+use stead_core::call::{Call, Changed, Execution, Operation, Outcome, Response, Tested, Verification};
 use stead_core::document;
 use stead_core::expr::FactKey;
 use stead_core::graph::{Facts, Inputs, Names, Resolution, resolve};
@@ -26,7 +26,7 @@ use stead_host::provider::{Cancel, Cost};
 struct Nothing;
 
 impl World for Nothing {
-    fn answer(&self, call: &Call) -> Answered {
+    fn answer(&self, call: &Call) -> Response {
         let actual = (*call.desired).clone();
         let outcome = if call.operation == Operation::Set {
             Outcome::Changed(Box::new(Changed {
@@ -41,7 +41,7 @@ impl World for Nothing {
             let in_desired_state = call.execution == Execution::Actual || call.name.ends_with('7');
             Outcome::Tested(Arc::new(Tested { actual, in_desired_state, differing: Vec::new() }))
         };
-        Answered { outcome, metadata: None, restarts: Vec::new() }
+        Response { outcome, metadata: None, restarts: Vec::new() }
     }
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use std::sync::Arc;
-use stead_core::call::{Answered, Call, Execution, Failure, FailureKind};
+use stead_core::call::{Call, Execution, Failure, FailureKind, Response};
 use stead_core::event::{Event, Fact};
 use stead_core::expr::FactKey;
 use stead_core::run::Run;
@@ -22,7 +22,7 @@ use crate::provider::{Cancel, Cost};
 /// What the loop needs of the world outside the core.
 pub trait World: Sync {
     /// Carries out a call. Blocks; called from several threads at once.
-    fn answer(&self, call: &Call) -> Answered;
+    fn answer(&self, call: &Call) -> Response;
 
     /// In what-if: the paths that the instance of a call reads or writes, if that is all it can have an effect on.
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>>;
@@ -119,7 +119,7 @@ impl Driver<'_> {
     fn answered(&mut self, done: Done) {
         let Done { call, answer, elapsed, touches } = done;
         let (node, operation) = (call.node, call.operation);
-        self.note(Fact::Answered { node, operation, answer: Arc::new(answer), elapsed, touches });
+        self.note(Fact::Response { node, operation, answer: Arc::new(answer), elapsed, touches });
     }
 
     fn alone(&mut self) {
@@ -229,7 +229,7 @@ impl Crew<'_> {
 /// A call that was carried out.
 struct Done {
     call: Call,
-    answer: Answered,
+    answer: Response,
     elapsed: Duration,
     touches: Option<Vec<PathBuf>>,
 }
@@ -248,7 +248,7 @@ impl Done {
     }
 }
 
-fn defect() -> Answered {
+fn defect() -> Response {
     Failure::new(FailureKind::System, "the call stopped because of a defect in this program").into()
 }
 

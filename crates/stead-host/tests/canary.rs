@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value as Json, json};
-use stead_core::call::{Answered, Call, Execution, Exported, Failure, FailureKind, Operation, Outcome};
+use stead_core::call::{Call, Execution, Exported, Failure, FailureKind, Operation, Outcome, Response};
 use stead_core::expr::Recipe;
 use stead_core::id::{NodeId, SecretName, TypeName};
 use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
@@ -192,7 +192,7 @@ fn sealed(at: usize, plaintext: &Value, vault: &MemoryVault) -> Value {
 }
 
 /// Everything that can be read of an answer.
-fn readable(answer: &Answered) -> String {
+fn readable(answer: &Response) -> String {
     let values: Vec<&Value> = match &answer.outcome {
         Outcome::Got(state) => vec![state],
         Outcome::Tested(tested) => vec![&tested.actual],

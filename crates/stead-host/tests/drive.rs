@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use stead_core::call::{Answered, Call, Operation, Outcome, Tested};
+use stead_core::call::{Call, Operation, Outcome, Response, Tested};
 use stead_core::document;
 use stead_core::event::{Event, Fact};
 use stead_core::expr::FactKey;
@@ -48,7 +48,7 @@ struct Fake {
 }
 
 impl World for Fake {
-    fn answer(&self, call: &Call) -> Answered {
+    fn answer(&self, call: &Call) -> Response {
         self.begin(call);
         match call.name.rsplit('-').next() {
             Some("meet") => self.meet(),
@@ -61,7 +61,7 @@ impl World for Fake {
         }
         self.count.lock().unwrap().under_way -= 1;
         let tested = Tested { actual: (*call.desired).clone(), in_desired_state: true, differing: Vec::new() };
-        Answered { outcome: Outcome::Tested(Arc::new(tested)), metadata: None, restarts: Vec::new() }
+        Response { outcome: Outcome::Tested(Arc::new(tested)), metadata: None, restarts: Vec::new() }
     }
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
@@ -155,7 +155,7 @@ fn status(run: &Run, name: &str) -> Status {
 
 const WIDTHS: [usize; 3] = [1, 2, 8];
 
-/// Inline calls and processes by turns, every seventh behind the one before, some left out.
+/// Inline calls and processes by iterations, every seventh behind the one before, some left out.
 fn mixed() -> String {
     let line = |at: usize| {
         let name = |at: usize| format!("{}{at}", if at.is_multiple_of(3) { 'p' } else { 'i' });
@@ -281,7 +281,7 @@ fn a_run_that_is_resumed_asks_again_what_was_not_answered() {
         let resumed = Run::resume(graph, sources, Mode::TEST, Facts::new(), &events[..at]);
         let world = Arc::new(Fake::default());
         let (run, _) = driven(resumed, &world, 2);
-        let answered = events[..at].iter().filter(|event| matches!(event.fact, Fact::Answered { .. })).count();
+        let answered = events[..at].iter().filter(|event| matches!(event.fact, Fact::Response { .. })).count();
         assert_eq!(world.count.lock().unwrap().calls.len(), 3 - answered);
         let statuses = |run: &Run| -> BTreeMap<String, Option<Status>> {
             run.graph().iter().map(|(id, node)| (node.name.to_string(), run.report().status(id).cloned())).collect()
@@ -298,7 +298,7 @@ fn only_a_plan_asks_what_is_touched() {
     let operations: Vec<Operation> = events
         .iter()
         .filter_map(|event| match &event.fact {
-            Fact::Answered { operation, touches, .. } => {
+            Fact::Response { operation, touches, .. } => {
                 assert_eq!(*touches, None);
                 Some(*operation)
             }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{
-    Answered, Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Tested, Verification,
+    Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification,
 };
 use stead_core::expr::{Answer, Environment, Expression, Recipe};
 use stead_core::id::{NodeId, SecretName, TypeName};
@@ -278,7 +278,7 @@ impl Provider for Scripted {
     }
 }
 
-fn shown(answer: &Answered) -> String {
+fn shown(answer: &Response) -> String {
     let mut json = outcome(&answer.outcome);
     if let (Some(metadata), Json::Object(members)) = (&answer.metadata, &mut json) {
         members.insert("metadata".to_owned(), with_seals(metadata));

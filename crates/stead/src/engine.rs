@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value as Json, json};
-use stead_core::call::{Answered, Call, Execution, Exported, Failure, Operation, Outcome};
+use stead_core::call::{Call, Execution, Exported, Failure, Operation, Outcome, Response};
 use stead_core::diag::Diagnostic;
 use stead_core::event::Event;
 use stead_core::id::{NodeId, TypeName};
@@ -82,13 +82,13 @@ pub(crate) fn line(finding: &Diagnostic, sources: &Sources) -> String {
     format!("{place}{}{help} [{}]", finding.message, finding.code)
 }
 
-fn stated(answer: &Answered, state: &str) -> Json {
+fn stated(answer: &Response, state: &str) -> Json {
     with_metadata(state_result(answer).unwrap_or_default(), state, answer)
 }
 
 /// A result with what the resource said beside the state. In a document that stands beside the result; here there is no
 /// other place for it.
-fn with_metadata(mut result: Json, state: &str, answer: &Answered) -> Json {
+fn with_metadata(mut result: Json, state: &str, answer: &Response) -> Json {
     let metadata = answer.metadata.as_ref().map(Value::to_redacted_json).unwrap_or_default();
     let mut metadata = metadata.as_object().cloned().unwrap_or_default();
     if let Outcome::Changed(changed) = &answer.outcome
@@ -177,7 +177,7 @@ impl Called {
     }
 
     /// Has one operation carried out.
-    pub(crate) fn ask(&self, operation: Operation, execution: Execution, desired: Value) -> Result<Answered, Refusal> {
+    pub(crate) fn ask(&self, operation: Operation, execution: Execution, desired: Value) -> Result<Response, Refusal> {
         let call = self.call(operation, execution, desired);
         let provider = self.session.provider(&self.manifest);
         let cx = self.session.context(Arc::clone(&call.name));
@@ -189,11 +189,11 @@ impl Called {
     }
 
     /// Whether it holds other instances, which the engine works on itself.
-    pub(crate) fn is_holder(&self) -> bool {
+    pub(crate) fn is_container(&self) -> bool {
         matches!(self.manifest.implementation, Implementation::Engine)
     }
 
-    /// Works on what the properties of a holder hold, as on a document with this one instance.
+    /// Works on what the properties of a container hold, as on a document with this one instance.
     pub(crate) fn hold(&mut self, text: Option<&Text>, mode: Mode) -> Result<Json, Refusal> {
         let properties = match text {
             Some(text) => input::value(&mut self.session, text).map_err(Refusal::Input)?,

@@ -121,7 +121,7 @@ fn resource(
     let mut called = Called::find(session, type_name, None).and_then(Called::not_an_adapter).map_err(refused)?;
     let text = properties.map(|text| Text { name: "<properties_json>".to_owned(), text });
     let mode = mode(operation);
-    if called.is_holder() && !matches!(operation, Operation::Delete | Operation::Export) {
+    if called.is_container() && !matches!(operation, Operation::Delete | Operation::Export) {
         let held = called.hold(text.as_ref(), mode).map_err(|refusal| refused_in(&called, refusal))?;
         return Ok(json!({ "result": held }));
     }

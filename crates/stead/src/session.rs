@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use stead_core::call::{Answered, Call, Failure, FailureKind};
+use stead_core::call::{Call, Failure, FailureKind, Response};
 use stead_core::diag::{Diagnostic, any_error};
 use stead_core::diff::exists;
 use stead_core::document::{self, Document};
@@ -452,7 +452,7 @@ fn extension_context(root: &Path, cancel: &Cancel) -> Context {
 }
 
 impl World for Session {
-    fn answer(&self, call: &Call) -> Answered {
+    fn answer(&self, call: &Call) -> Response {
         if let Some(why) = self.refused.get(&call.node) {
             return Failure::new(FailureKind::Unsupported, *why).into();
         }
@@ -461,7 +461,7 @@ impl World for Session {
     }
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
-        // Paths are not secret: where one is all the same, its place holder overlaps with nothing.
+        // Paths are not secret: where one is all the same, its place container overlaps with nothing.
         let touches = self.provider(&call.manifest).touches(&Plain::new(call.desired.to_redacted_json()))?;
         // Written in one way, so that paths can be compared.
         Some(touches.iter().map(|path| self.root.join(path).components().collect()).collect())

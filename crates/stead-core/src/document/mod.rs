@@ -212,6 +212,36 @@ pub struct InstanceDirectives {
     pub require_adapter: Option<Spanned<TypeName>>,
     /// `securityContext`
     pub security_context: Option<Spanned<SecurityContext>>,
+    /// `requireAny`, `onChanges`, `onFailure` and `before`: ids of instances, each text or an expression.
+    pub relations: Vec<(Relation, Vec<Node>)>,
+}
+
+/// How an instance can stand to others, besides `dependsOn`. DSC v3 has none of these directives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Relation {
+    /// It begins once one of them has succeeded, and is skipped if none can.
+    RequireAny,
+    /// It is for when one of them has changed.
+    OnChanges,
+    /// It is for when one of them has failed.
+    OnFailure,
+    /// They begin after it, whatever becomes of it.
+    Before,
+}
+
+impl Relation {
+    /// Every relation with the name of its directive.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("requireAny", Self::RequireAny),
+        ("onChanges", Self::OnChanges),
+        ("onFailure", Self::OnFailure),
+        ("before", Self::Before),
+    ];
+
+    /// The name of its directive.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, each)| *each == self).map_or("", |(word, _)| word)
+    }
 }
 
 /// `copy`: an instance that stands for many.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use stead_core::call::{Answered, Call, Failure, FailureKind, Outcome, Tested, invalid_restarts, restarts};
+use stead_core::call::{Call, Failure, FailureKind, Outcome, Response, Tested, invalid_restarts, restarts};
 use stead_core::diff::{Rules, differing};
 use stead_core::manifest::{Capabilities, Implementation, Kind};
 use stead_core::schema::{Mismatch, Schema};
@@ -36,14 +36,14 @@ pub(super) struct Reading {
 }
 
 /// An answer, with the restarts that its state asks for.
-pub(super) fn answered(outcome: Outcome, metadata: Option<Value>) -> Answered {
+pub(super) fn answered(outcome: Outcome, metadata: Option<Value>) -> Response {
     let restarts = match &outcome {
         Outcome::Got(state) => restarts(state),
         Outcome::Tested(tested) => restarts(&tested.actual),
         Outcome::Changed(changed) => restarts(&changed.after),
         Outcome::Exported(_) | Outcome::Failed(_) => Vec::new(),
     };
-    Answered { outcome, metadata, restarts }
+    Response { outcome, metadata, restarts }
 }
 
 /// Whether a key of metadata belongs to the engine.
@@ -61,7 +61,7 @@ impl Attempt<'_> {
     }
 
     /// Reads the actual state.
-    pub(super) fn get(&self) -> Result<Answered, Failure> {
+    pub(super) fn get(&self) -> Result<Response, Failure> {
         let reading = self.read()?;
         Ok(answered(Outcome::Got(reading.state), reading.metadata))
     }

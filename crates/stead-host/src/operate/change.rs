@@ -1,6 +1,6 @@
 //! Setting and deleting, for real and in what-if.
 
-use stead_core::call::{Answered, Changed, Execution, Failure, FailureKind, Outcome, Tested, Verification};
+use stead_core::call::{Changed, Execution, Failure, FailureKind, Outcome, Response, Tested, Verification};
 use stead_core::diff::{Rules, absence, differing, exists, overlaid};
 use stead_core::manifest::Implementation;
 use stead_core::value::{Object, Value};
@@ -17,7 +17,7 @@ enum Way {
 
 impl Attempt<'_> {
     /// Brings about the desired state, or says what that would do.
-    pub(super) fn set(&self) -> Result<Answered, Failure> {
+    pub(super) fn set(&self) -> Result<Response, Failure> {
         let way = self.way()?;
         match (self.call.execution, way) {
             (Execution::Actual, _) if self.found_in_state() => self.nothing_to_do(),
@@ -57,7 +57,7 @@ impl Attempt<'_> {
         self.capabilities().set_what_if || deprecated
     }
 
-    fn nothing_to_do(&self) -> Result<Answered, Failure> {
+    fn nothing_to_do(&self) -> Result<Response, Failure> {
         let actual = self.before()?;
         Ok(answered_with(
             Changed {
@@ -81,7 +81,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn really_set(&self) -> Result<Answered, Failure> {
+    fn really_set(&self) -> Result<Response, Failure> {
         let before = self.before()?.state;
         self.proceed()?;
         let SetReply { after, changed, what_if, .. } = self.provider.set(&self.cx, &self.input, Execution::Actual)?;
@@ -101,7 +101,7 @@ impl Attempt<'_> {
     }
 
     /// Nobody says what the state is now: the desired one is all that can be reported.
-    fn blindly_set(&self, before: Value, changed: Option<Vec<String>>) -> Answered {
+    fn blindly_set(&self, before: Value, changed: Option<Vec<String>>) -> Response {
         let after = overlaid(&before, &self.desired, &self.rules());
         let changed = changed.map_or_else(|| changes_between(&before, &after), |names| self.scrubbed_names(names));
         let verified = Verification::NotVerifiable;
@@ -126,7 +126,7 @@ impl Attempt<'_> {
         Ok(if in_desired_state { Verification::InState } else { Verification::Differs(differing) })
     }
 
-    fn really_delete(&self) -> Result<Answered, Failure> {
+    fn really_delete(&self) -> Result<Response, Failure> {
         let before = self.before()?.state;
         if !before.as_object().is_none_or(exists) {
             let changed = Changed {
@@ -154,7 +154,7 @@ impl Attempt<'_> {
         ))
     }
 
-    fn ask_what_if(&self) -> Result<Answered, Failure> {
+    fn ask_what_if(&self) -> Result<Response, Failure> {
         let before = self.before()?.state;
         self.proceed()?;
         let reply = self.provider.set(&self.cx, &self.input, Execution::WhatIf)?;
@@ -174,7 +174,7 @@ impl Attempt<'_> {
         Ok(answered_with(changed, metadata))
     }
 
-    fn ask_what_if_of_delete(&self) -> Result<Answered, Failure> {
+    fn ask_what_if_of_delete(&self) -> Result<Response, Failure> {
         let before = self.before()?.state;
         self.proceed()?;
         let words = self.provider.delete(&self.cx, &self.input, Execution::WhatIf)?;
@@ -186,7 +186,7 @@ impl Attempt<'_> {
     }
 
     /// What a resource would do that cannot say so itself: what its test finds to differ.
-    fn predict(&self) -> Result<Answered, Failure> {
+    fn predict(&self) -> Result<Response, Failure> {
         let of = &self.call.manifest.type_name;
         tracing::info!("'{of}' does not natively support what-if, engine will generate synthetic what-if");
         let (tested, metadata) = match &self.call.tested {
@@ -205,7 +205,7 @@ impl Attempt<'_> {
     }
 }
 
-fn answered_with(changed: Changed, metadata: Option<Value>) -> Answered {
+fn answered_with(changed: Changed, metadata: Option<Value>) -> Response {
     answered(Outcome::Changed(Box::new(changed)), metadata)
 }
 

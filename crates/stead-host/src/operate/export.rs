@@ -1,6 +1,6 @@
 //! Exports: listing, filtering, and taking apart what a resource says of each instance.
 
-use stead_core::call::{Answered, Exported, Failure, FailureKind, Operation, Outcome};
+use stead_core::call::{Exported, Failure, FailureKind, Operation, Outcome, Response};
 use stead_core::export::{Filter, escaped};
 use stead_core::manifest::Implementation;
 use stead_core::value::{Object, Value};
@@ -10,7 +10,7 @@ use crate::provider::TraceLevel;
 
 impl Attempt<'_> {
     /// Lists the instances that are there.
-    pub(super) fn export(&self) -> Result<Answered, Failure> {
+    pub(super) fn export(&self) -> Result<Response, Failure> {
         let found = match () {
             () if !self.capabilities().export => vec![self.only_instance()?],
             () if self.capabilities().export_filters => self.list(&self.input)?,

@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use stead_core::call::{Answered, Call, Execution, Failure, FailureKind, Operation, Outcome};
+use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response};
 use stead_core::manifest::Implementation;
 use stead_core::value::{Object, Sensitive, Value};
 use stead_core::wire::results::operation_name;
@@ -37,7 +37,7 @@ use crate::vault::Vault;
 /// the call is in the answer or in what is traced, except sealed.
 ///
 /// Assumptions: the panic hook of the program prints no payload; it runs before this function hears of a panic.
-pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &Context) -> Answered {
+pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &Context) -> Response {
     let (began, operation) = (Instant::now(), operation_name(call.operation));
     let prepared = guarded(|| prepare(call, provider, vault, cx));
     let attempt = match prepared {

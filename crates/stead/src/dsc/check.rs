@@ -31,7 +31,7 @@ fn examined(session: Session, arguments: &Check) -> Result<Exit, Exit> {
     let texts = inline.chain(files).collect::<Result<Vec<_>, _>>()?;
     interrupt::catch(&session);
     let mut called = Called::find(session, &arguments.resource, None).map_err(super::resource::refused)?;
-    if called.is_holder() {
+    if called.is_container() {
         let name = &called.manifest.type_name;
         return Err(refused(format!("'{name}' is carried out by the engine itself; there is nothing to check")));
     }

@@ -48,7 +48,7 @@ impl Progress {
 
     pub(super) fn event(&mut self, run: &Run, event: &Event) {
         let (Fact::Asked { node, .. }
-        | Fact::Answered { node, .. }
+        | Fact::Response { node, .. }
         | Fact::Opened { node }
         | Fact::Closed { node }
         | Fact::Skipped { node, .. }

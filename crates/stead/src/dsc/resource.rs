@@ -63,7 +63,7 @@ fn called(session: Session, target: &Target, text: Option<&Text>) -> Result<(Cal
 
 /// What is done with a resource that holds others: its result, or `None` when it holds none.
 fn held(called: &mut Called, text: Option<&Text>, mode: Mode) -> Result<Option<Json>, Exit> {
-    if !called.is_holder() {
+    if !called.is_container() {
         return Ok(None);
     }
     called.hold(text, mode).map(Some).map_err(|refusal| refused_in(called, refusal))

@@ -21,7 +21,7 @@ pub(super) fn faults(session: &Session, prepared: &Prepared) -> Vec<String> {
             all.push(format!("{}: {}: {fault}", prepared.sources.place(instance.span), prepared.graph.label(*id)));
         }
     }
-    // The turns of a loop have one declaration.
+    // The iterations of a loop have one declaration.
     all.dedup();
     all
 }

@@ -34,7 +34,7 @@ fn scope(graph: &Graph, within: ScopeId, language: Drawing, depth: usize, drawn:
             Drawing::Dot => format!("{} [label=\"{label}\"];", name(*id)),
             Drawing::Mermaid => format!("{}[\"{label}\"]", name(*id)),
         };
-        let Role::Holder { inner, .. } = graph.node(*id).role else {
+        let Role::Container { inner, .. } = graph.node(*id).role else {
             line(drawn, depth, &shape);
             continue;
         };

@@ -51,8 +51,8 @@ fn instance(run: &Run, id: NodeId) -> Json {
     let mut all = Map::new();
     all.insert("name".into(), (*graph.node(id).name).into());
     all.insert("type".into(), graph.declaration(id).type_name.value.as_str().into());
-    if let Some(holder) = graph.holder(id) {
-        all.insert("within".into(), graph.id_of(holder).to_string().into());
+    if let Some(container) = graph.container(id) {
+        all.insert("within".into(), graph.id_of(container).to_string().into());
     }
     all.insert("status".into(), record.status.as_ref().map_or("pending", word).into());
     if let Some(message) = reason(graph, run.report(), id) {
@@ -117,7 +117,7 @@ pub(super) fn event(run: &Run, event: &Event) -> Json {
         Fact::Learned { .. } => say("learned", None),
         Fact::Asked { node, operation: Operation::Set, .. } => say("setBegan", Some(node)),
         Fact::Asked { node, .. } => say("asked", Some(node)),
-        Fact::Answered { node, .. } => say("answered", Some(node)),
+        Fact::Response { node, .. } => say("answered", Some(node)),
         Fact::Opened { node } => say("opened", Some(node)),
         Fact::Closed { node } => say("closed", Some(node)),
         Fact::Skipped { node, .. } => say("skipped", Some(node)),
@@ -129,7 +129,7 @@ pub(super) fn event(run: &Run, event: &Event) -> Json {
         Fact::Asked { operation, .. } => {
             line.insert("operation".into(), operation_name(*operation).into());
         }
-        Fact::Answered { operation, answer, elapsed, .. } => {
+        Fact::Response { operation, answer, elapsed, .. } => {
             line.insert("operation".into(), operation_name(*operation).into());
             line.insert("duration".into(), duration(*elapsed).into());
             if let Outcome::Failed(failure) = &answer.outcome {

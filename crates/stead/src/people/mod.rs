@@ -157,7 +157,7 @@ fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
     }
 }
 
-/// Each finding once: the turns of a loop have one text. What follows from another finding is left out.
+/// Each finding once: the iterations of a loop have one text. What follows from another finding is left out.
 fn distinct(findings: &[Diagnostic]) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     // A parameter whose value cannot be used is missing wherever it, or what is made of it, is asked for: no news.
@@ -247,7 +247,7 @@ fn codes() -> Vec<diag::Code> {
 /// Whether an event tells that an instance is settled, and which.
 fn settled(run: &Run, event: &Event) -> Option<stead_core::id::NodeId> {
     let node = match &event.fact {
-        Fact::Answered { node, .. }
+        Fact::Response { node, .. }
         | Fact::Closed { node }
         | Fact::Skipped { node, .. }
         | Fact::Refused { node, .. }

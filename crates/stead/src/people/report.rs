@@ -99,15 +99,15 @@ impl Printer {
     fn lines(&self, run: &Run, node: NodeId) -> String {
         let (graph, record) = (run.graph(), run.report().record(node));
         let Some(status) = &record.status else { return String::new() };
-        let holder = matches!(graph.node(node).role, Role::Holder { .. });
-        // A holder is the sum of what is nested in it, which is told by itself; only its own failing is news.
+        let container = matches!(graph.node(node).role, Role::Container { .. });
+        // A container is the sum of what is nested in it, which is told by itself; only its own failing is news.
         let told = match status {
             Status::Failed => true,
             Status::Skipped(Because::Condition) | Status::Read | Status::InState => {
-                self.style.volume == Volume::Verbose && !holder
+                self.style.volume == Volume::Verbose && !container
             }
             Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unforeseen(_) => {
-                self.style.volume > Volume::Quiet && !holder
+                self.style.volume > Volume::Quiet && !container
             }
         };
         if !told {
@@ -155,7 +155,7 @@ impl Printer {
             Status::Skipped(Because::Need(other)) => {
                 format!(": it needs {}, which {}", graph.label(*other), became(run, *other))
             }
-            Status::Skipped(Because::Holder(other)) => {
+            Status::Skipped(Because::Container(other)) => {
                 format!(": it is nested in {}, which {}", graph.label(*other), became(run, *other))
             }
             Status::Skipped(Because::Cancelled) => ": the run was cancelled".to_owned(),
@@ -240,8 +240,8 @@ impl Printer {
 
 /// `Type 'name'`, within what holds it, and where it is if its name does not tell.
 fn heading(graph: &Graph, node: NodeId, record: &Record) -> String {
-    let holders = std::iter::successors(graph.holder(node), |id| graph.holder(*id));
-    let mut names: Vec<String> = holders.map(|id| graph.node(id).name.to_string()).collect();
+    let containers = std::iter::successors(graph.container(node), |id| graph.container(*id));
+    let mut names: Vec<String> = containers.map(|id| graph.node(id).name.to_string()).collect();
     names.reverse();
     names.push(graph.node(node).name.to_string());
     let name = names.join(" / ");

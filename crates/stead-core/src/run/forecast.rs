@@ -1,4 +1,4 @@
-//! In what-if: what the changes that are foreseen can have an effect on.
+//! In what-if: what the changes that are predicted can have an effect on.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::call::TREE;
 use crate::graph::{Graph, Role};
 use crate::id::NodeId;
 
-/// Changes that are foreseen, and what they touch.
+/// Changes that are predicted, and what they touch.
 ///
 /// An instance that is in state now may not be once the changes before it are made. Which changes come before one is
 /// looked up only where paths overlap: to keep for every instance all that can reach it would take a square of space.
@@ -15,7 +15,7 @@ use crate::id::NodeId;
 /// Guarantees: what is not said to be reached is not. The other way round it errs where it would have to look at more
 /// than [`FAR`] instances.
 #[derive(Default)]
-pub(super) struct Foresight {
+pub(super) struct Forecast {
     /// For each node one of the changes before it, itself included.
     after: BTreeMap<NodeId, NodeId>,
     /// The same of changes that may touch anything.
@@ -29,7 +29,7 @@ pub(super) struct Foresight {
 /// How many instances are looked at between a change and what it may reach; more could take the square of all.
 const FAR: usize = 1000;
 
-impl Foresight {
+impl Forecast {
     /// Notes that an instance will or may change, and the paths that this is limited to.
     pub(super) fn changes(&mut self, id: NodeId, rank: u32, touches: Option<&[PathBuf]>) {
         self.after.insert(id, id);
@@ -113,7 +113,7 @@ impl Foresight {
                 return Some(*change);
             }
             if seen.insert(next) {
-                waiting.extend(&graph.node(next).needs);
+                waiting.extend(graph.node(next).needs.iter().map(|need| need.node));
                 waiting.extend(members(graph, next));
             }
         }
@@ -123,13 +123,13 @@ impl Foresight {
 
 /// What comes directly before a node: what it needs, and what those need that hold it.
 fn before(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-    let outward = std::iter::successors(Some(id), |id| graph.holder(*id));
-    outward.flat_map(|id| graph.node(id).needs.iter().copied())
+    let outward = std::iter::successors(Some(id), |id| graph.container(*id));
+    outward.flat_map(|id| graph.node(id).needs.iter().map(|need| need.node))
 }
 
 fn members(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
     let members = match graph.node(id).role {
-        Role::Holder { inner, .. } => graph.scope(inner).members.as_slice(),
+        Role::Container { inner, .. } => graph.scope(inner).members.as_slice(),
         Role::Instance => &[],
     };
     members.iter().copied()
