@@ -16,7 +16,7 @@ use crate::call::{
 };
 use crate::diff::{Rules, absence, differing, exists, overlaid};
 use crate::event::{Approach, Mode};
-use crate::export::{Filter, escaped};
+use crate::export::escaped;
 use crate::manifest::{Capabilities, Implementation, Manifest};
 use crate::value::{Object, Value};
 
@@ -57,11 +57,8 @@ pub enum Method {
     Set(Execution),
     /// Remove the instance, or say what that would do.
     Delete(Execution),
-    /// List the instances; with the desired state as filter, or all.
-    Export {
-        /// Whether the resource filters.
-        filtered: bool,
-    },
+    /// List the instances that fit the desired state, by a resource that filters or by the host.
+    Export,
 }
 
 /// A state that a resource reported, sealed.
@@ -126,8 +123,6 @@ pub enum Step {
 pub struct Planner<'a> {
     call: &'a Call,
     desired: &'a Value,
-    /// The desired state with its secrets in the clear, for a filter that the engine applies; see [`Planner::new`].
-    filter: &'a Value,
     rules: Rules<'a>,
     /// Whether a what-if is asked for by the deprecated `whatIf` of the manifest.
     has_what_if: bool,
@@ -153,9 +148,8 @@ enum Stage {
 type Planned = Result<Step, Failure>;
 
 impl<'a> Planner<'a> {
-    /// A call of which nothing was done yet. `desired` is its desired state as the resource gets it, sealed; `filter` the
-    /// same as the engine compares it when it filters an export itself.
-    pub fn new(call: &'a Call, desired: &'a Value, filter: &'a Value, rules: Rules<'a>) -> Self {
+    /// A call of which nothing was done yet; `desired` is its desired state as the resource gets it.
+    pub fn new(call: &'a Call, desired: &'a Value, rules: Rules<'a>) -> Self {
         let deprecated = match &call.manifest.implementation {
             Implementation::Command(command) => command.what_if.is_some(),
             _ => false,
@@ -164,7 +158,7 @@ impl<'a> Planner<'a> {
         let before = call.tested.as_ref().map(|tested| Reading { state: tested.actual.clone(), metadata: None });
         let stage = if before.is_some() { Stage::After } else { Stage::Before };
         let (test, set, after, deleted, exported, pending) = (None, None, None, None, None, None);
-        Self { call, desired, filter, rules, has_what_if, stage, before, test, set, after, deleted, exported, pending }
+        Self { call, desired, rules, has_what_if, stage, before, test, set, after, deleted, exported, pending }
     }
 
     /// What comes next, from what was answered so far.
@@ -438,27 +432,17 @@ impl<'a> Planner<'a> {
     }
 
     fn export(&mut self) -> Planned {
-        let capabilities = *self.capabilities();
-        if !capabilities.export {
+        if !self.capabilities().export {
             return self.export_the_only_one();
         }
-        let filtered = capabilities.export_filters;
-        let Some(found) = self.exported.take() else { return Ok(Step::Invoke(Method::Export { filtered })) };
-        let kept = if filtered { found } else { self.filter(found)? };
-        Ok(done(Outcome::Exported(kept.into_iter().map(as_in_document).collect()), None))
+        let Some(found) = self.exported.take() else { return Ok(Step::Invoke(Method::Export)) };
+        Ok(done(Outcome::Exported(found.into_iter().map(as_in_document).collect()), None))
     }
 
     fn export_the_only_one(&mut self) -> Planned {
         let Some(Reading { state, metadata }) = self.before.take() else { return self.read(Stage::Before) };
         let only = Exported { type_name: None, name: None, properties: state, depends_on: Vec::new(), metadata };
         Ok(done(Outcome::Exported(vec![as_in_document(only)]), None))
-    }
-
-    fn filter(&self, found: Vec<Exported>) -> Result<Vec<Exported>, Failure> {
-        let invalid = |error: crate::export::InvalidFilter| Failure::new(FailureKind::Invalid, error.to_string());
-        let filter = Filter::parse(self.filter).map_err(invalid)?;
-        let kept = |found: Exported| Some(Exported { properties: filter.apply(&found.properties)?, ..found });
-        Ok(found.into_iter().filter_map(kept).collect())
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use stead_core::call::{Execution, Exported, Failure, FailureKind, Presumed};
+use stead_core::call::{Execution, Exported, Failure, FailureKind, Pending, Presumed};
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 
@@ -129,6 +129,9 @@ pub struct SetReply {
     pub what_if: Vec<String>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
+    /// It is still working on it and wants to be called again; nothing else of the reply counts then. What it hands back
+    /// comes with the next call, in [`Context::pending`].
+    pub pending: Option<Pending>,
 }
 
 /// JSON that may hold secrets in the clear: what goes to a resource and what comes back.
@@ -180,6 +183,8 @@ pub struct Context {
     /// For a set: the test that led to it found no instance. It was so a moment ago; what is done has to hold even if it
     /// is not so any more.
     pub found_absent: bool,
+    /// What the resource handed back when it was last called for the instance and had not come to an end.
+    pub pending: Option<Arc<Value>>,
     /// Ends the call early.
     pub cancel: Cancel,
     /// The directory that relative paths of a document are resolved against.

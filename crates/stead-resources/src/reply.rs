@@ -26,7 +26,7 @@ pub(crate) fn tested(actual: Map<String, Json>, differing: &[&str]) -> TestReply
 
 /// The answer to a set after which, or in what-if would be, this state; these properties differed.
 pub(crate) fn set(after: Map<String, Json>, differing: &[&str], what_if: Vec<String>) -> SetReply {
-    SetReply { after: Some(Plain::new(after.into())), changed: Some(owned(differing)), what_if, presumed: None }
+    SetReply { after: Some(Plain::new(after.into())), changed: Some(owned(differing)), what_if, ..SetReply::default() }
 }
 
 fn owned(names: &[&str]) -> Vec<String> {

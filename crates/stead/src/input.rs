@@ -9,7 +9,7 @@ use stead_core::parameters;
 use stead_core::text::{self, Limits, Source};
 use stead_core::value::{Object, Value};
 
-use crate::session::{Session, folder_of, unplaced};
+use stead_engine::{Session, folder_of, unplaced};
 
 /// A text and what messages call it.
 pub(crate) struct Text {

@@ -6,7 +6,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use stead_host::provider::Cancel;
 
 use crate::exit::Exit;
-use crate::session::Session;
+use stead_engine::Session;
 
 /// Lets Ctrl-C, and the end of the terminal, end in order what is under way; a second one ends the program.
 ///

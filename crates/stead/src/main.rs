@@ -1,20 +1,18 @@
 //! The command `stead`: arguments in, a report and an exit code out.
 
 mod args;
+mod commands;
 mod dsc;
-mod engine;
 mod exit;
 mod input;
 mod interrupt;
 mod output;
-mod people;
+mod process_env;
 #[cfg(test)]
 mod rights;
 mod schemas;
 #[cfg(feature = "server")]
 mod server;
-mod session;
-mod surroundings;
 mod trace;
 
 use std::ffi::OsString;
@@ -25,7 +23,7 @@ use clap::{CommandFactory, FromArgMatches};
 
 use args::{Arguments, Command};
 use exit::Exit;
-use surroundings::Surroundings;
+use process_env::ProcessEnv;
 
 /// A run makes and drops many small values; this allocator halves what that costs (docs/decisions/0006).
 #[global_allocator]
@@ -39,18 +37,18 @@ fn main() -> ExitCode {
     // What panicked may hold secrets, so that only the place is told.
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        output::complain(&format!("stead has a defect, at {place}. Please report it."));
+        output::complain(&format!("internal error at {place}; please report this bug"));
     }));
-    let surroundings = Surroundings::of_this_process(&arguments);
-    trace::install(&surroundings.settings);
+    let env = ProcessEnv::of_this_process(&arguments);
+    trace::install(&env.settings);
     tracing::debug!("Running DSC version: {}", version_as_dsc());
-    surroundings.doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
-    run(arguments, surroundings, program).into()
+    env.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    run(arguments, env, program).into()
 }
 
 /// What `dsc --version` says: the version of DSC whose behaviour this is, and whose it is.
 fn version_as_dsc() -> String {
-    format!("{} (stead {})", session::DSC_VERSION, env!("CARGO_PKG_VERSION"))
+    format!("{} (stead {})", stead_engine::DSC_VERSION, env!("CARGO_PKG_VERSION"))
 }
 
 /// Reads the command line, and the name that it is called by. `stead dsc …` and a link named `dsc` are the same as
@@ -86,21 +84,21 @@ fn is_for_people(words: &[OsString]) -> bool {
     words.iter().any(|word| COMMANDS.iter().any(|command| word == command))
 }
 
-fn run(arguments: Arguments, surroundings: Surroundings, program: &str) -> Exit {
+fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
     match arguments.command {
-        Command::Plan(document) => people::plan(&document, &surroundings),
-        Command::Apply(document) => people::apply(&document, &surroundings),
-        Command::Check(document) => people::check(&document, &surroundings),
-        Command::Graph(graph) => people::graph(&graph, &surroundings),
-        Command::Lint(document) => people::lint(&document, &surroundings),
-        Command::Explain(explain) => people::explain(&explain),
-        Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &surroundings),
-        Command::Resource { command } => dsc::resource(&command, arguments.progress_format, &surroundings),
+        Command::Plan(document) => commands::plan(&document, &env),
+        Command::Apply(document) => commands::apply(&document, &env),
+        Command::Check(document) => commands::check(&document, &env),
+        Command::Graph(graph) => commands::graph(&graph, &env),
+        Command::Lint(document) => commands::lint(&document, &env),
+        Command::Explain(explain) => commands::explain(&explain),
+        Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &env),
+        Command::Resource { command } => dsc::resource(&command, arguments.progress_format, &env),
         Command::Function { command } => dsc::function(&command),
-        Command::Extension { command } => dsc::extension(&command, &surroundings),
+        Command::Extension { command } => dsc::extension(&command, &env),
         Command::Schema(schema) => dsc::schema(&schema),
         #[cfg(feature = "server")]
-        Command::Server => server::serve(surroundings),
+        Command::Server => server::serve(env),
         Command::Completer { shell } => dsc::completer(shell, program),
     }
 }

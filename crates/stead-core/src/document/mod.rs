@@ -10,8 +10,9 @@ mod read;
 
 pub use read::{parse, read};
 
-use crate::id::TypeName;
+use crate::id::{ResourceId, TypeName};
 use crate::text::{Node, SourceId, Span, Spanned};
+use crate::value::Value;
 
 /// A configuration document.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +37,25 @@ pub struct Document {
     pub outputs: Vec<Output>,
     /// `resources`, in the order written
     pub resources: Vec<Instance>,
+}
+
+impl Document {
+    /// A document with a single instance, which nobody wrote. Null stands for no properties.
+    pub fn of_instance(id: &ResourceId, properties: Value) -> Self {
+        let instance = Instance {
+            span: Span::default(),
+            type_name: Spanned::new(id.type_name.clone(), Span::default()),
+            name: Node::of_value(Value::from(&*id.name)),
+            condition: None,
+            require_version: None,
+            directives: InstanceDirectives::default(),
+            depends_on: Vec::new(),
+            copy: None,
+            properties: Some(properties).filter(|properties| *properties != Value::Null).map(Node::of_value),
+            metadata: None,
+        };
+        Self { resources: vec![instance], ..Self::default() }
+    }
 }
 
 /// Something with a name of its own.

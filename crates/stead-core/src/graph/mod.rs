@@ -153,6 +153,31 @@ pub enum Purpose {
 }
 
 impl Graph {
+    /// The graph of a single instance with these properties, taken as they are: nothing in them is an expression.
+    pub fn of_instance(manifest: Arc<Manifest>, name: &str, properties: Value) -> Self {
+        let id = ResourceId { type_name: manifest.type_name.clone(), name: name.into() };
+        let node = Node {
+            name: Arc::clone(&id.name),
+            scope: ScopeId(0),
+            declaration: 0,
+            iteration: None,
+            manifest,
+            path: InstancePath::new(None, id.clone(), NodeId(0)),
+            needs: Vec::new(),
+            role: Role::Instance,
+        };
+        let scope = Scope {
+            document: Arc::new(Document::of_instance(&id, properties)),
+            container: None,
+            outer: None,
+            parameters: Object::new(),
+            variables: Object::new(),
+            ids: HashMap::from([(id, NodeId(0))]),
+            members: vec![NodeId(0)],
+        };
+        Self { nodes: vec![node], order: vec![NodeId(0)], scopes: vec![scope] }
+    }
+
     /// The node of that id.
     ///
     /// Assumptions: the id comes from this graph.

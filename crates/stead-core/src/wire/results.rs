@@ -375,3 +375,41 @@ mod tests {
         assert_eq!(duration(Duration::new(75, 1)), "PT75.000000001S");
     }
 }
+
+/// The result of calling one resource: its states, and in the state of that name what it said beside them. In a document
+/// that stands beside the result; here there is no other place for it.
+pub fn stated(response: &Response, state: &str) -> Json {
+    with_metadata(state_result(response).unwrap_or_default(), state, response)
+}
+
+/// The result of testing one resource.
+pub fn tested(desired: &Value, response: &Response) -> Json {
+    match &response.outcome {
+        Outcome::Tested(tested) => with_metadata(test_result(Some(desired), tested), "actualState", response),
+        _ => Json::Null,
+    }
+}
+
+fn with_metadata(mut result: Json, state: &str, response: &Response) -> Json {
+    let metadata = response.metadata.as_ref().map(Value::to_redacted_json).unwrap_or_default();
+    let mut metadata = metadata.as_object().cloned().unwrap_or_default();
+    if let Outcome::Changed(changed) = &response.outcome
+        && !changed.what_if.is_empty()
+    {
+        metadata.insert("whatIf".to_owned(), json!(changed.what_if));
+    }
+    if let Some(members) = result.get_mut(state).and_then(Json::as_object_mut).filter(|_| !metadata.is_empty()) {
+        members.insert("_metadata".to_owned(), Json::Object(metadata));
+    }
+    result
+}
+
+/// A document that holds every instance that an export of one resource found.
+pub fn exported_document(type_name: &crate::id::TypeName, found: &[Exported], elapsed: Duration) -> Json {
+    let resources = found.iter().enumerate().map(|(at, each)| exported_instance(type_name, at, each, elapsed));
+    json!({
+        "$schema": DOCUMENT_SCHEMA,
+        "contentVersion": "1.0.0",
+        "resources": resources.collect::<Vec<_>>(),
+    })
+}

@@ -78,7 +78,7 @@ impl Provider for Command {
             return Err(ended.failure("the command 'set'"));
         }
         let after = Plain::new(desired.state_after(&ended));
-        Ok(SetReply { after: Some(after), changed: Some(vec!["set".to_owned()]), what_if: Vec::new(), presumed: None })
+        Ok(SetReply { after: Some(after), changed: Some(vec!["set".to_owned()]), ..SetReply::default() })
     }
 }
 

@@ -45,7 +45,12 @@ impl Provider for RunCommandOnSet {
         let invocation = invocation(desired, cx)?;
         if execution == Execution::WhatIf {
             let what_if = vec![format!("'{}' would be run", invocation.program)];
-            return Ok(SetReply { after: Some(input.clone()), changed: Some(changed()), what_if, presumed: None });
+            return Ok(SetReply {
+                after: Some(input.clone()),
+                changed: Some(changed()),
+                what_if,
+                ..SetReply::default()
+            });
         }
         let ended = program::run(cx, &invocation, &format!("'{}'", invocation.program))?;
         let expected = desired.get("exitCode").and_then(Json::as_i64).unwrap_or(0);
@@ -56,7 +61,7 @@ impl Provider for RunCommandOnSet {
         if let Some(after) = after.as_object_mut() {
             after.insert("exitCode".to_owned(), json!(ended.code));
         }
-        Ok(SetReply { after: Some(Plain::new(after)), changed: Some(changed()), what_if: Vec::new(), presumed: None })
+        Ok(SetReply { after: Some(Plain::new(after)), changed: Some(changed()), ..SetReply::default() })
     }
 }
 

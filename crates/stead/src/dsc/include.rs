@@ -11,7 +11,7 @@ use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::input::{self, Text};
 use crate::output::data;
-use crate::session::{Prepared, Session, unplaced};
+use stead_engine::{Prepared, Session, unplaced};
 
 /// What an include names.
 pub(super) struct Included {

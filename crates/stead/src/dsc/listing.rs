@@ -14,9 +14,9 @@ use crate::args::{Extension, Function, ListFormat, Resource, Schema};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::output::{data, list_item, print};
+use crate::process_env::ProcessEnv;
 use crate::schemas;
-use crate::session::Session;
-use crate::surroundings::Surroundings;
+use stead_engine::Session;
 
 /// Everything of a listing: as JSON, or as a table of some columns for people.
 struct Listing {
@@ -215,9 +215,9 @@ pub(super) fn functions(command: &Function) -> Exit {
     Exit::Success
 }
 
-pub(super) fn extensions(command: &Extension, surroundings: &Surroundings) -> Exit {
+pub(super) fn extensions(command: &Extension, env: &ProcessEnv) -> Exit {
     let Extension::List { extension_name, output_format } = command;
-    let session = session_here(surroundings);
+    let session = session_here(env);
     let name = extension_name.as_deref().unwrap_or("*");
     let found = session.discovery.extensions().values().filter(|extension| fits(name, extension.type_name.as_str()));
     let items: Vec<Json> = found.map(|extension| extension_listing(extension)).collect();

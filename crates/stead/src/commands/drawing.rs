@@ -17,7 +17,7 @@ pub(super) fn draw(graph: &Graph, language: Drawing) -> String {
     for (id, node) in graph.iter() {
         for need in &node.needs {
             let arrow = if language == Drawing::Dot { "->" } else { "-->" };
-            line(&mut drawn, 1, &format!("{} {arrow} {}{}", name(*need), name(id), end(language)));
+            line(&mut drawn, 1, &format!("{} {arrow} {}{}", name(need.node), name(id), end(language)));
         }
     }
     if language == Drawing::Dot {

@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Operation, Outcome};
+use stead_core::call::Outcome;
 use stead_core::diag::{self, Diagnostic};
 use stead_core::diff::Alteration;
-use stead_core::event::{Because, Event, Fact};
+use stead_core::event::{Event, EventKind, Mode, Problem, SkipReason, Status};
 use stead_core::graph::Role;
 use stead_core::id::NodeId;
-use stead_core::run::{Mode, Run, Status};
+use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::wire::results::{duration, operation_name, reason, restarts};
 
@@ -29,13 +29,14 @@ pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
         "version": 1,
         "operation": operation_name(run.mode().operation),
         "whatIf": run.mode() == Mode::PLAN,
-        "changes": totals.changed + totals.drifted + totals.unforeseen > 0,
+        "changes": totals.changed + totals.drifted + totals.unknown > 0,
         "totals": {
             "changed": totals.changed,
             "unchanged": totals.unchanged,
             "drifted": totals.drifted,
-            "unknown": totals.unforeseen,
+            "unknown": totals.unknown,
             "failed": totals.failed,
+            "pending": totals.pending,
             "skipped": totals.skipped,
         },
         "duration": duration(elapsed),
@@ -54,15 +55,15 @@ fn instance(run: &Run, id: NodeId) -> Json {
     if let Some(container) = graph.container(id) {
         all.insert("within".into(), graph.id_of(container).to_string().into());
     }
-    all.insert("status".into(), record.status.as_ref().map_or("pending", word).into());
+    all.insert("status".into(), record.status().map_or("notRun", word).into());
     if let Some(message) = reason(graph, run.report(), id) {
         all.insert("message".into(), message.into());
     }
-    if let Some(Status::Unforeseen(because)) = record.status {
-        all.insert("because".into(), graph.id_of(because).to_string().into());
+    if let Some(Status::Unknown(because)) = record.status() {
+        all.insert("because".into(), graph.id_of(because.node()).to_string().into());
     }
     if graph.node(id).role == Role::Instance {
-        let told = matches!(record.status, Some(Status::Changed | Status::Drifted));
+        let told = matches!(record.status(), Some(Status::Changed | Status::Drifted));
         let difference = Difference::of(record).filter(|_| told);
         all.insert("changes".into(), Json::Array(difference.as_ref().map(differences).unwrap_or_default()));
         if let Some(Difference { words, .. }) = difference.filter(|difference| !difference.words.is_empty()) {
@@ -80,9 +81,10 @@ fn word(status: &Status) -> &'static str {
         Status::Drifted => "drifted",
         Status::Changed => "changed",
         Status::Failed => "failed",
-        Status::Skipped(Because::Condition) => "skippedByCondition",
+        Status::Pending => "pending",
+        Status::Skipped(SkipReason::Condition) => "skippedByCondition",
         Status::Skipped(_) => "skipped",
-        Status::Unforeseen(_) => "unknown",
+        Status::Unknown(_) => "unknown",
     }
 }
 
@@ -102,49 +104,52 @@ fn differences(difference: &Difference) -> Vec<Json> {
     exist.into_iter().chain(each).collect()
 }
 
-/// One event, as a line of the journal tells it.
-pub(super) fn event(run: &Run, event: &Event) -> Json {
-    let about = |node: &NodeId| json!(run.graph().id_of(*node).to_string());
+/// One event in a line, without the states of instances.
+pub(super) fn event(event: &Event) -> Json {
     let mut line = Map::from_iter([("at".to_owned(), Json::from(event.at.to_string()))]);
-    let mut say = |what: &str, node: Option<&NodeId>| {
-        line.insert("event".into(), what.into());
-        if let Some(node) = node {
-            line.insert("instance".into(), about(node));
-        }
-    };
-    match &event.fact {
-        Fact::Began => say("began", None),
-        Fact::Learned { .. } => say("learned", None),
-        Fact::Asked { node, operation: Operation::Set, .. } => say("setBegan", Some(node)),
-        Fact::Asked { node, .. } => say("asked", Some(node)),
-        Fact::Response { node, .. } => say("answered", Some(node)),
-        Fact::Opened { node } => say("opened", Some(node)),
-        Fact::Closed { node } => say("closed", Some(node)),
-        Fact::Skipped { node, .. } => say("skipped", Some(node)),
-        Fact::Refused { node, .. } => say("refused", Some(node)),
-        Fact::Unforeseen { node, .. } => say("unforeseen", Some(node)),
-        Fact::Cancelled => say("cancelled", None),
+    line.insert("event".into(), event_word(&event.kind).into());
+    if let Some(instance) = event.kind.instance() {
+        line.insert("instance".into(), instance.to_string().into());
     }
-    match &event.fact {
-        Fact::Asked { operation, .. } => {
+    match &event.kind {
+        EventKind::CallStarted { operation, .. } => {
             line.insert("operation".into(), operation_name(*operation).into());
         }
-        Fact::Response { operation, answer, elapsed, .. } => {
-            line.insert("operation".into(), operation_name(*operation).into());
+        EventKind::CallEnded { response, elapsed, .. } => {
             line.insert("duration".into(), duration(*elapsed).into());
-            if let Outcome::Failed(failure) = &answer.outcome {
+            if let Outcome::Failed(failure) = &response.outcome {
                 line.insert("failure".into(), failure.message.clone().into());
             }
         }
-        Fact::Refused { finding, .. } => {
-            line.insert("failure".into(), finding.message.clone().into());
+        EventKind::RetryScheduled { until, .. } => {
+            line.insert("until".into(), until.to_string().into());
+        }
+        EventKind::Settled { status, problem, .. } => {
+            line.insert("status".into(), word(status).into());
+            let message = problem.as_deref().map(|problem| match problem {
+                Problem::Finding(finding) => finding.message.clone(),
+                Problem::Failure(failure) => failure.message.clone(),
+            });
+            line.extend(message.map(|message| ("failure".to_owned(), message.into())));
         }
         _ => {}
     }
-    if let Some(status) = super::settled(run, event).and_then(|node| run.report().status(node)) {
-        line.insert("status".into(), word(status).into());
-    }
     Json::Object(line)
+}
+
+fn event_word(kind: &EventKind) -> &'static str {
+    match kind {
+        EventKind::Began(_) => "began",
+        EventKind::Resumed => "resumed",
+        EventKind::FactObserved { .. } => "factObserved",
+        EventKind::ContainerOpened { .. } => "containerOpened",
+        EventKind::CallStarted { .. } => "callStarted",
+        EventKind::CallEnded { .. } => "callEnded",
+        EventKind::RetryScheduled { .. } => "retryScheduled",
+        EventKind::Settled { .. } => "settled",
+        EventKind::Suspended => "suspended",
+        EventKind::Cancelled => "cancelled",
+    }
 }
 
 /// Findings of a document.

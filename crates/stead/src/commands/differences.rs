@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use stead_core::diff::{Alteration, Change, Rules, changes, exists, overlaid};
-use stead_core::run::Record;
+use stead_core::report::Record;
 use stead_core::value::Value;
 
 /// What differs between before and after, or between what is and what should be.

@@ -3,9 +3,7 @@
 mod differences;
 mod drawing;
 mod machine;
-mod misfits;
 mod report;
-mod rivals;
 mod values;
 
 use std::collections::HashSet;
@@ -15,38 +13,39 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use stead_core::diag::{self, Diagnostic, any_error};
-use stead_core::event::{Event, Fact};
-use stead_core::run::{Mode, Report, Run, Status};
+use stead_core::event::{Event, EventKind, Mode, Status};
+use stead_core::report::Report;
+use stead_core::run::Run;
 use stead_core::text::Sources;
-use stead_host::drive::drive;
 
 use crate::args::{Document, Explain, Graph, Output};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources};
 use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print};
-use crate::session::{Prepared, Session, Unusable};
-use crate::surroundings::Surroundings;
-use misfits::{Look, misfits};
+use crate::process_env::ProcessEnv;
 use report::{Printer, Style};
+use stead_engine::conflicts::conflicts;
+use stead_engine::property_check::Depth;
+use stead_engine::{Execution, Prepared, Session, Unusable, error_chain};
 
 /// Shows what apply would change.
-pub(crate) fn plan(document: &Document, surroundings: &Surroundings) -> Exit {
-    carry_out(document, Mode::PLAN, surroundings)
+pub(crate) fn plan(document: &Document, env: &ProcessEnv) -> Exit {
+    carry_out(document, Mode::PLAN, env)
 }
 
 /// Brings the machine to the desired state.
-pub(crate) fn apply(document: &Document, surroundings: &Surroundings) -> Exit {
-    carry_out(document, Mode::APPLY, surroundings)
+pub(crate) fn apply(document: &Document, env: &ProcessEnv) -> Exit {
+    carry_out(document, Mode::APPLY, env)
 }
 
 /// Reports what is not as it should be.
-pub(crate) fn check(document: &Document, surroundings: &Surroundings) -> Exit {
-    carry_out(document, Mode::TEST, surroundings)
+pub(crate) fn check(document: &Document, env: &ProcessEnv) -> Exit {
+    carry_out(document, Mode::TEST, env)
 }
 
-fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Exit {
-    let (session, prepared) = match prepare(document, surroundings) {
+fn carry_out(document: &Document, mode: Mode, env: &ProcessEnv) -> Exit {
+    let (session, prepared) = match prepare(document, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -54,26 +53,31 @@ fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Ex
         refuse(document, &[finding], &session);
         return Exit::Unusable;
     }
-    if let Err(exit) = check_properties(document, &session, &prepared, Look::Glance) {
+    if let Err(exit) = check_properties(document, &session, &prepared, Depth::Shallow) {
         return exit;
     }
     show_findings(&distinct(&prepared.warnings), &prepared.sources);
     interrupt::catch(&session);
     let began = Instant::now();
-    let Prepared { graph, sources, facts, .. } = prepared;
-    let mut run = Run::new(graph, sources.clone(), mode, facts);
-    let style = Style::new(document, mode);
-    let mut printer = Printer::new(style, Arc::clone(&sources));
-    drive(&mut run, &session, width(document.width), &session.cancel, &mut |run, event| {
+    let sources = Arc::clone(&prepared.sources);
+    let mut printer = Printer::new(Style::new(document, mode), Arc::clone(&sources));
+    let execution = Execution::new(mode, width(document.width)).consumer(|run, event| {
         if document.events {
-            complain(&machine::event(run, event).to_string());
+            complain(&machine::event(event).to_string());
         }
         printer.event(run, event);
     });
-    show_findings(&rivals::rivals(&run, &session.context("").root), &sources);
+    let run = match session.run(&prepared, execution) {
+        Ok(run) => run,
+        Err(error) => {
+            complain(&format!("error: {}", error_chain(&error)));
+            return Exit::Failed;
+        }
+    };
+    show_findings(&conflicts(&run, session.root()), &sources);
     let exit = finish(document, &run, &mut printer, began.elapsed());
-    // The program ends here; taking a large run apart value by value would only take time.
-    std::mem::forget((run, session));
+    // The program ends here; taking a large run apart value by value would only take time. It holds no secret.
+    std::mem::forget((run, prepared));
     exit
 }
 
@@ -91,7 +95,7 @@ fn exit_of(report: &Report, run: &Run) -> Exit {
         Exit::Cancelled
     } else if totals.failed > 0 || run.graph().iter().any(|(id, _)| report.status(id).is_some_and(Status::blocks)) {
         Exit::Failed
-    } else if run.mode() != Mode::APPLY && totals.changed + totals.drifted + totals.unforeseen > 0 {
+    } else if run.mode() != Mode::APPLY && totals.changed + totals.drifted + totals.unknown > 0 {
         Exit::Drifted
     } else {
         Exit::Success
@@ -103,8 +107,8 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
     asked.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
 }
 
-fn prepare(document: &Document, surroundings: &Surroundings) -> Result<(Session, Prepared), Exit> {
-    let mut session = session_for(document, surroundings);
+fn prepare(document: &Document, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
+    let mut session = session_for(document, env);
     let text = input::document(&session, &document.file).map_err(|error| {
         complain(&format!("error: {error}"));
         Exit::Unusable
@@ -130,12 +134,12 @@ fn prepare(document: &Document, surroundings: &Surroundings) -> Result<(Session,
     }
 }
 
-fn session_for(document: &Document, surroundings: &Surroundings) -> Session {
+fn session_for(document: &Document, env: &ProcessEnv) -> Session {
     let root = match &document.root {
         Some(root) => std::path::absolute(root).unwrap_or_else(|_| root.clone()),
         None => input::folder(&document.file),
     };
-    let mut session = Session::new(root, surroundings);
+    let mut session = env.host.session(root);
     session.deadline = Duration::from_secs(document.deadline.max(1));
     session
 }
@@ -173,23 +177,23 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
     }
 }
 
-fn check_properties(document: &Document, session: &Session, prepared: &Prepared, look: Look) -> Result<(), Exit> {
-    let misfits = misfits(session, prepared, look);
-    if misfits.is_empty() {
+fn check_properties(document: &Document, session: &Session, prepared: &Prepared, depth: Depth) -> Result<(), Exit> {
+    let mismatches = session.check_properties(prepared, depth);
+    if mismatches.is_empty() {
         return Ok(());
     }
-    let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(misfits).collect();
+    let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(mismatches).collect();
     refuse(document, &findings, session);
     Err(Exit::Unusable)
 }
 
 /// Looks for mistakes without looking at the machine.
-pub(crate) fn lint(document: &Document, surroundings: &Surroundings) -> Exit {
-    let (session, prepared) = match prepare(document, surroundings) {
+pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
+    let (session, prepared) = match prepare(document, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
-    if let Err(exit) = check_properties(document, &session, &prepared, Look::Close) {
+    if let Err(exit) = check_properties(document, &session, &prepared, Depth::Full) {
         return exit;
     }
     match document.output {
@@ -208,8 +212,8 @@ pub(crate) fn lint(document: &Document, surroundings: &Surroundings) -> Exit {
 }
 
 /// Draws the order and the dependencies.
-pub(crate) fn graph(arguments: &Graph, surroundings: &Surroundings) -> Exit {
-    match prepare(&arguments.document, surroundings) {
+pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
+    match prepare(&arguments.document, env) {
         Ok((_, prepared)) => {
             print(&drawing::draw(&prepared.graph, arguments.format));
             Exit::Success
@@ -244,15 +248,10 @@ fn codes() -> Vec<diag::Code> {
     codes
 }
 
-/// Whether an event tells that an instance is settled, and which.
-fn settled(run: &Run, event: &Event) -> Option<stead_core::id::NodeId> {
-    let node = match &event.fact {
-        Fact::Response { node, .. }
-        | Fact::Closed { node }
-        | Fact::Skipped { node, .. }
-        | Fact::Refused { node, .. }
-        | Fact::Unforeseen { node, .. } => *node,
-        Fact::Began | Fact::Learned { .. } | Fact::Asked { .. } | Fact::Opened { .. } | Fact::Cancelled => return None,
-    };
-    run.report().status(node).map(|_| node)
+/// The instance that an event settles.
+fn settled(event: &Event) -> Option<stead_core::id::NodeId> {
+    match &event.kind {
+        EventKind::Settled { instance, .. } => Some(instance.node()),
+        _ => None,
+    }
 }

@@ -8,10 +8,12 @@ use anstyle::{AnsiColor, Style as Paint};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stead_core::call::{FailureKind, Operation, Restart, code};
 use stead_core::diag;
-use stead_core::event::{Because, Event};
+use stead_core::event::{Event, SkipReason};
+use stead_core::event::{Mode, Status};
 use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
-use stead_core::run::{Mode, Record, Run, Status};
+use stead_core::report::Record;
+use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::wire::results::reason;
 
@@ -73,7 +75,7 @@ impl Printer {
     /// An apply is told as it goes, since what was done has to be known even if the rest is cut off. A plan and a check
     /// are told in the order of the document at the end.
     pub(super) fn event(&mut self, run: &Run, event: &Event) {
-        let Some(node) = super::settled(run, event) else { return };
+        let Some(node) = super::settled(event) else { return };
         if let Some(bar) = &self.bar {
             bar.set_length(run.graph().nodes.len() as u64);
             bar.set_message(run.graph().node(node).name.to_string());
@@ -98,15 +100,15 @@ impl Printer {
     /// The lines about one instance; empty when there is nothing to tell.
     fn lines(&self, run: &Run, node: NodeId) -> String {
         let (graph, record) = (run.graph(), run.report().record(node));
-        let Some(status) = &record.status else { return String::new() };
+        let Some(status) = record.status() else { return String::new() };
         let container = matches!(graph.node(node).role, Role::Container { .. });
         // A container is the sum of what is nested in it, which is told by itself; only its own failing is news.
         let told = match status {
-            Status::Failed => true,
-            Status::Skipped(Because::Condition) | Status::Read | Status::InState => {
-                self.style.volume == Volume::Verbose && !container
-            }
-            Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unforeseen(_) => {
+            Status::Failed | Status::Pending => true,
+            Status::Skipped(SkipReason::Condition | SkipReason::NoChange | SkipReason::NoFailure)
+            | Status::Read
+            | Status::InState => self.style.volume == Volume::Verbose && !container,
+            Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unknown(_) => {
                 self.style.volume > Volume::Quiet && !container
             }
         };
@@ -128,8 +130,8 @@ impl Printer {
             Status::InState => (' ', "unchanged", AnsiColor::White),
             Status::Drifted => match kind {
                 Some(Kind::Comes) => ('+', "missing", AnsiColor::Yellow),
-                Some(Kind::Goes) => ('-', "there, and should not be", AnsiColor::Yellow),
-                _ => ('~', "not as it should be", AnsiColor::Yellow),
+                Some(Kind::Goes) => ('-', "present, should be absent", AnsiColor::Yellow),
+                _ => ('~', "drifted", AnsiColor::Yellow),
             },
             Status::Changed => match (kind, planned) {
                 (Some(Kind::Comes), true) => ('+', "to be created", AnsiColor::Green),
@@ -140,26 +142,29 @@ impl Printer {
                 (_, false) => ('~', "changed", AnsiColor::Yellow),
             },
             Status::Failed => ('!', "failed", AnsiColor::Red),
-            Status::Skipped(_) => ('>', "left out", AnsiColor::White),
-            Status::Unforeseen(_) => ('?', "unknown", AnsiColor::Cyan),
+            Status::Pending => ('!', "still pending", AnsiColor::Red),
+            Status::Skipped(_) => ('>', "skipped", AnsiColor::White),
+            Status::Unknown(_) => ('?', "unknown", AnsiColor::Cyan),
         }
     }
 
     fn detail(run: &Run, node: NodeId, status: &Status) -> String {
         let graph = run.graph();
         match status {
-            Status::Unforeseen(because) => {
-                format!(" until {} has been changed", graph.label(*because))
+            Status::Unknown(because) => {
+                format!(" until {} has been changed", graph.label(because.node()))
             }
-            Status::Skipped(Because::Condition) => ": its condition is false".to_owned(),
-            Status::Skipped(Because::Need(other)) => {
-                format!(": it needs {}, which {}", graph.label(*other), became(run, *other))
+            Status::Skipped(SkipReason::Condition) => ": its condition is false".to_owned(),
+            Status::Skipped(SkipReason::Need(other)) => {
+                format!(": it depends on {}, which {}", graph.label(other.node()), became(run, other.node()))
             }
-            Status::Skipped(Because::Container(other)) => {
-                format!(": it is nested in {}, which {}", graph.label(*other), became(run, *other))
+            Status::Skipped(SkipReason::Container(other)) => {
+                format!(": it is nested in {}, which {}", graph.label(other.node()), became(run, other.node()))
             }
-            Status::Skipped(Because::Cancelled) => ": the run was cancelled".to_owned(),
-            Status::Failed => {
+            Status::Skipped(SkipReason::NoChange) => ": nothing that it waits on has changed".to_owned(),
+            Status::Skipped(SkipReason::NoFailure) => ": nothing that it waits on has failed".to_owned(),
+            Status::Skipped(SkipReason::Cancelled) => ": the run was cancelled".to_owned(),
+            Status::Failed | Status::Pending => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();
                 let lines: Vec<_> = why.trim_end().lines().map(values::plain).collect();
                 format!(": {}", lines.join("\n    "))
@@ -178,7 +183,7 @@ impl Printer {
     fn body(&self, run: &Run, node: NodeId, status: &Status) -> String {
         let record = run.report().record(node);
         match status {
-            Status::Failed => match &record.finding {
+            Status::Failed => match record.finding() {
                 Some(finding) => diag::render(finding, &self.sources, is_coloured()),
                 None => self.place_of_failure(run, node),
             },
@@ -195,7 +200,7 @@ impl Printer {
     fn place_of_failure(&self, run: &Run, node: NodeId) -> String {
         let record = run.report().record(node);
         let place = self.sources.place(run.graph().declaration(node).name.span);
-        let kind = record.failure.as_ref().map(|failure| &failure.kind);
+        let kind = record.failure().map(|failure| &failure.kind);
         let kind = kind.or(record.not_converged().map(|_| &FailureKind::NotConverged));
         let explained = kind.map(|kind| format!(", see stead explain {}", code(kind).id)).unwrap_or_default();
         format!("    declared at {place}{explained}\n")
@@ -255,8 +260,9 @@ fn heading(graph: &Graph, node: NodeId, record: &Record) -> String {
 fn became(run: &Run, node: NodeId) -> &'static str {
     match run.report().status(node) {
         Some(Status::Failed) => "failed",
-        Some(Status::Unforeseen(_)) => "is unknown",
-        _ => "was left out",
+        Some(Status::Unknown(_)) => "is unknown",
+        Some(Status::Pending) => "is still pending",
+        _ => "was skipped",
     }
 }
 
@@ -280,12 +286,13 @@ fn totals(run: &Run, elapsed: Duration) -> String {
     let parts = [
         (totals.changed, if planned { "to change" } else { "changed" }),
         (totals.drifted, "drifted"),
-        (totals.unforeseen, "unknown"),
-        (totals.unchanged, if run.mode().operation == Operation::Test { "as they should be" } else { "unchanged" }),
+        (totals.unknown, "unknown"),
+        (totals.unchanged, if run.mode().operation == Operation::Test { "in desired state" } else { "unchanged" }),
         (totals.failed, "failed"),
-        (totals.skipped, "left out"),
+        (totals.pending, "pending"),
+        (totals.skipped, "skipped"),
     ];
-    let always = |word: &str| matches!(word, "changed" | "to change" | "unchanged" | "as they should be" | "failed");
+    let always = |word: &str| matches!(word, "changed" | "to change" | "unchanged" | "in desired state" | "failed");
     let told = parts.iter().filter(|(count, word)| *count > 0 || always(word)).filter(|(count, word)| {
         // A check changes nothing and need not say so.
         *count > 0 || run.mode().operation != Operation::Test || *word != "changed"

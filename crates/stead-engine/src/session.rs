@@ -1,87 +1,90 @@
-//! One call of the program: the texts it read, the resources it knows, and the machine it works on.
+//! One piece of work: the texts it read, the resources it knows, its secrets, and the machine it works on.
 
-use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use stead_core::call::{Call, Failure, FailureKind, Response};
+use stead_core::call::Failure;
 use stead_core::diag::{Diagnostic, any_error};
-use stead_core::diff::exists;
 use stead_core::document::{self, Document};
 use stead_core::expr::FactKey;
 use stead_core::graph::codes;
 use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, resolve};
-use stead_core::id::{NodeId, TypeName};
-use stead_core::manifest::{Catalog, Extension, Form, Implementation, Kind, Manifest, VersionRequirement};
+use stead_core::id::TypeName;
+use stead_core::manifest::{Catalog, Extension, Form, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
 use stead_core::text::{Limits, Source, Sources, Span};
 use stead_core::value::{Object, Value};
 use stead_host::catalog::{Discovery, Problem, Programs, Wanted};
-use stead_host::command::{CommandProvider, Settings, extension, list_adapted};
-use stead_host::drive::World;
+use stead_host::command::{Settings, extension, list_adapted};
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
-use stead_host::operate::carry_out;
-use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
+use stead_host::provider::{Cancel, Context, Provider, Trace};
 use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_resources::BuiltIn;
 
-use crate::surroundings::Surroundings;
+use crate::calls::{OUTPUT_LIMIT, Providers, SessionCalls, forward};
+use crate::execution::ENGINE_VERSION;
+use crate::host::{Host, HostOptions};
 
-/// The version of DSC that documents and results are compatible with.
-pub(crate) const DSC_VERSION: &str = "3.4.0-preview.1";
-
-/// The version that `directives.version` is held against. A dsc of [`DSC_VERSION`] takes that of its engine, which is
-/// counted by itself, and a document that it takes is taken here.
-const ENGINE_VERSION: &str = "3.2.0";
-
-/// What does not change during one call of the program.
-pub(crate) struct Session {
+/// One piece of work. What it holds of secrets is wiped when it is dropped.
+pub struct Session {
     /// Every text that findings can point into.
-    pub(crate) sources: Sources,
+    pub sources: Sources,
     /// The machine.
-    pub(crate) machine: Arc<Machine>,
+    pub machine: Arc<Machine>,
     /// The secrets.
-    pub(crate) vault: Arc<MemoryVault>,
+    pub vault: Arc<MemoryVault>,
     /// The resources that there are.
-    pub(crate) discovery: Arc<Discovery>,
+    pub discovery: Arc<Discovery>,
     /// The extensions that there are, at work.
-    pub(crate) extensions: Arc<Extensions>,
-    /// The resources that are built in, by type.
-    pub(crate) built_in: HashMap<TypeName, BuiltIn>,
+    pub extensions: Arc<Extensions>,
     /// Ends everything early.
-    pub(crate) cancel: Cancel,
+    pub cancel: Cancel,
+    /// Stops a run so that it can be resumed.
+    pub suspend: Cancel,
     /// How long one program of a resource may take.
-    pub(crate) deadline: Duration,
+    pub deadline: Duration,
     /// What programs of resources are given.
-    pub(crate) settings: Settings,
+    pub settings: Settings,
     /// Whether instances of a document are told apart by their names.
-    pub(crate) names: Names,
-    /// The instances of the document that may not run with the rights that there are, and why.
-    refused: HashMap<NodeId, &'static str>,
-    providers: RwLock<BTreeMap<usize, Arc<dyn Provider>>>,
+    pub names: Names,
+    pub(crate) host: Host,
+    providers: Providers,
     root: Arc<Path>,
     trace: Trace,
 }
 
 /// A document that can be run.
-pub(crate) struct Prepared {
-    pub(crate) graph: Arc<Graph>,
-    pub(crate) sources: Arc<Sources>,
-    pub(crate) facts: Facts,
-    pub(crate) warnings: Vec<Diagnostic>,
+pub struct Prepared {
+    /// What there is to do.
+    pub graph: Arc<Graph>,
+    /// The texts that findings point into.
+    pub sources: Arc<Sources>,
+    /// What the machine was asked for while it was resolved.
+    pub facts: Facts,
+    /// What is suspicious about it.
+    pub warnings: Vec<Diagnostic>,
+    /// Where it came from.
+    pub origin: Arc<str>,
+}
+
+impl Prepared {
+    /// What tells it from other documents, or from itself with other parameters.
+    pub fn digest(&self) -> String {
+        self.graph.digest(&self.sources)
+    }
 }
 
 /// A document that cannot be run.
-pub(crate) struct Unusable {
+pub struct Unusable {
     /// Everything that is wrong with it.
-    pub(crate) findings: Vec<Diagnostic>,
+    pub findings: Vec<Diagnostic>,
     /// Whether it is already the input that cannot be used: text that cannot be read, parameters that do not fit,
     /// variables that cannot be computed. dsc has an exit code of its own for that.
-    pub(crate) is_input: bool,
+    pub is_input: bool,
 }
 
 impl Unusable {
@@ -102,49 +105,65 @@ impl Unusable {
 }
 
 impl Session {
-    /// A session whose relative paths start from `root`.
-    pub(crate) fn new(root: PathBuf, surroundings: &Surroundings) -> Self {
-        Self::with_cancel(root, surroundings, Cancel::default())
-    }
-
-    /// The same, ended early by `cancel`.
-    pub(crate) fn with_cancel(root: PathBuf, surroundings: &Surroundings, cancel: Cancel) -> Self {
-        let settings = command_settings(&root, surroundings);
+    pub(crate) fn new(host: &Host, root: PathBuf, cancel: Cancel) -> Self {
+        let settings = command_settings(&root, &host.options);
         let vault = Arc::<MemoryVault>::default();
         let context_root = Arc::from(root.as_path());
         let context = extension_context(&root, &cancel);
-        let built_in = stead_resources::builtins();
         let mut catalog = Catalog::default();
-        for each in &built_in {
-            catalog.add(Arc::clone(&each.manifest));
-        }
+        let mut built_ins: Vec<&BuiltIn> = host.built_ins.values().collect();
+        built_ins.sort_by(|one, other| one.manifest.type_name.cmp(&other.manifest.type_name));
+        built_ins.iter().for_each(|each| catalog.add(Arc::clone(&each.manifest)));
         let programs = OnMachine {
-            machine: machine(root.clone(), surroundings),
+            machine: machine(root.clone(), &host.options),
             settings: settings.clone(),
             context: context.clone(),
         };
-        let discovery = Arc::new(Discovery::new(surroundings.search.clone(), catalog, Arc::new(programs)));
+        let discovery = Arc::new(Discovery::new(host.options.search.clone(), catalog, Arc::new(programs)));
         let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), settings.clone(), context));
         Self {
             sources: Sources::default(),
-            machine: Arc::new(with_secrets(machine(root, surroundings), &extensions, &vault)),
+            machine: Arc::new(with_secrets(machine(root, &host.options), &extensions, &vault)),
             vault,
             discovery,
             extensions,
-            built_in: built_in.into_iter().map(|each| (each.manifest.type_name.clone(), each)).collect(),
             cancel,
+            suspend: Cancel::default(),
             deadline: Duration::from_mins(10),
-            settings,
             names: Names::Unique,
-            refused: HashMap::new(),
-            providers: RwLock::default(),
+            providers: Providers::new(&host.built_ins, settings.clone()),
+            settings,
+            host: host.clone(),
             root: context_root,
             trace: Arc::new(forward),
         }
     }
 
+    /// What the calls of a run are carried out with.
+    pub(crate) fn calls(&self) -> SessionCalls {
+        SessionCalls {
+            providers: self.providers.clone(),
+            machine: Arc::clone(&self.machine),
+            vault: Arc::clone(&self.vault),
+            deadline: self.deadline,
+            cancel: self.cancel.clone(),
+            root: Arc::clone(&self.root),
+            trace: Arc::clone(&self.trace),
+        }
+    }
+
+    /// The resource of that type that is built in.
+    pub fn built_in(&self, type_name: &TypeName) -> Option<&BuiltIn> {
+        self.host.built_ins.get(type_name)
+    }
+
+    /// Where relative paths start from.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Makes another folder the root of the operating system.
-    pub(crate) fn set_system_root(&mut self, root: &Path) {
+    pub fn set_system_root(&mut self, root: &Path) {
         // Nobody else has the machine before the first document is looked at.
         if let Some(machine) = Arc::get_mut(&mut self.machine) {
             machine.system_root = root.to_path_buf();
@@ -152,14 +171,14 @@ impl Session {
     }
 
     /// Makes a document ready to run, or says everything that is wrong with it.
-    pub(crate) fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
+    pub fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
         let source = self.sources.add(Source::new(name, text));
         let (document, findings) = document::parse(source, text, &Limits::default());
         self.prepare_parsed(document, findings, supplied)
     }
 
     /// The same of its parameters and variables alone: what it asks of resources is not looked at.
-    pub(crate) fn prepare_values(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
+    pub fn prepare_values(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
         let source = self.sources.add(Source::new(name, text));
         let (mut document, findings) = document::parse(source, text, &Limits::default());
         document.resources = Vec::new();
@@ -219,10 +238,9 @@ impl Session {
             match resolve(&document, &inputs, &mut self.sources) {
                 Resolution::Graph(graph, warnings) => {
                     findings.extend(warnings);
-                    let why = |id| Some((id, graph.refusal(id, self.machine.elevated)?));
-                    self.refused = graph.iter().filter_map(|(id, _)| why(id)).collect();
                     let sources = Arc::new(self.sources.clone());
-                    return Ok(Prepared { graph: Arc::new(graph), sources, facts, warnings: findings });
+                    let origin = sources.get(document.source).map_or("", |source| source.name.as_str()).into();
+                    return Ok(Prepared { graph: Arc::new(graph), sources, facts, warnings: findings, origin });
                 }
                 Resolution::Faulty(wrong) => {
                     findings.extend(wrong);
@@ -239,7 +257,7 @@ impl Session {
     }
 
     /// Tells what was found wrong while resources were looked for, if that was done.
-    pub(crate) fn trace_problems(&self) {
+    pub fn trace_problems(&self) {
         for problem in self.discovery.problems() {
             if problem.is_notable() {
                 tracing::warn!("{}", problem_text(&problem));
@@ -257,7 +275,7 @@ impl Session {
     }
 
     /// What was found wrong that may be why types are unknown, for the findings that say so.
-    pub(crate) fn explanations(&self, findings: &[Diagnostic]) -> Vec<String> {
+    pub fn explanations(&self, findings: &[Diagnostic]) -> Vec<String> {
         let missing: Vec<TypeName> = findings.iter().filter_map(|finding| self.missing_type(finding)).collect();
         let problems = self.discovery.problems();
         let explain = |problem: &&Problem| missing.iter().any(|name| problem.may_explain(name));
@@ -271,7 +289,7 @@ impl Session {
     }
 
     /// The resource of that type, looked for on the machine if it is not built in.
-    pub(crate) fn find(&self, type_name: &TypeName, version: Option<&str>) -> Result<Arc<Manifest>, NotFound> {
+    pub fn find(&self, type_name: &TypeName, version: Option<&str>) -> Result<Arc<Manifest>, NotFound> {
         match Known(&self.discovery).find(type_name, version, None) {
             Found::Resource(manifest) => Ok(manifest),
             Found::Nothing { message, help } => Err(NotFound { message, help }),
@@ -279,69 +297,18 @@ impl Session {
     }
 
     /// What carries out a resource; made once for each.
-    pub(crate) fn provider(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
-        // The catalog keeps every manifest alive as long as the session, so that an address stands for one of them.
-        let key = Arc::as_ptr(manifest) as usize;
-        let known = self.providers.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        known.unwrap_or_else(|| {
-            let made = self.make_provider(manifest);
-            let mut providers = self.providers.write().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(providers.entry(key).or_insert(made))
-        })
-    }
-
-    fn make_provider(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
-        if let Some(built_in) = self.built_in.get(&manifest.type_name)
-            && matches!(manifest.implementation, Implementation::BuiltIn | Implementation::Engine)
-        {
-            return Arc::clone(&built_in.provider);
-        }
-        match CommandProvider::new(manifest, self.settings.clone()) {
-            Some(provider) => Arc::new(provider),
-            None => Arc::new(Incapable),
-        }
-    }
-
-    /// What a call of a run is carried out with.
-    fn context_of(&self, call: &Call) -> Context {
-        let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
-        let found_absent = found.is_some_and(|found| !exists(found));
-        Context { found_absent, ..self.context(Arc::clone(&call.name)) }
+    pub fn provider(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
+        self.providers.of(manifest)
     }
 
     /// What a call is carried out with.
-    pub(crate) fn context(&self, name: impl Into<Arc<str>>) -> Context {
-        Context {
-            name: name.into(),
-            deadline: self.deadline,
-            found_absent: false,
-            output_limit: OUTPUT_LIMIT,
-            cancel: self.cancel.clone(),
-            root: Arc::clone(&self.root),
-            trace: Arc::clone(&self.trace),
-        }
-    }
-}
-
-/// How much one program of a resource may print: far more than a state, far less than the memory of a machine.
-const OUTPUT_LIMIT: usize = 16 * 1024 * 1024;
-
-struct Incapable;
-impl Provider for Incapable {}
-
-/// Hands on what a resource wrote about what it does.
-fn forward(level: TraceLevel, message: &str) {
-    match level {
-        TraceLevel::Error => tracing::error!("{message}"),
-        TraceLevel::Warn => tracing::warn!("{message}"),
-        TraceLevel::Info => tracing::info!("{message}"),
-        TraceLevel::Debug => tracing::debug!("{message}"),
-        TraceLevel::Trace => tracing::trace!("{message}"),
+    pub fn context(&self, name: impl Into<Arc<str>>) -> Context {
+        self.calls().context(name.into())
     }
 }
 
 /// A finding that has no place in any text.
-pub(crate) fn unplaced(finding: Finding) -> Diagnostic {
+pub fn unplaced(finding: Finding) -> Diagnostic {
     let Finding { code, message, help } = finding;
     let severity = stead_core::diag::Severity::Error;
     Diagnostic { code, severity, message, span: None, labels: Vec::new(), help, fix: None }
@@ -349,9 +316,11 @@ pub(crate) fn unplaced(finding: Finding) -> Diagnostic {
 
 /// A resource that is not there.
 #[derive(Debug)]
-pub(crate) struct NotFound {
-    pub(crate) message: String,
-    pub(crate) help: Option<String>,
+pub struct NotFound {
+    /// One sentence.
+    pub message: String,
+    /// What was probably meant.
+    pub help: Option<String>,
 }
 
 /// Discovery as the core asks it.
@@ -414,9 +383,9 @@ impl Programs for OnMachine {
     }
 }
 
-fn machine(root: PathBuf, surroundings: &Surroundings) -> Machine {
+fn machine(root: PathBuf, options: &HostOptions) -> Machine {
     let mut machine = Machine::of_this_process(root);
-    machine.elevated = surroundings.elevated;
+    machine.elevated = options.elevated;
     machine
 }
 
@@ -428,10 +397,10 @@ fn with_secrets(mut machine: Machine, extensions: &Arc<Extensions>, vault: &Arc<
 }
 
 /// What programs of resources are given: what may be handed on, where the document is, and how much is traced.
-fn command_settings(root: &Path, surroundings: &Surroundings) -> Settings {
-    let mut settings = Settings { elevated: surroundings.elevated, ..Settings::of_this_process() };
+fn command_settings(root: &Path, options: &HostOptions) -> Settings {
+    let mut settings = Settings { elevated: options.elevated, ..Settings::of_this_process() };
     settings.environment.set("DSC_CONFIG_ROOT", root);
-    let level = surroundings.settings.trace_level;
+    let level = options.trace_level;
     if let Some((word, _)) = settings::TraceLevel::ALL.iter().find(|(_, each)| *each == level) {
         settings.environment.set("DSC_TRACE_LEVEL", word.to_lowercase());
     }
@@ -442,6 +411,7 @@ fn command_settings(root: &Path, surroundings: &Surroundings) -> Settings {
 fn extension_context(root: &Path, cancel: &Cancel) -> Context {
     Context {
         found_absent: false,
+        pending: None,
         name: "".into(),
         deadline: Duration::from_mins(1),
         output_limit: OUTPUT_LIMIT,
@@ -451,39 +421,14 @@ fn extension_context(root: &Path, cancel: &Cancel) -> Context {
     }
 }
 
-impl World for Session {
-    fn answer(&self, call: &Call) -> Response {
-        if let Some(why) = self.refused.get(&call.node) {
-            return Failure::new(FailureKind::Unsupported, *why).into();
-        }
-        let provider = self.provider(&call.manifest);
-        carry_out(call, &*provider, &*self.vault, &self.context_of(call))
-    }
-
-    fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
-        // Paths are not secret: where one is all the same, its place container overlaps with nothing.
-        let touches = self.provider(&call.manifest).touches(&Plain::new(call.desired.to_redacted_json()))?;
-        // Written in one way, so that paths can be compared.
-        Some(touches.iter().map(|path| self.root.join(path).components().collect()).collect())
-    }
-
-    fn cost(&self, call: &Call) -> Cost {
-        self.provider(&call.manifest).cost(&call.desired)
-    }
-
-    fn learn(&self, key: &FactKey) -> Result<Value, String> {
-        self.machine.fact(key)
-    }
-}
-
 /// A problem in one line.
-pub(crate) fn problem_text(problem: &Problem) -> String {
+pub fn problem_text(problem: &Problem) -> String {
     let help = problem.help().map(|help| format!(" ({help})")).unwrap_or_default();
     format!("{problem}{help}").replace('\n', "; ")
 }
 
 /// The folder of a document, which relative paths start from.
-pub(crate) fn folder_of(file: &Path) -> PathBuf {
+pub fn folder_of(file: &Path) -> PathBuf {
     let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf())
 }

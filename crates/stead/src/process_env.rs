@@ -1,10 +1,11 @@
-//! What holds for all that this process does: the settings, and where resources are looked for.
+//! What the settings, the environment and the command line decide for the whole process.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use stead_core::text::Sources;
+use stead_engine::{Host, HostOptions};
 use stead_host::catalog::{Search, SearchEnvironment, User};
 use stead_host::settings::{
     self, Ignore, IgnoredBecause, IgnoredFile, Layers, Settings, SettingsFiles, Stated, TraceFormat, TraceLevel,
@@ -13,37 +14,36 @@ use stead_host::settings::{
 use crate::args::{self, Arguments};
 
 /// What an administrator, the environment and the command line decided.
-pub(crate) struct Surroundings {
+pub(crate) struct ProcessEnv {
     /// The settings that count.
     pub(crate) settings: Settings,
-    /// Where resources are looked for.
-    pub(crate) search: Search,
-    /// Whether this process may do everything.
-    pub(crate) elevated: bool,
-    /// What is to be told as soon as something can be told: settings that do not count, and why.
-    pub(crate) doubts: Vec<String>,
+    /// What all that this process does has in common.
+    pub(crate) host: Host,
+    /// What is reported as soon as messages can be: settings that do not count, and why.
+    pub(crate) warnings: Vec<String>,
 }
 
-impl Surroundings {
+impl ProcessEnv {
     /// Reads the settings files and the environment of this process.
     pub(crate) fn of_this_process(arguments: &Arguments) -> Self {
         let program = env::current_exe().ok();
         let directory = program.as_deref().and_then(Path::parent);
-        let mut doubts = Vec::new();
-        let layers = layers(directory, ignore(arguments), &mut doubts);
-        let settings = settings::resolve(&layers, &stated(arguments, &mut doubts));
+        let mut warnings = Vec::new();
+        let layers = layers(directory, ignore(arguments), &mut warnings);
+        let settings = settings::resolve(&layers, &stated(arguments, &mut warnings));
         let elevated = rustix::process::geteuid().is_root();
-        Self { search: search(&settings, directory), settings, elevated, doubts }
+        let options = HostOptions { search: search(&settings, directory), elevated, trace_level: settings.trace_level };
+        Self { settings, host: Host::new(options), warnings }
     }
 }
 
-fn layers(directory: Option<&Path>, ignore: Ignore, doubts: &mut Vec<String>) -> Layers {
+fn layers(directory: Option<&Path>, ignore: Ignore, warnings: &mut Vec<String>) -> Layers {
     if ignore == Ignore::Settings {
         let why = "'--ignore-settings-file' or the environment variable 'DSC_IGNORE_SETTINGS_FILE' says so";
-        doubts.push(format!("Ignoring settings files, since {why}"));
+        warnings.push(format!("Ignoring settings files, since {why}"));
     }
     let (layers, ignored) = Layers::load(&SettingsFiles::beside(directory.unwrap_or(Path::new("/")), ignore));
-    doubts.extend(ignored.iter().map(doubt));
+    warnings.extend(ignored.iter().map(warning));
     layers
 }
 
@@ -52,7 +52,7 @@ fn ignore(arguments: &Arguments) -> Ignore {
     if ignored { Ignore::Settings } else { Ignore::Nothing }
 }
 
-fn doubt(file: &IgnoredFile) -> String {
+fn warning(file: &IgnoredFile) -> String {
     let mut parts = vec![format!("Ignoring the settings file {}: {}", file.path.display(), file.reason)];
     if let IgnoredBecause::Invalid { text: source, findings } = &file.reason {
         let mut sources = Sources::default();
@@ -62,12 +62,12 @@ fn doubt(file: &IgnoredFile) -> String {
     parts.join("; ")
 }
 
-fn stated(arguments: &Arguments, doubts: &mut Vec<String>) -> Stated {
+fn stated(arguments: &Arguments, warnings: &mut Vec<String>) -> Stated {
     let environment = env::var("DSC_TRACE_LEVEL").ok();
     let environment_level = environment.as_deref().and_then(TraceLevel::parse);
     if let (Some(text), None) = (&environment, environment_level) {
         let words: Vec<_> = TraceLevel::ALL.iter().map(|(word, _)| *word).collect();
-        doubts.push(format!("DSC_TRACE_LEVEL is '{text}', but has to be one of {}; it is ignored", words.join(", ")));
+        warnings.push(format!("DSC_TRACE_LEVEL is '{text}', but has to be one of {}; it is ignored", words.join(", ")));
     }
     Stated {
         argument_level: arguments.trace_level.and_then(argument_level),

@@ -1,4 +1,4 @@
-//! Instances that decide the same file, so that each undoes what the other did.
+//! Instances that manage the same file, so that each undoes what the other did.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use stead_core::diag::Diagnostic;
 use stead_core::id::NodeId;
 use stead_core::run::Run;
-use stead_core::run::codes::RIVALS;
+use stead_core::run::codes::CONFLICT;
 use stead_core::value::Value;
 
 /// How much of what is at a path an instance decides.
@@ -19,7 +19,7 @@ enum Claim {
 }
 
 /// A warning for each instance that another one before it in the order undoes.
-pub(super) fn rivals(run: &Run, root: &Path) -> Vec<Diagnostic> {
+pub fn conflicts(run: &Run, root: &Path) -> Vec<Diagnostic> {
     let mut first: HashMap<Cow<'_, OsStr>, (NodeId, Claim)> = HashMap::with_capacity(run.graph().order.len());
     let mut found = Vec::new();
     for id in &run.graph().order {
@@ -50,10 +50,10 @@ fn normal<'p>(root: &Path, path: &'p str) -> Cow<'p, OsStr> {
 
 fn finding(run: &Run, one: NodeId, other: NodeId) -> Diagnostic {
     let graph = run.graph();
-    let message = format!("{} and {} decide the same file", graph.label(one), graph.label(other));
-    Diagnostic::warning(&RIVALS, graph.declaration(other).name.span, message)
+    let message = format!("{} and {} both manage the same file", graph.label(one), graph.label(other));
+    Diagnostic::warning(&CONFLICT, graph.declaration(other).name.span, message)
         .with_label(graph.declaration(one).name.span, "the other one")
-        .with_help("leave one of them, or give them different paths")
+        .with_help("remove one of them, or give them different paths")
 }
 
 fn claim<'a>(type_name: &str, desired: &'a Value) -> Option<(&'a str, Claim)> {
