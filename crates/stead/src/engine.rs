@@ -47,7 +47,7 @@ pub(crate) fn execute(
     watch: &mut dyn FnMut(&Run, &Event),
 ) -> Executed {
     let Prepared { graph, sources, facts, .. } = prepared;
-    let mut run = Run::new(graph, Arc::clone(&sources), mode, facts);
+    let mut run = Run::new(graph, Arc::clone(&sources), mode, facts, session.vault.clone());
     drive(&mut run, session, width, &session.cancel, watch);
     let mut failures = failures(&run, &sources);
     let bad_outputs = run.outputs().into_iter().filter_map(|(_, value)| value.err());
@@ -160,7 +160,8 @@ impl Called {
     /// The desired state that a text says; null when there is none.
     pub(crate) fn desired(&mut self, text: Option<&Text>) -> Result<Value, Refusal> {
         let Some(text) = text else { return Ok(Value::Null) };
-        input::value(&mut self.session, text).map(sealing_wrapped).map_err(Refusal::Input)
+        let value = input::value(&mut self.session, text).map_err(Refusal::Input)?;
+        Ok(sealing_wrapped(value, &*self.session.vault))
     }
 
     fn call(&self, operation: Operation, execution: Execution, desired: Value) -> Call {

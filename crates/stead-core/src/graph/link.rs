@@ -127,7 +127,7 @@ struct Reference<'a> {
 /// The argument of a `reference()`, if it can be told before anything runs.
 fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Part<'_>) -> Option<String> {
     let (scope, turn) = (origin.scope, origin.turn.as_ref());
-    let place = super::Place { scopes: &builder.graph.scopes, scope, turn, facts: builder.inputs.facts };
+    let place = builder.place(scope, turn);
     match argument.evaluate(&place) {
         Ok(Value::String(text)) => Some(text),
         _ => None,
@@ -281,7 +281,7 @@ fn cycle_finding(builder: &Builder<'_>, members: &[NodeId], cycle: &Cycle) -> Di
 fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
     let (node, declaration) = (builder.graph.node(from), builder.graph.declaration(from));
     let (turn, wanted) = (node.turn.as_ref(), builder.graph.id_of(to));
-    let place = super::Place { scopes: &builder.graph.scopes, scope: node.scope, turn, facts: builder.inputs.facts };
+    let place = builder.place(node.scope, turn);
     let names_it =
         |value: Value| value.as_str().is_some_and(|text| ResourceId::parse(text).is_ok_and(|id| id == wanted));
     let entries = declaration.depends_on.iter();

@@ -8,12 +8,12 @@ use super::{
 };
 use crate::diag::{Code, Diagnostic, Findings, any_error, nearest};
 use crate::document::{self, Document, Instance, Parameter};
-use crate::expr::{Environment, FactKey, Recipe, Stop};
+use crate::expr::{Environment, FactKey, Stop};
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequirement};
 use crate::parameters;
 use crate::text::{self, Limits, Source, Sources, Span};
-use crate::value::{Object, Sealed, Sensitive, Value, sealing_wrapped};
+use crate::value::{Object, Value, sealing_wrapped};
 
 /// How deep groups and includes may be nested: far beyond any use, and shallow enough for every stack.
 const MAX_NESTING: usize = 32;
@@ -107,6 +107,9 @@ impl Environment for Defaults<'_> {
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.0.fact(key)
     }
+    fn seal(&self, plaintext: Value) -> Option<Value> {
+        self.0.seal(plaintext)
+    }
     fn function(&self, name: &str) -> Option<&document::UserFunction> {
         self.0.function(name)
     }
@@ -181,8 +184,7 @@ impl Builder<'_> {
         let (value, span) = match (supplied.get(&parameter.name.value), &parameter.default) {
             (Some(value), _) => (value.clone(), parameter.name.span),
             (None, Some(default)) => {
-                let place = Place { scopes: &self.graph.scopes, scope: id, turn: None, facts: self.inputs.facts };
-                let value = evaluate(default, &Defaults(place));
+                let value = evaluate(default, &Defaults(self.place(id, None)));
                 (self.settle(value)?, default.span)
             }
             (None, None) => return None,
@@ -196,9 +198,12 @@ impl Builder<'_> {
             self.findings.push(Diagnostic { help: finding.help, ..diagnostic });
             return None;
         }
-        let secure = parameter.data_type.value.is_secure();
-        let seal = |value| Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(value))));
-        Some(if secure { seal(value) } else { sealing_wrapped(value) })
+        let (data_type, seal) = (parameter.data_type.value, self.inputs.seal);
+        Some(if data_type.is_secure() { value.sealed_as(data_type, seal) } else { sealing_wrapped(value, seal) })
+    }
+
+    pub(super) fn place<'p>(&'p self, scope: ScopeId, turn: Option<&'p Turn>) -> Place<'p> {
+        Place { scopes: &self.graph.scopes, scope, turn, facts: self.inputs.facts, seal: self.inputs.seal }
     }
 
     /// A finding about what was supplied from outside the document: by what includes it, or by the caller.
@@ -219,8 +224,7 @@ impl Builder<'_> {
 
     /// Evaluates what has to be known before anything runs.
     pub(super) fn value(&mut self, scope: ScopeId, turn: Option<&Turn>, node: &text::Node) -> Option<Value> {
-        let place = Place { scopes: &self.graph.scopes, scope, turn, facts: self.inputs.facts };
-        let value = evaluate(node, &place);
+        let value = evaluate(node, &self.place(scope, turn));
         self.settle(value)
     }
 

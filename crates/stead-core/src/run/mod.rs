@@ -23,7 +23,7 @@ use crate::graph::{Facts, Graph, Halt, Place, Purpose, Role, ScopeId, evaluate};
 use crate::id::NodeId;
 use crate::manifest::{Capabilities, Implementation, Kind};
 use crate::text::Sources;
-use crate::value::{Value, sealing_wrapped};
+use crate::value::{Seal, Value, sealing_wrapped};
 
 use doubt::{Doubt, Enabled};
 use foresight::Foresight;
@@ -93,6 +93,7 @@ pub struct Run {
     sources: Arc<Sources>,
     mode: Mode,
     facts: Facts,
+    seal: Arc<dyn Seal>,
     report: Report,
     /// The place of each node in the order.
     rank: Vec<u32>,
@@ -118,7 +119,9 @@ pub struct Run {
 
 impl Run {
     /// A run of which nothing has happened yet. The facts are those that the graph was resolved with.
-    pub fn new(graph: Arc<Graph>, sources: Arc<Sources>, mode: Mode, facts: Facts) -> Self {
+    ///
+    /// Secrets that are stated or made while it goes on are put into `seal`.
+    pub fn new(graph: Arc<Graph>, sources: Arc<Sources>, mode: Mode, facts: Facts, seal: Arc<dyn Seal>) -> Self {
         let nodes = graph.nodes.len();
         let mut rank = vec![0; nodes];
         for (place, id) in (0..).zip(&graph.order) {
@@ -146,6 +149,7 @@ impl Run {
             sources,
             mode,
             facts,
+            seal,
             rank,
             needed_by,
             open_needs,
@@ -158,8 +162,15 @@ impl Run {
     }
 
     /// A run as its journal left it. A call that was announced but not answered is made again.
-    pub fn resume(graph: Arc<Graph>, sources: Arc<Sources>, mode: Mode, facts: Facts, journal: &[Event]) -> Self {
-        let mut run = Self::new(graph, sources, mode, facts);
+    pub fn resume(
+        graph: Arc<Graph>,
+        sources: Arc<Sources>,
+        mode: Mode,
+        facts: Facts,
+        seal: Arc<dyn Seal>,
+        journal: &[Event],
+    ) -> Self {
+        let mut run = Self::new(graph, sources, mode, facts, seal);
         for event in journal {
             run.apply(event);
         }
@@ -279,6 +290,7 @@ impl Run {
                 scope: node.scope,
                 turn: node.turn.as_ref(),
                 facts: &self.facts,
+                seal: &*self.seal,
             },
             run: self,
         }
@@ -314,7 +326,7 @@ impl Run {
         if self.graph.node(id).manifest.kind == Kind::Group {
             return Ok(Arc::new(properties.literal()));
         }
-        let desired = evaluate(properties, &self.view(id)).map(sealing_wrapped);
+        let desired = evaluate(properties, &self.view(id)).map(|value| sealing_wrapped(value, &*self.seal));
         desired.map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
     }
 
@@ -625,7 +637,8 @@ impl Run {
         let Some(scope) = self.graph.scopes.first().filter(|_| self.mode.execution == Execution::Actual) else {
             return Vec::new();
         };
-        let place = Place { scopes: &self.graph.scopes, scope: ScopeId(0), turn: None, facts: &self.facts };
+        let place =
+            Place { scopes: &self.graph.scopes, scope: ScopeId(0), turn: None, facts: &self.facts, seal: &*self.seal };
         let view = View { place, run: self };
         let shown = scope.document.outputs.iter().filter(|output| !output.data_type.value.is_secure());
         shown.filter_map(|output| Some((output.name.value.clone(), self.output(output, &view)?))).collect()
@@ -639,7 +652,7 @@ impl Run {
             Some(Err(halt)) => return Some(Err(self.halted_output(&halt))),
         }
         Some(match evaluate(&output.value, view) {
-            Ok(value) if fits(output.data_type.value, &value) => Ok(sealing_wrapped(value)),
+            Ok(value) if fits(output.data_type.value, &value) => Ok(sealing_wrapped(value, &*self.seal)),
             Ok(value) => {
                 let (name, wanted) = (&output.name.value, output.data_type.value.as_str());
                 let message = format!("Output '{name}' is {}, but is declared as '{wanted}'", value.described());
@@ -665,7 +678,8 @@ impl Run {
     /// What the outputs ask of the machine, to be learned before they are computed.
     pub fn output_wants(&self) -> BTreeSet<FactKey> {
         let Some(scope) = self.graph.scopes.first() else { return BTreeSet::new() };
-        let place = Place { scopes: &self.graph.scopes, scope: ScopeId(0), turn: None, facts: &self.facts };
+        let place =
+            Place { scopes: &self.graph.scopes, scope: ScopeId(0), turn: None, facts: &self.facts, seal: &*self.seal };
         let view = View { place, run: self };
         let nodes = scope.document.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
         let wanted = nodes.filter_map(|node| match evaluate(node, &view).err()?.stop {

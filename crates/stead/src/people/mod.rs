@@ -61,7 +61,7 @@ fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Ex
     interrupt::catch(&session);
     let began = Instant::now();
     let Prepared { graph, sources, facts, .. } = prepared;
-    let mut run = Run::new(graph, sources.clone(), mode, facts);
+    let mut run = Run::new(graph, sources.clone(), mode, facts, session.vault.clone());
     let style = Style::new(document, mode);
     let mut printer = Printer::new(style, Arc::clone(&sources));
     drive(&mut run, &session, width(document.width), &session.cancel, &mut |run, event| {
