@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::codes;
 use crate::diag::Code;
 use crate::event::EventKind;
@@ -12,8 +14,10 @@ use crate::manifest::Manifest;
 use crate::value::Value;
 
 /// What is done with an instance.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Operation {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Operation
+ {
     /// Read the actual state.
     Get,
     /// Compare the actual state with the desired one.
@@ -34,8 +38,10 @@ impl Operation {
 }
 
 /// Whether anything may change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Execution {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Execution
+ {
     /// It is done.
     Actual,
     /// It is only said what would be done; nothing changes.
@@ -82,8 +88,10 @@ impl Call {
 }
 
 /// What a test found.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Tested {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tested
+ {
     /// The actual state.
     pub actual: Value,
     /// Whether it is the desired one. The word of a resource that judges by itself counts more than `differing`.
@@ -105,8 +113,10 @@ pub fn nested_results(state: &Value) -> Option<Vec<&Value>> {
 pub const TREE: &str = "**";
 
 /// What a set did, or in what-if would do.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Changed {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Changed
+ {
     /// The state before.
     pub before: Value,
     /// The state after; in what-if the predicted one.
@@ -122,8 +132,10 @@ pub struct Changed {
 }
 
 /// What has to come about before a set, or the set fails.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Presumed {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Presumed
+ {
     /// With what it fails.
     pub failure: Failure,
     /// Where it is missing, as an absolute path; `None` for what is not in the file system.
@@ -131,8 +143,10 @@ pub struct Presumed {
 }
 
 /// Whether a set reached the desired state.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verification {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Verification
+ {
     /// It did.
     InState,
     /// It did not: these top-level properties still differ.
@@ -142,8 +156,10 @@ pub enum Verification {
 }
 
 /// What a resource says has to be restarted before its state has effect.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Restart {
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Restart
+ {
     /// The machine of that name.
     System(String),
     /// A service.
@@ -196,8 +212,10 @@ fn restart(item: &Value) -> Option<Restart> {
 }
 
 /// The answer to a [`Call`], and what the resource said besides.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Response {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response
+ {
     /// What came of it.
     pub outcome: Outcome,
     /// `_metadata` that came with the last state, without what is reserved to the engine.
@@ -213,8 +231,10 @@ impl From<Failure> for Response {
 }
 
 /// The answer to a [`Call`].
-#[derive(Clone, PartialEq, Debug)]
-pub enum Outcome {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome
+ {
     /// To `Get`: the actual state.
     Got(Value),
     /// To `Test`; shared, since the run keeps it for the set that may follow.
@@ -232,8 +252,10 @@ pub enum Outcome {
 }
 
 /// What a resource says that is still working on a set.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Pending {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pending
+ {
     /// What it waits for, in one sentence.
     pub message: String,
     /// Handed back to it with the next try.
@@ -241,8 +263,10 @@ pub struct Pending {
 }
 
 /// One instance that an export found.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Exported {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Exported
+ {
     /// The type when it is not that of the resource asked (exporters).
     pub type_name: Option<crate::id::TypeName>,
     /// The name that the resource suggests.
@@ -258,8 +282,10 @@ pub struct Exported {
 /// Why a call could not be carried out.
 ///
 /// Guarantees: no secret of the call's desired state is in it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure
+ {
     /// What kind of failure it is; decides the code.
     pub kind: FailureKind,
     /// One or more sentences, without the name of the instance.
@@ -269,8 +295,10 @@ pub struct Failure {
 }
 
 /// The kinds of failure that callers tell apart.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum FailureKind {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FailureKind
+ {
     /// The desired state does not fit the schema of the resource, or makes no sense to it.
     Invalid,
     /// The resource cannot do what is asked.

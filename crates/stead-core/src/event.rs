@@ -20,20 +20,20 @@ use crate::value::Value;
 pub const VERSION: u32 = 1;
 
 /// Something that happened in a run.
-#[derive(Clone, Debug)] //SERDE
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
     /// How many events of the run came before it.
     pub sequence: u64,
     /// When it was recorded.
     pub at: Timestamp,
     /// What happened.
-    //SERDE #[serde(flatten)]
+    #[serde(flatten)]
     pub kind: EventKind,
 }
 
 /// What can happen in a run. The state of a run is the fold of these, and nothing else.
-#[derive(Clone, Debug)] //SERDE
-//SERDE #[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum EventKind {
     /// The run began. Always the first event, and never a later one.
     Began(Arc<Header>),
@@ -111,8 +111,8 @@ impl EventKind {
 }
 
 /// What the events of a run are about.
-#[derive(Clone, PartialEq, Eq, Debug)] //SERDE
-//SERDE #[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Header {
     /// [`VERSION`] of whoever recorded it.
     pub version: u32,
@@ -127,7 +127,7 @@ pub struct Header {
 }
 
 /// What a run is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)] //SERDE
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mode {
     /// What is done with every instance.
     pub operation: Operation,
@@ -140,8 +140,8 @@ pub struct Mode {
 }
 
 /// What it means when the state after a set is not the desired one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)] //SERDE
-//SERDE #[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Verify {
     /// The instance has failed.
     Strict,
@@ -150,8 +150,8 @@ pub enum Verify {
 }
 
 /// How an operation goes about an instance.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)] //SERDE
-//SERDE #[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Approach {
     /// What is in its desired state is left alone.
     Converge,
@@ -184,8 +184,8 @@ impl Mode {
 }
 
 /// How an instance ended.
-#[derive(Clone, PartialEq, Eq, Debug)] //SERDE
-//SERDE #[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Status {
     /// Its state was read.
     Read,
@@ -222,8 +222,8 @@ impl Status {
 }
 
 /// Why an instance was skipped.
-#[derive(Clone, PartialEq, Eq, Debug)] //SERDE
-//SERDE #[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum SkipReason {
     /// Its condition is false.
     Condition,
@@ -246,8 +246,8 @@ impl SkipReason {
 }
 
 /// Why an instance failed.
-#[derive(Clone, PartialEq, Debug)] //SERDE
-//SERDE #[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Problem {
     /// Something is wrong with its declaration that only the run could find.
     Finding(Diagnostic),

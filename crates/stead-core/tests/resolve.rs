@@ -12,6 +12,8 @@ mod brief;
 mod catalog;
 #[path = "support/prepare.rs"]
 mod prepare;
+#[path = "support/seal.rs"]
+mod seal;
 
 use std::process::ExitCode;
 

@@ -12,6 +12,8 @@ mod brief;
 mod catalog;
 #[path = "support/prepare.rs"]
 mod prepare;
+#[path = "support/seal.rs"]
+mod seal;
 #[path = "support/simulation.rs"]
 mod simulation;
 
@@ -40,7 +42,8 @@ fn run(case: &Case) -> Result<Computed, String> {
     let settings = Settings::parse(case.section("mode"))?;
     let mut world = world(case.section("world"))?;
     let sources = Arc::new(prepared.sources);
-    let mut run = Run::new(Arc::new(graph), Arc::clone(&sources), settings.mode, prepared.facts);
+    let mut run =
+        Run::new(Arc::new(graph), Arc::clone(&sources), settings.mode, prepared.facts, Arc::new(seal::Legible));
     let mut events = Vec::new();
     drive(
         &mut run,

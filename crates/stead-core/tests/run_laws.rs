@@ -11,6 +11,8 @@ mod catalog;
 mod prepare;
 #[path = "support/random.rs"]
 mod random;
+#[path = "support/seal.rs"]
+mod seal;
 #[path = "support/simulation.rs"]
 mod simulation;
 
@@ -206,7 +208,7 @@ struct Log {
 
 impl Scene {
     fn new_run(&self, mode: Mode) -> Run {
-        Run::new(Arc::clone(&self.graph), Arc::clone(&self.sources), mode, Facts::new())
+        Run::new(Arc::clone(&self.graph), Arc::clone(&self.sources), mode, Facts::new(), Arc::new(seal::Legible))
     }
 
     /// Drives a run to its end, in a random order of answers.
@@ -394,7 +396,7 @@ fn cut(log: &Log, before: &World, at: usize, effect: Effect) -> (Vec<Event>, Wor
 
 fn resumed(scene: &Scene, journal: &[Event], mut world: World) -> (Run, Log) {
     let (graph, sources) = (Arc::clone(&scene.graph), Arc::clone(&scene.sources));
-    let mut run = Run::resume(graph, sources, Mode::APPLY, Facts::new(), journal);
+    let mut run = Run::resume(graph, sources, Mode::APPLY, Facts::new(), Arc::new(seal::Legible), journal);
     let mut log = Log::default();
     scene.drive(&mut run, &mut world, &mut log, scene.width, None);
     assert_tested_again(scene, journal, &log);
@@ -512,7 +514,8 @@ fn a_plan_looks_so_far_and_no_further() {
         let case = Case { sections: vec![("main.yaml".to_owned(), text.clone())], ..Case::default() };
         let prepared = prepare::prepare(&case).unwrap();
         let graph = Arc::new(prepared.graph.unwrap());
-        let mut run = Run::new(Arc::clone(&graph), Arc::new(prepared.sources), Mode::PLAN, Facts::new());
+        let mut run =
+            Run::new(Arc::clone(&graph), Arc::new(prepared.sources), Mode::PLAN, Facts::new(), Arc::new(seal::Legible));
         let mut driver = Driver {
             width: 1,
             pick: &mut |_| 0,

@@ -66,7 +66,7 @@ impl Session {
             policy: Arc::clone(&execution.policy),
             origin: Arc::clone(&prepared.origin),
             digest: if execution.journal.is_durable() { prepared.digest().into() } else { "".into() },
-            ..Setup::new(Arc::clone(&prepared.graph), Arc::clone(&prepared.sources), execution.mode)
+            ..Setup::new(Arc::clone(&prepared.graph), Arc::clone(&prepared.sources), self.vault.clone(), execution.mode)
         }
     }
 

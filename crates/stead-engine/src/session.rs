@@ -197,7 +197,7 @@ impl Session {
             unusable.findings.extend(self.more_findings(document, supplied));
             return Err(unusable);
         }
-        let supplied = match take_secrets(&document.parameters, supplied, &self.vault) {
+        let supplied = match take_secrets(&document.parameters, supplied, &*self.vault) {
             Ok(supplied) => supplied,
             Err(wrong) => {
                 findings.extend(wrong.into_iter().map(unplaced));
@@ -210,7 +210,7 @@ impl Session {
     /// What else is wrong with a document whose text is. Instances that could not be read are missing from it, so that
     /// nothing is said of what is not there.
     fn more_findings(&mut self, document: Document, supplied: Object) -> Vec<Diagnostic> {
-        let Ok(supplied) = take_secrets(&document.parameters, supplied, &self.vault) else { return Vec::new() };
+        let Ok(supplied) = take_secrets(&document.parameters, supplied, &*self.vault) else { return Vec::new() };
         let Err(Unusable { mut findings, .. }) = self.resolve(document, &supplied, Vec::new()) else {
             return Vec::new();
         };
@@ -234,6 +234,7 @@ impl Session {
                 facts: &facts,
                 version: ENGINE_VERSION,
                 names: self.names,
+                seal: &*self.vault,
             };
             match resolve(&document, &inputs, &mut self.sources) {
                 Resolution::Graph(graph, warnings) => {
@@ -392,7 +393,7 @@ fn machine(root: PathBuf, options: &HostOptions) -> Machine {
 /// The machine, with extensions as its source of secrets.
 fn with_secrets(mut machine: Machine, extensions: &Arc<Extensions>, vault: &Arc<MemoryVault>) -> Machine {
     let (extensions, vault) = (Arc::clone(extensions), Arc::clone(vault));
-    machine.find_secret = Arc::new(move |name, from| extensions.open_secret(name, from, &vault));
+    machine.find_secret = Arc::new(move |name, from| extensions.open_secret(name, from, &*vault));
     machine
 }
 

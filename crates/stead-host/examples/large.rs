@@ -22,6 +22,7 @@ use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::{Object, Value};
 use stead_host::drive::{World, drive};
 use stead_host::provider::{Cancel, Cost};
+use stead_host::vault::MemoryVault;
 
 struct Nothing;
 
@@ -103,8 +104,14 @@ fn main() -> std::io::Result<()> {
     write!(out, "{shape} {count}: read {} ms", begun.elapsed().as_millis())?;
     let catalog = catalog::Known::with("").map_err(std::io::Error::other)?;
     let (parameters, facts) = (Object::new(), Facts::new());
-    let inputs =
-        Inputs { catalog: &catalog, parameters: &parameters, facts: &facts, version: "3.0.0", names: Names::Unique };
+    let inputs = Inputs {
+        catalog: &catalog,
+        parameters: &parameters,
+        facts: &facts,
+        version: "3.0.0",
+        names: Names::Unique,
+        seal: &MemoryVault::default(),
+    };
     let begun = Instant::now();
     let resolved = resolve(&Arc::new(document), &inputs, &mut sources);
     write!(out, ", resolved {} ms", begun.elapsed().as_millis())?;
@@ -114,7 +121,7 @@ fn main() -> std::io::Result<()> {
         Resolution::Needs(_) => return writeln!(out, ", needs facts"),
     };
     let begun = Instant::now();
-    let mut run = Run::new(Arc::new(graph), Arc::new(sources), mode, Facts::new());
+    let mut run = Run::new(Arc::new(graph), Arc::new(sources), mode, Facts::new(), Arc::new(MemoryVault::default()));
     drive(&mut run, &Nothing, NonZeroUsize::MIN, &Cancel::default(), &mut |_, _| {});
     writeln!(out, ", ran {} ms, {} MiB, {:?}", begun.elapsed().as_millis(), peak(), run.totals())
 }

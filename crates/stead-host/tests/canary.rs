@@ -10,10 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value as Json, json};
 use stead_core::call::{Call, Execution, Exported, Failure, FailureKind, Operation, Outcome, Response};
-use stead_core::expr::Recipe;
-use stead_core::id::{NodeId, SecretName, TypeName};
+use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
-use stead_core::value::{Object, Sealed, Sensitive, Value};
+use stead_core::value::{Object, Seal, Step, Value};
 use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 use stead_host::vault::MemoryVault;
@@ -182,13 +181,13 @@ fn manifest(own_test: bool) -> Arc<Manifest> {
     Arc::new(Manifest { capabilities, ..Manifest::new(type_name, version, Implementation::BuiltIn) })
 }
 
+/// A secret as it is, or what is computed of it.
 fn sealed(at: usize, plaintext: &Value, vault: &MemoryVault) -> Value {
+    let secret = Value::secret(vault.seal(plaintext.clone()));
     if at.is_multiple_of(2) {
-        return Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(plaintext.clone()))));
+        return Value::deferred(Step::Apply { function: "coalesce".into(), arguments: vec![Value::Null, secret] });
     }
-    let name = SecretName(format!("s{at}").into());
-    vault.put(name.clone(), plaintext.clone());
-    Value::Sealed(Sealed::new(Recipe::Secret(name)))
+    secret
 }
 
 /// Everything that can be read of an answer.

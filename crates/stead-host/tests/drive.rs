@@ -25,6 +25,7 @@ use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::{Object, Value};
 use stead_host::drive::{World, drive};
 use stead_host::provider::{Cancel, Cost};
+use stead_host::vault::MemoryVault;
 
 /// Far longer than any of this takes: only a run that hangs is ended by it.
 const FOR_EVER: Duration = Duration::from_mins(2);
@@ -117,7 +118,7 @@ fn run_of(lines: &str, mode: Mode) -> Run {
         }
     }
     let (graph, sources) = resolved(&text);
-    Run::new(Arc::new(graph), Arc::new(sources), mode, Facts::new())
+    Run::new(Arc::new(graph), Arc::new(sources), mode, Facts::new(), Arc::new(MemoryVault::default()))
 }
 
 fn resolved(text: &str) -> (Graph, Sources) {
@@ -126,8 +127,14 @@ fn resolved(text: &str) -> (Graph, Sources) {
     let (document, findings) = document::parse(id, text, &Limits::default());
     assert!(findings.is_empty(), "{findings:?}");
     let (catalog, parameters, facts) = (catalog::Known::with("").unwrap(), Object::new(), Facts::new());
-    let inputs =
-        Inputs { catalog: &catalog, parameters: &parameters, facts: &facts, version: "3.0.0", names: Names::Unique };
+    let inputs = Inputs {
+        catalog: &catalog,
+        parameters: &parameters,
+        facts: &facts,
+        version: "3.0.0",
+        names: Names::Unique,
+        seal: &MemoryVault::default(),
+    };
     match resolve(&document.into(), &inputs, &mut sources) {
         Resolution::Graph(graph, _) => (graph, sources),
         other => panic!("{other:?}"),
@@ -278,7 +285,8 @@ fn a_run_that_is_resumed_asks_again_what_was_not_answered() {
     for at in 0..=events.len() {
         let fresh = run_of(lines, Mode::TEST);
         let (graph, sources) = (Arc::clone(fresh.graph()), Arc::new(Sources::default()));
-        let resumed = Run::resume(graph, sources, Mode::TEST, Facts::new(), &events[..at]);
+        let resumed =
+            Run::resume(graph, sources, Mode::TEST, Facts::new(), Arc::new(MemoryVault::default()), &events[..at]);
         let world = Arc::new(Fake::default());
         let (run, _) = driven(resumed, &world, 2);
         let answered = events[..at].iter().filter(|event| matches!(event.fact, Fact::Response { .. })).count();

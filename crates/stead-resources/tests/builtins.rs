@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::{Call, Changed, Execution, Exported, Operation, Outcome, Tested};
-use stead_core::expr::Recipe;
 use stead_core::id::NodeId;
-use stead_core::value::{Sealed, Sensitive, Value};
+use stead_core::value::{Seal, Value};
 use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context};
 use stead_host::vault::MemoryVault;
@@ -40,7 +39,9 @@ fn run_case(case: &Case) -> Result<Computed, String> {
     let root = tempfile::tempdir().map_err(|error| error.to_string())?;
     set_up(case.section("setup"), root.path())?;
     let properties: Json = serde_json::from_str(case.section("properties")).map_err(|error| error.to_string())?;
-    let run = Run::new(built_in.ok_or("there is no such type")?, sealed(properties), root.path());
+    let vault = MemoryVault::default();
+    let desired = sealed(properties, &vault);
+    let run = Run::new(built_in.ok_or("there is no such type")?, desired, vault, root.path());
     let mut outcomes = String::new();
     for word in words {
         let line = format!("{word}: {}\n", run.carry_out(word)?);
@@ -69,15 +70,15 @@ fn set_up(script: &str, root: &Path) -> Result<(), String> {
 }
 
 /// The properties with secrets in place of the texts that say so.
-fn sealed(json: Json) -> Value {
+fn sealed(json: Json, vault: &MemoryVault) -> Value {
     match json {
         Json::String(text) => match text.strip_prefix("sealed:") {
-            Some(secret) => Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(Value::from(secret))))),
+            Some(secret) => Value::secret(vault.seal(Value::from(secret))),
             None => Value::String(text),
         },
-        Json::Array(items) => Value::Array(items.into_iter().map(sealed).collect()),
+        Json::Array(items) => Value::Array(items.into_iter().map(|item| sealed(item, vault)).collect()),
         Json::Object(members) => {
-            Value::Object(members.into_iter().map(|(name, value)| (name, sealed(value))).collect())
+            Value::Object(members.into_iter().map(|(name, value)| (name, sealed(value, vault))).collect())
         }
         plain => Value::from(plain),
     }
@@ -87,12 +88,13 @@ fn sealed(json: Json) -> Value {
 struct Run {
     built_in: BuiltIn,
     desired: Arc<Value>,
+    vault: MemoryVault,
     context: Context,
     messages: Arc<Mutex<Vec<String>>>,
 }
 
 impl Run {
-    fn new(built_in: BuiltIn, desired: Value, root: &Path) -> Self {
+    fn new(built_in: BuiltIn, desired: Value, vault: MemoryVault, root: &Path) -> Self {
         let messages = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&messages);
         let context = Context {
@@ -144,7 +146,7 @@ impl Run {
             tested,
             metadata: None,
         };
-        carry_out(&call, &*self.built_in.provider, &MemoryVault::default(), &self.context).outcome
+        carry_out(&call, &*self.built_in.provider, &self.vault, &self.context).outcome
     }
 }
 

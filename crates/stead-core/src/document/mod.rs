@@ -8,6 +8,8 @@ mod fields;
 mod parts;
 mod read;
 
+pub use crate::expr::{Named, UserFunction};
+pub use crate::value::DataType;
 pub use read::{parse, read};
 
 use crate::id::{ResourceId, TypeName};
@@ -56,15 +58,6 @@ impl Document {
         };
         Self { resources: vec![instance], ..Self::default() }
     }
-}
-
-/// Something with a name of its own.
-#[derive(Clone, Debug)]
-pub struct Named<T> {
-    /// The name and where it stands.
-    pub name: Spanned<String>,
-    /// What it names.
-    pub value: T,
 }
 
 /// `directives` of a document.
@@ -130,61 +123,6 @@ pub struct Parameter {
     pub max_length: Option<Spanned<u64>>,
     /// `description`
     pub description: Option<String>,
-}
-
-/// The type of a parameter, an output or an argument of a user function.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DataType {
-    /// `string`
-    String,
-    /// `secureString`
-    SecureString,
-    /// `int`
-    Int,
-    /// `bool`
-    Bool,
-    /// `object`
-    Object,
-    /// `secureObject`
-    SecureObject,
-    /// `array`
-    Array,
-}
-
-impl DataType {
-    /// Every type with the word that documents use.
-    pub const ALL: [(&'static str, Self); 7] = [
-        ("string", Self::String),
-        ("secureString", Self::SecureString),
-        ("int", Self::Int),
-        ("bool", Self::Bool),
-        ("object", Self::Object),
-        ("secureObject", Self::SecureObject),
-        ("array", Self::Array),
-    ];
-
-    /// The word that documents use.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(_, each)| *each == self).map_or("", |(word, _)| word)
-    }
-
-    /// Whether values of it are secrets.
-    pub fn is_secure(self) -> bool {
-        matches!(self, Self::SecureString | Self::SecureObject)
-    }
-}
-
-/// One member of `functions`: a function that the document defines.
-#[derive(Clone, Debug)]
-pub struct UserFunction {
-    /// `namespace.name`, the way it is called
-    pub name: Spanned<String>,
-    /// Its parameters in order.
-    pub parameters: Vec<Named<DataType>>,
-    /// The type of what it returns.
-    pub output_type: Spanned<DataType>,
-    /// The value it returns, usually an expression in which only `parameters()` is known.
-    pub output: Node,
 }
 
 /// One of `outputs`.

@@ -156,7 +156,7 @@ struct Reference<'a> {
 /// The argument of a `reference()`, if it can be told before anything runs.
 fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Part<'_>) -> Option<String> {
     let (scope, iteration) = (origin.scope, origin.iteration.as_ref());
-    let place = super::ScopeView { scopes: &builder.graph.scopes, scope, iteration, facts: builder.inputs.facts };
+    let place = builder.place(scope, iteration);
     match argument.evaluate(&place) {
         Ok(Value::String(text)) => Some(text),
         _ => None,
@@ -311,8 +311,7 @@ fn cycle_finding(builder: &Builder<'_>, members: &[NodeId], cycle: &Cycle) -> Di
 fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
     let (node, declaration) = (builder.graph.node(from), builder.graph.declaration(from));
     let (iteration, wanted) = (node.iteration.as_ref(), builder.graph.id_of(to));
-    let place =
-        super::ScopeView { scopes: &builder.graph.scopes, scope: node.scope, iteration, facts: builder.inputs.facts };
+    let place = builder.place(node.scope, iteration);
     let names_it =
         |value: Value| value.as_str().is_some_and(|text| ResourceId::parse(text).is_ok_and(|id| id == wanted));
     let relations = declaration.directives.relations.iter();

@@ -20,7 +20,7 @@ use crate::expr::FactKey;
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
 use crate::manifest::Manifest;
-use crate::value::{Object, Value};
+use crate::value::{Object, Seal, Value};
 
 pub use order::{Cycle, sort};
 pub use resolve::resolve;
@@ -227,6 +227,8 @@ pub struct Inputs<'a> {
     pub parameters: &'a Object,
     /// What is known of the machine so far.
     pub facts: &'a Facts,
+    /// Where secrets are kept that the document states or makes.
+    pub seal: &'a dyn Seal,
     /// The version that `directives.version` is compared with.
     pub version: &'a str,
     /// Whether instances are told apart by type and name.

@@ -9,13 +9,13 @@ use super::{
 };
 use crate::diag::{Code, Diagnostic, Findings, any_error, nearest};
 use crate::document::{self, Document, Instance, Parameter};
-use crate::expr::{Environment, FactKey, Recipe, Stop};
+use crate::expr::{Environment, FactKey, Stop};
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
 use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequirement};
 use crate::parameters;
 use crate::text::{self, Limits, Source, Sources, Span};
-use crate::value::{Object, Sealed, Sensitive, Value, sealing_wrapped};
+use crate::value::{Object, Value, sealing_wrapped};
 
 /// How deep groups and includes may be nested: far beyond any use, and shallow enough for every stack.
 const MAX_NESTING: usize = 32;
@@ -109,6 +109,9 @@ impl Environment for Defaults<'_> {
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.0.fact(key)
     }
+    fn seal(&self, plaintext: Value) -> Option<Value> {
+        self.0.seal(plaintext)
+    }
     fn function(&self, name: &str) -> Option<&document::UserFunction> {
         self.0.function(name)
     }
@@ -189,9 +192,7 @@ impl Builder<'_> {
         let (value, span) = match (supplied.get(&parameter.name.value), &parameter.default) {
             (Some(value), _) => (value.clone(), parameter.name.span),
             (None, Some(default)) => {
-                let place =
-                    ScopeView { scopes: &self.graph.scopes, scope: id, iteration: None, facts: self.inputs.facts };
-                let value = evaluate(default, &Defaults(place));
+                let value = evaluate(default, &Defaults(self.place(id, None)));
                 (self.settle(value)?, default.span)
             }
             (None, None) => return None,
@@ -205,9 +206,12 @@ impl Builder<'_> {
             self.findings.push(Diagnostic { help: finding.help, ..diagnostic });
             return None;
         }
-        let secure = parameter.data_type.value.is_secure();
-        let seal = |value| Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(value))));
-        Some(if secure { seal(value) } else { sealing_wrapped(value) })
+        let (data_type, seal) = (parameter.data_type.value, self.inputs.seal);
+        Some(if data_type.is_secure() { value.sealed_as(data_type, seal) } else { sealing_wrapped(value, seal) })
+    }
+
+    pub(super) fn place<'p>(&'p self, scope: ScopeId, iteration: Option<&'p Iteration>) -> ScopeView<'p> {
+        ScopeView { scopes: &self.graph.scopes, scope, iteration, facts: self.inputs.facts, seal: self.inputs.seal }
     }
 
     /// A finding about what was supplied from outside the document: by what includes it, or by the caller.
@@ -228,12 +232,11 @@ impl Builder<'_> {
 
     /// Evaluates what has to be known before anything runs.
     pub(super) fn value(&mut self, scope: ScopeId, iteration: Option<&Iteration>, node: &text::Node) -> Option<Value> {
-        let place = ScopeView { scopes: &self.graph.scopes, scope, iteration, facts: self.inputs.facts };
-        let value = evaluate(node, &place);
+        let value = evaluate(node, &self.place(scope, iteration));
         self.settle(value)
     }
 
-    /// Iterations what kept a value from being computed into a finding or a want.
+    /// Turns what kept a value from being computed into a finding or a want.
     fn settle(&mut self, value: Result<Value, super::Halt>) -> Option<Value> {
         let halt = match value {
             Ok(value) => return Some(value),

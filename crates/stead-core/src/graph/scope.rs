@@ -7,7 +7,7 @@ use crate::diag::Diagnostic;
 use crate::document::UserFunction;
 use crate::expr::{Answer, Environment, FactKey, Fault, Stop};
 use crate::text::{self, Entry, Kind, Node, Sources, Span};
-use crate::value::{Object, Value};
+use crate::value::{Object, Seal, Value};
 
 /// Where an expression stands: the scopes around it, and the iteration of its loop.
 ///
@@ -22,6 +22,8 @@ pub struct ScopeView<'a> {
     pub iteration: Option<&'a Iteration>,
     /// What is known of the machine.
     pub facts: &'a Facts,
+    /// Where secrets are kept.
+    pub seal: &'a dyn Seal,
 }
 
 impl<'a> ScopeView<'a> {
@@ -67,6 +69,10 @@ impl Environment for ScopeView<'_> {
 
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.facts.get(key)?.as_ref().ok().cloned()
+    }
+
+    fn seal(&self, plaintext: Value) -> Option<Value> {
+        Some(Value::secret(self.seal.seal(plaintext)))
     }
 
     fn function(&self, name: &str) -> Option<&UserFunction> {

@@ -82,7 +82,7 @@ impl Run {
     pub(super) fn view(&self, id: NodeId) -> View<'_> {
         let node = self.graph.node(id);
         let iteration = node.iteration.as_ref();
-        let place = ScopeView { scopes: &self.graph.scopes, scope: node.scope, iteration, facts: &self.facts };
+        let place = ScopeView { scopes: &self.graph.scopes, scope: node.scope, iteration, facts: &self.facts, seal: &*self.seal };
         View { place, run: self }
     }
 
@@ -118,7 +118,7 @@ impl Run {
         if self.graph.node(id).manifest.kind == Kind::Group {
             return Ok(Arc::new(properties.literal()));
         }
-        let desired = evaluate(properties, &self.view(id)).map(sealing_wrapped);
+        let desired = evaluate(properties, &self.view(id)).map(|value| sealing_wrapped(value, &*self.seal));
         desired.map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
     }
 

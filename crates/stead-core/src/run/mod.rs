@@ -35,6 +35,7 @@ use crate::instance_path::InstancePath;
 use crate::manifest::Lane;
 use crate::report::{Phase, Report, Totals};
 use crate::text::Sources;
+use crate::value::Seal;
 
 use decide::Decision;
 use forecast::Forecast;
@@ -52,6 +53,8 @@ pub struct Setup {
     pub sources: Arc<Sources>,
     /// What the graph was resolved with.
     pub facts: Facts,
+    /// Where secrets are put that are stated or made while it goes on.
+    pub seal: Arc<dyn Seal>,
     /// What it is for.
     pub mode: Mode,
     /// With what rights it runs.
@@ -75,12 +78,13 @@ pub enum Privilege {
 
 impl Setup {
     /// A single pass over a graph that asks nothing of the machine, by an ordinary user.
-    pub fn new(graph: Arc<Graph>, sources: Arc<Sources>, mode: Mode) -> Self {
+    pub fn new(graph: Arc<Graph>, sources: Arc<Sources>, seal: Arc<dyn Seal>, mode: Mode) -> Self {
         let (facts, privilege) = (Facts::new(), Privilege::Restricted);
         Self {
             graph,
             sources,
             facts,
+            seal,
             mode,
             privilege,
             policy: Arc::new(SinglePass),
@@ -146,6 +150,7 @@ pub struct Run {
     origin: Arc<str>,
     digest: Arc<str>,
     facts: Facts,
+    seal: Arc<dyn Seal>,
     report: Report,
     /// The place of each node in the order.
     rank: Vec<u32>,
@@ -170,7 +175,7 @@ pub struct Run {
 impl Run {
     /// A run of which nothing has happened yet.
     pub fn new(setup: Setup) -> Self {
-        let Setup { graph, sources, facts, mode, privilege, policy, origin, digest } = setup;
+        let Setup { graph, sources, facts, seal, mode, privilege, policy, origin, digest } = setup;
         let nodes = graph.nodes.len();
         let mut rank = vec![0; nodes];
         for (place, id) in (0..).zip(&graph.order) {
@@ -196,6 +201,7 @@ impl Run {
             origin,
             digest,
             facts,
+            seal,
             rank,
         }
     }

@@ -25,8 +25,8 @@ impl Run {
     }
 
     fn outermost(&self) -> View<'_> {
-        let (scopes, facts) = (&self.graph.scopes, &self.facts);
-        View { place: ScopeView { scopes, scope: ScopeId(0), iteration: None, facts }, run: self }
+        let (scopes, facts, seal) = (&self.graph.scopes, &self.facts, &*self.seal);
+        View { place: ScopeView { scopes, scope: ScopeId(0), iteration: None, facts, seal }, run: self }
     }
 
     fn output(&self, output: &Output, view: &View<'_>) -> Option<Result<Value, Diagnostic>> {
@@ -37,7 +37,7 @@ impl Run {
             Some(Err(halt)) => return Some(Err(self.halted_output(&halt))),
         }
         Some(match evaluate(&output.value, view) {
-            Ok(value) if fits(output.data_type.value, &value) => Ok(sealing_wrapped(value)),
+            Ok(value) if fits(output.data_type.value, &value) => Ok(sealing_wrapped(value, &*self.seal)),
             Ok(value) => {
                 let (name, wanted) = (&output.name.value, output.data_type.value.as_str());
                 let message = format!("Output '{name}' is {}, but is declared as '{wanted}'", value.described());

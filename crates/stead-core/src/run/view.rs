@@ -46,6 +46,9 @@ impl Environment for View<'_> {
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.place.fact(key)
     }
+    fn seal(&self, plaintext: Value) -> Option<Value> {
+        self.place.seal(plaintext)
+    }
     fn function(&self, name: &str) -> Option<&UserFunction> {
         self.place.function(name)
     }

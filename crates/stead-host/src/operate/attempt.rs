@@ -24,7 +24,7 @@ pub(super) struct Attempt<'a> {
     pub(super) desired: Arc<Value>,
     /// The desired state as the resource gets it.
     pub(super) input: Plain,
-    pub(super) resealer: Resealer,
+    pub(super) resealer: Resealer<'a>,
     /// The context of the call; what is traced through it is scrubbed.
     pub(super) cx: Cow<'a, Context>,
 }

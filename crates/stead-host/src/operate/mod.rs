@@ -26,6 +26,7 @@ use stead_core::wire::results::operation_name;
 use self::attempt::Attempt;
 use self::opened::Opened;
 use self::reseal::Resealer;
+use self::secrets::Secrets;
 use crate::provider::{Context, Provider, TraceLevel};
 use crate::vault::Vault;
 
@@ -91,7 +92,7 @@ fn substitute(call: &Call, attempt: &Attempt<'_>) -> Option<String> {
 fn prepare<'a>(
     call: &'a Call,
     provider: &'a dyn Provider,
-    vault: &dyn Vault,
+    vault: &'a dyn Vault,
     cx: &'a Context,
 ) -> Result<Attempt<'a>, Failure> {
     if cx.cancel.is_cancelled() {
@@ -101,8 +102,8 @@ fn prepare<'a>(
     let desired = with_metadata(call, schema.as_deref().is_some_and(takes_metadata));
     let Opened { bare, wrapped, secrets } = Opened::open(&desired, vault)?;
     let plain = wrapped.is_some().then(|| Arc::new(Sensitive::new(Value::from(bare.expose().clone()))));
-    let resealer = Resealer { desired: Arc::clone(&desired), plain, secrets: Arc::new(secrets) };
-    let cx = with_scrubbed_trace(cx, &resealer);
+    let resealer = Resealer { seal: vault, desired: Arc::clone(&desired), plain, secrets: Arc::new(secrets) };
+    let cx = with_scrubbed_trace(cx, &resealer.secrets);
     let mut attempt = Attempt { call, provider, schema, desired, input: bare, resealer, cx };
     attempt.choose_input(wrapped)?;
     Ok(attempt)
@@ -129,12 +130,12 @@ fn with_metadata(call: &Call, taken: bool) -> Arc<Value> {
     Arc::new(Value::Object(desired))
 }
 
-fn with_scrubbed_trace<'a>(cx: &'a Context, resealer: &Resealer) -> Cow<'a, Context> {
-    if resealer.secrets.is_empty() {
+fn with_scrubbed_trace<'a>(cx: &'a Context, secrets: &Arc<Secrets>) -> Cow<'a, Context> {
+    if secrets.is_empty() {
         return Cow::Borrowed(cx);
     }
-    let (trace, resealer) = (Arc::clone(&cx.trace), resealer.clone());
-    Cow::Owned(Context { trace: Arc::new(move |level, text| trace(level, &resealer.text(text))), ..cx.clone() })
+    let (trace, secrets) = (Arc::clone(&cx.trace), Arc::clone(secrets));
+    Cow::Owned(Context { trace: Arc::new(move |level, text| trace(level, &secrets.scrub(text))), ..cx.clone() })
 }
 
 /// A bug of one resource must not take down the run.
