@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::trust::User;
+use crate::fs::User;
 use crate::settings::ResourcePath;
 
 /// Where to look, on whose behalf, and where to remember what was found.
