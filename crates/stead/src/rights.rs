@@ -69,5 +69,5 @@ fn outcome(case: &Case, folder: &Path, mode: Mode, elevated: bool) -> Result<Str
 fn surroundings(elevated: bool) -> Surroundings {
     let settings = resolve(&Layers::default(), &Stated::default());
     let search = Search::new(&SearchEnvironment::default(), &settings.resource_path, User::current());
-    Surroundings { settings, search, elevated, doubts: Vec::new() }
+    Surroundings { settings, search, elevated, deadline: None, doubts: Vec::new(), unusable_policy: None }
 }

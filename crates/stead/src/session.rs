@@ -112,7 +112,7 @@ impl Session {
         let settings = command_settings(&root, surroundings);
         let vault = Arc::<MemoryVault>::default();
         let context_root = Arc::from(root.as_path());
-        let context = extension_context(&root, &cancel);
+        let context = extension_context(&root, &cancel, surroundings);
         let built_in = stead_resources::builtins();
         let mut catalog = Catalog::default();
         for each in &built_in {
@@ -133,7 +133,7 @@ impl Session {
             extensions,
             built_in: built_in.into_iter().map(|each| (each.manifest.type_name.clone(), each)).collect(),
             cancel,
-            deadline: Duration::from_mins(10),
+            deadline: surroundings.deadline.unwrap_or(Duration::from_mins(10)),
             settings,
             names: Names::Unique,
             refused: HashMap::new(),
@@ -439,11 +439,11 @@ fn command_settings(root: &Path, surroundings: &Surroundings) -> Settings {
 }
 
 /// What programs of adapters and extensions are called with while resources, secrets and documents are looked for.
-fn extension_context(root: &Path, cancel: &Cancel) -> Context {
+fn extension_context(root: &Path, cancel: &Cancel, surroundings: &Surroundings) -> Context {
     Context {
         found_absent: false,
         name: "".into(),
-        deadline: Duration::from_mins(1),
+        deadline: surroundings.deadline.unwrap_or(Duration::from_mins(1)),
         output_limit: OUTPUT_LIMIT,
         cancel: cancel.clone(),
         root: Arc::from(root),

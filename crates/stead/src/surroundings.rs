@@ -2,12 +2,12 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::ValueEnum;
-use stead_core::text::Sources;
 use stead_host::catalog::{Search, SearchEnvironment, User};
 use stead_host::settings::{
-    self, Ignore, IgnoredBecause, IgnoredFile, Layers, Settings, SettingsFiles, Stated, TraceFormat, TraceLevel,
+    self, Ignore, Layers, Place, Settings, SettingsFiles, Stated, TraceFormat, TraceLevel, UnusableFile,
 };
 
 use crate::args::{self, Arguments};
@@ -20,8 +20,12 @@ pub(crate) struct Surroundings {
     pub(crate) search: Search,
     /// Whether this process may do everything.
     pub(crate) elevated: bool,
-    /// What is to be told as soon as something can be told: settings that do not count, and why.
+    /// How long one program may take, as the command line says.
+    pub(crate) deadline: Option<Duration>,
+    /// What is to be reported as soon as traces are written: settings that do not count, and why.
     pub(crate) doubts: Vec<String>,
+    /// Why the policy cannot be used. Nothing may be done then.
+    pub(crate) unusable_policy: Option<String>,
 }
 
 impl Surroundings {
@@ -30,21 +34,27 @@ impl Surroundings {
         let program = env::current_exe().ok();
         let directory = program.as_deref().and_then(Path::parent);
         let mut doubts = Vec::new();
-        let layers = layers(directory, ignore(arguments), &mut doubts);
+        let (layers, unusable) = layers(directory, ignore(arguments), &mut doubts);
         let settings = settings::resolve(&layers, &stated(arguments, &mut doubts));
-        let elevated = rustix::process::geteuid().is_root();
-        Self { search: search(&settings, directory), settings, elevated, doubts }
+        let is_policy = |file: &&UnusableFile| file.place == Place::Policy;
+        doubts.extend(unusable.iter().filter(|file| !is_policy(file)).map(|file| file.describe().replace('\n', "; ")));
+        Self {
+            search: search(&settings, directory),
+            settings,
+            elevated: rustix::process::geteuid().is_root(),
+            deadline: arguments.command.deadline(),
+            doubts,
+            unusable_policy: unusable.iter().find(is_policy).map(UnusableFile::describe),
+        }
     }
 }
 
-fn layers(directory: Option<&Path>, ignore: Ignore, doubts: &mut Vec<String>) -> Layers {
+fn layers(directory: Option<&Path>, ignore: Ignore, doubts: &mut Vec<String>) -> (Layers, Vec<UnusableFile>) {
     if ignore == Ignore::Settings {
         let why = "'--ignore-settings-file' or the environment variable 'DSC_IGNORE_SETTINGS_FILE' says so";
         doubts.push(format!("Ignoring settings files, since {why}"));
     }
-    let (layers, ignored) = Layers::load(&SettingsFiles::beside(directory.unwrap_or(Path::new("/")), ignore));
-    doubts.extend(ignored.iter().map(doubt));
-    layers
+    Layers::load(&SettingsFiles::beside(directory.unwrap_or(Path::new("/")), ignore), User::current())
 }
 
 fn ignore(arguments: &Arguments) -> Ignore {
@@ -52,22 +62,12 @@ fn ignore(arguments: &Arguments) -> Ignore {
     if ignored { Ignore::Settings } else { Ignore::Nothing }
 }
 
-fn doubt(file: &IgnoredFile) -> String {
-    let mut parts = vec![format!("Ignoring the settings file {}: {}", file.path.display(), file.reason)];
-    if let IgnoredBecause::Invalid { text: source, findings } = &file.reason {
-        let mut sources = Sources::default();
-        sources.add(source.clone());
-        parts.extend(findings.iter().map(|finding| finding.brief(&sources)));
-    }
-    parts.join("; ")
-}
-
 fn stated(arguments: &Arguments, doubts: &mut Vec<String>) -> Stated {
     let environment = env::var("DSC_TRACE_LEVEL").ok();
     let environment_level = environment.as_deref().and_then(TraceLevel::parse);
     if let (Some(text), None) = (&environment, environment_level) {
         let words: Vec<_> = TraceLevel::ALL.iter().map(|(word, _)| *word).collect();
-        doubts.push(format!("DSC_TRACE_LEVEL is '{text}', but has to be one of {}; it is ignored", words.join(", ")));
+        doubts.push(format!("DSC_TRACE_LEVEL is '{text}', but must be one of {}; ignored", words.join(", ")));
     }
     Stated {
         argument_level: arguments.trace_level.and_then(argument_level),

@@ -24,7 +24,7 @@ use crate::args::{Document, Explain, Graph, Output};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources};
 use crate::interrupt;
-use crate::output::{complain, complain_text, data_as, print};
+use crate::output::{complain, complain_text, data_as, print, write_soon};
 use crate::session::{Prepared, Session, Unusable};
 use crate::surroundings::Surroundings;
 use misfits::{Look, misfits};
@@ -59,6 +59,7 @@ fn carry_out(document: &Document, mode: Mode, surroundings: &Surroundings) -> Ex
     }
     show_findings(&distinct(&prepared.warnings), &prepared.sources);
     interrupt::catch(&session);
+    write_soon();
     let began = Instant::now();
     let Prepared { graph, sources, facts, .. } = prepared;
     let mut run = Run::new(graph, sources.clone(), mode, facts);
@@ -105,7 +106,7 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
 
 fn prepare(document: &Document, surroundings: &Surroundings) -> Result<(Session, Prepared), Exit> {
     let mut session = session_for(document, surroundings);
-    let text = input::document(&session, &document.file).map_err(|error| {
+    let text = input::document(&session, document.path()).map_err(|error| {
         complain(&format!("error: {error}"));
         Exit::Unusable
     })?;
@@ -113,6 +114,7 @@ fn prepare(document: &Document, surroundings: &Surroundings) -> Result<(Session,
         file: document.parameters_file.as_deref(),
         inline: document.parameters.as_deref(),
         single: &document.set,
+        document: Some(&text),
     };
     let supplied = input::parameters(&mut session, &from).map_err(|bad| {
         match bad {
@@ -133,11 +135,9 @@ fn prepare(document: &Document, surroundings: &Surroundings) -> Result<(Session,
 fn session_for(document: &Document, surroundings: &Surroundings) -> Session {
     let root = match &document.root {
         Some(root) => std::path::absolute(root).unwrap_or_else(|_| root.clone()),
-        None => input::folder(&document.file),
+        None => input::folder(document.path()),
     };
-    let mut session = Session::new(root, surroundings);
-    session.deadline = Duration::from_secs(document.deadline.max(1));
-    session
+    Session::new(root, surroundings)
 }
 
 /// Tells why a document cannot be used.
@@ -197,7 +197,7 @@ pub(crate) fn lint(document: &Document, surroundings: &Surroundings) -> Exit {
             show_findings(&prepared.warnings, &prepared.sources);
             if prepared.warnings.is_empty() && !document.quiet {
                 let instances = prepared.graph.nodes.len();
-                print(&format!("{}: no mistakes found in {instances} instances\n", document.file.display()));
+                print(&format!("{}: no mistakes found in {instances} instances\n", document.path().display()));
             }
         }
         Output::Json | Output::Yaml => {
