@@ -51,7 +51,7 @@ Other commands have the exit codes of dsc. For all commands:
 impl Arguments {
     /// What the types of the options do not say.
     pub(crate) fn checked(self) -> Result<Self, clap::Error> {
-        let Some(Document { document: Some(document), file: Some(file), .. }) = self.command.document() else {
+        let Some(Document { positional: Some(document), file: Some(file), .. }) = self.command.document() else {
             return Ok(self);
         };
         let (document, file) = (document.display(), file.display());
@@ -156,7 +156,7 @@ impl Command {
 pub(crate) struct Document {
     /// The document, YAML or JSON; - reads standard input
     #[arg(value_name = "FILE", required_unless_present = "file")]
-    document: Option<PathBuf>,
+    positional: Option<PathBuf>,
     /// The same as FILE
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -196,7 +196,7 @@ impl Document {
     /// Where the document is.
     pub(crate) fn path(&self) -> &Path {
         // The command line lets nothing through without one; `-` would be the least surprising otherwise.
-        self.document.as_deref().or(self.file.as_deref()).unwrap_or(Path::new("-"))
+        self.positional.as_deref().or(self.file.as_deref()).unwrap_or(Path::new("-"))
     }
 }
 

@@ -72,14 +72,13 @@ pub(crate) fn finish(exit: Exit) -> Exit {
         buffer.failed.take()
     };
     match failed {
-        None => exit,
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             complain(&format!("error: cannot write standard output: {}", stead_host::fs::reason(&error)));
             Exit::Output
         }
         // Whoever reads has read enough. What went wrong besides is worth knowing all the same.
         Some(_) if exit == Exit::Success => Exit::ClosedPipe,
-        Some(_) => exit,
+        Some(_) | None => exit,
     }
 }
 
