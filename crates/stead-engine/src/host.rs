@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use stead_core::id::TypeName;
 use stead_host::catalog::{Search, SearchEnvironment, User};
@@ -27,6 +28,8 @@ pub struct HostOptions {
     pub elevated: bool,
     /// How much programs of resources are told to report.
     pub trace_level: TraceLevel,
+    /// How long one program of a resource may take; `None` for the usual time.
+    pub deadline: Option<Duration>,
 }
 
 impl Default for HostOptions {
@@ -34,7 +37,7 @@ impl Default for HostOptions {
     fn default() -> Self {
         let settings = resolve(&Layers::default(), &Stated::default());
         let search = Search::new(&SearchEnvironment::default(), &settings.resource_path, User::current());
-        Self { search, elevated: false, trace_level: settings.trace_level }
+        Self { search, elevated: false, trace_level: settings.trace_level, deadline: None }
     }
 }
 

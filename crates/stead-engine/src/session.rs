@@ -109,7 +109,7 @@ impl Session {
         let settings = command_settings(&root, &host.options);
         let vault = Arc::<MemoryVault>::default();
         let context_root = Arc::from(root.as_path());
-        let context = extension_context(&root, &cancel);
+        let context = extension_context(&root, &cancel, &host.options);
         let mut catalog = Catalog::default();
         let mut built_ins: Vec<&BuiltIn> = host.built_ins.values().collect();
         built_ins.sort_by(|one, other| one.manifest.type_name.cmp(&other.manifest.type_name));
@@ -129,7 +129,7 @@ impl Session {
             extensions,
             cancel,
             suspend: Cancel::default(),
-            deadline: Duration::from_mins(10),
+            deadline: host.options.deadline.unwrap_or(Duration::from_mins(10)),
             names: Names::Unique,
             providers: Providers::new(&host.built_ins, settings.clone()),
             settings,
@@ -409,12 +409,12 @@ fn command_settings(root: &Path, options: &HostOptions) -> Settings {
 }
 
 /// What programs of adapters and extensions are called with while resources, secrets and documents are looked for.
-fn extension_context(root: &Path, cancel: &Cancel) -> Context {
+fn extension_context(root: &Path, cancel: &Cancel, options: &HostOptions) -> Context {
     Context {
         found_absent: false,
         pending: None,
         name: "".into(),
-        deadline: Duration::from_mins(1),
+        deadline: options.deadline.unwrap_or(Duration::from_mins(1)),
         output_limit: OUTPUT_LIMIT,
         cancel: cancel.clone(),
         root: Arc::from(root),

@@ -32,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let (arguments, program) = match parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
-        Err(exit) => return exit.into(),
+        Err(exit) => return output::finish(exit).into(),
     };
     // What panicked may hold secrets, so that only the place is told.
     std::panic::set_hook(Box::new(|info| {
@@ -43,7 +43,15 @@ fn main() -> ExitCode {
     trace::install(&env.settings);
     tracing::debug!("Running DSC version: {}", version_as_dsc());
     env.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    run(arguments, env, program).into()
+    let exit = match &env.unusable_policy {
+        // What it says is the same on every machine.
+        Some(why) if !matches!(arguments.command, Command::Explain(_)) => {
+            output::complain(why);
+            if arguments.command.is_for_people() { Exit::Unusable } else { Exit::DscInput }
+        }
+        _ => run(arguments, env, program),
+    };
+    output::finish(exit).into()
 }
 
 /// What `dsc --version` says: the version of DSC whose behaviour this is, and whose it is.
@@ -66,22 +74,27 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
     // Scripts ask dsc for its version to know what it can do.
     let command = if as_dsc { command.name("dsc").version(version_as_dsc()) } else { command };
     let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
+    let parsed = parsed.and_then(Arguments::checked);
     let program = if linked { "dsc" } else { "stead" };
     parsed.map(|arguments| (arguments, program)).map_err(|error| {
+        let error = args::with_hint(error);
+        if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+            output::print(&error.render().ansi().to_string());
+            return Exit::Success;
+        }
         // Whatever cannot be printed here cannot be reported either.
         let _ = error.print();
-        match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Success,
-            _ if as_dsc || !is_for_people(&words) => Exit::DscError,
-            _ => Exit::Unusable,
-        }
+        if as_dsc || is_as_dsc(&words) { Exit::DscError } else { Exit::Unusable }
     })
 }
 
-/// Whether a command line that could not be read was for one of the commands that dsc does not have.
-fn is_for_people(words: &[OsString]) -> bool {
-    const COMMANDS: [&str; 6] = ["plan", "apply", "check", "graph", "lint", "explain"];
-    words.iter().any(|word| COMMANDS.iter().any(|command| word == command))
+/// Whether a command line that could not be read was for one of the commands that dsc has.
+fn is_as_dsc(words: &[OsString]) -> bool {
+    const COMMANDS: [&str; 8] = ["config", "resource", "function", "extension", "schema", "completer", "server", "mcp"];
+    words
+        .iter()
+        .find_map(|word| word.to_str().filter(|word| args::is_command(word)))
+        .is_some_and(|word| COMMANDS.contains(&word))
 }
 
 fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
@@ -93,7 +106,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Lint(document) => commands::lint(&document, &env),
         Command::Explain(explain) => commands::explain(&explain),
         Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &env),
-        Command::Resource { command } => dsc::resource(&command, arguments.progress_format, &env),
+        Command::Resource { command, .. } => dsc::resource(&command, arguments.progress_format, &env),
         Command::Function { command } => dsc::function(&command),
         Command::Extension { command } => dsc::extension(&command, &env),
         Command::Schema(schema) => dsc::schema(&schema),

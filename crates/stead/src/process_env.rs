@@ -4,11 +4,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use stead_core::text::Sources;
 use stead_engine::{Host, HostOptions};
 use stead_host::catalog::{Search, SearchEnvironment, User};
 use stead_host::settings::{
-    self, Ignore, IgnoredBecause, IgnoredFile, Layers, Settings, SettingsFiles, Stated, TraceFormat, TraceLevel,
+    self, Ignore, Layers, Place, Settings, SettingsFiles, Stated, TraceFormat, TraceLevel, UnusableFile,
 };
 
 use crate::args::{self, Arguments};
@@ -21,6 +20,8 @@ pub(crate) struct ProcessEnv {
     pub(crate) host: Host,
     /// What is reported as soon as messages can be: settings that do not count, and why.
     pub(crate) warnings: Vec<String>,
+    /// Why the policy cannot be used. Nothing may be done then.
+    pub(crate) unusable_policy: Option<String>,
 }
 
 impl ProcessEnv {
@@ -29,22 +30,28 @@ impl ProcessEnv {
         let program = env::current_exe().ok();
         let directory = program.as_deref().and_then(Path::parent);
         let mut warnings = Vec::new();
-        let layers = layers(directory, ignore(arguments), &mut warnings);
+        let (layers, unusable) = layers(directory, ignore(arguments), &mut warnings);
         let settings = settings::resolve(&layers, &stated(arguments, &mut warnings));
-        let elevated = rustix::process::geteuid().is_root();
-        let options = HostOptions { search: search(&settings, directory), elevated, trace_level: settings.trace_level };
-        Self { settings, host: Host::new(options), warnings }
+        let is_policy = |file: &&UnusableFile| file.place == Place::Policy;
+        let ignored = unusable.iter().filter(|file| !is_policy(file));
+        warnings.extend(ignored.map(|file| file.describe().replace('\n', "; ")));
+        let options = HostOptions {
+            search: search(&settings, directory),
+            elevated: rustix::process::geteuid().is_root(),
+            trace_level: settings.trace_level,
+            deadline: arguments.command.deadline(),
+        };
+        let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
+        Self { settings, host: Host::new(options), warnings, unusable_policy }
     }
 }
 
-fn layers(directory: Option<&Path>, ignore: Ignore, warnings: &mut Vec<String>) -> Layers {
+fn layers(directory: Option<&Path>, ignore: Ignore, warnings: &mut Vec<String>) -> (Layers, Vec<UnusableFile>) {
     if ignore == Ignore::Settings {
         let why = "'--ignore-settings-file' or the environment variable 'DSC_IGNORE_SETTINGS_FILE' says so";
         warnings.push(format!("Ignoring settings files, since {why}"));
     }
-    let (layers, ignored) = Layers::load(&SettingsFiles::beside(directory.unwrap_or(Path::new("/")), ignore));
-    warnings.extend(ignored.iter().map(warning));
-    layers
+    Layers::load(&SettingsFiles::beside(directory.unwrap_or(Path::new("/")), ignore), User::current())
 }
 
 fn ignore(arguments: &Arguments) -> Ignore {
@@ -52,22 +59,12 @@ fn ignore(arguments: &Arguments) -> Ignore {
     if ignored { Ignore::Settings } else { Ignore::Nothing }
 }
 
-fn warning(file: &IgnoredFile) -> String {
-    let mut parts = vec![format!("Ignoring the settings file {}: {}", file.path.display(), file.reason)];
-    if let IgnoredBecause::Invalid { text: source, findings } = &file.reason {
-        let mut sources = Sources::default();
-        sources.add(source.clone());
-        parts.extend(findings.iter().map(|finding| finding.brief(&sources)));
-    }
-    parts.join("; ")
-}
-
 fn stated(arguments: &Arguments, warnings: &mut Vec<String>) -> Stated {
     let environment = env::var("DSC_TRACE_LEVEL").ok();
     let environment_level = environment.as_deref().and_then(TraceLevel::parse);
     if let (Some(text), None) = (&environment, environment_level) {
         let words: Vec<_> = TraceLevel::ALL.iter().map(|(word, _)| *word).collect();
-        warnings.push(format!("DSC_TRACE_LEVEL is '{text}', but has to be one of {}; it is ignored", words.join(", ")));
+        warnings.push(format!("DSC_TRACE_LEVEL is '{text}', but must be one of {}; ignored", words.join(", ")));
     }
     Stated {
         argument_level: arguments.trace_level.and_then(argument_level),

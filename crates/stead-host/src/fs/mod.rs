@@ -24,6 +24,7 @@ mod replace;
 mod status;
 mod tree;
 mod trust;
+mod trusted;
 mod walk;
 
 pub use error::{FsError, reason};
@@ -33,6 +34,7 @@ pub use replace::{Ownership, Replacement, Way};
 pub use status::{Identity, Kind, Status, format_mode, parse_mode};
 pub use tree::{Patience, entries, open_below, remove_tree};
 pub use trust::may_change_in_place;
+pub use trusted::{Distrust, OpenError, Trust, TrustedDirectory, TrustedFile, Untrusted, User};
 pub use walk::{open, open_directory};
 
 /// The begin of the names of temporary files: what a killed process left behind is recognised by it.

@@ -28,6 +28,8 @@ pub use tree::MARKER;
 pub struct Program<'a> {
     /// The file, absolute.
     pub path: &'a Path,
+    /// Another path to the same file, which the kernel is given; the program does not see it.
+    pub image: Option<&'a Path>,
     /// What it is called with, without its own name.
     pub arguments: &'a [OsString],
     /// The directory that it is started in.

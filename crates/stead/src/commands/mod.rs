@@ -22,7 +22,7 @@ use crate::args::{Document, Explain, Graph, Output};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources};
 use crate::interrupt;
-use crate::output::{complain, complain_text, data_as, print};
+use crate::output::{complain, complain_text, data_as, print, write_soon};
 use crate::process_env::ProcessEnv;
 use report::{Printer, Style};
 use stead_engine::conflicts::conflicts;
@@ -58,6 +58,7 @@ fn carry_out(document: &Document, mode: Mode, env: &ProcessEnv) -> Exit {
     }
     show_findings(&distinct(&prepared.warnings), &prepared.sources);
     interrupt::catch(&session);
+    write_soon();
     let began = Instant::now();
     let sources = Arc::clone(&prepared.sources);
     let mut printer = Printer::new(Style::new(document, mode), Arc::clone(&sources));
@@ -109,7 +110,7 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
 
 fn prepare(document: &Document, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
     let mut session = session_for(document, env);
-    let text = input::document(&session, &document.file).map_err(|error| {
+    let text = input::document(&session, document.path()).map_err(|error| {
         complain(&format!("error: {error}"));
         Exit::Unusable
     })?;
@@ -117,6 +118,7 @@ fn prepare(document: &Document, env: &ProcessEnv) -> Result<(Session, Prepared),
         file: document.parameters_file.as_deref(),
         inline: document.parameters.as_deref(),
         single: &document.set,
+        document: Some(&text),
     };
     let supplied = input::parameters(&mut session, &from).map_err(|bad| {
         match bad {
@@ -137,11 +139,9 @@ fn prepare(document: &Document, env: &ProcessEnv) -> Result<(Session, Prepared),
 fn session_for(document: &Document, env: &ProcessEnv) -> Session {
     let root = match &document.root {
         Some(root) => std::path::absolute(root).unwrap_or_else(|_| root.clone()),
-        None => input::folder(&document.file),
+        None => input::folder(document.path()),
     };
-    let mut session = env.host.session(root);
-    session.deadline = Duration::from_secs(document.deadline.max(1));
-    session
+    env.host.session(root)
 }
 
 /// Tells why a document cannot be used.
@@ -201,7 +201,7 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
             show_findings(&prepared.warnings, &prepared.sources);
             if prepared.warnings.is_empty() && !document.quiet {
                 let instances = prepared.graph.nodes.len();
-                print(&format!("{}: no mistakes found in {instances} instances\n", document.file.display()));
+                print(&format!("{}: no mistakes found in {instances} instances\n", document.path().display()));
             }
         }
         Output::Json | Output::Yaml => {

@@ -229,8 +229,11 @@ fn manage(root: &Path, session: &mut Session) -> Result<(), Exit> {
 }
 
 fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {
-    let from =
-        ParameterSources { file: config.parameters_file.as_deref(), inline: config.parameters.as_deref(), single: &[] };
+    let from = ParameterSources {
+        file: config.parameters_file.as_deref(),
+        inline: config.parameters.as_deref(),
+        ..ParameterSources::default()
+    };
     input::parameters(session, &from).map_err(|bad| bad_parameters(&bad, &session.sources))
 }
 

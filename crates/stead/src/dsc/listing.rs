@@ -1,6 +1,5 @@
 //! What there is: resources, functions, extensions, schemas.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -13,7 +12,7 @@ use super::session_here;
 use crate::args::{Extension, Function, ListFormat, Resource, Schema};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::output::{data, list_item, print};
+use crate::output::{data, is_terminal, list_item, print};
 use crate::process_env::ProcessEnv;
 use crate::schemas;
 use stead_engine::Session;
@@ -28,7 +27,7 @@ struct Listing {
 impl Listing {
     fn print(self, format: Option<ListFormat>) {
         let as_table = match format {
-            None => std::io::stdout().is_terminal(),
+            None => is_terminal(),
             Some(format) => format == ListFormat::TableNoTruncate,
         };
         if as_table {
