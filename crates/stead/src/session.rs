@@ -23,6 +23,7 @@ use stead_host::command::{CommandProvider, Settings, extension, list_adapted};
 use stead_host::drive::World;
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
+use stead_host::fs::Writes;
 use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
 use stead_host::settings;
@@ -65,6 +66,7 @@ pub(crate) struct Session {
     providers: RwLock<BTreeMap<usize, Arc<dyn Provider>>>,
     root: Arc<Path>,
     trace: Trace,
+    writes: Writes,
 }
 
 /// A document that can be run.
@@ -140,6 +142,7 @@ impl Session {
             providers: RwLock::default(),
             root: context_root,
             trace: Arc::new(forward),
+            writes: Writes::default(),
         }
     }
 
@@ -317,6 +320,7 @@ impl Session {
             found_absent: false,
             output_limit: OUTPUT_LIMIT,
             cancel: self.cancel.clone(),
+            writes: self.writes.clone(),
             root: Arc::clone(&self.root),
             trace: Arc::clone(&self.trace),
         }
@@ -446,6 +450,7 @@ fn extension_context(root: &Path, cancel: &Cancel) -> Context {
         deadline: Duration::from_mins(1),
         output_limit: OUTPUT_LIMIT,
         cancel: cancel.clone(),
+        writes: Writes::unrecorded(),
         root: Arc::from(root),
         trace: Arc::new(forward),
     }
