@@ -9,6 +9,7 @@ pub mod drive;
 pub mod extensions;
 pub mod facts;
 pub mod fs;
+pub mod lock;
 pub mod operate;
 pub mod process;
 pub mod provider;

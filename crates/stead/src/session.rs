@@ -24,6 +24,7 @@ use stead_host::drive::World;
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
 use stead_host::fs::Writes;
+use stead_host::lock::Locks;
 use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
 use stead_host::settings;
@@ -142,7 +143,7 @@ impl Session {
             providers: RwLock::default(),
             root: context_root,
             trace: Arc::new(forward),
-            writes: Writes::default(),
+            writes: Writes::default().with_locks(Locks::of_this_user()),
         }
     }
 

@@ -9,7 +9,9 @@ use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use super::error::FsError;
+use super::status::Status;
 use super::temporary;
+use crate::lock::Locks;
 
 /// What a power failure may take away.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -41,7 +43,10 @@ type Flush = dyn Fn(FlushTarget, BorrowedFd<'_>) -> Result<(), Errno> + Send + S
 
 /// What a run writes: how durable it is to be, and which file systems and directories it reached. Clones share it.
 #[derive(Clone)]
-pub struct Writes(Option<Arc<Recorder>>);
+pub struct Writes {
+    recorder: Option<Arc<Recorder>>,
+    locks: Option<Arc<Locks>>,
+}
 
 struct Recorder {
     durability: Durability,
@@ -76,19 +81,30 @@ impl Writes {
         flush: impl Fn(FlushTarget, BorrowedFd<'_>) -> Result<(), Errno> + Send + Sync + 'static,
     ) -> Self {
         let flush = Box::new(flush);
-        Self(Some(Arc::new(Recorder { durability, flush, file_systems: Mutex::default(), cleaned: Mutex::default() })))
+        let recorder = Recorder { durability, flush, file_systems: Mutex::default(), cleaned: Mutex::default() };
+        Self { recorder: Some(Arc::new(recorder)), locks: None }
+    }
+
+    /// The same, locked against other processes while a file is read, changed and replaced.
+    #[must_use]
+    pub fn with_locks(self, locks: Locks) -> Self {
+        Self { locks: Some(Arc::new(locks)), ..self }
+    }
+
+    pub(crate) fn locks(&self) -> Option<&Locks> {
+        self.locks.as_deref()
     }
 
     /// For a place that is only read: nothing is recorded, flushed or cleaned.
     pub const fn unrecorded() -> Self {
-        Self(None)
+        Self { recorder: None, locks: None }
     }
 
     /// Flushes each file system that was written to since the last time, also when another one fails.
     ///
     /// Guarantees: a failure is reported once and not repeated as success; the first one is returned.
     pub fn flush(&self) -> Result<(), FsError> {
-        let Some(recorder) = &self.0 else { return Ok(()) };
+        let Some(recorder) = &self.recorder else { return Ok(()) };
         let written = std::mem::take(&mut *lock(&recorder.file_systems));
         let flushed = written.into_values().map(|each| recorder.flush(each.target, each.directory.as_fd(), &each.path));
         // All of them, before the first failure is looked for.
@@ -97,10 +113,9 @@ impl Writes {
 
     /// To be called before anything is written to a directory: records it, and removes what killed runs left there.
     pub(super) fn begin(&self, directory: BorrowedFd<'_>, path: &Path) -> Result<(), FsError> {
-        let Some(recorder) = &self.0 else { return Ok(()) };
+        let Some(recorder) = &self.recorder else { return Ok(()) };
         let stat = fstat(directory).map_err(|errno| FsError::system("examine the directory of", path, errno))?;
-        #[expect(clippy::unnecessary_cast, reason = "the types of these fields depend on the architecture")]
-        let (device, inode) = (stat.st_dev as u64, stat.st_ino as u64);
+        let (device, inode) = Status::from(stat).identity.inode();
         if lock(&recorder.cleaned).insert((device, inode)) {
             temporary::remove_abandoned(directory);
         }
@@ -109,7 +124,7 @@ impl Writes {
 
     /// To be called once the content of a file is complete, before it gets its name.
     pub(super) fn written(&self, file: BorrowedFd<'_>, path: &Path) -> Result<(), FsError> {
-        self.flush_now(FlushTarget::File, || Ok(file.try_clone_to_owned()?), path)
+        self.flush_now(FlushTarget::File, || file.try_clone_to_owned(), path)
     }
 
     /// To be called when names in a directory have changed.
@@ -119,12 +134,11 @@ impl Writes {
 
     /// To be called when the owner or mode of an open file or directory was changed in place.
     pub fn changed(&self, file: &impl AsFd, path: &Path) -> Result<(), FsError> {
-        let Some(recorder) = &self.0 else { return Ok(()) };
+        let Some(recorder) = &self.recorder else { return Ok(()) };
         let file = file.as_fd();
         self.flush_now(FlushTarget::File, || reopen(file), path)?;
         let stat = fstat(file).map_err(|errno| FsError::system("examine", path, errno))?;
-        #[expect(clippy::unnecessary_cast, reason = "the type of this field depends on the architecture")]
-        recorder.record(stat.st_dev as u64, file, path)
+        recorder.record(Status::from(stat).identity.inode().0, file, path)
     }
 
     fn flush_now(
@@ -133,7 +147,8 @@ impl Writes {
         open: impl FnOnce() -> std::io::Result<OwnedFd>,
         path: &Path,
     ) -> Result<(), FsError> {
-        let Some(recorder) = self.0.as_ref().filter(|recorder| recorder.durability == Durability::PerFile) else {
+        let Some(recorder) = self.recorder.as_ref().filter(|recorder| recorder.durability == Durability::PerFile)
+        else {
             return Ok(());
         };
         match open() {

@@ -157,12 +157,11 @@ impl<'a> Replacement<'a> {
             }
         }
         temporary::claim(&self.file);
-        let linked = Temporary::create(self.place, |directory, name| {
-            match link(&self.file, directory, OsStr::new(name)) {
+        let linked =
+            Temporary::create(self.place, |directory, name| match link(&self.file, directory, OsStr::new(name)) {
                 Err(errno) if is_unlinkable(errno) => Ok(false),
                 linked => linked.map(|()| true),
-            }
-        });
+            });
         match linked? {
             (temporary, true) => Ok(Linked::Temporary(Self { temporary: Some(temporary), ..self })),
             (_, false) => self.copied(mode, ownership).map(Linked::Temporary),

@@ -93,13 +93,12 @@ impl<'a> Temporary<'a> {
                 self.renamed = true;
                 Ok(true)
             }
-            Err(Errno::EXIST) => Ok(false),
             // The file system cannot tell; asking before is the best that is left.
             Err(Errno::INVAL | Errno::NOSYS) if self.place.status()?.is_none() => {
                 let name = self.place.name();
                 self.rename_to(name)
             }
-            Err(Errno::INVAL | Errno::NOSYS) => Ok(false),
+            Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => Ok(false),
             Err(errno) => Err(self.place.failed("create", errno)),
         }
     }
@@ -156,9 +155,9 @@ pub(super) fn remove_abandoned(directory: BorrowedFd<'_>) {
 
 /// Whether a name is one of those that [`Temporary`] makes up.
 fn is_temporary(name: &OsStr) -> bool {
-    name.as_bytes().strip_prefix(TEMPORARY_PREFIX.as_bytes()).is_some_and(|rest| {
-        rest.len() == DIGITS && rest.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
-    })
+    name.as_bytes()
+        .strip_prefix(TEMPORARY_PREFIX.as_bytes())
+        .is_some_and(|rest| rest.len() == DIGITS && rest.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')))
 }
 
 fn remove_if_abandoned(directory: BorrowedFd<'_>, name: &OsStr) {

@@ -281,7 +281,8 @@ struct Pair<'a> {
 impl Pair<'_> {
     fn entry(&self, name: &OsStr) -> Result<Entry, Failure> {
         let target_path = self.target_path.join(name);
-        let place = self.target.map(|target| Place::within(target, name, target_path.clone(), self.writes)).transpose()?;
+        let place =
+            self.target.map(|target| Place::within(target, name, target_path.clone(), self.writes)).transpose()?;
         let (source_path, below) = (self.source_path.join(name), self.below.join(name));
         Ok(Entry { name: name.into(), place, source_path, target_path, below })
     }

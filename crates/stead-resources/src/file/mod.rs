@@ -448,7 +448,8 @@ pub(crate) fn not_writable(place: &Place) -> Option<Presumed> {
 
 /// In what-if: what keeps anything from being put there.
 pub(crate) fn presumed_place(path: &Path) -> Result<Option<Presumed>, Failure> {
-    Ok(Place::find(path, &Writes::unrecorded())?.map_or_else(|| Some(presumed_directory(path)), |place| not_writable(&place)))
+    Ok(Place::find(path, &Writes::unrecorded())?
+        .map_or_else(|| Some(presumed_directory(path)), |place| not_writable(&place)))
 }
 
 /// Changes the mode of an open file, of one that was opened by `O_PATH` too.

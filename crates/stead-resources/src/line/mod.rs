@@ -1,14 +1,15 @@
 //! `Stead/Line`: one line of a text file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use regex::bytes::Regex;
 use rustix::fs::fstat;
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, Failure, Presumed};
+use stead_core::call::{Execution, Failure, FailureKind, Presumed};
 use stead_core::value::Value;
 use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
+use stead_host::lock::LockError;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::file::{no_directory, presumed_place};
@@ -110,6 +111,7 @@ impl LineProvider {
         };
         let lock = self.files.lock(&place)?;
         let _held = cache::hold(&lock);
+        let _locked = place.lock(&cx.cancel, cx.deadline).map_err(|error| not_locked(&desired.path, &error))?;
         fs::retry_changed(&desired.path, || self.attempt(&place, desired))
     }
 
@@ -142,6 +144,15 @@ impl LineProvider {
         self.files.remember(&desired.path, Text::new(status, content));
         Ok(Some(step))
     }
+}
+
+fn not_locked(path: &Path, error: &LockError) -> Failure {
+    let kind = match error {
+        LockError::Cancelled => FailureKind::Cancelled,
+        LockError::Deadline { .. } => FailureKind::Deadline,
+        _ => FailureKind::System,
+    };
+    Failure::new(kind, format!("cannot lock '{}': {error}", path.display()))
 }
 
 struct Desired<'a> {
