@@ -248,7 +248,9 @@ fn processes_that_edit_one_file_lose_no_line() {
         };
         let mut appliers: Vec<_> = (0..APPLIERS).map(start).collect();
         // Closing their input begins the race.
-        appliers.iter_mut().for_each(|applier| drop(applier.stdin.take()));
+        for applier in &mut appliers {
+            drop(applier.stdin.take());
+        }
         for mut applier in appliers {
             assert!(applier.wait().unwrap().success());
         }
