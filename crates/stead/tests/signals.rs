@@ -17,13 +17,13 @@ fn run(folder: &TempDir) -> (Child, i32) {
     let script = r#"trap "" TERM INT HUP; echo $$ > pid.new; mv pid.new pid; while :; do sleep 3600; done"#;
     let document = serde_json::json!({"resources": [{
         "name": "stubborn",
-        "type": "Microsoft.DSC.Transitional/RunCommandOnSet",
-        "properties": {"executable": "/bin/sh", "arguments": ["-c", format!("cd {}; {script}", folder.path().display())]},
+        "type": "Stead/Command",
+        "properties": {"test": "false", "set": format!("cd {}; {script}", folder.path().display())},
     }]});
     let path = folder.path().join("stubborn.dsc.json");
     std::fs::write(&path, document.to_string()).unwrap();
     let stead = Command::new(env!("CARGO_BIN_EXE_stead"))
-        .args(["config", "set", "--file"])
+        .args(["apply"])
         .arg(&path)
         .env("HOME", folder.path())
         .stdin(Stdio::null())
