@@ -3,7 +3,6 @@
 //! `STEAD_KILLS=1000` kills so often, in place of 40 times.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
-#![expect(clippy::print_stdout, reason = "it says what was found")]
 
 use std::fs::read_dir;
 use std::io::{Read, Write};
@@ -33,7 +32,7 @@ fn replace(directory: &Path, round: usize, writes: &Writes) {
     let replacement = Replacement::begin(&file, Former::Any).unwrap();
     replacement.write(&content(round)).unwrap();
     replacement.finish(0o640, Ownership::default()).unwrap().unwrap();
-    place("link").replace_by_link(if round % 2 == 0 { "a" } else { "b" }.as_ref(), Ownership::default()).unwrap();
+    place("link").replace_by_link(["a", "b"][round % 2].as_ref(), Ownership::default()).unwrap();
 }
 
 /// Replaces without an end and says so after each round: what the test starts and kills.
