@@ -14,6 +14,7 @@ use stead_core::value::Value;
 use stead_host::command::{CommandProvider, Settings};
 use stead_host::executor::Calls;
 use stead_host::facts::Machine;
+use stead_host::fs::Writes;
 use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
 use stead_host::vault::MemoryVault;
@@ -82,6 +83,7 @@ pub(crate) struct SessionCalls {
     pub(crate) cancel: Cancel,
     pub(crate) root: Arc<Path>,
     pub(crate) trace: Trace,
+    pub(crate) writes: Writes,
 }
 
 impl SessionCalls {
@@ -94,6 +96,7 @@ impl SessionCalls {
             output_limit: OUTPUT_LIMIT,
             pending: None,
             cancel: self.cancel.clone(),
+            writes: self.writes.clone(),
             root: Arc::clone(&self.root),
             trace: Arc::clone(&self.trace),
         }
@@ -124,7 +127,7 @@ impl Calls for SessionCalls {
     }
 
     fn flush(&self) -> std::io::Result<()> {
-        Ok(())
+        self.writes.flush().map_err(std::io::Error::other)
     }
 }
 

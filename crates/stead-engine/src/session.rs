@@ -20,6 +20,8 @@ use stead_host::catalog::{Discovery, Problem, Programs, Wanted};
 use stead_host::command::{Settings, extension, list_adapted};
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
+use stead_host::fs::Writes;
+use stead_host::lock::Locks;
 use stead_host::provider::{Cancel, Context, Provider, Trace};
 use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
@@ -55,6 +57,7 @@ pub struct Session {
     providers: Providers,
     root: Arc<Path>,
     trace: Trace,
+    writes: Writes,
 }
 
 /// A document that can be run.
@@ -136,6 +139,7 @@ impl Session {
             host: host.clone(),
             root: context_root,
             trace: Arc::new(forward),
+            writes: Writes::default().with_locks(Locks::of_this_user()),
         }
     }
 
@@ -149,6 +153,7 @@ impl Session {
             cancel: self.cancel.clone(),
             root: Arc::clone(&self.root),
             trace: Arc::clone(&self.trace),
+            writes: self.writes.clone(),
         }
     }
 
@@ -417,6 +422,7 @@ fn extension_context(root: &Path, cancel: &Cancel, options: &HostOptions) -> Con
         deadline: options.deadline.unwrap_or(Duration::from_mins(1)),
         output_limit: OUTPUT_LIMIT,
         cancel: cancel.clone(),
+        writes: Writes::unrecorded(),
         root: Arc::from(root),
         trace: Arc::new(forward),
     }

@@ -10,6 +10,7 @@ pub mod extensions;
 pub mod facts;
 pub mod fs;
 pub mod journal;
+pub mod lock;
 pub mod operate;
 pub mod process;
 pub mod provider;

@@ -10,6 +10,8 @@ use stead_core::call::{Execution, Exported, Failure, FailureKind, Pending, Presu
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 
+use crate::fs::Writes;
+
 /// Carries out the operations of one resource, each by itself: no method calls another.
 ///
 /// How `test` is made up for by `get`, what precedes a `set` and what verifies it is the business of [`crate::operate`].
@@ -191,6 +193,8 @@ pub struct Context {
     pub root: Arc<std::path::Path>,
     /// Where messages of a resource go: level and text, one call each.
     pub trace: Trace,
+    /// What files are written is recorded here, so that the run can make it durable at its end.
+    pub writes: Writes,
 }
 
 /// Takes what resources write about what they do: a level and a text.

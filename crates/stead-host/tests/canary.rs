@@ -268,6 +268,7 @@ fn shown(
         found_absent: false,
         output_limit: 1 << 20,
         cancel: Cancel::default(),
+        writes: stead_host::fs::Writes::default(),
         root: Arc::from(std::path::Path::new("/")),
         trace: Arc::new(move |_, text| to.lock().unwrap().push_str(text)),
     };

@@ -110,6 +110,7 @@ fn context(root: &Path, said: &Said) -> Context {
         found_absent: false,
         output_limit: 1 << 20,
         cancel: Cancel::default(),
+        writes: stead_host::fs::Writes::default(),
         root: root.into(),
         trace: Arc::new(move |level, text| said.line(&format!("{level:?}: {text}"))),
     }

@@ -66,6 +66,7 @@ fn context(traced: &Arc<Mutex<String>>, cancelled: bool) -> Context {
         found_absent: false,
         output_limit: 1 << 20,
         cancel,
+        writes: stead_host::fs::Writes::default(),
         root: Arc::from(std::path::Path::new("/")),
         trace: Arc::new(move |level, text| {
             writeln!(traced.lock().unwrap(), "{level:?}: {text}").unwrap();

@@ -103,6 +103,7 @@ impl Run {
             deadline: Duration::from_secs(20),
             output_limit: 1 << 16,
             cancel: Cancel::default(),
+            writes: stead_host::fs::Writes::default(),
             root: root.into(),
             trace: Arc::new(move |level, text| {
                 if let Ok(mut heard) = heard.lock() {

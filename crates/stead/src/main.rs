@@ -30,6 +30,12 @@ use process_env::ProcessEnv;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == interrupt::SUPERVISE) {
+        let supervised = stead_host::process::supervise(&words.next().unwrap_or_default());
+        return if supervised.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let _supervision = interrupt::prepare();
     let (arguments, program) = match parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(exit) => return output::finish(exit).into(),

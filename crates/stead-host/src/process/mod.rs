@@ -17,11 +17,13 @@ mod environment;
 mod os;
 mod pump;
 mod running;
+mod supervisor;
 mod tree;
 
 pub use environment::{Environment, INHERITED, Inherited};
-pub use os::LONGEST_ARGUMENT;
-pub use tree::MARKER;
+pub use os::{LONGEST_ARGUMENT, forbid_core_dumps};
+pub use supervisor::{Supervision, start_supervision, supervise};
+pub use tree::{MARKER, Resident};
 
 /// What is run.
 #[derive(Clone, Copy)]
@@ -203,7 +205,7 @@ impl ProcessError {
 /// standard input early is no failure by itself.
 ///
 /// Caveats: a process that escaped its group, lost its parents and emptied its environment is only found while no other
-/// call runs. Descriptors that this process itself inherited without the flag to close them reach the program.
+/// call runs. When this process is killed, programs go on unless there is a [`Supervision`]. Descriptors that this process itself inherited without the flag to close them reach the program.
 pub fn run(
     program: &Program<'_>,
     limits: &Limits,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use stead_core::call::{Execution, Failure};
-use stead_host::fs::{self, FsError, Kind, Ownership, Patience, Place, Replacement, Status, Way};
+use stead_host::fs::{self, Former, FsError, Kind, Ownership, Patience, Place, Replacement, Status, Writes};
 use stead_host::provider::{Context, TraceLevel};
 
 use crate::file::{content, set_mode};
@@ -82,7 +82,8 @@ impl<'a> Mirror<'a> {
             self.top = Some(status(target, path)?.identity.inode());
         }
         self.check_recursion(&status(&source_fd, source)?)?;
-        let at = Pair { source: &source_fd, target, source_path: source, target_path: path, below: Path::new("") };
+        let (below, writes) = (Path::new(""), &self.cx.writes);
+        let at = Pair { source: &source_fd, target, source_path: source, target_path: path, below, writes };
         self.directory(&at)?;
         Ok(self.drift)
     }
@@ -96,7 +97,7 @@ impl<'a> Mirror<'a> {
             }
             self.drift.note("extra", Path::new(&name));
             if self.execution == Execution::Actual {
-                let place = Place::within(target, &name, path.join(&name))?;
+                let place = Place::within(target, &name, path.join(&name), &self.cx.writes)?;
                 self.remove(&place, kind)?;
             }
         }
@@ -183,6 +184,7 @@ impl<'a> Mirror<'a> {
             source_path: &entry.source_path,
             target_path: &entry.target_path,
             below: &entry.below,
+            writes: at.writes,
         };
         self.directory(&below)?;
         self.permissions(target, &wanted, entry, found.is_some())
@@ -210,12 +212,13 @@ impl<'a> Mirror<'a> {
             return Ok(());
         }
         ownership.apply(target.as_fd()).map_err(|errno| cannot("change the owner of", &entry.target_path, errno))?;
-        set_mode(&File::from(target), wanted.mode)
-            .map_err(|error| cannot("change the mode of", &entry.target_path, error))
+        let target = File::from(target);
+        set_mode(&target, wanted.mode).map_err(|error| cannot("change the mode of", &entry.target_path, error))?;
+        Ok(self.cx.writes.changed(&target, &entry.target_path)?)
     }
 
     fn file(&mut self, at: &Pair<'_>, entry: &Entry) -> Result<(), Failure> {
-        let source = Place::within(at.source, &entry.name, entry.source_path.clone())?;
+        let source = Place::within(at.source, &entry.name, entry.source_path.clone(), &Writes::unrecorded())?;
         let Some(source) = source.open(OFlags::RDONLY | OFlags::NONBLOCK)? else { return Ok(()) };
         let wanted = status(&source, &entry.source_path)?;
         if wanted.kind != Kind::File {
@@ -234,14 +237,14 @@ impl<'a> Mirror<'a> {
         if found.is_some_and(|found| found.kind == Kind::Directory) {
             self.remove(place, Kind::Directory)?;
         }
-        let replacement = Replacement::begin(place, Way::of(found.is_some(), wanted.size))?;
+        let replacement = Replacement::begin(place, Former::Any)?;
         content::copy(&source, &replacement)?;
         replacement.finish(wanted.mode, inherited_ownership(&wanted))?;
         Ok(())
     }
 
     fn link(&mut self, at: &Pair<'_>, entry: &Entry) -> Result<(), Failure> {
-        let source = Place::within(at.source, &entry.name, entry.source_path.clone())?;
+        let source = Place::within(at.source, &entry.name, entry.source_path.clone(), &Writes::unrecorded())?;
         let Some(wanted) = source.status()?.filter(|wanted| wanted.kind == Kind::Symlink) else { return Ok(()) };
         let target = source.read_link()?;
         let ownership = inherited_ownership(&wanted);
@@ -272,12 +275,14 @@ struct Pair<'a> {
     target_path: &'a Path,
     /// Relative to both tops.
     below: &'a Path,
+    writes: &'a Writes,
 }
 
 impl Pair<'_> {
     fn entry(&self, name: &OsStr) -> Result<Entry, Failure> {
         let target_path = self.target_path.join(name);
-        let place = self.target.map(|target| Place::within(target, name, target_path.clone())).transpose()?;
+        let place =
+            self.target.map(|target| Place::within(target, name, target_path.clone(), self.writes)).transpose()?;
         let (source_path, below) = (self.source_path.join(name), self.below.join(name));
         Ok(Entry { name: name.into(), place, source_path, target_path, below })
     }

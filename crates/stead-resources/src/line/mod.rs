@@ -1,14 +1,15 @@
 //! `Stead/Line`: one line of a text file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use regex::bytes::Regex;
 use rustix::fs::fstat;
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, Failure, Presumed};
+use stead_core::call::{Execution, Failure, FailureKind, Presumed};
 use stead_core::value::Value;
-use stead_host::fs::{Ownership, Place, Replacement, Status, Way};
+use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
+use stead_host::lock::LockError;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::file::{no_directory, presumed_place};
@@ -78,7 +79,7 @@ impl Provider for LineProvider {
                 presumed = desired.presumed(&step, text.as_deref())?;
                 (step, what_if.into_iter().collect())
             }
-            Execution::Actual => (self.bring_about(&desired)?, Vec::new()),
+            Execution::Actual => (self.bring_about(cx, &desired)?, Vec::new()),
         };
         let reply = reply::set(desired.after(), differing(&step).as_slice(), what_if);
         Ok(SetReply { presumed, ..reply })
@@ -91,7 +92,7 @@ impl Provider for LineProvider {
             let text = self.files.look(&desired.path)?;
             return Ok(intention(&desired.decide(text.as_deref())?, text.is_some()).into_iter().collect());
         }
-        self.bring_about(&desired).map(|_| Vec::new())
+        self.bring_about(cx, &desired).map(|_| Vec::new())
     }
 
     fn cost(&self, _desired: &Value) -> Cost {
@@ -104,16 +105,22 @@ impl Provider for LineProvider {
 }
 
 impl LineProvider {
-    fn bring_about(&self, desired: &Desired<'_>) -> Result<Step, Failure> {
-        let Some(place) = Place::find(&desired.path)? else {
+    fn bring_about(&self, cx: &Context, desired: &Desired<'_>) -> Result<Step, Failure> {
+        let Some(place) = Place::find(&desired.path, &cx.writes)? else {
             return if desired.wanted.exist { Err(no_directory(&desired.path)) } else { Ok(Step::Keep) };
         };
         let lock = self.files.lock(&place)?;
         let _held = cache::hold(&lock);
-        let text = self.files.look_at(&place)?;
+        let _locked = place.lock(&cx.cancel, cx.deadline).map_err(|error| not_locked(&desired.path, &error))?;
+        fs::retry_changed(&desired.path, || self.attempt(&place, desired))
+    }
+
+    /// Takes the step that is needed; `None` when somebody else changed the file meanwhile.
+    fn attempt(&self, place: &Place, desired: &Desired<'_>) -> Result<Option<Step>, Failure> {
+        let text = self.files.look_at(place)?;
         let step = desired.decide(text.as_deref())?;
         if step == Step::Keep {
-            return Ok(step);
+            return Ok(Some(step));
         }
         if text.is_none() && !desired.create {
             return Err(desired.no_file());
@@ -126,16 +133,26 @@ impl LineProvider {
             let Status { mode, uid, gid, .. } = text.status;
             (mode, Ownership { uid: Some(uid), gid: Some(gid) })
         });
-        let mut replacement = Replacement::begin(&place, Way::of(text.is_some(), content.len() as u64))?;
+        let former = text.as_deref().map_or(Former::Absent, |text| Former::Unchanged(&text.status));
+        let mut replacement = Replacement::begin(place, former)?;
         if let Some(former) = place.open(cache::LOOK)? {
             replacement.keep_attributes(&former.into())?;
         }
         replacement.write(&content)?;
-        let file = replacement.finish(mode, ownership)?;
+        let Some(file) = replacement.finish(mode, ownership)? else { return Ok(None) };
         let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", &desired.path, errno))?;
         self.files.remember(&desired.path, Text::new(status, content));
-        Ok(step)
+        Ok(Some(step))
     }
+}
+
+fn not_locked(path: &Path, error: &LockError) -> Failure {
+    let kind = match error {
+        LockError::Cancelled => FailureKind::Cancelled,
+        LockError::Deadline { .. } => FailureKind::Deadline,
+        _ => FailureKind::System,
+    };
+    Failure::new(kind, format!("cannot lock '{}': {error}", path.display()))
 }
 
 struct Desired<'a> {

@@ -205,7 +205,7 @@ impl<'a> Desired<'a> {
     }
 
     fn bring_about(&self, cx: &Context, current: Option<&Current>, differing: &[&str]) -> Result<(), Failure> {
-        let Some(place) = Place::find(&self.path)? else { return Err(no_directory(&self.path)) };
+        let Some(place) = Place::find(&self.path, &cx.writes)? else { return Err(no_directory(&self.path)) };
         let ownership = self.ownership(current)?;
         match (self.exist, current) {
             (false, _) => {

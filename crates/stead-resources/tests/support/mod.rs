@@ -56,6 +56,7 @@ impl World {
             found_absent: false,
             output_limit: 1 << 20,
             cancel: Cancel::default(),
+            writes: stead_host::fs::Writes::default(),
             root: self.root.path().into(),
             trace: Arc::new(move |_, text| trace.lock().unwrap().push(text.to_owned())),
         }

@@ -51,6 +51,19 @@ pub(super) fn adopt_orphans() {
     });
 }
 
+/// Keeps the memory of this process out of core files, and out of the reach of debuggers that do not run as root. Programs
+/// that it starts are not affected.
+///
+/// Where the kernel refuses that, core files are limited to nothing, for programs too unless they raise the limit.
+pub fn forbid_core_dumps() -> io::Result<()> {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
+    if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_ok() {
+        return Ok(());
+    }
+    let limit = getrlimit(Resource::Core);
+    Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit })?)
+}
+
 /// A descriptor that becomes readable when the process ends.
 pub(super) fn watch(child: &Child) -> io::Result<OwnedFd> {
     Ok(rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?)
