@@ -178,7 +178,8 @@ impl Vault for Named {
     fn reveal(&self, name: &SecretName) -> Result<Sensitive<Value>, VaultError> {
         match self.named.get(name) {
             Some(plaintext) => Ok(Sensitive::new(plaintext.clone())),
-            None => self.others.reveal(name),
+            None if name.0.contains('/') => self.others.reveal(name),
+            None => Err(VaultError::Unknown(name.0.to_string())),
         }
     }
 }
