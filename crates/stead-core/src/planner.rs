@@ -24,13 +24,12 @@ use crate::value::{Object, Value};
 /// would do: a program is then called once instead of twice.
 pub fn opening(mode: Mode, manifest: &Manifest, desired: &Value) -> Operation {
     let capabilities = &manifest.capabilities;
+    // A test of what is built in costs next to nothing, and tells more of the state.
+    let tests_first = matches!(manifest.implementation, Implementation::BuiltIn) && capabilities.test;
     let says_itself = match mode.execution {
         _ if mode.approach == Approach::Direct => true,
+        _ if tests_first => false,
         Execution::Actual => capabilities.implements_pretest,
-        // A test of what is built in costs next to nothing, and tells more of the state.
-        Execution::WhatIf if matches!(manifest.implementation, Implementation::BuiltIn) => {
-            capabilities.implements_pretest
-        }
         Execution::WhatIf if deletes(capabilities, desired) => capabilities.delete_what_if,
         Execution::WhatIf => capabilities.set_what_if,
     };

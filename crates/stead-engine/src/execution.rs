@@ -1,13 +1,17 @@
 //! Running what was prepared.
 
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use stead_core::event::{Event, Mode};
 use stead_core::run::policy::{Policy, SinglePass};
 use stead_core::run::{Privilege, ReplayError, Run, Setup};
 use stead_host::executor::{Calls, ExecuteError, Limits, Stop, execute};
 use stead_host::journal::{Journal, NoJournal};
+use stead_host::lock::{Holder, Lock, LockError, Locks, Wait, describe};
+use stead_host::process::is_ancestor;
 
 use crate::session::{Prepared, Session};
 
@@ -44,7 +48,7 @@ impl<'a> Execution<'a> {
 
 impl Session {
     /// Runs a document to its end, or until the session is cancelled.
-    pub fn run(&self, prepared: &Prepared, execution: Execution<'_>) -> Result<Run, ExecuteError> {
+    pub fn run(&self, prepared: &Prepared, execution: Execution<'_>) -> Result<Run, RunError> {
         let run = Run::new(self.setup(prepared, &execution));
         self.drive(run, execution)
     }
@@ -70,14 +74,70 @@ impl Session {
         }
     }
 
-    fn drive(&self, mut run: Run, execution: Execution<'_>) -> Result<Run, ExecuteError> {
+    fn drive(&self, mut run: Run, execution: Execution<'_>) -> Result<Run, RunError> {
         let Execution { width, mut journal, mut consumer, .. } = execution;
+        let _lock = self.lock(run.mode())?;
         let calls: Arc<dyn Calls> = Arc::new(self.calls());
         let stop = Stop { cancel: self.cancel.clone(), suspend: self.suspend.clone() };
         let limits = Limits::of(width);
         execute(&mut run, &calls, &self.host.pool, &mut *journal, limits, &stop, &mut *consumer)?;
         Ok(run)
     }
+}
+
+impl Session {
+    /// Waits until no other run changes the machine. A run that changes nothing waits for nobody, and one that was started
+    /// by the run that holds the lock goes on beside it.
+    fn lock(&self, mode: Mode) -> Result<Option<Lock>, RunError> {
+        if !mode.operation.may_change() || mode.execution == stead_core::call::Execution::WhatIf {
+            return Ok(None);
+        }
+        let mut within = false;
+        let mut on_wait = |holder: Option<&Holder>| {
+            within = holder.is_some_and(|holder| is_ancestor(holder.pid));
+            if within {
+                return ControlFlow::Break(());
+            }
+            tracing::warn!("waiting for {}", describe(holder));
+            ControlFlow::Continue(())
+        };
+        let wait = Wait { cancel: &self.cancel, deadline: LONGEST_WAIT, on_wait: &mut on_wait };
+        let locked = Locks::of_this_user().lock_root(&self.machine.system_root, &command_line(), wait);
+        match locked {
+            Ok(lock) => Ok(Some(lock)),
+            Err(_) if within => Ok(None),
+            // Cancelled before it began: the run says so itself.
+            Err(LockError::Cancelled) => Ok(None),
+            Err(error @ LockError::Directory(_)) => {
+                tracing::warn!("other runs may change the machine at the same time: {}", crate::error_chain(&error));
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// How long a run waits for another: longer than anybody looks on, shorter than for ever.
+const LONGEST_WAIT: Duration = Duration::from_hours(24);
+
+/// What this process is called in messages to others: its program and what it is to do, without values.
+fn command_line() -> String {
+    let mut words = std::env::args();
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default().to_owned();
+    let plain = words.take(3).take_while(|word| !word.starts_with('-'));
+    std::iter::once(name).chain(plain).collect::<Vec<_>>().join(" ")
+}
+
+/// Why a run did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The machine is locked, or cannot be.
+    #[error("cannot lock the machine against other runs")]
+    Lock(#[from] LockError),
+    /// It could not be carried out.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
 }
 
 /// Why a run could not be gone on with.
@@ -88,5 +148,5 @@ pub enum ResumeError {
     Journal(#[from] ReplayError),
     /// The rest could not be carried out.
     #[error(transparent)]
-    Execute(#[from] ExecuteError),
+    Execute(#[from] RunError),
 }

@@ -16,9 +16,8 @@ use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::value::{Object, Value};
 use stead_core::wire::results::{Setting, document, exported_document, reason, stated, tested};
-use stead_host::executor::ExecuteError;
 
-use crate::execution::Execution as Plan;
+use crate::execution::{Execution as Plan, RunError};
 use crate::host::DSC_VERSION;
 use crate::session::{Prepared, Session};
 
@@ -68,8 +67,8 @@ pub enum Refusal {
     Failed(String),
 }
 
-impl From<ExecuteError> for Refusal {
-    fn from(error: ExecuteError) -> Self {
+impl From<RunError> for Refusal {
+    fn from(error: RunError) -> Self {
         Self::Failed(error_chain(&error))
     }
 }

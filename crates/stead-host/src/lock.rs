@@ -7,6 +7,7 @@ use std::fmt;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -30,8 +31,8 @@ pub struct Wait<'a> {
     pub cancel: &'a Cancel,
     /// How long the wait may take.
     pub deadline: Duration,
-    /// Told once about each holder that is waited for; `None` when it did not say who it is.
-    pub on_wait: &'a mut dyn FnMut(Option<&Holder>),
+    /// Told once about each holder that is waited for, `None` when it did not say who it is; decides whether to wait for it.
+    pub on_wait: &'a mut dyn FnMut(Option<&Holder>) -> ControlFlow<()>,
 }
 
 /// Who holds a lock, as far as it said.
@@ -221,7 +222,9 @@ impl Acquire<'_> {
             }
             let holder = read_holder(&mut file);
             if known.as_ref() != Some(&holder) {
-                (wait.on_wait)(holder.as_ref());
+                if (wait.on_wait)(holder.as_ref()).is_break() {
+                    return Err(LockError::Cancelled);
+                }
                 known = Some(holder.clone());
             }
             check(&mut wait, begun, holder)?;
@@ -286,7 +289,7 @@ impl Place {
     /// before a file is replaced, but for the last moment.
     pub fn lock(&self, cancel: &Cancel, deadline: Duration) -> Result<Option<Lock>, LockError> {
         let Some(locks) = self.writes().locks() else { return Ok(None) };
-        match locks.lock_place(self, Wait { cancel, deadline, on_wait: &mut |_| {} }) {
+        match locks.lock_place(self, Wait { cancel, deadline, on_wait: &mut |_| ControlFlow::Continue(()) }) {
             Err(LockError::Directory(_)) => Ok(None),
             locked => locked.map(Some),
         }

@@ -21,7 +21,7 @@ mod supervisor;
 mod tree;
 
 pub use environment::{Environment, INHERITED, Inherited};
-pub use os::{LONGEST_ARGUMENT, forbid_core_dumps};
+pub use os::{LONGEST_ARGUMENT, forbid_core_dumps, is_ancestor};
 pub use supervisor::{Supervision, start_supervision, supervise};
 pub use tree::{MARKER, Resident};
 

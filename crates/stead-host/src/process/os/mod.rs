@@ -17,6 +17,8 @@ use procfs::Stat;
 
 pub(super) mod procfs;
 
+pub use procfs::is_ancestor;
+
 /// The longest argument and the longest `NAME=value` that the kernel takes: 32 pages, with the NUL at the end.
 pub const LONGEST_ARGUMENT: usize = 32 * 4096 - 1;
 

@@ -26,6 +26,13 @@ pub(in crate::process) fn own() -> Option<Stat> {
     stat(rustix::process::getpid().as_raw_nonzero().get())
 }
 
+/// Whether a process started this one, or one that did.
+pub fn is_ancestor(pid: u32) -> bool {
+    let parents = std::iter::successors(own(), |process| stat(process.parent));
+    // A chain is as long as processes are nested; one that is not sound must not hold up anybody.
+    parents.skip(1).take(1024).any(|process| u32::try_from(process.pid) == Ok(pid))
+}
+
 fn parse(text: &str) -> Option<Stat> {
     // The name is whatever the process likes, parentheses and spaces included: the last one closes it.
     let (head, tail) = text.rsplit_once(')')?;
