@@ -159,7 +159,6 @@ impl Report {
             EventKind::Resumed => self.resume(),
             EventKind::Cancelled => self.cancelled = true,
             EventKind::Suspended => self.suspended = true,
-            EventKind::FactObserved { .. } => {}
             EventKind::CallEnded { response, .. } => self.restarts(response),
             _ => {}
         }

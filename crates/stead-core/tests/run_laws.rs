@@ -26,6 +26,7 @@ use stead_core::call::{Call, Execution, Operation, Outcome, Restart, Verificatio
 use stead_core::event::{Event, EventKind, Header, Mode, Problem, SkipReason, Status};
 use stead_core::graph::{Graph, NeedKind, Purpose, Role};
 use stead_core::id::NodeId;
+use stead_core::instance_path::InstancePath;
 use stead_core::manifest::Lane;
 use stead_core::report::Report;
 use stead_core::run::policy::{Policy, Retry, SinglePass, Wait};
@@ -158,10 +159,9 @@ impl Writer<'_> {
         let mut written = Vec::new();
         for relation in ["requireAny", "onChanges", "onFailure", "before"] {
             let is_before = relation == "before";
-            let others = members.iter().filter(|other| match is_before {
-                true => other.rank > member.rank,
-                false => other.rank < member.rank,
-            });
+            let others = members
+                .iter()
+                .filter(|other| if is_before { other.rank > member.rank } else { other.rank < member.rank });
             let (rare, some) = (self.numbers.below(6) != 0, 1 + self.numbers.below(2));
             let ids: Vec<String> = others
                 .filter(|_| self.numbers.below(2) < some && !rare)
@@ -418,10 +418,10 @@ fn one_at_a_time_goes_in_the_order_of_the_graph() {
 
 /// A scene in which what fails once does so at every break, and with a policy that outlasts what heals.
 fn durable(mut scene: Scene) -> Scene {
-    if scene.number % 2 == 0 {
-        let wait = if scene.number % 4 == 0 { STATIC } else { EXPONENTIAL };
+    if scene.number.is_multiple_of(2) {
+        let wait = if scene.number.is_multiple_of(4) { STATIC } else { EXPONENTIAL };
         scene.setup.policy = Arc::new(Retry { wait, max_repeats: 6, max_retries: 6 });
-        let is_detached = scene.number % 3 == 0;
+        let is_detached = scene.number.is_multiple_of(3);
         // What is asserted is tested once: what fails once only would not fail again behind a break.
         let asserted = scene.graph.iter().filter(|(id, _)| scene.is_asserted(*id));
         let asserted: Vec<String> = asserted.map(|(_, node)| node.name.to_string()).collect();
@@ -683,8 +683,8 @@ fn retries_keep_to_their_policy() {
     let mut scheduled = 0;
     for mut scene in scenes(13, Luck::Mixed) {
         let (max_repeats, max_retries) = (1 + (scene.number % 3) as u32, 1 + (scene.number % 4) as u32);
-        let wait = if scene.number % 2 == 0 { STATIC } else { EXPONENTIAL };
-        let policy: Arc<dyn Policy> = if scene.number % 5 == 0 {
+        let wait = if scene.number.is_multiple_of(2) { STATIC } else { EXPONENTIAL };
+        let policy: Arc<dyn Policy> = if scene.number.is_multiple_of(5) {
             Arc::new(SinglePass)
         } else {
             Arc::new(Retry { wait, max_repeats, max_retries })
@@ -694,7 +694,7 @@ fn retries_keep_to_their_policy() {
         let mut retries: BTreeMap<NodeId, (u32, jiff::Timestamp)> = BTreeMap::new();
         let mut realised = BTreeSet::new();
         for event in &log.events {
-            let Some(id) = event.kind.instance().map(|instance| instance.node()) else { continue };
+            let Some(id) = event.kind.instance().map(InstancePath::node) else { continue };
             match &event.kind {
                 EventKind::RetryScheduled { until, .. } => {
                     scheduled += 1;
@@ -703,7 +703,7 @@ fn retries_keep_to_their_policy() {
                     assert_eq!(*until, expected, "{}\n{}", scene.number, scene.text);
                     *entry = (entry.0 + 1, *until);
                     assert!(entry.0 <= max_retries, "{}: tried too often\n{}", scene.number, scene.text);
-                    assert!(scene.number % 5 != 0, "{}: a single pass tries again", scene.number);
+                    assert!(!scene.number.is_multiple_of(5), "{}: a single pass tries again", scene.number);
                 }
                 EventKind::CallStarted { .. } => {
                     assert!(
@@ -727,10 +727,13 @@ fn retries_keep_to_their_policy() {
     assert!(scheduled > 0, "something is tried again");
 }
 
+/// What each instance depends on.
+type Shape = fn(usize) -> String;
+
 #[test]
 fn a_hundred_thousand_instances_take_linear_time() {
     let count = 100_000;
-    let shapes: [(&str, fn(usize) -> String); 2] = [
+    let shapes: [(&str, Shape); 2] = [
         ("independent", |_| String::new()),
         ("a chain", |at| at.checked_sub(1).map(|need| format!("'Test/Echo:{need}'")).unwrap_or_default()),
     ];
@@ -827,7 +830,7 @@ fn a_plan_comes_true() {
             // What is left open may come out either way; where that is a failure, what needs it is left out.
             match (planned.unwrap(), done.unwrap()) {
                 (Status::Unknown(_), _) | (_, Status::Skipped(SkipReason::Need(_) | SkipReason::Container(_))) => {
-                    open += 1
+                    open += 1;
                 }
                 (planned, done) => {
                     promised += 1;
