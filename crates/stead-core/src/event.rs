@@ -20,7 +20,7 @@ use crate::value::Value;
 pub const VERSION: u32 = 1;
 
 /// Something that happened in a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Event {
     /// How many events of the run came before it.
     pub sequence: u64,
@@ -32,7 +32,7 @@ pub struct Event {
 }
 
 /// What can happen in a run. The state of a run is the fold of these, and nothing else.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum EventKind {
     /// The run began. Always the first event, and never a later one.

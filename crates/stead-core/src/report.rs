@@ -17,7 +17,7 @@ use crate::value::Value;
 ///
 /// Guarantees: events may be handed in late, twice and in any order; the report is that of those that are there without a
 /// gap, and equal reports come of equal events.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
     /// What the run is about; `None` before its first event.
     pub header: Option<Arc<Header>>,
@@ -41,7 +41,7 @@ pub struct Report {
 }
 
 /// What is known of one instance.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Record {
     /// Its name; `None` before its first event.
     pub instance: Option<InstancePath>,
@@ -51,10 +51,10 @@ pub struct Record {
     pub calls: u32,
     /// How many tries came before the present one.
     pub retries: u32,
-    /// How many of the last tries came to the same: no progress was made between them.
-    pub repeats: u32,
-    /// Whether a call that may have changed something was interrupted, so that nobody knows how far it came.
-    pub interrupted: bool,
+    /// How many calls that may change something were started, over all tries.
+    pub sets: u32,
+    /// What its provider handed back when it was last pending; for its next set.
+    pub pending: Option<Arc<Value>>,
     /// The desired state as evaluated.
     pub desired: Option<Arc<Value>>,
     /// What a test found in the present try.
@@ -67,6 +67,10 @@ pub struct Record {
     pub elapsed: Duration,
     /// When it was first worked on.
     pub began: Option<Timestamp>,
+    /// What came of the try before this one.
+    last_try: Option<Arc<Response>>,
+    /// How many tries in a row up to that one came to the same.
+    last_repeats: u32,
 }
 
 /// How far an instance has come.
@@ -155,7 +159,6 @@ impl Report {
             EventKind::Resumed => self.resume(),
             EventKind::Cancelled => self.cancelled = true,
             EventKind::Suspended => self.suspended = true,
-            EventKind::FactObserved { .. } => {}
             EventKind::CallEnded { response, .. } => self.restarts(response),
             _ => {}
         }
@@ -231,6 +234,7 @@ impl Record {
             EventKind::CallStarted { operation, execution, desired, .. } => {
                 self.phase = Phase::InFlight(*operation, *execution);
                 self.calls += 1;
+                self.sets += u32::from(operation.may_change() && *execution == Execution::Actual);
                 self.began.get_or_insert(event.at);
                 self.desired = Some(Arc::clone(desired));
             }
@@ -249,18 +253,25 @@ impl Record {
     }
 
     fn respond(&mut self, response: &Arc<Response>, elapsed: Duration) {
+        let is_set = matches!(self.phase, Phase::InFlight(operation, _) if operation.may_change());
         self.phase = Phase::Waiting;
         self.elapsed += elapsed;
+        if is_set {
+            self.pending = match &response.outcome {
+                Outcome::Pending(pending) => pending.data.clone().map(Arc::new),
+                _ => None,
+            };
+        }
         if let Outcome::Tested(tested) = &response.outcome {
             self.tested = Some(Arc::clone(tested));
         }
-        let same = self.retries > 0 && self.response.as_ref().is_some_and(|last| same_result(last, response));
-        self.repeats = if same { self.repeats + 1 } else { 0 };
         self.response = Some(Arc::clone(response));
     }
 
-    /// The next try begins from the start; the last response stays for comparison.
+    /// The next try begins from the start.
     fn retry(&mut self, until: Timestamp) {
+        self.last_repeats = self.repeats();
+        self.last_try.clone_from(&self.response);
         self.phase = Phase::BackingOff(until);
         self.retries += 1;
         self.calls = 0;
@@ -269,13 +280,26 @@ impl Record {
 
     /// After a crash: nobody knows how far a call came that was started and not ended. It is made again from the start.
     fn resume(&mut self) {
-        if let Phase::InFlight(operation, execution) = self.phase {
-            let may_have_changed = matches!(operation, Operation::Set | Operation::Delete);
-            self.interrupted |= may_have_changed && execution == Execution::Actual;
+        if let Phase::InFlight(..) = self.phase {
             self.phase = Phase::Waiting;
             self.calls = 0;
             (self.tested, self.desired, self.response) = (None, None, None);
         }
+    }
+
+    /// How many tries in a row, up to the present one, came to the same: no progress was made between them.
+    pub fn repeats(&self) -> u32 {
+        match (&self.last_try, &self.response) {
+            (Some(last), Some(response)) if same_result(last, response) => self.last_repeats + 1,
+            _ => 0,
+        }
+    }
+
+    /// Whether a call before the last one may have changed something that no response tells of: it was interrupted, or it
+    /// was followed by another try.
+    pub fn may_have_changed(&self) -> bool {
+        let is_last = matches!(self.response.as_ref().map(|last| &last.outcome), Some(Outcome::Changed(_)));
+        self.sets > u32::from(is_last)
     }
 
     /// How it ended, if it has.

@@ -196,7 +196,12 @@ fn assert_needs(needs: &[Vec<usize>], graph: &Graph) {
         let mut wanted = wanted.clone();
         wanted.sort_unstable();
         wanted.dedup();
-        assert_eq!(node.needs.iter().map(|need| need.index()).collect::<Vec<_>>(), wanted, "needs of {}", node.name);
+        assert_eq!(
+            node.needs.iter().map(|need| need.node.index()).collect::<Vec<_>>(),
+            wanted,
+            "needs of {}",
+            node.name
+        );
     }
 }
 

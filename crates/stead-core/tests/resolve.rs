@@ -17,7 +17,7 @@ mod seal;
 
 use std::process::ExitCode;
 
-use stead_core::graph::{Graph, Scope};
+use stead_core::graph::{Graph, Need, NeedKind, Scope};
 use stead_core::id::NodeId;
 use stead_core::value::Value;
 use stead_testkit::{Case, Computed, Suite};
@@ -52,8 +52,21 @@ fn order_line(graph: &Graph, id: NodeId) -> String {
 }
 
 fn needs_line(graph: &Graph, id: NodeId) -> Option<String> {
-    let needs: Vec<String> = graph.node(id).needs.iter().map(|need| graph.node(*need).name.to_string()).collect();
+    let needs: Vec<String> = graph.node(id).needs.iter().map(|need| need_text(graph, *need)).collect();
     (!needs.is_empty()).then(|| format!("{} needs {}\n", graph.node(id).name, needs.join(", ")))
+}
+
+/// The name of what is needed, with the kind of the need where it is another than the usual one.
+fn need_text(graph: &Graph, Need { node, kind }: Need) -> String {
+    let name = &graph.node(node).name;
+    let label = match kind {
+        NeedKind::Require => return name.to_string(),
+        NeedKind::RequireAny => "any of",
+        NeedKind::OnChanges => "changes of",
+        NeedKind::OnFailure => "failure of",
+        NeedKind::Order => "the end of",
+    };
+    format!("{label} {name}")
 }
 
 fn values(graph: &Graph, scope: &Scope) -> String {

@@ -1,10 +1,15 @@
 //! Cases of `corpus/run`: a document, a machine, and what a run does with both.
 //!
 //! `world` has a line for each thing that is not in its desired state: `NAME OPTION… = STATE`. Options are `set:fails`,
-//! `set:nothing`, `set:partly`, `failures:2`, `restart:system`, `restart:web` (a service), `touches:/a,/b`,
-//! `touches:anything` and `presumes:/a` (of which a what-if says that it has to be there). `mode` is `get`, `test`, `plan`, `apply`, `lenient` or `export`; further lines may state `width
-//! 2`, `last first` (the call asked last is answered first) and `cancel after 5` (events). Computed are `events` and
-//! `report`. Everything else is as in `corpus/resolve`.
+//! `set:nothing`, `set:partly`, `failures:2`, `job:2` (the first two sets answer that they are pending), `detached:2` (the
+//! same, and the work is done by itself before it is asked for again), `restart:system`, `restart:web` (a service),
+//! `touches:/a,/b`, `touches:anything` and `presumes:/a` (of which a what-if says that it has to be there). `mode` is `get`,
+//! `test`, `plan`, `apply`, `lenient` or `export`; further lines may state `width 2`, `programs 1` (room for one program),
+//! `last first` (the call started last is answered first), `elevated`, `static 5 REPEATS RETRIES` and `exponential 1 2 60
+//! REPEATS RETRIES` (what fails is tried again after so many seconds, or after `base multiplier cap`), and `cancel after 5`
+//! or `suspend after 5` (events; what is suspended is resumed from its journal as soon as nothing is under way). Computed
+//! are `events` and `report`; tries again and what is resumed have the time in front. Everything else is as in
+//! `corpus/resolve`.
 
 #[path = "support/brief.rs"]
 mod brief;
@@ -19,13 +24,15 @@ mod simulation;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use simulation::{Driver, Set, Thing, World, drive};
+use simulation::{Driver, Job, Set, Thing, World, drive};
 use stead_core::call::{Operation, Outcome, Response, Restart, Verification};
-use stead_core::event::{Because, Event, Fact};
-use stead_core::graph::Graph;
+use stead_core::event::{Event, EventKind, Mode, Problem, SkipReason, Status, Verify};
 use stead_core::id::NodeId;
-use stead_core::run::{Mode, Run, Status, Verify};
+use stead_core::manifest::Lane;
+use stead_core::run::policy::{Policy, Retry, SinglePass, Wait};
+use stead_core::run::{Privilege, Room, Run, Setup};
 use stead_core::text::Sources;
 use stead_core::value::Value;
 use stead_testkit::{Case, Computed, Suite};
@@ -39,55 +46,88 @@ fn run(case: &Case) -> Result<Computed, String> {
     let Some(graph) = prepared.graph else {
         return Err(brief::findings(&prepared.findings, &prepared.sources));
     };
-    let settings = Settings::parse(case.section("mode"))?;
+    let mut settings = Settings::parse(case.section("mode"))?;
     let mut world = world(case.section("world"))?;
     let sources = Arc::new(prepared.sources);
-    let mut run =
-        Run::new(Arc::new(graph), Arc::clone(&sources), settings.mode, prepared.facts, Arc::new(seal::Legible));
-    let mut events = Vec::new();
-    drive(
-        &mut run,
-        &mut world,
-        &mut Driver {
-            width: settings.width,
+    let setup = Setup {
+        facts: prepared.facts,
+        privilege: settings.privilege,
+        policy: Arc::clone(&settings.policy),
+        ..Setup::new(Arc::new(graph), Arc::clone(&sources), Arc::new(seal::Legible), settings.mode)
+    };
+    let (mut journal, mut lines) = (Vec::new(), Vec::new());
+    let run = loop {
+        let mut run = Run::resume(setup.clone(), &journal).map_err(|error| error.to_string())?;
+        let mut driver = Driver {
+            room: settings.room.clone(),
             pick: &mut |count| if settings.last_first { count - 1 } else { 0 },
             learn: &|key| prepare::fact(case, key),
-            cancel_after: settings.cancel_after,
-            observe: &mut |run, _, _, event| events.push(event_line(run.graph(), &sources, event)),
-        },
-    );
-    Ok(vec![("events", events.concat()), ("report", report(&run, &sources))])
+            signal: settings.signal.take(),
+            observe: &mut |_, _, _, event| {
+                lines.push(event_line(&sources, event));
+                journal.push(event.clone());
+            },
+        };
+        drive(&mut run, &mut world, &mut driver);
+        if run.is_finished() {
+            break run;
+        }
+    };
+    Ok(vec![("events", lines.concat()), ("report", report(&run, &sources))])
 }
 
 struct Settings {
     mode: Mode,
-    width: usize,
+    room: Room,
     last_first: bool,
-    cancel_after: Option<usize>,
+    privilege: Privilege,
+    policy: Arc<dyn Policy>,
+    signal: Option<(usize, EventKind)>,
 }
 
 impl Settings {
     fn parse(text: &str) -> Result<Self, String> {
-        let mut settings = Self { mode: Mode::APPLY, width: 1, last_first: false, cancel_after: None };
+        let (room, privilege, policy) = (Room::of(1), Privilege::Restricted, Arc::new(SinglePass));
+        let mut settings = Self { mode: Mode::APPLY, room, last_first: false, privilege, policy, signal: None };
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
-            match words[..] {
-                ["get"] => settings.mode = Mode::GET,
-                ["test"] => settings.mode = Mode::TEST,
-                ["plan"] => settings.mode = Mode::PLAN,
-                ["apply"] => settings.mode = Mode::APPLY,
-                ["lenient"] => settings.mode = Mode { verification: Verify::Lenient, ..Mode::APPLY },
-                ["export"] => settings.mode = Mode::EXPORT,
-                ["width", number] => settings.width = number.parse().map_err(|_| line.to_owned())?,
-                ["last", "first"] => settings.last_first = true,
-                ["cancel", "after", number] => {
-                    settings.cancel_after = Some(number.parse().map_err(|_| line.to_owned())?);
-                }
-                _ => return Err(format!("'{line}' is no mode")),
-            }
+            settings.set(&words).ok_or_else(|| format!("'{line}' is not a mode"))?;
         }
         Ok(settings)
     }
+
+    fn set(&mut self, words: &[&str]) -> Option<()> {
+        match *words {
+            ["get"] => self.mode = Mode::GET,
+            ["test"] => self.mode = Mode::TEST,
+            ["plan"] => self.mode = Mode::PLAN,
+            ["apply"] => self.mode = Mode::APPLY,
+            ["lenient"] => self.mode = Mode { verification: Verify::Lenient, ..Mode::APPLY },
+            ["export"] => self.mode = Mode::EXPORT,
+            ["width", number] => self.room.total = number.parse().ok()?,
+            ["programs", number] => drop(self.room.lanes.insert(Lane::Programs, number.parse().ok()?)),
+            ["last", "first"] => self.last_first = true,
+            ["elevated"] => self.privilege = Privilege::Elevated,
+            ["static", wait, repeats, retries] => self.retry(Wait::Static(seconds(wait)?), repeats, retries)?,
+            ["exponential", base, multiplier, cap, repeats, retries] => {
+                let (base, multiplier, cap) = (seconds(base)?, multiplier.parse().ok()?, seconds(cap)?);
+                self.retry(Wait::Exponential { base, multiplier, cap }, repeats, retries)?;
+            }
+            ["cancel", "after", number] => self.signal = Some((number.parse().ok()?, EventKind::Cancelled)),
+            ["suspend", "after", number] => self.signal = Some((number.parse().ok()?, EventKind::Suspended)),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn retry(&mut self, wait: Wait, repeats: &str, retries: &str) -> Option<()> {
+        self.policy = Arc::new(Retry { wait, max_repeats: repeats.parse().ok()?, max_retries: retries.parse().ok()? });
+        Some(())
+    }
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    text.parse().ok().map(Duration::from_secs)
 }
 
 fn world(text: &str) -> Result<World, String> {
@@ -99,7 +139,7 @@ fn world(text: &str) -> Result<World, String> {
         let json = state.map(serde_json::from_str::<serde_json::Value>).transpose();
         let actual = json.map_err(|error| format!("{line}: {error}"))?.map(Value::from);
         let mut thing = Thing { actual, ..Thing::default() };
-        words.try_for_each(|word| option(&mut thing, word)).ok_or_else(|| format!("'{line}' is no thing"))?;
+        words.try_for_each(|word| option(&mut thing, word)).ok_or_else(|| format!("'{line}' is not a thing"))?;
         world.0.insert(name, thing);
     }
     Ok(world)
@@ -111,6 +151,8 @@ fn option(thing: &mut Thing, word: &str) -> Option<()> {
         ("set", "nothing") => thing.set = Set::Nothing,
         ("set", "partly") => thing.set = Set::Partly,
         ("failures", number) => thing.failures = number.parse().ok()?,
+        ("job", length) => thing.job = Some(Job::new(length.parse().ok()?, false)),
+        ("detached", length) => thing.job = Some(Job::new(length.parse().ok()?, true)),
         ("restart", "system") => thing.restarts.push(Restart::System("this".to_owned())),
         ("restart", service) => thing.restarts.push(Restart::Service(service.to_owned())),
         ("touches", "anything") => thing.touches = None,
@@ -121,24 +163,27 @@ fn option(thing: &mut Thing, word: &str) -> Option<()> {
     Some(())
 }
 
-fn event_line(graph: &Graph, sources: &Sources, event: &Event) -> String {
-    let name = |id: &NodeId| graph.node(*id).name.clone();
-    match &event.fact {
-        Fact::Began => String::new(),
-        Fact::Learned { key, value } => format!("learn {key:?}: {}\n", value.as_ref().map_or_else(Clone::clone, json)),
-        Fact::Asked { node, operation, desired, .. } => {
-            format!("ask {} {} {}\n", word(*operation), name(node), json(desired))
+fn event_line(sources: &Sources, event: &Event) -> String {
+    let second = event.at.as_second();
+    match &event.kind {
+        EventKind::Began(_) => String::new(),
+        EventKind::Resumed => format!("{second}s resume\n"),
+        EventKind::Suspended => "suspend\n".to_owned(),
+        EventKind::Cancelled => "cancel\n".to_owned(),
+        EventKind::FactObserved { key, value } => {
+            format!("fact {key:?}: {}\n", value.as_ref().map_or_else(Clone::clone, json))
         }
-        Fact::Response { node, answer, .. } => format!("  {} {}\n", name(node), answered(answer)),
-        Fact::Opened { node } => format!("open {}\n", name(node)),
-        Fact::Closed { node } => format!("close {}\n", name(node)),
-        Fact::Skipped { node, because } => format!("skip {}: {}\n", name(node), because_of(graph, *because)),
-        Fact::Refused { node, finding } => {
-            let finding = brief::findings(std::slice::from_ref(finding), sources);
-            format!("refuse {}: {}\n", name(node), finding.trim_end())
+        EventKind::ContainerOpened { instance } => format!("open {}\n", instance.name()),
+        EventKind::CallStarted { instance, operation, desired, .. } => {
+            format!("call {} {} {}\n", word(*operation), instance.name(), json(desired))
         }
-        Fact::Unforeseen { node, because } => format!("unforeseen {}: because of {}\n", name(node), name(because)),
-        Fact::Cancelled => "cancel\n".to_owned(),
+        EventKind::CallEnded { instance, response, .. } => format!("  {} {}\n", instance.name(), answered(response)),
+        EventKind::RetryScheduled { instance, until } => {
+            format!("{second}s retry {} at {}s\n", instance.name(), until.as_second())
+        }
+        EventKind::Settled { instance, status, problem } => {
+            format!("settle {}: {}\n", instance.name(), ended(status, problem.as_deref(), sources))
+        }
     }
 }
 
@@ -147,6 +192,7 @@ fn word(operation: Operation) -> &'static str {
         Operation::Get => "get",
         Operation::Test => "test",
         Operation::Set => "set",
+        Operation::Delete => "delete",
         Operation::Export => "export",
     }
 }
@@ -159,6 +205,8 @@ fn answered(answer: &Response) -> String {
     match &answer.outcome {
         Outcome::Got(actual) => format!("is {}", json(actual)),
         Outcome::Exported(found) => format!("holds {}", found.len()),
+        Outcome::Deleted(_) => "is deleted".to_owned(),
+        Outcome::Pending(pending) => format!("is pending: {}", pending.message),
         Outcome::Failed(failure) => format!("failed: {}", failure.message),
         Outcome::Tested(tested) if tested.in_desired_state => "is in state".to_owned(),
         Outcome::Tested(tested) => format!("differs in {}", tested.differing.join(", ")),
@@ -172,26 +220,42 @@ fn answered(answer: &Response) -> String {
     }
 }
 
-fn because_of(graph: &Graph, because: Because) -> String {
-    match because {
-        Because::Condition => "its condition".to_owned(),
-        Because::Need(need) => format!("it needs {}", graph.node(need).name),
-        Because::Container(container) => format!("it is within {}", graph.node(container).name),
-        Because::Cancelled => "cancelled".to_owned(),
+fn ended(status: &Status, problem: Option<&Problem>, sources: &Sources) -> String {
+    match (status, problem) {
+        (Status::Skipped(reason), _) => format!("Skipped, {}", because(reason)),
+        (Status::Unknown(other), _) => format!("Unknown, depends on {}", other.name()),
+        (status, Some(Problem::Finding(finding))) => {
+            let finding = brief::findings(std::slice::from_ref(finding), sources);
+            format!("{status:?}, {}", finding.trim_end())
+        }
+        (status, Some(Problem::Failure(failure))) => format!("{status:?}, {}", failure.message),
+        (status, None) => format!("{status:?}"),
+    }
+}
+
+fn because(reason: &SkipReason) -> String {
+    match reason {
+        SkipReason::Condition => "its condition is false".to_owned(),
+        SkipReason::NoChange => "nothing changed".to_owned(),
+        SkipReason::NoFailure => "nothing failed".to_owned(),
+        SkipReason::Need(need) => format!("requires {}", need.name()),
+        SkipReason::Container(container) => format!("is nested in {}", container.name()),
+        SkipReason::Cancelled => "the run was cancelled".to_owned(),
     }
 }
 
 fn report(run: &Run, sources: &Sources) -> String {
     let (graph, report) = (run.graph(), run.report());
-    let mut out: Vec<String> = graph.order.iter().map(|id| status_line(run, *id)).collect();
+    let mut out: Vec<String> = graph.order.iter().map(|id| status_line(run, *id, sources)).collect();
     let totals = run.totals();
     let counts = [
         (totals.unchanged, "unchanged"),
         (totals.changed, "changed"),
         (totals.drifted, "drifted"),
         (totals.failed, "failed"),
+        (totals.pending, "pending"),
         (totals.skipped, "skipped"),
-        (totals.unforeseen, "unforeseen"),
+        (totals.unknown, "unknown"),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
     let counts: Vec<String> = counts.collect();
@@ -204,14 +268,9 @@ fn report(run: &Run, sources: &Sources) -> String {
     out.concat()
 }
 
-fn status_line(run: &Run, id: NodeId) -> String {
-    let graph = run.graph();
-    let status = match run.report().status(id) {
-        Some(Status::Skipped(because)) => format!("skipped: {}", because_of(graph, *because)),
-        Some(Status::Unforeseen(by)) => format!("unforeseen because of {}", graph.node(*by).name),
-        Some(status) => format!("{status:?}"),
-        None => "not settled".to_owned(),
-    };
+fn status_line(run: &Run, id: NodeId, sources: &Sources) -> String {
+    let (graph, record) = (run.graph(), run.report().record(id));
+    let status = record.status().map_or("not settled".to_owned(), |status| ended(status, None, sources));
     let depth = std::iter::successors(graph.container(id), |id| graph.container(*id)).count();
     format!("{:indent$}{}: {status}\n", "", graph.node(id).name, indent = 2 * depth)
 }

@@ -101,18 +101,24 @@ pub struct Need {
     pub kind: NeedKind,
 }
 
-/// What it means to an instance how another ended.
+/// What it means to an instance how another ended. An instance with needs of several kinds begins only if all kinds let it.
+///
+/// What fails, is still pending at the end, or is skipped for one of these reasons or because the run was cancelled, has
+/// not succeeded. What is skipped because of its own condition, or because nothing changed or failed, has: it blocks
+/// nothing. In what-if, where it is unknown whether a need lets the instance begin, the instance is unknown as well.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum NeedKind {
-    /// It has to succeed, or the instance is skipped.
+    /// `dependsOn`, `reference()`: it has to succeed, or the instance is skipped.
     Require,
-    /// One of the needs of this kind has to succeed, or the instance is skipped. It begins as soon as one has.
+    /// `requireAny`: one of the needs of this kind has to succeed, or the instance is skipped. It begins as soon as one has;
+    /// in what-if all of them are waited for, so that a plan does not depend on which was first.
     RequireAny,
-    /// One of the needs of this kind has to have changed and none to have failed, or the instance is skipped.
+    /// `onChanges`: one of the needs of this kind has to have changed and all have to succeed, or the instance is skipped.
+    /// Only a set changes: in a get or a test such an instance is skipped.
     OnChanges,
-    /// One of the needs of this kind has to have failed, or the instance is skipped.
+    /// `onFailure`: one of the needs of this kind must not have succeeded, or the instance is skipped.
     OnFailure,
-    /// Whatever becomes of it, the instance comes after it.
+    /// `before` of the other: whatever becomes of it, the instance comes after it.
     Order,
 }
 

@@ -82,14 +82,20 @@ impl Run {
     pub(super) fn view(&self, id: NodeId) -> View<'_> {
         let node = self.graph.node(id);
         let iteration = node.iteration.as_ref();
-        let place = ScopeView { scopes: &self.graph.scopes, scope: node.scope, iteration, facts: &self.facts, seal: &*self.seal };
+        let place = ScopeView {
+            scopes: &self.graph.scopes,
+            scope: node.scope,
+            iteration,
+            facts: &self.facts,
+            seal: &*self.seal,
+        };
         View { place, run: self }
     }
 
     fn condition(&self, id: NodeId) -> Result<bool, Box<Trouble>> {
         let record = self.report.record(id);
-        // It was true when the instance was begun; what it said then holds for all that follows.
-        if record.calls > 0 || record.retries > 0 {
+        // It was true when the instance was begun; what it said then holds for all that follows, also after a crash.
+        if record.began.is_some() {
             return Ok(true);
         }
         let Some(condition) = &self.graph.declaration(id).condition else { return Ok(true) };
@@ -154,10 +160,6 @@ impl Run {
             Some(_) => Operation::Set,
             None => opening(mode, &node.manifest, &desired),
         };
-        let pending = match record.response.as_deref().map(|response| &response.outcome) {
-            Some(Outcome::Pending(pending)) => pending.data.clone().map(Arc::new),
-            _ => None,
-        };
         Call {
             instance: node.path.clone(),
             manifest: Arc::clone(&node.manifest),
@@ -165,7 +167,7 @@ impl Run {
             execution: mode.execution,
             desired,
             tested: record.tested.clone(),
-            pending,
+            pending: record.pending.clone(),
             metadata: self.graph.declaration(id).metadata.as_ref().map(|node| Arc::new(node.literal())),
         }
     }
@@ -197,7 +199,7 @@ impl Run {
         if is_final || self.report.cancelled || !self.can_heal(id, response) {
             return Some(self.settle(id, status));
         }
-        let (retries, repeats) = (record.retries, record.repeats);
+        let (retries, repeats) = (record.retries, record.repeats());
         let attempt = Attempt { instance: &self.graph.node(id).path, retries, repeats, response };
         Some(match self.policy.after(&attempt) {
             Verdict::GiveUp => self.settle(id, status),
@@ -219,8 +221,8 @@ impl Run {
 
     fn status_after(&self, id: NodeId, record: &Record, response: &Response) -> Status {
         let found_to_differ = record.tested.as_ref().is_some_and(|tested| !tested.in_desired_state);
-        // Where a change was cut off, what is found to be in the desired state came into it by that change.
-        let in_state = if record.interrupted { Status::Changed } else { Status::InState };
+        // What is found to be in the desired state may have come into it by a call that did not say so.
+        let in_state = if record.may_have_changed() { Status::Changed } else { Status::InState };
         match &response.outcome {
             Outcome::Got(_) | Outcome::Exported(_) => Status::Read,
             Outcome::Failed(_) => Status::Failed,

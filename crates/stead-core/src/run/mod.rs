@@ -16,6 +16,7 @@ mod forecast;
 mod outputs;
 mod pending_failure;
 pub mod policy;
+mod queue;
 mod readiness;
 mod replay;
 mod view;
@@ -108,16 +109,6 @@ impl Room {
     pub fn of(total: usize) -> Self {
         Self { total, lanes: BTreeMap::new() }
     }
-
-    fn take(&mut self, lane: &Lane) -> bool {
-        match self.lanes.get_mut(lane) {
-            Some(0) => return false,
-            Some(room) => *room -= 1,
-            None => {}
-        }
-        self.total = self.total.saturating_sub(1);
-        true
-    }
 }
 
 /// What should happen next.
@@ -152,13 +143,9 @@ pub struct Run {
     facts: Facts,
     seal: Arc<dyn Seal>,
     report: Report,
-    /// The place of each node in the order.
-    rank: Vec<u32>,
     readiness: Readiness,
     /// Nodes with a response that nothing was decided about.
     undecided: BTreeSet<NodeId>,
-    /// When nodes that back off are tried again.
-    timers: BTreeSet<(Timestamp, NodeId)>,
     in_flight: BTreeSet<NodeId>,
     unsettled: usize,
     /// Whether events of a former process were applied, and it was not recorded that another took over.
@@ -177,16 +164,11 @@ impl Run {
     pub fn new(setup: Setup) -> Self {
         let Setup { graph, sources, facts, seal, mode, privilege, policy, origin, digest } = setup;
         let nodes = graph.nodes.len();
-        let mut rank = vec![0; nodes];
-        for (place, id) in (0..).zip(&graph.order) {
-            rank[id.index()] = place;
-        }
         Self {
-            readiness: Readiness::new(nodes),
+            readiness: Readiness::new(&graph),
             report: Report::default(),
             unsettled: nodes,
             undecided: BTreeSet::new(),
-            timers: BTreeSet::new(),
             in_flight: BTreeSet::new(),
             taken_over: false,
             forecast: Forecast::default(),
@@ -202,7 +184,6 @@ impl Run {
             digest,
             facts,
             seal,
-            rank,
         }
     }
 
@@ -212,7 +193,7 @@ impl Run {
         for event in journal {
             run.apply(event)?;
         }
-        run.taken_over = !journal.is_empty();
+        run.taken_over = !journal.is_empty() && !run.is_finished();
         Ok(run)
     }
 
@@ -267,26 +248,22 @@ impl Run {
             next.events.extend(self.undecided.iter().filter_map(|id| self.judge(*id, now)));
             next.events.extend(self.predicted_failures());
             if next.is_idle() && !self.report.suspended {
-                self.begin(now, room.clone(), &mut next);
+                self.begin(now, room, &mut next);
             }
         }
         next
     }
 
     /// What can be begun, or recorded about what is ready.
-    fn begin(&self, now: Timestamp, mut room: Room, next: &mut Next) {
-        let is_due = |(until, _): &&(Timestamp, NodeId)| *until <= now || self.report.cancelled;
-        let due: BTreeSet<_> = self.timers.iter().take_while(is_due).map(|(_, id)| self.ranked(*id)).collect();
-        next.wake = self.timers.first().map(|(until, _)| *until).filter(|until| *until > now);
-        for (_, id) in merged(&self.readiness.ready, &due) {
-            if room.total == 0 {
-                break;
-            }
+    fn begin(&self, now: Timestamp, room: &Room, next: &mut Next) {
+        let queues = &self.readiness.queues;
+        next.wake = queues.wake(now);
+        let mut due = queues.due(if self.report.cancelled { Timestamp::MAX } else { now }, room);
+        while let Some(id) = due.next() {
             match self.decide(id) {
                 Decision::Call(call) => {
-                    if room.take(&call.manifest.lane()) {
-                        next.calls.push(*call);
-                    }
+                    next.calls.push(*call);
+                    due.take_room();
                     continue;
                 }
                 // It comes again when these calls are handed out.
@@ -339,11 +316,11 @@ impl Run {
         if let Some(id) = event.kind.instance().map(InstancePath::node)
             && let Phase::BackingOff(until) = self.report.record(id).phase
         {
-            self.timers.remove(&(until, id));
+            self.readiness.queues.remove(id, Some(until));
         }
         self.report.apply(event);
         match &event.kind {
-            EventKind::Began(_) => (0..self.graph.nodes.len()).for_each(|at| self.make_ready(node(at))),
+            EventKind::Began(_) => self.began(),
             EventKind::Resumed => self.resumed(),
             EventKind::FactObserved { key, value } => {
                 self.facts.insert(key.clone(), value.clone());
@@ -355,7 +332,7 @@ impl Run {
             }
             EventKind::RetryScheduled { instance, until } => {
                 self.undecided.remove(&instance.node());
-                self.timers.insert((*until, instance.node()));
+                self.readiness.queues.back_off(instance.node(), *until);
             }
             EventKind::Settled { instance, status, .. } => self.settled(instance.node(), status),
             EventKind::Suspended | EventKind::Cancelled => {}
@@ -363,23 +340,28 @@ impl Run {
         Ok(())
     }
 
+    fn began(&mut self) {
+        self.pass_settled();
+        (0..self.graph.nodes.len()).for_each(|at| self.make_ready(node(at)));
+    }
+
     /// Calls that were cut off are made again.
     fn resumed(&mut self) {
         self.taken_over = false;
         for id in std::mem::take(&mut self.in_flight) {
-            self.make_ready(id);
+            self.readiness.queues.ready(id);
         }
     }
 
     fn opened(&mut self, id: NodeId) {
-        self.unready(id);
+        self.readiness.queues.remove(id, None);
         self.readiness.settled[id.index()] = 0;
         self.release(id);
         self.make_ready(id);
     }
 
     fn started(&mut self, id: NodeId) {
-        self.unready(id);
+        self.readiness.queues.remove(id, None);
         self.undecided.remove(&id);
         self.in_flight.insert(id);
     }
@@ -396,14 +378,14 @@ impl Run {
             }
         }
         if self.continues(id, &response.outcome) {
-            self.readiness.ready.insert(self.ranked(id));
+            self.readiness.queues.ready(id);
         } else {
             self.undecided.insert(id);
         }
     }
 
     fn settled(&mut self, id: NodeId, status: &Status) {
-        self.unready(id);
+        self.readiness.queues.remove(id, None);
         self.undecided.remove(&id);
         self.pending_failures.remove(&self.ranked(id));
         self.unsettled -= 1;
@@ -417,9 +399,14 @@ impl Run {
         let is_instance = self.graph.node(id).role == Role::Instance;
         if is_instance && matches!(status, Status::Changed | Status::Unknown(_)) {
             let touches = self.touches.get(&id).map(Vec::as_slice);
-            self.forecast.changes(id, self.rank[id.index()], touches);
+            self.forecast.changes(id, self.readiness.queues.rank(id), touches);
         }
         self.forecast.settled(&self.graph, id);
+        self.pass_settled();
+    }
+
+    /// Moves on over what is settled in the order, and over containers, which nothing is predicted of.
+    fn pass_settled(&mut self) {
         let order = &self.graph.order;
         let passed = |id: &NodeId| self.report.status(*id).is_some() || self.graph.node(*id).role != Role::Instance;
         self.settled_prefix += order.iter().skip(self.settled_prefix).take_while(|id| passed(id)).count();
@@ -427,18 +414,8 @@ impl Run {
 
     /// A node by its place in the order.
     fn ranked(&self, id: NodeId) -> (u32, NodeId) {
-        (self.rank[id.index()], id)
+        (self.readiness.queues.rank(id), id)
     }
-}
-
-/// Both sets in one order.
-fn merged<'a, T: Ord + Copy>(one: &'a BTreeSet<T>, other: &'a BTreeSet<T>) -> impl Iterator<Item = T> + use<'a, T> {
-    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
-    std::iter::from_fn(move || match (one.peek(), other.peek()) {
-        (Some(left), Some(right)) if right < left => other.next().copied(),
-        (Some(_), _) => one.next().copied(),
-        (None, _) => other.next().copied(),
-    })
 }
 
 fn node(at: usize) -> NodeId {

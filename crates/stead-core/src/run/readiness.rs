@@ -3,22 +3,23 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::Run;
+use super::queue::Queues;
 use crate::call::Execution;
 use crate::event::{SkipReason, Status};
-use crate::graph::{Need, NeedKind, Role};
+use crate::graph::{Graph, Need, NeedKind, Role};
 use crate::id::NodeId;
 use crate::report::Phase;
 
 /// Which nodes something can be decided about, and what the others wait for.
 ///
 /// A node waits for one unsettled need at a time, and looks for the next when that is settled: needs that are settled stay
-/// so, and none is looked at twice.
-#[derive(Default)]
+/// so, and none is looked at twice. Only of needs of which one has to succeed it waits for all, and may begin while it is
+/// still listed as waiting for the rest.
 pub(super) struct Readiness {
-    /// Nodes that something can be decided about, by rank.
-    pub(super) ready: BTreeSet<(u32, NodeId)>,
+    /// Nodes that something can be decided about, and those that back off.
+    pub(super) queues: Queues,
     /// Nodes that wait for a node to be settled, or for a container to be opened.
-    waiting: HashMap<NodeId, Vec<NodeId>>,
+    waiting: HashMap<NodeId, BTreeSet<NodeId>>,
     /// For each node how many of its needs, or of an open container its members, are known to be settled.
     pub(super) settled: Vec<u32>,
 }
@@ -27,8 +28,8 @@ pub(super) struct Readiness {
 type Entry = fn(&Run, NodeId, usize) -> Option<Option<NodeId>>;
 
 impl Readiness {
-    pub(super) fn new(nodes: usize) -> Self {
-        Self { settled: vec![0; nodes], ..Self::default() }
+    pub(super) fn new(graph: &Graph) -> Self {
+        Self { queues: Queues::new(graph), waiting: HashMap::new(), settled: vec![0; graph.nodes.len()] }
     }
 }
 
@@ -43,22 +44,20 @@ pub(super) enum Gate {
 }
 
 impl Run {
-    /// Makes a node ready, or has it wait for what is missing.
+    /// Makes a node ready, or has it wait for what is missing. One that was begun already goes its way.
     pub(super) fn make_ready(&mut self, id: NodeId) {
-        if self.report.status(id).is_some() {
+        let record = self.report.record(id);
+        let has_begun = record.phase == Phase::Waiting && (record.calls > 0 || record.retries > 0);
+        if has_begun || !matches!(record.phase, Phase::Waiting | Phase::Open) {
             return;
         }
         let missing = self.missing(id);
         if missing.is_empty() {
-            self.readiness.ready.insert(self.ranked(id));
+            self.readiness.queues.ready(id);
         }
         for other in missing {
-            self.readiness.waiting.entry(other).or_default().push(id);
+            self.readiness.waiting.entry(other).or_default().insert(id);
         }
-    }
-
-    pub(super) fn unready(&mut self, id: NodeId) {
-        self.readiness.ready.remove(&self.ranked(id));
     }
 
     /// Lets go on what waited for a node.

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use stead_core::call::{
-    Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Presumed, Response, Restart, Tested,
-    Verification,
+    Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Pending, Presumed, Response, Restart,
+    Tested, Verification,
 };
 use stead_core::diff::{Rules, differing, overlaid};
-use stead_core::event::{Event, Fact};
+use stead_core::event::{Event, EventKind};
 use stead_core::expr::FactKey;
-use stead_core::run::Run;
+use stead_core::run::{Room, Run};
 use stead_core::value::{Object, Value};
 
 /// What a set does.
@@ -45,6 +44,39 @@ pub(crate) struct Thing {
     pub(crate) presumes: Option<PathBuf>,
     /// What else is not in its desired state any more once this was set.
     pub(crate) spoils: Vec<String>,
+    /// What its sets start, if they take longer than a call.
+    pub(crate) job: Option<Job>,
+    /// How many sets changed it, or tried to.
+    pub(crate) sets: u32,
+}
+
+/// Work that a set starts and that goes on behind the call. A set that hands back its number asks how far it is; one that
+/// does not starts another.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Job {
+    /// How many sets find it unfinished.
+    pub(crate) length: u32,
+    /// Whether it brings about the desired state by itself, at the last set that finds it unfinished.
+    pub(crate) is_detached: bool,
+    number: u32,
+    left: u32,
+}
+
+impl Job {
+    pub(crate) fn new(length: u32, is_detached: bool) -> Self {
+        Self { length, is_detached, ..Self::default() }
+    }
+
+    /// How a set finds the job; `None` once it is done.
+    fn poll(&mut self, handed_back: Option<&Value>) -> Option<Pending> {
+        if handed_back.and_then(Value::as_i64) != Some(i64::from(self.number)) {
+            self.number += 1;
+            self.left = self.length;
+        }
+        self.left = self.left.checked_sub(1)?;
+        let message = format!("job {} is at work", self.number);
+        Some(Pending { message, data: Some(i64::from(self.number).into()) })
+    }
 }
 
 impl Default for Thing {
@@ -57,6 +89,8 @@ impl Default for Thing {
             touches: Some(Vec::new()),
             presumes: None,
             spoils: Vec::new(),
+            job: None,
+            sets: 0,
         }
     }
 }
@@ -68,7 +102,7 @@ pub(crate) struct World(pub(crate) BTreeMap<String, Thing>);
 impl World {
     /// Carries out a call.
     pub(crate) fn answer(&mut self, call: &Call) -> Response {
-        let thing = self.0.entry(call.name.to_string()).or_default();
+        let thing = self.0.entry(call.name().to_string()).or_default();
         if thing.failures > 0 {
             thing.failures -= 1;
             return Failure::new(FailureKind::Exit(1), "it is out of order").into();
@@ -82,10 +116,11 @@ impl World {
             Operation::Get => Outcome::Got(actual),
             Operation::Export => Outcome::Exported(vec![exported(actual)]),
             Operation::Test => Outcome::Tested(std::sync::Arc::new(tested(&desired, actual))),
+            Operation::Delete => Outcome::Deleted(Vec::new()),
             Operation::Set => {
-                let answer = thing.set(call.execution, &desired, actual);
+                let answer = thing.answer_set(call, &desired, actual);
                 if call.execution == Execution::Actual && has_changed(&answer) {
-                    self.spoil(&call.name);
+                    self.spoil(call.name());
                 }
                 return answer;
             }
@@ -103,7 +138,7 @@ impl World {
 
     /// What the instance of a call has an effect on.
     pub(crate) fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
-        self.0.get(&*call.name).map_or(Some(Vec::new()), |thing| thing.touches.clone())
+        self.0.get(&**call.name()).map_or(Some(Vec::new()), |thing| thing.touches.clone())
     }
 }
 
@@ -124,6 +159,18 @@ fn tested(desired: &Value, actual: Value) -> Tested {
 }
 
 impl Thing {
+    fn answer_set(&mut self, call: &Call, desired: &Value, before: Value) -> Response {
+        let acts = call.execution == Execution::Actual && !differing(desired, &before, &Rules::default()).is_empty();
+        self.sets += u32::from(acts);
+        if acts && let Some(pending) = self.job.as_mut().and_then(|job| job.poll(call.pending.as_deref())) {
+            if self.job.as_ref().is_some_and(|job| job.is_detached && job.left == 0) {
+                self.actual = Some(overlaid(&before, desired, &Rules::default()));
+            }
+            return Response { outcome: Outcome::Pending(pending), metadata: None, restarts: Vec::new() };
+        }
+        self.set(call.execution, desired, before)
+    }
+
     fn set(&mut self, execution: Execution, desired: &Value, before: Value) -> Response {
         let mut wanted = differing(desired, &before, &Rules::default());
         let (after, verified) = match (execution, self.set) {
@@ -157,84 +204,108 @@ impl Thing {
 /// Sees an event that was applied: the run, the machine, and what is under way.
 pub(crate) type Observer<'a> = dyn FnMut(&Run, &World, &[Call], &Event) + 'a;
 
-/// How a run is driven: without threads, so that every order of answers can be tried.
+/// How a run is executed: without threads, so that every order of answers can be tried.
 pub(crate) struct Driver<'a> {
-    pub(crate) width: usize,
+    /// How many calls may be under way, in all and by lane.
+    pub(crate) room: Room,
     /// Which of so many calls under way is answered next.
     pub(crate) pick: &'a mut dyn FnMut(usize) -> usize,
     /// Supplies a fact.
     pub(crate) learn: &'a dyn Fn(&FactKey) -> Result<Value, String>,
-    /// After how many events the run is cancelled.
-    pub(crate) cancel_after: Option<usize>,
+    /// What is recorded besides, once there are so many events.
+    pub(crate) signal: Option<(usize, EventKind)>,
     /// Sees every event once it is applied, with the world as it is then and what is under way.
     pub(crate) observe: &'a mut Observer<'a>,
 }
 
-/// A run that is being driven.
-struct Driving<'a, 'b> {
+/// An executor over a simulated machine. A call takes a second; while there is nothing to do, time passes at once.
+struct Executor<'a, 'b> {
     run: &'a mut Run,
     world: &'a mut World,
     driver: &'a mut Driver<'b>,
-    under_way: Vec<Call>,
+    in_flight: Vec<Call>,
+    now: Timestamp,
     events: usize,
+    decisions: usize,
 }
 
-/// Drives a run to its end.
-pub(crate) fn drive(run: &mut Run, world: &mut World, driver: &mut Driver<'_>) {
-    let mut driving = Driving { run, world, driver, under_way: Vec::new(), events: 0 };
-    driving.note(Fact::Began);
-    while driving.step() {}
-    driving.learn_for_outputs();
-    assert!(driving.run.is_finished(), "it is idle, nothing is under way, and yet it has not ended");
-    assert_eq!(driving.run.asked(), 0);
+/// Executes a run until it is finished or suspended. Returns how often it was asked what comes next.
+pub(crate) fn drive(run: &mut Run, world: &mut World, driver: &mut Driver<'_>) -> usize {
+    let now = run.report().ended.unwrap_or(Timestamp::UNIX_EPOCH);
+    let mut executor = Executor { run, world, driver, in_flight: Vec::new(), now, events: 0, decisions: 0 };
+    while executor.step() {}
+    executor.learn_for_outputs();
+    let decisions = executor.decisions;
+    assert!(run.is_finished() || run.report().suspended, "it has not ended: {:?}", run.report());
+    assert_eq!(run.in_flight(), 0);
+    decisions
 }
 
-impl Driving<'_, '_> {
-    fn note(&mut self, fact: Fact) {
-        let second = i64::try_from(self.events).expect("few events");
-        self.events += 1;
-        let event = Event { at: Timestamp::from_second(second).expect("a time"), fact };
-        self.run.apply(&event);
-        (self.driver.observe)(self.run, self.world, &self.under_way, &event);
+impl Executor<'_, '_> {
+    fn record(&mut self, kinds: Vec<EventKind>) {
+        for event in self.run.stamp(self.now, kinds) {
+            self.run.apply(&event).expect("what the run decided is possible");
+            self.events += 1;
+            (self.driver.observe)(self.run, self.world, &self.in_flight, &event);
+        }
     }
 
     fn learn_for_outputs(&mut self) {
         while let Some(key) = self.run.output_wants().pop_first() {
             let value = (self.driver.learn)(&key);
-            self.note(Fact::Learned { key, value });
+            self.record(vec![EventKind::FactObserved { key, value }]);
         }
     }
 
-    /// One round of deciding and noting, then at most one answer; whether anything happened.
+    /// What is left of the room.
+    fn room(&self) -> Room {
+        let left =
+            |limit: usize, used: usize| limit.checked_sub(used).expect("no more is under way than there is room for");
+        let lanes = self.driver.room.lanes.iter().map(|(lane, limit)| {
+            let used = self.in_flight.iter().filter(|call| call.manifest.lane() == *lane).count();
+            (lane.clone(), left(*limit, used))
+        });
+        Room { total: left(self.driver.room.total, self.in_flight.len()), lanes: lanes.collect() }
+    }
+
+    /// One round of deciding and recording, one answer, or one wait; whether anything happened.
     fn step(&mut self) -> bool {
-        if self.driver.cancel_after.is_some_and(|after| self.events >= after) && !self.run.report().cancelled {
-            self.note(Fact::Cancelled);
+        let has_begun = self.run.report().header.is_some();
+        if let Some((_, kind)) = self.driver.signal.take_if(|(after, _)| has_begun && self.events >= *after) {
+            self.record(vec![kind]);
         }
-        let next = self.run.next(self.driver.width - self.under_way.len());
+        self.decisions += 1;
+        let next = self.run.next(self.now, &self.room());
         if !next.is_idle() {
-            next.facts.into_iter().for_each(|fact| self.note(fact));
+            self.record(next.events);
             for key in next.wants {
                 let value = (self.driver.learn)(&key);
-                self.note(Fact::Learned { key, value });
+                self.record(vec![EventKind::FactObserved { key, value }]);
             }
-            for call in next.calls {
-                let (node, operation, execution) = (call.node, call.operation, call.execution);
-                let desired = Arc::clone(&call.desired);
-                self.under_way.push(call);
-                assert!(self.under_way.len() <= self.driver.width, "more is under way than there is room for");
-                self.note(Fact::Asked { node, operation, execution, desired });
-            }
+            // All of them are announced before the first is made.
+            let announced = next.calls.iter().map(Call::started).collect();
+            self.in_flight.extend(next.calls);
+            self.record(announced);
             return true;
         }
-        if self.under_way.is_empty() {
-            return false;
+        if self.in_flight.is_empty() {
+            let Some(wake) = next.wake else { return false };
+            assert!(wake > self.now, "time passes");
+            self.now = wake;
+            return true;
         }
-        let chosen = (self.driver.pick)(self.under_way.len());
-        let call = self.under_way.remove(chosen);
-        let answer = Arc::new(self.world.answer(&call));
-        let touches = if call.execution == Execution::WhatIf { self.world.touches(&call) } else { None };
-        let (node, operation) = (call.node, call.operation);
-        self.note(Fact::Response { node, operation, answer, elapsed: Duration::from_secs(1), touches });
+        self.answer();
         true
+    }
+
+    fn answer(&mut self) {
+        let chosen = (self.driver.pick)(self.in_flight.len());
+        let call = self.in_flight.remove(chosen);
+        let response = self.world.answer(&call);
+        let touches = if call.execution == Execution::WhatIf { self.world.touches(&call) } else { None };
+        let elapsed = Duration::from_secs(1);
+        self.now += elapsed;
+        let ended = self.run.observe(&call, response, elapsed, touches);
+        self.record(vec![ended]);
     }
 }

@@ -1,0 +1,141 @@
+//! What holds for every operation on every resource, whatever methods it has and whatever they answer.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail this way")]
+
+use std::sync::Arc;
+
+use stead_core::call::{Call, Execution, Operation, Pending, Tested};
+use stead_core::diff::Rules;
+use stead_core::id::{NodeId, ResourceId, TypeName};
+use stead_core::instance_path::InstancePath;
+use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
+use stead_core::planner::{Method, Planner, Reading, Reply, SetReply, Step};
+use stead_core::value::Value;
+
+/// More methods than one operation is ever made of.
+const MOST: usize = 6;
+
+const OPERATIONS: [Operation; 5] =
+    [Operation::Get, Operation::Test, Operation::Set, Operation::Delete, Operation::Export];
+
+#[test]
+fn every_operation_ends_and_calls_only_what_it_may() {
+    let mut invoked = 0;
+    for bits in 0..1 << 10 {
+        let manifest = Arc::new(manifest(bits));
+        for call in OPERATIONS.into_iter().flat_map(|operation| calls(&manifest, operation)) {
+            for answers in [Answers::Full, Answers::Terse, Answers::Pending] {
+                invoked += assert_ends(&call, answers);
+            }
+        }
+    }
+    assert!(invoked > 100_000, "methods are invoked");
+}
+
+fn manifest(bits: u32) -> Manifest {
+    let has = |bit: u32| bits & (1 << bit) != 0;
+    let mut capabilities = Capabilities::default();
+    let abilities = [
+        &mut capabilities.get,
+        &mut capabilities.set,
+        &mut capabilities.set_handles_exist,
+        &mut capabilities.set_what_if,
+        &mut capabilities.implements_pretest,
+        &mut capabilities.test,
+        &mut capabilities.delete,
+        &mut capabilities.delete_what_if,
+        &mut capabilities.export,
+        &mut capabilities.export_filters,
+    ];
+    (0..).zip(abilities).for_each(|(bit, ability)| *ability = has(bit));
+    let type_name = TypeName::parse("Test/Any").unwrap();
+    let manifest = Manifest::new(type_name, Version::parse("1.0.0").unwrap(), Implementation::BuiltIn);
+    Manifest { capabilities, ..manifest }
+}
+
+fn calls(manifest: &Arc<Manifest>, operation: Operation) -> Vec<Call> {
+    let id = ResourceId { type_name: manifest.type_name.clone(), name: "a".into() };
+    let instance = InstancePath::new(None, id, NodeId(0));
+    let mut calls = Vec::new();
+    for execution in [Execution::Actual, Execution::WhatIf] {
+        for desired in [Value::Null, json(r#"{"x": 1}"#), json(r#"{"_exist": false}"#)] {
+            for tested in [None, Some(true), Some(false)] {
+                let found =
+                    |in_desired_state| Tested { actual: json(r#"{"x": 2}"#), in_desired_state, differing: vec![] };
+                calls.push(Call {
+                    instance: instance.clone(),
+                    manifest: Arc::clone(manifest),
+                    operation,
+                    execution,
+                    desired: Arc::new(desired.clone()),
+                    tested: tested.map(|in_state| Arc::new(found(in_state))),
+                    pending: None,
+                    metadata: None,
+                });
+            }
+        }
+    }
+    calls
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str::<serde_json::Value>(text).unwrap().into()
+}
+
+/// How much a resource says.
+#[derive(Clone, Copy, PartialEq)]
+enum Answers {
+    /// States and verdicts.
+    Full,
+    /// As little as is allowed.
+    Terse,
+    /// Where it can, that it is still at work.
+    Pending,
+}
+
+/// Carries out a call; how many methods were invoked.
+fn assert_ends(call: &Call, answers: Answers) -> usize {
+    let mut planner = Planner::new(call, &call.desired, Rules::default());
+    for invoked in 0..=MOST {
+        match planner.next() {
+            Ok(Step::Invoke(method)) => {
+                assert_allowed(call, method);
+                planner.observe(answer(method, answers));
+            }
+            Ok(Step::Done(_)) | Err(_) => return invoked,
+        }
+    }
+    panic!("{:?} {:?} of {:?} does not end", call.operation, call.execution, call.manifest.capabilities);
+}
+
+fn assert_allowed(call: &Call, method: Method) {
+    let has = &call.manifest.capabilities;
+    let named = match method {
+        Method::Get => has.get,
+        Method::Test => has.test,
+        Method::Set(Execution::Actual) => has.set,
+        Method::Set(Execution::WhatIf) => has.set && has.set_what_if,
+        Method::Delete(Execution::Actual) => has.delete,
+        Method::Delete(Execution::WhatIf) => has.delete && has.delete_what_if,
+        Method::Export => has.export,
+    };
+    assert!(named, "{method:?} is not in {has:?}");
+    let acts = matches!(method, Method::Set(Execution::Actual) | Method::Delete(Execution::Actual));
+    let may_act = call.execution == Execution::Actual && call.operation.may_change();
+    assert!(!acts || may_act, "{method:?} in {:?} {:?}", call.operation, call.execution);
+}
+
+fn answer(method: Method, answers: Answers) -> Reply {
+    let reading = || Reading { state: json(r#"{"x": 2}"#), metadata: None };
+    let full = (answers == Answers::Full).then(reading);
+    match method {
+        Method::Set(_) | Method::Delete(_) if answers == Answers::Pending => {
+            Reply::Pending(Pending { message: "at work".to_owned(), data: None })
+        }
+        Method::Get => Reply::State(reading()),
+        Method::Test => Reply::Test { in_desired_state: full.as_ref().map(|_| false), actual: full, differing: None },
+        Method::Set(_) => Reply::Set(SetReply { after: full, ..SetReply::default() }),
+        Method::Delete(_) => Reply::Deleted(Vec::new()),
+        Method::Export => Reply::Exported(Vec::new()),
+    }
+}
