@@ -116,8 +116,11 @@ impl Drop for Lock {
 
 impl Locks {
     /// Those of this user: below `/run`, or else in the state directory, for root; below the runtime directory, or else
-    /// the cache directory, for others.
+    /// the cache directory, for others. `STEAD_LOCKS` names another one, as for runs that are kept apart on purpose.
     pub fn of_this_user() -> Self {
+        if let Some(path) = std::env::var_os("STEAD_LOCKS").map(PathBuf::from).filter(|path| path.is_absolute()) {
+            return Self::in_directory(&path);
+        }
         if geteuid().is_root() {
             // Never below HOME, which may be that of another user.
             return Self { candidates: vec!["/run/stead".into(), "/var/lib/stead".into()] };

@@ -36,6 +36,7 @@ fn run(line: &str, folder: &Path) -> Result<String, String> {
         .env_clear()
         .envs([("PATH", path.as_str()), ("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
         .env("HOME", folder.join("home"))
+        .env("STEAD_LOCKS", folder.join("home"))
         .env("DSC_RESOURCE_PATH", folder)
         .output()
         .map_err(|error| error.to_string())?;

@@ -45,7 +45,7 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
     if matches!(call.manifest.implementation, Implementation::BuiltIn) {
         tracing::info!("Invoking {operation} '{}' using 'stead'", call.manifest.type_name);
     }
-    if let Some(message) = substitute(call, &attempt) {
+    for message in substitutes(call, &attempt) {
         attempt.note(TraceLevel::Info, &message);
     }
     let response = guarded(|| invoke(call, &attempt));
@@ -68,25 +68,24 @@ fn invoke(call: &Call, attempt: &Attempt<'_>) -> Result<Response, Failure> {
 }
 
 /// What the engine does in place of a method that the resource does not have, for people who wonder.
-fn substitute(call: &Call, attempt: &Attempt<'_>) -> Option<String> {
+fn substitutes(call: &Call, attempt: &Attempt<'_>) -> Vec<String> {
     let (of, capabilities) = (&call.manifest.type_name, call.manifest.capabilities);
-    let native = match call.operation {
-        Operation::Delete => capabilities.delete_what_if,
-        _ if deletes(&capabilities, &attempt.desired) => capabilities.delete_what_if,
-        _ => capabilities.set_what_if,
+    let predicts = match (call.operation, call.execution) {
+        (Operation::Delete, Execution::WhatIf) => !capabilities.delete_what_if,
+        (Operation::Set, Execution::WhatIf) if deletes(&capabilities, &attempt.desired) => !capabilities.delete_what_if,
+        (Operation::Set, Execution::WhatIf) => !capabilities.set_what_if,
+        _ => false,
     };
-    match (call.operation, call.execution) {
-        (Operation::Test, _) if !capabilities.test => {
-            Some(format!("Resource '{of}' does not implement test, performing synthetic test"))
-        }
-        (Operation::Delete, Execution::WhatIf) if !native => Some(format!(
-            "'{of}' does not natively support what-if, engine will generate synthetic what-if: it would be called to delete"
-        )),
-        (Operation::Set, Execution::WhatIf) if !native => {
-            Some(format!("'{of}' does not natively support what-if, engine will generate synthetic what-if"))
-        }
-        _ => None,
+    let tests = call.operation == Operation::Test || (predicts && call.operation == Operation::Set);
+    let mut messages = Vec::new();
+    if predicts {
+        let how = if call.operation == Operation::Delete { ": it would be called to delete" } else { "" };
+        messages.push(format!("'{of}' does not natively support what-if, engine will generate synthetic what-if{how}"));
     }
+    if tests && !capabilities.test && call.tested.is_none() {
+        messages.push(format!("Resource '{of}' does not implement test, performing synthetic test"));
+    }
+    messages
 }
 
 fn prepare<'a>(
