@@ -15,18 +15,22 @@ fn main() -> ExitCode {
 }
 
 fn session(case: &Case) -> Result<Computed, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let (folder, locks) = (temporary()?, temporary()?);
     for (name, text) in case.sections.iter().filter(|(name, _)| name.contains('.')) {
         let path = folder.path().join(name);
         fs::create_dir_all(path.parent().unwrap_or(folder.path())).map_err(|error| error.to_string())?;
         fs::write(path, text).map_err(|error| error.to_string())?;
     }
     let commands = case.section("session").lines().filter(|line| line.starts_with("$ "));
-    let shown = commands.map(|line| run(line, folder.path())).collect::<Result<String, String>>()?;
+    let shown = commands.map(|line| run(line, folder.path(), locks.path())).collect::<Result<String, String>>()?;
     Ok(vec![("session", shown)])
 }
 
-fn run(line: &str, folder: &Path) -> Result<String, String> {
+fn temporary() -> Result<tempfile::TempDir, String> {
+    tempfile::tempdir().map_err(|error| error.to_string())
+}
+
+fn run(line: &str, folder: &Path, locks: &Path) -> Result<String, String> {
     let program = Path::new(env!("CARGO_BIN_EXE_stead"));
     let directory = program.parent().ok_or("the program has no folder")?;
     let path = format!("{}:/usr/bin:/bin", directory.display());
@@ -36,7 +40,7 @@ fn run(line: &str, folder: &Path) -> Result<String, String> {
         .env_clear()
         .envs([("PATH", path.as_str()), ("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
         .env("HOME", folder.join("home"))
-        .env("STEAD_LOCKS", folder.join("home"))
+        .env("STEAD_LOCKS", locks)
         .env("DSC_RESOURCE_PATH", folder)
         .output()
         .map_err(|error| error.to_string())?;
