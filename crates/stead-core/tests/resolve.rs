@@ -52,7 +52,7 @@ fn order_line(graph: &Graph, id: NodeId) -> String {
 }
 
 fn needs_line(graph: &Graph, id: NodeId) -> Option<String> {
-    let needs: Vec<String> = graph.node(id).needs.iter().map(|need| graph.node(*need).name.to_string()).collect();
+    let needs: Vec<String> = graph.node(id).needs.iter().map(|need| graph.node(need.node).name.to_string()).collect();
     (!needs.is_empty()).then(|| format!("{} needs {}\n", graph.node(id).name, needs.join(", ")))
 }
 
