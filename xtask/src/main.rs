@@ -3,6 +3,7 @@
 //! Every check is a test as well, so that `cargo test --workspace` is all that has to be run; the commands are for
 //! looking at one of them alone.
 
+mod circles;
 mod codes;
 mod deps;
 mod measure;
@@ -19,6 +20,7 @@ const USAGE: &str = "usage: cargo xtask NAME
   tidy      direction of dependencies, the code map, words that do not belong here
   measure   lengths of files and functions, and the share of documented items
   codes     diagnostic codes: each declared once, each with a case below corpus/
+  circles   modules that import each other
   deps      licences, duplicate versions and sources of dependencies, as deny.toml wants them
   all       all of them
 ";
@@ -45,6 +47,7 @@ fn run(name: &str, repository: &Repository) -> Result<(String, Vec<Finding>), St
         "tidy" => tidy::check(repository).map(|findings| (String::new(), findings)),
         "measure" => measure::check(repository),
         "codes" => codes::check(repository).map(|findings| (String::new(), findings)),
+        "circles" => circles::check(repository).map(|findings| (String::new(), findings)),
         "deps" => deps::check(repository).map(|findings| (String::new(), findings)),
         "all" => all(repository),
         _ => Err(USAGE.to_owned()),
@@ -55,6 +58,7 @@ fn all(repository: &Repository) -> Result<(String, Vec<Finding>), String> {
     let (text, mut findings) = measure::check(repository)?;
     findings.extend(tidy::check(repository)?);
     findings.extend(codes::check(repository)?);
+    findings.extend(circles::check(repository)?);
     findings.extend(deps::check(repository)?);
     Ok((text, findings))
 }

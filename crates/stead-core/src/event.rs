@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Execution, Failure, Operation, Response};
+use crate::call::{Call, Execution, Failure, Operation, Response};
 use crate::diag::Diagnostic;
 use crate::expr::FactKey;
 use crate::instance_path::InstancePath;
@@ -29,6 +29,19 @@ pub struct Event {
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
+}
+
+impl Call {
+    /// The event that announces the call.
+    pub fn started(&self) -> EventKind {
+        let (operation, execution) = (self.operation, self.execution);
+        EventKind::CallStarted {
+            instance: self.instance.clone(),
+            operation,
+            execution,
+            desired: Arc::clone(&self.desired),
+        }
+    }
 }
 
 /// What can happen in a run. The state of a run is the fold of these, and nothing else.

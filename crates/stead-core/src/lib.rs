@@ -23,6 +23,7 @@ pub mod planner;
 pub mod report;
 pub mod run;
 pub mod schema;
+pub mod source;
 pub mod text;
 pub mod value;
 pub mod wire;

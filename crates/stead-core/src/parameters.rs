@@ -1,13 +1,11 @@
 //! Parameters: what a caller supplies, and whether it is what the document asks for.
 
-pub mod codes;
-
-pub use codes::*;
+pub use crate::diag::codes::parameters::*;
 
 use crate::diag::{Code, nearest};
 use crate::diff::{Rules, contains};
 use crate::document::{DataType, Parameter};
-use crate::text::{Kind, Node};
+use crate::text::Node;
 use crate::value::{Object, Value};
 
 /// What is wrong with a parameter that a caller supplied. There is no place to point at: it is not in the document.
@@ -121,7 +119,7 @@ fn described(value: &Value) -> &'static str {
 fn check_allowed(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     let Some(allowed) = &parameter.allowed else { return Ok(()) };
     let rules = Rules::default();
-    let allowed: Vec<Value> = allowed.value.iter().map(as_written).collect();
+    let allowed: Vec<Value> = allowed.value.iter().map(Node::literal).collect();
     if allowed.iter().any(|each| contains(each, value, &rules) && contains(value, each, &rules)) {
         return Ok(());
     }
@@ -130,21 +128,6 @@ fn check_allowed(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     // The allowed values of a secret narrow it down to a few.
     let help = (!parameter.data_type.value.is_secure()).then(|| format!("allowed are {}", texts.join(", ")));
     Err(Finding { help, ..Finding::new(&NOT_ALLOWED, message) })
-}
-
-/// The value of a node; what looks like an expression is text here, since nothing is computed in `allowedValues`.
-fn as_written(node: &Node) -> Value {
-    match &node.kind {
-        Kind::Null => Value::Null,
-        Kind::Bool(truth) => Value::Bool(*truth),
-        Kind::Number(number) => Value::Number(number.clone()),
-        Kind::String(text) => Value::from(&**text),
-        Kind::Expression(expression) => Value::from(&*expression.text),
-        Kind::Array(items) => Value::Array(items.iter().map(as_written).collect()),
-        Kind::Object(entries) => {
-            Value::Object(entries.iter().map(|entry| (entry.key.to_string(), as_written(&entry.value))).collect())
-        }
-    }
 }
 
 fn check_range(parameter: &Parameter, value: &Value) -> Result<(), Finding> {

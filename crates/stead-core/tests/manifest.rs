@@ -70,7 +70,7 @@ fn meaning(declared: &Declared) -> String {
         Declaration::Adapted(adapted) => self::adapted(&mut out, adapted),
         Declaration::Extension(extension) => self::extension(&mut out, extension),
     }
-    let condition = declared.condition.as_ref().map(manifest::plain);
+    let condition = declared.condition.as_ref().map(|condition| serde_json::Value::from(&*condition.text));
     line(&mut out, "condition", condition.as_ref());
     out
 }
@@ -148,7 +148,7 @@ fn extension(out: &mut String, extension: &Extension) {
     line(out, "discover", extension.discover.as_ref());
     if let Some(import) = &extension.import {
         let _ = writeln!(out, "  import: {:?} {} {:?}", import.file_extensions, import.executable, import.arguments);
-        line(out, "output", import.output.as_ref().map(manifest::plain).as_ref());
+        line(out, "output", import.output.as_ref().map(|output| serde_json::Value::from(&*output.text)).as_ref());
     }
     line(out, "secret", extension.secret.as_ref());
     line(out, "exit codes", Some(&extension.exit_codes).filter(|codes| !codes.is_empty()));

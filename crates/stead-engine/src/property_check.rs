@@ -7,10 +7,11 @@ use serde_json::Value as Json;
 use stead_core::call::{INVALID, code};
 use stead_core::diag::Diagnostic;
 use stead_core::document::Instance;
+use stead_core::expr::Template;
 use stead_core::graph::{Node as GraphNode, Role};
 use stead_core::manifest::Manifest;
 use stead_core::schema::{Mismatch, Schema};
-use stead_core::text::{Entry, Kind, Node, Span};
+use stead_core::text::{Entry, Kind, Span};
 
 use stead_host::provider::Plain;
 
@@ -50,7 +51,7 @@ impl Session {
     }
 
     /// What a resource says itself of properties that are known already.
-    fn refused(&self, node: &GraphNode, instance: &Instance, properties: &Node) -> Option<Diagnostic> {
+    fn refused(&self, node: &GraphNode, instance: &Instance, properties: &Template) -> Option<Diagnostic> {
         let written = properties.literal().to_redacted_json();
         if !is_settled(&written) {
             return None;
@@ -131,9 +132,9 @@ impl Outline {
     }
 
     /// Whether all properties are known and of the kind that they have to be, and none is missing.
-    fn takes(&self, properties: &Node) -> bool {
+    fn takes(&self, properties: &Template) -> bool {
         let Some(entries) = properties.entries() else { return true };
-        let fits = |entry: &Entry| match self.known.iter().find(|(name, _)| **name == *entry.key) {
+        let fits = |entry: &Entry<_>| match self.known.iter().find(|(name, _)| **name == *entry.key) {
             Some((_, kind)) => has_kind(&entry.value, kind.as_deref()),
             None => !self.closed,
         };
@@ -145,7 +146,7 @@ fn kind(property: &Json) -> Option<String> {
     property.get("type").and_then(Json::as_str).map(str::to_owned)
 }
 
-fn has_kind(value: &Node, wanted: Option<&str>) -> bool {
+fn has_kind(value: &Template, wanted: Option<&str>) -> bool {
     match (&value.kind, wanted) {
         (Kind::Bool(_), Some(wanted)) => wanted == "boolean",
         (Kind::Number(_), Some(wanted)) => matches!(wanted, "number" | "integer"),
@@ -156,7 +157,7 @@ fn has_kind(value: &Node, wanted: Option<&str>) -> bool {
     }
 }
 
-fn of(instance: &Instance, properties: &Node, schema: &Schema) -> Vec<Diagnostic> {
+fn of(instance: &Instance, properties: &Template, schema: &Schema) -> Vec<Diagnostic> {
     let written = properties.literal().to_redacted_json();
     let mismatches = schema.validate(&written);
     let certain = mismatches.into_iter().filter(|mismatch| !is_open(&written, &mismatch.pointer));
@@ -176,7 +177,7 @@ fn of(instance: &Instance, properties: &Node, schema: &Schema) -> Vec<Diagnostic
 }
 
 /// Where a pointer leads; `None` for the whole, and for what is in no text.
-fn place(properties: &Node, pointer: &str) -> Option<Span> {
+fn place(properties: &Template, pointer: &str) -> Option<Span> {
     let mut at = (properties, None);
     for step in pointer.split('/').skip(1) {
         let step = step.replace("~1", "/").replace("~0", "~");

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use stead_core::call::{Failure, FailureKind};
 use stead_core::expr::{Answer, Environment, Stop};
 use stead_core::manifest::{Extension, ImportMethod};
-use stead_core::text::node::Kind;
 use stead_core::value::{Seal, Sensitive, Value};
 
 use crate::catalog::Discovery;
@@ -109,11 +108,7 @@ fn not_found(name: &str, from: Option<&str>) -> String {
 fn document(extension: &Extension, printed: String) -> Result<String, Failure> {
     let Some(output) = extension.import.as_ref().and_then(|method| method.output.as_ref()) else { return Ok(printed) };
     let wrong = |message: String| Failure::new(FailureKind::Protocol, format!("'output' of its manifest {message}"));
-    let value = match &output.kind {
-        Kind::Expression(expression) => expression.evaluate(&Printed(printed)),
-        _ => Ok(output.literal()),
-    };
-    match value {
+    match output.evaluate(&Printed(printed)) {
         Ok(Value::String(text)) => Ok(text),
         // JSON is a document, too.
         Ok(value @ Value::Object(_)) => Ok(value.to_redacted_json().to_string()),

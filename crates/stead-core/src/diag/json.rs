@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Diagnostic;
-use crate::text::{Sources, Span};
+use crate::source::{Sources, Span};
 
 /// A finding as JSON: `code`, `severity`, `message`, `file`, `line`, `column`, `endLine`, `endColumn`, `help`,
 /// `labels` and `fix`.

@@ -1,5 +1,6 @@
 //! Findings about the user's text: a stable code, a place, a message, and what to do about it.
 
+pub mod codes;
 mod json;
 mod render;
 
@@ -8,7 +9,7 @@ pub use render::render;
 
 use std::fmt;
 
-use crate::text::{Sources, Span};
+use crate::source::{Sources, Span};
 
 /// The stable identity of a kind of finding, with the text that `stead explain` shows.
 #[derive(Debug)]
@@ -55,14 +56,14 @@ impl fmt::Display for CodeInfo {
 /// Every code there is, in the order of the pipeline.
 pub fn all() -> Vec<Code> {
     [
-        crate::text::codes::CODES,
-        crate::document::codes::CODES,
-        crate::expr::codes::CODES,
-        crate::graph::codes::CODES,
-        crate::run::codes::CODES,
-        crate::manifest::codes::CODES,
-        crate::parameters::codes::CODES,
-        crate::call::CODES,
+        codes::text::CODES,
+        codes::document::CODES,
+        codes::expr::CODES,
+        codes::graph::CODES,
+        codes::run::CODES,
+        codes::manifest::CODES,
+        codes::parameters::CODES,
+        codes::call::CODES,
     ]
     .concat()
 }
@@ -271,7 +272,7 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::SourceId;
+    use crate::source::SourceId;
 
     #[test]
     fn findings_that_are_read_are_those_that_were_written() {

@@ -7,7 +7,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Patch, Renderer, Snippet};
 
 use super::{Diagnostic, Fix, Severity};
-use crate::text::{Source, Sources, Span};
+use crate::source::{Source, Sources, Span};
 
 /// A finding with the text that it is about: place, lines, marks, help, and the change that mends it.
 ///

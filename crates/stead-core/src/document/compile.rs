@@ -1,10 +1,10 @@
-//! Strings that are expressions, read in place.
+//! Strings that are expressions: from the tree of a text to templates, and back.
 
 use super::codes::NO_EXPRESSION;
 use super::fields::Reader;
 use crate::diag::Diagnostic;
-use crate::expr::{self, Expression};
-use crate::text::{Kind, Node, Span, locate_in};
+use crate::expr::{self, Expression, Template};
+use crate::text::{Entry, Kind, Node, Span, locate_in};
 
 /// What becomes of text that begins with a bracket and cannot be read as an expression.
 #[derive(Clone, Copy)]
@@ -18,67 +18,61 @@ enum Place {
 impl Reader<'_> {
     /// The value with every string in it compiled: `[…]` is an expression, `[[…` is text that starts with one bracket.
     /// Keys are never expressions.
-    pub(super) fn value(&mut self, node: Node) -> Node {
-        self.value_at(node, Place::Strict)
+    pub(super) fn value(&mut self, node: Node) -> Template {
+        self.compile(node, Place::Strict)
     }
 
     /// The value of a variable. What is nested in it and cannot be read as an expression is text, for dsc computes
     /// nothing there.
-    pub(super) fn variable(&mut self, node: Node) -> Node {
+    pub(super) fn variable(&mut self, node: Node) -> Template {
         let is_nested = matches!(node.kind, Kind::Array(_) | Kind::Object(_));
-        self.value_at(node, if is_nested { Place::Lenient } else { Place::Strict })
-    }
-
-    fn value_at(&mut self, mut node: Node, place: Place) -> Node {
-        if let Some(text) = self.text {
-            self.compile(&mut node, text, place);
-        }
-        node
+        self.compile(node, if is_nested { Place::Lenient } else { Place::Strict })
     }
 
     /// The value of a key that takes text, which may be an expression.
-    pub(super) fn text_value(&mut self, node: Node, what: &str) -> Option<Node> {
-        if matches!(node.kind, Kind::String(_) | Kind::Expression(_)) {
+    pub(super) fn text_value(&mut self, node: Node, what: &str) -> Option<Template> {
+        if matches!(node.kind, Kind::String(_)) {
             return Some(self.value(node));
         }
         self.wrong_kind(&node, what, "text or an expression");
         None
     }
 
-    fn compile(&mut self, node: &mut Node, text: &str, place: Place) {
-        match &mut node.kind {
-            Kind::Array(items) => items.iter_mut().for_each(|item| self.compile(item, text, place)),
-            Kind::Object(entries) => entries.iter_mut().for_each(|entry| self.compile(&mut entry.value, text, place)),
-            Kind::String(string) if string.starts_with('[') => {
-                if let Some(kind) = self.compiled(string, node.span, text, place) {
-                    node.kind = kind;
-                }
+    fn compile(&mut self, node: Node, place: Place) -> Template {
+        let span = node.span;
+        let kind = match node.kind {
+            Kind::Null => Kind::Null,
+            Kind::Bool(truth) => Kind::Bool(truth),
+            Kind::Number(number) => Kind::Number(number),
+            Kind::String(text) if text.starts_with('[') => self.compiled(text, span, place),
+            Kind::String(text) => Kind::String(text),
+            Kind::Array(items) => Kind::Array(items.into_iter().map(|item| self.compile(item, place)).collect()),
+            Kind::Object(entries) => {
+                let entry = |Entry { key, key_span, value }| Entry { key, key_span, value: self.compile(value, place) };
+                Kind::Object(entries.into_iter().map(entry).collect())
             }
-            _ => {}
-        }
+        };
+        Template { span, kind }
     }
 
-    /// What a string that starts with a bracket stands for; nothing if for itself.
-    fn compiled(&mut self, string: &str, span: Span, text: &str, place: Place) -> Option<Kind> {
-        if let Some(escaped) = string.strip_prefix("[[") {
-            return Some(Kind::String(format!("[{escaped}").into()));
+    /// What a string that starts with a bracket stands for.
+    fn compiled(&mut self, string: Box<str>, span: Span, place: Place) -> Kind<Box<Expression>> {
+        if !expr::is_expression(&string) {
+            return Kind::String(string.get(1..).unwrap_or_default().into());
         }
-        if !expr::is_expression(string) {
-            return None;
-        }
-        match Expression::parse(string) {
-            Ok(expression) => Some(Kind::Expression(Box::new(expression))),
+        match Expression::parse(&string) {
+            Ok(expression) => return Kind::Compiled(Box::new(expression)),
             Err(fault) => {
-                let at = locate_in(text, span, fault.at);
+                let at = self.text.map_or(span, |text| locate_in(text, span, fault.at));
                 self.report(match place {
                     Place::Strict => {
                         Diagnostic { help: fault.help, ..Diagnostic::error(fault.code, at, fault.message) }
                     }
                     Place::Lenient => no_expression(at, &fault.message),
                 });
-                None
             }
         }
+        Kind::String(string)
     }
 }
 
@@ -87,20 +81,20 @@ fn no_expression(at: Span, why: &str) -> Diagnostic {
     Diagnostic::warning(&NO_EXPRESSION, at, message).with_help("write '[[' for text that begins with '['")
 }
 
-/// The value as it was written, before its strings were compiled.
-///
-/// Caveats: whether text that starts with one bracket and ends with none was written with two is not known any more.
-pub(super) fn written(mut node: Node) -> Node {
-    restore(&mut node);
-    node
-}
-
-fn restore(node: &mut Node) {
-    match &mut node.kind {
-        Kind::Array(items) => items.iter_mut().for_each(restore),
-        Kind::Object(entries) => entries.iter_mut().for_each(|entry| restore(&mut entry.value)),
-        Kind::Expression(expression) => node.kind = Kind::String((*expression.text).into()),
-        Kind::String(text) if expr::is_expression(text) => *text = format!("[{text}").into(),
-        _ => {}
-    }
+/// The value before its strings were compiled: compiling it again gives the same.
+pub(super) fn written(template: Template) -> Node {
+    let kind = match template.kind {
+        Kind::Null => Kind::Null,
+        Kind::Bool(truth) => Kind::Bool(truth),
+        Kind::Number(number) => Kind::Number(number),
+        Kind::String(text) if text.starts_with('[') => Kind::String(format!("[{text}").into()),
+        Kind::String(text) => Kind::String(text),
+        Kind::Compiled(expression) => Kind::String((*expression.text).into()),
+        Kind::Array(items) => Kind::Array(items.into_iter().map(written).collect()),
+        Kind::Object(entries) => {
+            let entry = |Entry { key, key_span, value }| Entry { key, key_span, value: written(value) };
+            Kind::Object(entries.into_iter().map(entry).collect())
+        }
+    };
+    Node { span: template.span, kind }
 }

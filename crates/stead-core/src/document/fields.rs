@@ -85,10 +85,6 @@ impl Reader<'_> {
         let span = node.span;
         match node.kind {
             Kind::String(text) => Some(Spanned::new(text.into(), span)),
-            Kind::Expression(_) => {
-                self.wrong_kind(&node, what, "plain text");
-                None
-            }
             _ => {
                 self.not_text(&node, what);
                 None
@@ -185,7 +181,7 @@ fn described(node: &Node) -> String {
         Kind::Bool(truth) => format!("the boolean {truth}"),
         Kind::Number(number) => format!("the number {number}"),
         Kind::String(_) => "text".to_owned(),
-        Kind::Expression(_) => "an expression".to_owned(),
+        Kind::Compiled(never) => match *never {},
         Kind::Array(_) => "a list".to_owned(),
         Kind::Object(_) => "an object".to_owned(),
     }

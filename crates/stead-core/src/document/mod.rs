@@ -2,13 +2,13 @@
 //!
 //! The keys and their meaning are those of DSC v3 configuration documents.
 
-pub mod codes;
+pub use crate::diag::codes::document as codes;
 mod compile;
 mod fields;
 mod parts;
 mod read;
 
-pub use crate::expr::{Named, UserFunction};
+pub use crate::expr::{Named, Template, UserFunction};
 pub use crate::value::DataType;
 pub use read::{parse, read};
 
@@ -32,7 +32,7 @@ pub struct Document {
     /// `parameters`, in the order written
     pub parameters: Vec<Parameter>,
     /// `variables`, in the order written; each may be or contain an expression
-    pub variables: Vec<Named<Node>>,
+    pub variables: Vec<Named<Template>>,
     /// `functions`, flattened
     pub functions: Vec<UserFunction>,
     /// `outputs`, in the order written
@@ -47,13 +47,13 @@ impl Document {
         let instance = Instance {
             span: Span::default(),
             type_name: Spanned::new(id.type_name.clone(), Span::default()),
-            name: Node::of_value(Value::from(&*id.name)),
+            name: Template::of_value(Value::from(&*id.name)),
             condition: None,
             require_version: None,
             directives: InstanceDirectives::default(),
             depends_on: Vec::new(),
             copy: None,
-            properties: Some(properties).filter(|properties| *properties != Value::Null).map(Node::of_value),
+            properties: Some(properties).filter(|properties| *properties != Value::Null).map(Template::of_value),
             metadata: None,
         };
         Self { resources: vec![instance], ..Self::default() }
@@ -110,7 +110,7 @@ pub struct Parameter {
     /// `type`
     pub data_type: Spanned<DataType>,
     /// `defaultValue`, a value or an expression
-    pub default: Option<Node>,
+    pub default: Option<Template>,
     /// `allowedValues`
     pub allowed: Option<Spanned<Vec<Node>>>,
     /// `minValue`
@@ -133,9 +133,9 @@ pub struct Output {
     /// `type`
     pub data_type: Spanned<DataType>,
     /// `condition`
-    pub condition: Option<Node>,
+    pub condition: Option<Template>,
     /// `value`
-    pub value: Node,
+    pub value: Template,
 }
 
 /// One of `resources`: a resource instance as declared.
@@ -146,19 +146,19 @@ pub struct Instance {
     /// `type`
     pub type_name: Spanned<TypeName>,
     /// `name`, text or an expression
-    pub name: Node,
+    pub name: Template,
     /// `condition`
-    pub condition: Option<Box<Node>>,
+    pub condition: Option<Box<Template>>,
     /// `requireVersion` or `apiVersion`
     pub require_version: Option<Spanned<String>>,
     /// `directives`
     pub directives: InstanceDirectives,
     /// `dependsOn`, each text or an expression
-    pub depends_on: Vec<Node>,
+    pub depends_on: Vec<Template>,
     /// `copy`
     pub copy: Option<Box<Copy>>,
     /// `properties`; an object
-    pub properties: Option<Node>,
+    pub properties: Option<Template>,
     /// `metadata`, as written
     pub metadata: Option<Box<Node>>,
 }
@@ -171,7 +171,7 @@ pub struct InstanceDirectives {
     /// `securityContext`
     pub security_context: Option<Spanned<SecurityContext>>,
     /// `requireAny`, `onChanges`, `onFailure` and `before`: ids of instances, each text or an expression.
-    pub relations: Vec<(Relation, Vec<Node>)>,
+    pub relations: Vec<(Relation, Vec<Template>)>,
 }
 
 /// How an instance can stand to others, besides `dependsOn`. DSC v3 has none of these directives.
@@ -208,7 +208,7 @@ pub struct Copy {
     /// The name of the loop.
     pub name: Spanned<String>,
     /// How many: a number or an expression.
-    pub count: Node,
+    pub count: Template,
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::fields::Reader;
-use super::{DataType, Named, Output, Parameter, UserFunction, codes};
+use super::{DataType, Named, Output, Parameter, Template, UserFunction, codes};
 use crate::diag::Diagnostic;
 use crate::text::{Entry, Kind, Node, Span, Spanned, shown};
 
@@ -20,7 +20,7 @@ const PARAMETER_KEYS: &[&str] = &[
 ];
 
 impl Reader<'_> {
-    pub(super) fn variables(&mut self, node: Node) -> Vec<Named<Node>> {
+    pub(super) fn variables(&mut self, node: Node) -> Vec<Named<Template>> {
         let entries = self.entries(node, "'variables'");
         let variable =
             |Entry { key, key_span, value }| Named { name: named(&key, key_span), value: self.variable(value) };
@@ -233,7 +233,7 @@ impl Reader<'_> {
         Some(Named { name: name?, value: data_type?.value })
     }
 
-    fn function_output(&mut self, node: Node) -> Option<(Spanned<DataType>, Node)> {
+    fn function_output(&mut self, node: Node) -> Option<(Spanned<DataType>, Template)> {
         let (span, entries) = self.object(node, "'output' of a function")?;
         let (mut data_type, mut output, mut has_type) = (None, None, false);
         for Entry { key, key_span, value } in entries {

@@ -1,7 +1,9 @@
 //! The tree of a document, taken apart into its parts.
 
 use super::fields::Reader;
-use super::{Copy, Directives, Discovery, Document, Instance, InstanceDirectives, Relation, SecurityContext, codes};
+use super::{
+    Copy, Directives, Discovery, Document, Instance, InstanceDirectives, Relation, SecurityContext, Template, codes,
+};
 use crate::diag::Diagnostic;
 use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned};
 
@@ -21,10 +23,10 @@ pub fn parse(source: SourceId, text: &str, limits: &Limits) -> (Document, Vec<Di
     (document, findings)
 }
 
-/// Takes a document from a tree whose strings are compiled already, such as the properties of a group.
-pub fn read(source: SourceId, root: Node) -> (Document, Vec<Diagnostic>) {
+/// Takes a document from a value that was compiled already, such as the properties of a group.
+pub fn read(source: SourceId, root: Template) -> (Document, Vec<Diagnostic>) {
     let mut reader = Reader::new(None, Limits::default().findings);
-    let document = reader.document(source, root);
+    let document = reader.document(source, super::compile::written(root));
     (document, reader.findings.into_vec())
 }
 
@@ -108,8 +110,8 @@ impl Reader<'_> {
             self.wrong_kind(&node, "'metadata'", "an object");
             return None;
         }
-        // Metadata is never computed. Within a group it was compiled along with the properties around it.
-        Some(if self.text.is_some() { node } else { super::compile::written(node) })
+        // Metadata is never computed.
+        Some(node)
     }
 
     fn directives(&mut self, node: Node) -> Directives {
@@ -197,8 +199,8 @@ impl Reader<'_> {
     }
 
     /// A boolean, or an expression for one.
-    pub(super) fn condition(&mut self, node: Node) -> Option<Node> {
-        if matches!(node.kind, Kind::Bool(_) | Kind::String(_) | Kind::Expression(_)) {
+    pub(super) fn condition(&mut self, node: Node) -> Option<Template> {
+        if matches!(node.kind, Kind::Bool(_) | Kind::String(_)) {
             return Some(self.value(node));
         }
         self.wrong_kind(&node, "'condition'", "an expression or a boolean");
@@ -237,12 +239,12 @@ impl Reader<'_> {
     }
 
     /// A list of ids of instances.
-    fn ids(&mut self, node: Node, key: &str) -> Vec<Node> {
+    fn ids(&mut self, node: Node, key: &str) -> Vec<Template> {
         let items = self.array(node, &format!("'{key}'"));
         items.into_iter().filter_map(|item| self.text_value(item, &format!("an element of '{key}'"))).collect()
     }
 
-    fn properties(&mut self, node: Node) -> Option<Node> {
+    fn properties(&mut self, node: Node) -> Option<Template> {
         if matches!(node.kind, Kind::Object(_)) {
             return Some(self.value(node));
         }
@@ -288,15 +290,15 @@ impl Reader<'_> {
         Some(Copy { name: name?, count: count? })
     }
 
-    fn copy_count(&mut self, node: Node) -> Option<Node> {
-        if let Kind::String(_) | Kind::Expression(_) = node.kind {
+    fn copy_count(&mut self, node: Node) -> Option<Template> {
+        if matches!(node.kind, Kind::String(_)) {
             return Some(self.value(node));
         }
         let fits = matches!(&node.kind, Kind::Number(number) if number.as_u64().is_some());
         if !fits {
             self.wrong_kind(&node, "'count'", "a number of instances or an expression");
         }
-        fits.then_some(node)
+        fits.then(|| self.value(node))
     }
 
     fn copy_mode(&mut self, node: Node) {
@@ -316,13 +318,13 @@ impl Reader<'_> {
 struct InstanceParts {
     has_type: bool,
     type_name: Option<Spanned<crate::id::TypeName>>,
-    name: Option<Node>,
-    condition: Option<Box<Node>>,
+    name: Option<Template>,
+    condition: Option<Box<Template>>,
     version: Option<Spanned<String>>,
     directives: InstanceDirectives,
-    depends_on: Vec<Node>,
+    depends_on: Vec<Template>,
     copy: Option<Box<Copy>>,
-    properties: Option<Node>,
+    properties: Option<Template>,
     metadata: Option<Box<Node>>,
 }
 
@@ -332,7 +334,7 @@ impl InstanceParts {
         Some(Instance {
             span,
             type_name: self.type_name?,
-            name: self.name.unwrap_or(Node { span: start, kind: Kind::String("".into()) }),
+            name: self.name.unwrap_or(Template { span: start, kind: Kind::String("".into()) }),
             condition: self.condition,
             require_version: self.version,
             directives: self.directives,

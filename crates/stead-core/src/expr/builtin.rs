@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::builtins::TABLE;
 use super::codes;
 use crate::diag::Code;
 use crate::value::{Object, Value};
@@ -99,16 +98,6 @@ impl fmt::Debug for Builtin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
-}
-
-/// Every function of the language, by category and name.
-pub fn functions() -> &'static [Builtin] {
-    TABLE
-}
-
-/// The function of that name.
-pub(super) fn find(name: &str) -> Option<&'static Builtin> {
-    TABLE.iter().find(|function| function.name == name)
 }
 
 /// How a function is computed.

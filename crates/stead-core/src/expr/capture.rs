@@ -7,9 +7,9 @@ use serde_json::Value as Json;
 
 use super::builtin::{Ask, Builtin, Run};
 use super::codes;
-use super::evaluate::{Evaluator, Frame, stop};
+use super::evaluate::{Evaluator, Frame, needed_later, stop};
 use super::syntax::{Accessor, Form, Lambda, Node, Step, quoted};
-use super::{Stop, UserFunction};
+use super::{Expression, Stop, Template, UserFunction};
 use crate::text::{self, node::Kind};
 use crate::value::{Closure, Function, Value};
 
@@ -152,13 +152,14 @@ impl Capture<'_, '_> {
     }
 
     /// What a document states as the output of a function, with its expressions as text again.
-    fn template(&mut self, node: &text::Node) -> Result<Json, Stop> {
+    fn template(&mut self, node: &Template) -> Result<Json, Stop> {
         Ok(match &node.kind {
-            Kind::Expression(expression) => Json::String(format!("[{}]", self.part(&expression.root)?)),
+            Kind::Compiled(expression) => Json::String(format!("[{}]", self.part(&expression.root)?)),
             Kind::String(text) if text.starts_with('[') => Json::String(format!("[{text}")),
             Kind::Array(items) => items.iter().map(|item| self.template(item)).collect::<Result<_, _>>()?,
             Kind::Object(entries) => {
-                let member = |entry: &text::Entry| Ok((entry.key.to_string(), self.template(&entry.value)?));
+                let member =
+                    |entry: &text::Entry<Box<Expression>>| Ok((entry.key.to_string(), self.template(&entry.value)?));
                 Json::Object(entries.iter().map(member).collect::<Result<_, Stop>>()?)
             }
             _ => node.literal().to_redacted_json(),
@@ -175,13 +176,5 @@ impl Capture<'_, '_> {
             Step::Index(index) => Ok(format!("[{}]", self.part(index)?)),
         };
         path.iter().map(step).collect()
-    }
-}
-
-/// What is wrong with a part counts only if it is needed: an array can be empty, and a condition false.
-pub(super) fn needed_later(value: Result<Value, Stop>) -> Result<Value, Stop> {
-    match value {
-        Err(Stop::Fault(fault)) if fault.code != &codes::LIMIT => Ok(Value::deferred(crate::value::Step::Failed)),
-        other => other,
     }
 }

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::builtin::{Ask, Builtin, Lazy, Run, Wrong};
-use super::capture::needed_later;
 use super::codes;
 use super::syntax::{Accessor, Form, Lambda, Node, Step};
 use super::{Environment, Fault, Stop};
@@ -365,4 +364,12 @@ fn too_large(at: &Range<usize>) -> Stop {
 pub(super) fn located(wrong: Wrong, nodes: &[Node], call: &Range<usize>) -> Stop {
     let node = wrong.argument.and_then(|argument| nodes.get(argument));
     stop(wrong.code, node.map_or(call, |node| &node.at), wrong.message, wrong.help)
+}
+
+/// What is wrong with a part counts only if it is needed: an array can be empty, and a condition false.
+pub(super) fn needed_later(value: Result<Value, Stop>) -> Result<Value, Stop> {
+    match value {
+        Err(Stop::Fault(fault)) if fault.code != &codes::LIMIT => Ok(Value::deferred(Deferred::Failed)),
+        other => other,
+    }
 }

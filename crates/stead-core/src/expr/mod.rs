@@ -8,7 +8,7 @@ mod ask;
 mod builtin;
 mod builtins;
 mod capture;
-pub mod codes;
+pub use crate::diag::codes::expr as codes;
 mod evaluate;
 mod sealed;
 mod syntax;
@@ -18,12 +18,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use builtin::{Builtin, Kind, functions};
+pub use builtin::{Builtin, Kind};
+pub use builtins::functions;
 pub use sealed::{OpenError, open};
 pub use user::{Named, UserFunction};
 
 use crate::diag::Code;
 use crate::id::ResourceId;
+use crate::text::{self, Leaf};
 use crate::value::Value;
 use evaluate::{Budget, Evaluator};
 use syntax::{Form, Node};
@@ -39,6 +41,15 @@ pub struct Expression {
 impl fmt::Debug for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Expression").field(&self.text).finish()
+    }
+}
+
+/// A value of a document in which the strings of the form `[…]` are expressions.
+pub type Template = text::Node<Box<Expression>>;
+
+impl Leaf for Box<Expression> {
+    fn written(&self) -> &str {
+        &self.text
     }
 }
 

@@ -8,13 +8,14 @@
 
 use serde_json::Value as Json;
 
-use super::builtin::{Builtin, Kind, Lazy, Run, find};
+use super::builtin::{Builtin, Kind, Lazy, Run};
+use super::builtins::find;
 use super::codes;
 use super::evaluate::{Budget, Evaluator, MAX_NESTING, access, fits};
 use super::syntax::Form;
-use super::{Environment, Expression, Named, Stop, UserFunction, is_expression};
+use super::{Environment, Expression, Named, Stop, Template, UserFunction, is_expression};
 use crate::id::SecretName;
-use crate::text::{self, Span, Spanned};
+use crate::text::{Span, Spanned};
 use crate::value::{Closure, Function, Key, Recipe, Step, Value};
 
 /// Why a sealed value could not be opened.
@@ -221,13 +222,13 @@ fn user_function(function: &Function) -> Result<UserFunction, super::Fault> {
 }
 
 /// What a document would state, from its text.
-fn template(json: &Json) -> Result<text::Node, super::Fault> {
+fn template(json: &Json) -> Result<Template, super::Fault> {
     use crate::text::{Entry, Kind as Form};
     let kind = match json {
         Json::Null => Form::Null,
         Json::Bool(truth) => Form::Bool(*truth),
         Json::Number(number) => Form::Number(number.clone()),
-        Json::String(text) if is_expression(text) => Form::Expression(Box::new(Expression::parse(text)?)),
+        Json::String(text) if is_expression(text) => Form::Compiled(Box::new(Expression::parse(text)?)),
         Json::String(text) => {
             Form::String(text.strip_prefix("[[").map_or_else(|| text.clone(), |rest| format!("[{rest}")).into())
         }
@@ -239,5 +240,5 @@ fn template(json: &Json) -> Result<text::Node, super::Fault> {
             Form::Object(members.iter().map(entry).collect::<Result<_, _>>()?)
         }
     };
-    Ok(text::Node { span: Span::default(), kind })
+    Ok(Template { span: Span::default(), kind })
 }

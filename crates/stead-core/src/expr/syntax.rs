@@ -13,7 +13,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Fault;
-use super::builtin::{Builtin, Kind, find, functions};
+use super::builtin::{Builtin, Kind};
+use super::builtins::{find, functions};
 use super::codes;
 use crate::diag::{Code, nearest};
 use crate::value::Value;

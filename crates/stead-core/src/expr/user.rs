@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::codes;
 use super::evaluate::{Evaluator, Frame, fits, hint, stop};
 use super::syntax::Node;
-use super::{Fault, Stop};
+use super::{Fault, Stop, Template};
 use crate::text::{self, Spanned};
 use crate::value::{DataType, Object, Step, Value};
 
@@ -28,7 +28,7 @@ pub struct UserFunction {
     /// The type of what it returns.
     pub output_type: Spanned<DataType>,
     /// The value it returns, usually an expression in which only `parameters()` is known.
-    pub output: text::Node,
+    pub output: Template,
 }
 
 impl<'e> Evaluator<'e> {
@@ -112,13 +112,13 @@ impl<'e> Evaluator<'e> {
     }
 
     /// The value of what is written in a document.
-    fn written(&mut self, node: &'e text::Node) -> Result<Value, Stop> {
+    fn written(&mut self, node: &'e Template) -> Result<Value, Stop> {
         Ok(match &node.kind {
             text::node::Kind::Null => Value::Null,
             text::node::Kind::Bool(truth) => (*truth).into(),
             text::node::Kind::Number(number) => Value::Number(number.clone()),
             text::node::Kind::String(text) => Value::String(text.to_string()),
-            text::node::Kind::Expression(expression) => self.value(&expression.root)?,
+            text::node::Kind::Compiled(expression) => self.value(&expression.root)?,
             text::node::Kind::Array(items) => {
                 Value::Array(items.iter().map(|item| self.written(item)).collect::<Result<_, _>>()?)
             }

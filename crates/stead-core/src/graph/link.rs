@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use super::builder::Builder;
 use super::order::{Cycle, sort};
-use super::resolve::Builder;
 use super::{Graph, Iteration, Need, NeedKind, Role, ScopeId, codes};
 use crate::diag::Diagnostic;
 use crate::document::Relation;
-use crate::expr::Part;
+use crate::expr::{Part, Template};
 use crate::id::{NodeId, ResourceId};
 use crate::manifest;
-use crate::text::{Kind, Node, Span, locate};
+use crate::text::{Kind, Span, locate};
 use crate::value::Value;
 
 pub(super) fn link(builder: &mut Builder<'_>) {
@@ -94,7 +94,7 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
 fn targets(
     builder: &mut Builder<'_>,
     origin: &Origin<'_>,
-    ids: &[Node],
+    ids: &[Template],
     key: &'static str,
 ) -> std::vec::IntoIter<NodeId> {
     let mut found = Vec::with_capacity(ids.len());
@@ -135,7 +135,7 @@ impl Link {
 }
 
 /// The instances that a value refers to, as far as that can be told before anything runs.
-fn references(builder: &mut Builder<'_>, origin: &Origin<'_>, node: &Node) -> Vec<NodeId> {
+fn references(builder: &mut Builder<'_>, origin: &Origin<'_>, node: &Template) -> Vec<NodeId> {
     let mut found = Vec::new();
     collect_references(node, &mut found);
     let targets = found.iter().filter_map(|reference| {
@@ -163,9 +163,9 @@ fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Part<'_>) ->
     }
 }
 
-fn collect_references<'a>(node: &'a Node, found: &mut Vec<Reference<'a>>) {
+fn collect_references<'a>(node: &'a Template, found: &mut Vec<Reference<'a>>) {
     match &node.kind {
-        Kind::Expression(expression) => {
+        Kind::Compiled(expression) => {
             for name in ["reference", "stateChanged"] {
                 let arguments = expression.calls(name).filter_map(|call| call.arguments().next());
                 found.extend(arguments.map(|argument| Reference { span: node.span, argument }));

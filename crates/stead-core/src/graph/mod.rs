@@ -3,7 +3,8 @@
 //! [`resolve`] finds all that is wrong with the relations of a document before anything runs. What it returns cannot
 //! hold an unknown name, a duplicate, or a cycle.
 
-pub mod codes;
+pub use crate::diag::codes::graph as codes;
+mod builder;
 mod digest;
 mod link;
 mod order;

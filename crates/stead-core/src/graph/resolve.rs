@@ -3,14 +3,15 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::builder::{Builder, Room};
 use super::{
     Found, Graph, Inputs, Iteration, Names, Node, Purpose, Resolution, Role, Scope, ScopeId, ScopeView, codes,
     evaluate, link,
 };
 use crate::diag::{Code, Diagnostic, Findings, any_error, nearest};
 use crate::document::{self, Document, Instance, Parameter};
-use crate::expr::{Environment, FactKey, Stop};
-use crate::id::{NodeId, ResourceId, TypeName};
+use crate::expr::{Environment, FactKey, Template};
+use crate::id::{NodeId, ResourceId};
 use crate::instance_path::InstancePath;
 use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequirement};
 use crate::parameters;
@@ -69,36 +70,6 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
     }
 }
 
-pub(super) struct Builder<'a> {
-    pub(super) inputs: &'a Inputs<'a>,
-    pub(super) sources: &'a mut Sources,
-    pub(super) graph: Graph,
-    pub(super) findings: Findings,
-    wants: BTreeSet<FactKey>,
-    room: Room,
-    compared: usize,
-    /// Instances of one type mostly stand together; this saves most searches.
-    last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
-    /// The deprecated resources that were warned of.
-    deprecated: BTreeSet<TypeName>,
-}
-
-/// What may still be built. Where one of them is used up nothing more is: a document that includes itself twice would
-/// go on for ever, however shallow.
-struct Room {
-    depth: usize,
-    instances: i64,
-    included: usize,
-}
-
-impl Room {
-    const NONE: Self = Self { depth: 0, instances: 0, included: 0 };
-
-    fn is_used_up(&self) -> bool {
-        self.instances == 0
-    }
-}
-
 /// Parameter defaults see no parameters or variables, but may ask for the time.
 struct Defaults<'a>(ScopeView<'a>);
 
@@ -121,17 +92,6 @@ impl Environment for Defaults<'_> {
 }
 
 impl Builder<'_> {
-    fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
-        self.findings.push(Diagnostic::error(code, span, message));
-    }
-
-    /// The name that was probably meant, unless too many have been looked at already.
-    pub(super) fn meant(&mut self, name: &str, scope: ScopeId) -> Option<String> {
-        let adjacent = &self.graph.scope(scope).ids;
-        self.compared = self.compared.checked_sub(adjacent.len())?;
-        nearest(name, adjacent.keys().map(|id| &*id.name)).map(str::to_owned)
-    }
-
     fn check_version(&mut self, document: &Document) {
         let Some(required) = &document.directives.version else { return };
         let version = Version::parse(self.inputs.version);
@@ -210,10 +170,6 @@ impl Builder<'_> {
         Some(if data_type.is_secure() { value.sealed_as(data_type, seal) } else { sealing_wrapped(value, seal) })
     }
 
-    pub(super) fn place<'p>(&'p self, scope: ScopeId, iteration: Option<&'p Iteration>) -> ScopeView<'p> {
-        ScopeView { scopes: &self.graph.scopes, scope, iteration, facts: self.inputs.facts, seal: self.inputs.seal }
-    }
-
     /// A finding about what was supplied from outside the document: by what includes it, or by the caller.
     fn unplaced(&mut self, id: ScopeId, finding: parameters::Finding) {
         let mut diagnostic = Diagnostic::error(finding.code, Span::default(), finding.message);
@@ -228,53 +184,6 @@ impl Builder<'_> {
                 self.graph.scopes[id.index()].variables.insert(variable.name.value.clone(), value);
             }
         }
-    }
-
-    /// Evaluates what has to be known before anything runs.
-    pub(super) fn value(&mut self, scope: ScopeId, iteration: Option<&Iteration>, node: &text::Node) -> Option<Value> {
-        let value = evaluate(node, &self.place(scope, iteration));
-        self.settle(value)
-    }
-
-    /// Turns what kept a value from being computed into a finding or a want.
-    fn settle(&mut self, value: Result<Value, super::Halt>) -> Option<Value> {
-        let halt = match value {
-            Ok(value) => return Some(value),
-            Err(halt) => halt,
-        };
-        match &halt.stop {
-            Stop::Missing(key) => match self.inputs.facts.get(key) {
-                Some(Err(reason)) => self.error(&codes::MISSING_FACT, halt.span, reason.clone()),
-                _ => {
-                    self.wants.insert(key.clone());
-                }
-            },
-            Stop::Fault(_) => self.findings.extend(halt.diagnostic(self.sources)),
-            Stop::Unknown(id) => {
-                let message = format!("'{id}' is only known once it has run, and this has to be known before");
-                self.error(&codes::BAD_NAME, halt.span, message);
-            }
-        }
-        None
-    }
-
-    /// Text that has to be known before anything runs and can be shown.
-    pub(super) fn text(
-        &mut self,
-        scope: ScopeId,
-        iteration: Option<&Iteration>,
-        node: &text::Node,
-        what: &str,
-    ) -> Option<String> {
-        match self.value(scope, iteration, node)? {
-            Value::String(text) => return Some(text),
-            Value::Sealed(_) => self.error(&codes::SECRET_HERE, node.span, format!("{what} cannot be a secret")),
-            other => {
-                let message = format!("{what} result is not a string: it is {}", other.described());
-                self.error(&codes::BAD_NAME, node.span, message);
-            }
-        }
-        None
     }
 
     fn instance(&mut self, scope: ScopeId, at: usize, instance: &Instance) {
@@ -314,7 +223,7 @@ impl Builder<'_> {
         self.error(code, span, message);
     }
 
-    fn count(&mut self, scope: ScopeId, node: &text::Node) -> Option<i64> {
+    fn count(&mut self, scope: ScopeId, node: &Template) -> Option<i64> {
         let value = self.value(scope, None, node)?;
         let count = value.as_i64().filter(|count| (0..=MAX_TURNS).contains(count));
         if count.is_none() {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Facts, Iteration, Scope, ScopeId};
 use crate::diag::Diagnostic;
 use crate::document::UserFunction;
-use crate::expr::{Answer, Environment, FactKey, Fault, Stop};
-use crate::text::{self, Entry, Kind, Node, Sources, Span};
+use crate::expr::{Answer, Environment, Expression, FactKey, Fault, Stop, Template};
+use crate::text::{self, Entry, Kind, Sources, Span};
 use crate::value::{Object, Seal, Value};
 
 /// Where an expression stands: the scopes around it, and the iteration of its loop.
@@ -108,13 +108,13 @@ impl Halt {
 }
 
 /// Computes a value of a document: every expression in it is evaluated.
-pub fn evaluate(node: &Node, environment: &dyn Environment) -> Result<Value, Halt> {
+pub fn evaluate(node: &Template, environment: &dyn Environment) -> Result<Value, Halt> {
     Ok(match &node.kind {
         Kind::Null => Value::Null,
         Kind::Bool(truth) => Value::Bool(*truth),
         Kind::Number(number) => Value::Number(number.clone()),
         Kind::String(text) => Value::String(text.to_string()),
-        Kind::Expression(expression) => {
+        Kind::Compiled(expression) => {
             expression.evaluate(environment).map_err(|stop| Halt { stop, span: node.span })?
         }
         Kind::Array(items) => {
@@ -124,7 +124,7 @@ pub fn evaluate(node: &Node, environment: &dyn Environment) -> Result<Value, Hal
     })
 }
 
-fn members(entries: &[Entry], environment: &dyn Environment) -> Result<Object, Halt> {
+fn members(entries: &[Entry<Box<Expression>>], environment: &dyn Environment) -> Result<Object, Halt> {
     entries.iter().map(|entry| Ok((entry.key.to_string(), evaluate(&entry.value, environment)?))).collect()
 }
 

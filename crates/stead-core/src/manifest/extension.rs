@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::expr::Expression;
 use crate::id::TypeName;
-use crate::text::Node;
 
 /// An extension as the engine knows it.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub struct ImportMethod {
     /// What it is called with.
     pub arguments: Vec<ImportArgument>,
     /// The document, computed from `stdout()`; what is printed is the document when this is absent.
-    pub output: Option<Node>,
+    pub output: Option<Expression>,
 }
 
 /// One argument of [`ImportMethod`].

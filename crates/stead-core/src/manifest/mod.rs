@@ -4,7 +4,7 @@
 //! converted at the border.
 
 mod catalog;
-pub mod codes;
+pub use crate::diag::codes::manifest as codes;
 mod extension;
 mod lane;
 mod listing;

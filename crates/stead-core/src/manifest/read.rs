@@ -83,7 +83,7 @@ impl Reader {
     }
 
     pub(super) fn text(&mut self, node: &Node, what: &str) -> Option<String> {
-        let text = text_of(node);
+        let text = node.as_str();
         if text.is_none() {
             self.wrong_kind(node, what, "a string");
         }
@@ -147,12 +147,9 @@ impl Reader {
         parsed.map_err(noted).ok()
     }
 
-    /// An expression; the node that comes back holds it parsed.
-    pub(super) fn expression(&mut self, node: &Node, key: &str) -> Option<Node> {
+    /// An expression.
+    pub(super) fn expression(&mut self, node: &Node, key: &str) -> Option<Expression> {
         let value = present(node, key)?;
-        if matches!(value.kind, Kind::Expression(_)) {
-            return Some(value.clone());
-        }
         let text = self.text(value, &format!("'{key}'"))?;
         if !is_expression(&text) {
             let message = format!("'{key}' has to be an expression");
@@ -161,7 +158,7 @@ impl Reader {
             return None;
         }
         match Expression::parse(&text) {
-            Ok(expression) => Some(Node { span: value.span, kind: Kind::Expression(Box::new(expression)) }),
+            Ok(expression) => Some(expression),
             Err(fault) => {
                 let message = format!("'{key}' is not an expression: {}", fault.message);
                 let finding = Diagnostic::error(&codes::EXPRESSION, value.span, message);
@@ -227,15 +224,6 @@ pub(super) fn present<'a>(node: &'a Node, key: &str) -> Option<&'a Node> {
     node.get(key).filter(|value| value.kind != Kind::Null)
 }
 
-/// Text, whether or not it has been read as an expression.
-pub(super) fn text_of(node: &Node) -> Option<&str> {
-    match &node.kind {
-        Kind::String(text) => Some(text),
-        Kind::Expression(expression) => Some(&expression.text),
-        _ => None,
-    }
-}
-
 /// Where a finding about something that an object lacks is shown: at its first key, since a whole object would bury it.
 pub(super) fn head(node: &Node) -> Span {
     node.entries().and_then(<[Entry]>::first).map_or(node.span, |entry| entry.key_span)
@@ -249,14 +237,14 @@ fn with_article(kind: &str) -> String {
     }
 }
 
-/// The tree as JSON, expressions as the text that they were written as.
+/// The tree as JSON.
 pub fn plain(node: &Node) -> Json {
     match &node.kind {
         Kind::Null => Json::Null,
         Kind::Bool(truth) => Json::Bool(*truth),
         Kind::Number(number) => Json::Number(number.clone()),
         Kind::String(text) => Json::String(text.to_string()),
-        Kind::Expression(expression) => Json::String(expression.text.to_string()),
+        Kind::Compiled(never) => match *never {},
         Kind::Array(items) => Json::Array(items.iter().map(plain).collect()),
         Kind::Object(entries) => {
             Json::Object(entries.iter().map(|entry| (entry.key.to_string(), plain(&entry.value))).collect())

@@ -10,7 +10,7 @@
 //! Waiting ──▶ (ready) ── CallStarted ──▶ InFlight ── CallEnded ──▶ decided ── Settled ──▶ Settled
 //! ```
 
-pub mod codes;
+pub use crate::diag::codes::run as codes;
 mod decide;
 mod forecast;
 mod outputs;

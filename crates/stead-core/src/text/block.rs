@@ -7,7 +7,7 @@
 //! - values on one line: without quotes, in single quotes without a quote within, as JSON; and text behind `|` and `|-`;
 //! - lines of comments, comments behind values, and one `---` above everything.
 
-use super::build::are_distinct;
+use super::node::are_distinct;
 use super::scalar::{self, Plain};
 use super::{Entry, Kind, Limits, Node, SourceId, Span, flow};
 

@@ -1,13 +1,14 @@
 //! Builds the tree from the events of the parser.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use granit_parser::{Event, ScalarStyle, Tag};
 
 use super::anchors::{Anchors, Repeated, TooMuch};
-use super::read::Limits;
+use super::limits::Limits;
+use super::node::are_distinct;
 use super::scalar::{self, Plain};
-use super::{Entry, Kind, Node, SourceId, Span, codes, syntax};
+use super::{Entry, Kind, Node, SourceId, Span, codes, unquoted};
 use crate::diag::{Diagnostic, Findings};
 use crate::value::Number;
 
@@ -232,8 +233,8 @@ impl<'t> Builder<'t> {
 
     fn check_unquoted(&mut self, items: &[Node], span: Span) {
         let text = self.text.get(span.start as usize..span.end as usize).unwrap_or_default();
-        if !items.is_empty() && syntax::expression_end(text) == Some(text.len()) {
-            let finding = syntax::unquoted(text, span);
+        if !items.is_empty() && unquoted::expression_end(text) == Some(text.len()) {
+            let finding = unquoted::unquoted(text, span);
             self.report(finding);
         }
     }
@@ -502,22 +503,4 @@ pub(crate) fn shown(name: &str) -> String {
         }
     }
     out
-}
-
-/// Whether no key occurs twice.
-pub(super) fn are_distinct(members: &[Entry]) -> bool {
-    // Comparing all pairs is faster than hashing up to about this many.
-    const FEW: usize = 12;
-    if members.len() <= FEW {
-        let mut rest = members;
-        while let Some((first, others)) = rest.split_first() {
-            if others.iter().any(|other| other.key == first.key) {
-                return false;
-            }
-            rest = others;
-        }
-        return true;
-    }
-    let mut seen = HashSet::with_capacity(members.len());
-    members.iter().all(|member| seen.insert(&*member.key))
 }

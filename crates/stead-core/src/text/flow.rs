@@ -3,7 +3,7 @@
 //! It reads what is plain JSON beyond doubt and leaves everything else, and everything that is wrong, to the front end for
 //! all of YAML, which reads JSON as well. So there is one place that finds faults, and this one has none to report.
 
-use super::build::are_distinct;
+use super::node::are_distinct;
 use super::scalar::{self, Plain};
 use super::{Entry, Kind, Limits, Node, SourceId, Span};
 

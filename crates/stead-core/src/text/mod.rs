@@ -3,18 +3,20 @@
 mod anchors;
 mod block;
 mod build;
-pub mod codes;
+pub use crate::diag::codes::text as codes;
 mod flow;
+mod limits;
 mod locate;
 pub mod node;
 mod read;
 mod scalar;
-pub mod source;
 mod syntax;
+mod unquoted;
 
+pub use crate::source::{Source, SourceId, Sources, Span, Spanned};
 pub(crate) use build::shown;
+pub use limits::Limits;
 pub use locate::locate;
 pub(crate) use locate::locate_in;
-pub use node::{Entry, Kind, Node};
-pub use read::{Limits, read};
-pub use source::{Source, SourceId, Sources, Span, Spanned};
+pub use node::{Entry, Kind, Leaf, Never, Node};
+pub use read::read;

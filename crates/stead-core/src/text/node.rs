@@ -1,21 +1,38 @@
-//! The tree that documents are read into: JSON values with places, in which strings may be expressions.
+//! The tree that documents are read into: JSON values with places.
+
+use std::collections::HashSet;
 
 use super::{Span, Spanned};
-use crate::expr::Expression;
 use crate::value::{Number, Value};
 
-/// A value of a document and where it stands.
+/// What may stand in a tree in place of text, such as an expression that was compiled.
+pub trait Leaf {
+    /// The text that it was written as.
+    fn written(&self) -> &str;
+}
+
+/// The tree of a text has no leaves but its own.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Node {
+pub enum Never {}
+
+impl Leaf for Never {
+    fn written(&self) -> &str {
+        match *self {}
+    }
+}
+
+/// A value of a document and where it stands; `L` is what text may have been compiled to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node<L = Never> {
     /// Where it was written.
     pub span: Span,
     /// What was written.
-    pub kind: Kind,
+    pub kind: Kind<L>,
 }
 
 /// What a [`Node`] holds.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Kind {
+pub enum Kind<L = Never> {
     /// `null`
     Null,
     /// `true` or `false`
@@ -24,26 +41,26 @@ pub enum Kind {
     Number(Number),
     /// Text that is taken as it is
     String(Box<str>),
-    /// Text of the form `[…]`, once it has been read as an expression
-    Expression(Box<Expression>),
+    /// Text that was compiled
+    Compiled(L),
     /// A sequence
-    Array(Vec<Node>),
+    Array(Vec<Node<L>>),
     /// Named values in the order written; no key occurs twice
-    Object(Vec<Entry>),
+    Object(Vec<Entry<L>>),
 }
 
 /// A member of an object.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Entry {
+pub struct Entry<L = Never> {
     /// The name.
     pub key: Box<str>,
     /// Where the name stands.
     pub key_span: Span,
     /// The value.
-    pub value: Node,
+    pub value: Node<L>,
 }
 
-impl Node {
+impl<L: Leaf> Node<L> {
     /// A value that stands in no text and has no expressions. Sealed parts are covered: nothing opens them here.
     pub fn of_value(value: Value) -> Self {
         let kind = match value {
@@ -72,7 +89,7 @@ impl Node {
             Kind::Bool(_) => "boolean",
             Kind::Number(_) => "number",
             Kind::String(_) => "string",
-            Kind::Expression(_) => "expression",
+            Kind::Compiled(_) => "expression",
             Kind::Array(_) => "array",
             Kind::Object(_) => "object",
         }
@@ -84,17 +101,17 @@ impl Node {
     }
 
     /// The members, if it is an object.
-    pub fn entries(&self) -> Option<&[Entry]> {
+    pub fn entries(&self) -> Option<&[Entry<L>]> {
         if let Kind::Object(entries) = &self.kind { Some(entries) } else { None }
     }
 
     /// The elements, if it is an array.
-    pub fn items(&self) -> Option<&[Node]> {
+    pub fn items(&self) -> Option<&[Self]> {
         if let Kind::Array(items) = &self.kind { Some(items) } else { None }
     }
 
     /// The member of that name, if it is an object that has one.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&Self> {
         self.entries()?.iter().find(|entry| &*entry.key == key).map(|entry| &entry.value)
     }
 
@@ -110,11 +127,29 @@ impl Node {
             Kind::Bool(truth) => Value::Bool(*truth),
             Kind::Number(number) => Value::Number(number.clone()),
             Kind::String(text) => Value::String(text.to_string()),
-            Kind::Expression(expression) => Value::String(expression.text.to_string()),
+            Kind::Compiled(leaf) => Value::String(leaf.written().to_owned()),
             Kind::Array(items) => Value::Array(items.iter().map(Self::literal).collect()),
             Kind::Object(entries) => {
                 Value::Object(entries.iter().map(|entry| (entry.key.to_string(), entry.value.literal())).collect())
             }
         }
     }
+}
+
+/// Whether no key occurs twice.
+pub(super) fn are_distinct(members: &[Entry]) -> bool {
+    // Comparing all pairs is faster than hashing up to about this many.
+    const FEW: usize = 12;
+    if members.len() <= FEW {
+        let mut rest = members;
+        while let Some((first, others)) = rest.split_first() {
+            if others.iter().any(|other| other.key == first.key) {
+                return false;
+            }
+            rest = others;
+        }
+        return true;
+    }
+    let mut seen = HashSet::with_capacity(members.len());
+    members.iter().all(|member| seen.insert(&*member.key))
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use granit_parser::{ErrorKind, ScanError};
 
 use super::build::Builder;
+use super::unquoted::{expression_end, unquoted};
 use super::{Span, codes};
 use crate::diag::Diagnostic;
 
@@ -40,45 +41,6 @@ fn char_border(text: &str, at: usize) -> usize {
 
 fn position(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
-}
-
-/// The finding about an expression without quotes, which `text` is.
-pub(super) fn unquoted(text: &str, span: Span) -> Diagnostic {
-    let message = "an expression has to be in quotes, YAML takes '[' for the start of a list";
-    let finding = Diagnostic::error(&codes::UNQUOTED, span, message);
-    if text.contains(['\n', '\r']) {
-        return finding.with_help("put it on one line and in double quotes");
-    }
-    let quoted =
-        if text.contains(['"', '\\']) { format!("'{}'", text.replace('\'', "''")) } else { format!("\"{text}\"") };
-    finding.with_help(format!("write {quoted}")).with_fix(span, quoted)
-}
-
-/// Where an expression ends that `text` starts with, behind its last bracket. It is one if it is a call: a name and
-/// a parenthesis, which no list of words starts with.
-pub(super) fn expression_end(text: &str) -> Option<usize> {
-    let inner = text.strip_prefix('[')?;
-    let name = inner.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'))?;
-    if name == 0 || !inner.get(name..)?.starts_with('(') {
-        return None;
-    }
-    let mut depth = 0_usize;
-    let mut quoted = false;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'\'' => quoted = !quoted,
-            _ if quoted => {}
-            b'[' | b'(' => depth += 1,
-            b']' | b')' => depth = depth.checked_sub(1)?,
-            // Between the elements of a list, not between the arguments of a call.
-            b',' if depth == 1 => return None,
-            _ => {}
-        }
-        if depth == 0 {
-            return (byte == b']').then_some(at + 1);
-        }
-    }
-    None
 }
 
 /// The expression without quotes that the fault at `at` stands in, if it does.

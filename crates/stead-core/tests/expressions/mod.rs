@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 use stead_core::document::{DataType, Named, UserFunction};
-use stead_core::expr::{Answer, Environment, Expression, FactKey, OpenError, is_expression, open};
+use stead_core::expr::{Answer, Environment, Expression, FactKey, OpenError, Template, is_expression, open};
 use stead_core::id::{ResourceId, SecretName};
 use stead_core::text::node::{Entry, Kind};
-use stead_core::text::{Node, Span, Spanned};
+use stead_core::text::{Span, Spanned};
 use stead_core::value::{Seal, Value};
 
 #[path = "../support/seal.rs"]
@@ -147,13 +147,13 @@ fn user_function(name: &str, json: &Json) -> Result<UserFunction, String> {
     })
 }
 
-fn node(json: &Json) -> Result<Node, String> {
+fn node(json: &Json) -> Result<Template, String> {
     let kind = match json {
         Json::Null => Kind::Null,
         Json::Bool(truth) => Kind::Bool(*truth),
         Json::Number(number) => Kind::Number(number.clone()),
         Json::String(text) if is_expression(text) => {
-            Kind::Expression(Box::new(Expression::parse(text).map_err(|fault| format!("{text}: {}", fault.message))?))
+            Kind::Compiled(Box::new(Expression::parse(text).map_err(|fault| format!("{text}: {}", fault.message))?))
         }
         Json::String(text) => Kind::String(text.as_str().into()),
         Json::Array(items) => Kind::Array(items.iter().map(node).collect::<Result<_, _>>()?),
@@ -164,5 +164,5 @@ fn node(json: &Json) -> Result<Node, String> {
             Kind::Object(entries.collect::<Result<_, String>>()?)
         }
     };
-    Ok(Node { span: Span::default(), kind })
+    Ok(Template { span: Span::default(), kind })
 }

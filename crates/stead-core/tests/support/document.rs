@@ -1,7 +1,7 @@
 //! Documents as text.
 
 use stead_core::document::{DataType, Document, Instance, Named, Output, Parameter, SecurityContext, UserFunction};
-use stead_core::text::{Node, Spanned};
+use stead_core::text::{Leaf, Node, Spanned};
 
 use super::tree::line;
 
@@ -25,7 +25,7 @@ pub(crate) fn dump(document: &Document) -> String {
     out.iter().map(|line| format!("{line}\n")).collect::<Vec<_>>().concat()
 }
 
-fn node(key: &str, node: Option<&Node>) -> Option<String> {
+fn node<L: Leaf>(key: &str, node: Option<&Node<L>>) -> Option<String> {
     node.map(|node| format!("{key} {}", line(node)))
 }
 

@@ -1,15 +1,15 @@
 //! Trees as text.
 
-use stead_core::text::{Kind, Node, Source, Sources, Span};
+use stead_core::text::{Kind, Leaf, Node, Source, Sources, Span};
 
 /// A value on one line: JSON, expressions as `=[…]`.
-pub(crate) fn line(node: &Node) -> String {
+pub(crate) fn line<L: Leaf>(node: &Node<L>) -> String {
     match &node.kind {
         Kind::Null => "null".to_owned(),
         Kind::Bool(truth) => truth.to_string(),
         Kind::Number(number) => number.to_string(),
         Kind::String(text) => quoted(text),
-        Kind::Expression(expression) => format!("={}", expression.text),
+        Kind::Compiled(expression) => format!("={}", expression.written()),
         Kind::Array(items) => format!("[{}]", items.iter().map(line).collect::<Vec<_>>().join(", ")),
         Kind::Object(entries) => {
             let members = entries.iter().map(|entry| format!("{}: {}", quoted(&entry.key), line(&entry.value)));
@@ -23,7 +23,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// The members of an object, or the elements of an array, one a line; anything else as it is.
-pub(crate) fn value(root: &Node) -> String {
+pub(crate) fn value<L: Leaf>(root: &Node<L>) -> String {
     match &root.kind {
         Kind::Object(entries) => {
             entries.iter().map(|entry| format!("{}: {}\n", entry.key, line(&entry.value))).collect::<Vec<_>>().concat()

@@ -7,11 +7,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::Value as Json;
-use stead_core::expr::{Environment, FactKey, Stop};
+use stead_core::expr::{Environment, Expression, FactKey, Stop};
 use stead_core::id::TypeName;
 use stead_core::manifest::{self, AdaptedManifest, Catalog, Declaration, Declared, Extension, Form, Kind, Manifest};
-use stead_core::text::Node;
-use stead_core::text::node::Kind as NodeKind;
 use stead_core::value::Value;
 
 use super::scan::{Scan, scan, single};
@@ -197,8 +195,8 @@ impl Environment for Facts<'_> {
 
 impl Facts<'_> {
     /// Whether a condition holds; the absence of one does.
-    fn hold(&self, condition: Option<&Node>) -> Result<bool, String> {
-        let Some(NodeKind::Expression(expression)) = condition.map(|node| &node.kind) else { return Ok(true) };
+    fn hold(&self, condition: Option<&Expression>) -> Result<bool, String> {
+        let Some(expression) = condition else { return Ok(true) };
         match expression.evaluate(self) {
             Ok(Value::Bool(holds)) => Ok(holds),
             Ok(other) => Err(format!("has to be true or false, and is of type {}", other.kind())),

@@ -62,6 +62,16 @@ impl Builtin {
     }
 }
 
+/// Every function of the language, by category and name.
+pub fn functions() -> &'static [Builtin] {
+    TABLE
+}
+
+/// The function of that name.
+pub(super) fn find(name: &str) -> Option<&'static Builtin> {
+    TABLE.iter().find(|function| function.name == name)
+}
+
 /// By category, then in the order in which each is listed.
 pub(super) static TABLE: &[Builtin] = &[
     function("array", Total(array::array), &["array"])

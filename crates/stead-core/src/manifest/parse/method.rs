@@ -2,7 +2,7 @@
 
 use super::Parser;
 use crate::diag::Diagnostic;
-use crate::manifest::read::{Unknown, plain, present, text_of};
+use crate::manifest::read::{Unknown, plain, present};
 use crate::manifest::{Argument, Input, Method, Returns, SchemaSource, codes};
 use crate::text::Node;
 
@@ -77,7 +77,7 @@ impl Parser<'_> {
         what: &str,
         allowed: &[&'static str],
     ) -> Option<(Option<&'static str>, String)> {
-        if let Some(text) = text_of(node) {
+        if let Some(text) = node.as_str() {
             return Some((None, text.to_owned()));
         }
         let named: Vec<_> = allowed.iter().filter(|key| present(node, key).is_some()).collect();

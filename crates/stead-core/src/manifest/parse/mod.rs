@@ -15,6 +15,7 @@ use serde_json::Value as Json;
 use super::read::{Reader, Unknown};
 use super::{AdaptedManifest, Extension, InvalidVersion, Manifest, Version, codes};
 use crate::diag::Diagnostic;
+use crate::expr::Expression;
 use crate::text::{Node, Span};
 
 pub use form::Form;
@@ -23,7 +24,7 @@ pub use form::Form;
 #[derive(Clone, Debug)]
 pub struct Declared {
     /// The expression that has to be true on a machine for the manifest to count there.
-    pub condition: Option<Node>,
+    pub condition: Option<Expression>,
     /// What is declared.
     pub declaration: Declaration,
 }

@@ -1,0 +1,107 @@
+//! A graph while it is built, and what both passes over a document ask it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, codes, evaluate};
+use crate::diag::{Code, Diagnostic, Findings, nearest};
+use crate::expr::{FactKey, Stop, Template};
+use crate::id::TypeName;
+use crate::manifest::Manifest;
+use crate::text::{Sources, Span};
+use crate::value::Value;
+
+/// What both passes work on.
+pub(super) struct Builder<'a> {
+    pub(super) inputs: &'a Inputs<'a>,
+    pub(super) sources: &'a mut Sources,
+    pub(super) graph: Graph,
+    pub(super) findings: Findings,
+    pub(super) wants: BTreeSet<FactKey>,
+    pub(super) room: Room,
+    pub(super) compared: usize,
+    /// Instances of one type mostly stand together; this saves most searches.
+    pub(super) last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
+    /// The deprecated resources that were warned of.
+    pub(super) deprecated: BTreeSet<TypeName>,
+}
+
+/// What may still be built. Where one of them is used up nothing more is: a document that includes itself twice would
+/// go on for ever, however shallow.
+pub(super) struct Room {
+    pub(super) depth: usize,
+    pub(super) instances: i64,
+    pub(super) included: usize,
+}
+
+impl Room {
+    pub(super) const NONE: Self = Self { depth: 0, instances: 0, included: 0 };
+
+    pub(super) fn is_used_up(&self) -> bool {
+        self.instances == 0
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.findings.push(Diagnostic::error(code, span, message));
+    }
+
+    /// The name that was probably meant, unless too many have been looked at already.
+    pub(super) fn meant(&mut self, name: &str, scope: ScopeId) -> Option<String> {
+        let adjacent = &self.graph.scope(scope).ids;
+        self.compared = self.compared.checked_sub(adjacent.len())?;
+        nearest(name, adjacent.keys().map(|id| &*id.name)).map(str::to_owned)
+    }
+
+    pub(super) fn place<'p>(&'p self, scope: ScopeId, iteration: Option<&'p Iteration>) -> ScopeView<'p> {
+        ScopeView { scopes: &self.graph.scopes, scope, iteration, facts: self.inputs.facts, seal: self.inputs.seal }
+    }
+
+    /// Evaluates what has to be known before anything runs.
+    pub(super) fn value(&mut self, scope: ScopeId, iteration: Option<&Iteration>, node: &Template) -> Option<Value> {
+        let value = evaluate(node, &self.place(scope, iteration));
+        self.settle(value)
+    }
+
+    /// Turns what kept a value from being computed into a finding or a want.
+    pub(super) fn settle(&mut self, value: Result<Value, Halt>) -> Option<Value> {
+        let halt = match value {
+            Ok(value) => return Some(value),
+            Err(halt) => halt,
+        };
+        match &halt.stop {
+            Stop::Missing(key) => match self.inputs.facts.get(key) {
+                Some(Err(reason)) => self.error(&codes::MISSING_FACT, halt.span, reason.clone()),
+                _ => {
+                    self.wants.insert(key.clone());
+                }
+            },
+            Stop::Fault(_) => self.findings.extend(halt.diagnostic(self.sources)),
+            Stop::Unknown(id) => {
+                let message = format!("'{id}' is only known once it has run, and this has to be known before");
+                self.error(&codes::BAD_NAME, halt.span, message);
+            }
+        }
+        None
+    }
+
+    /// Text that has to be known before anything runs and can be shown.
+    pub(super) fn text(
+        &mut self,
+        scope: ScopeId,
+        iteration: Option<&Iteration>,
+        node: &Template,
+        what: &str,
+    ) -> Option<String> {
+        match self.value(scope, iteration, node)? {
+            Value::String(text) => return Some(text),
+            Value::Sealed(_) => self.error(&codes::SECRET_HERE, node.span, format!("{what} cannot be a secret")),
+            other => {
+                let message = format!("{what} result is not a string: it is {}", other.described());
+                self.error(&codes::BAD_NAME, node.span, message);
+            }
+        }
+        None
+    }
+}
