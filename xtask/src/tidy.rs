@@ -8,7 +8,7 @@ use syn::visit::{self, Visit};
 use crate::repository::{Finding, Package, Repository, array, has_extension, string};
 
 /// What ships, from the bottom up: each may need those in front of it only.
-const LAYERS: &[&str] = &["stead-core", "stead-host", "stead-resources", "stead-server", "stead"];
+const LAYERS: &[&str] = &["stead-core", "stead-host", "stead-resources", "stead-engine", "stead-server", "stead"];
 
 /// What only developers build: nothing that ships may need one outside of tests.
 const TOOLS: &[&str] = &["stead-bench", "stead-test-resources", "stead-testkit", "xtask"];
@@ -50,6 +50,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     let mut findings = direction(repository);
     findings.extend(core_needs(repository));
     findings.extend(map(repository));
+    findings.extend(promises(repository));
     findings.extend(words(repository)?);
     findings.extend(decisions(repository));
     findings.extend(exceptions(repository));
@@ -123,6 +124,30 @@ fn map(repository: &Repository) -> Vec<Finding> {
         findings.extend(absent.map(|part| Finding::of(MAP, format!("does not mention {part} of {}", package.name()))));
     }
     findings
+}
+
+/// What [`MAP`] says that always holds, each with a test or a case that is there.
+fn promises(repository: &Repository) -> Vec<Finding> {
+    let Ok(text) = repository.text(MAP) else { return Vec::new() };
+    let section = text.split("\n## ").find(|section| section.starts_with("What always holds"));
+    let promises = section.unwrap_or_default().split("\n- ").skip(1);
+    promises.flat_map(|promise| broken(repository, promise)).collect()
+}
+
+fn broken(repository: &Repository, promise: &str) -> Vec<Finding> {
+    let title: String = promise.chars().take_while(|c| *c != '\n').collect();
+    let Some((_, held)) = promise.split_once("Held by") else {
+        return vec![Finding::of(MAP, format!("does not name what holds '{title}'"))];
+    };
+    let names = held.split('`').skip(1).step_by(2);
+    let is_there = |name: &&str| {
+        let function = format!("fn {name}(");
+        repository.files.contains_key(*name)
+            || name.starts_with("cargo xtask ")
+            || repository.sources().any(|(_, source)| source.contains(&function))
+    };
+    let absent = names.filter(|name| !is_there(name));
+    absent.map(|name| Finding::of(MAP, format!("names '{name}', which is not there"))).collect()
 }
 
 /// Whether the text has the word, not as a part of a longer one.
