@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::codes;
+use crate::destruction::Effects;
 use crate::diag::Code;
 use crate::id::{NodeId, ResourceId};
 use crate::manifest::Manifest;
@@ -88,6 +89,8 @@ pub struct Changed {
     pub what_if: Vec<String>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
+    /// What is created and destroyed, as far as the resource says so; the same in what-if.
+    pub effects: Effects,
     /// Whether the state after it is the desired one. What that means for the run is not decided here.
     pub verified: Verification,
 }

@@ -128,8 +128,8 @@ pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
     // What removes others may come before or after them.
     let order: BTreeMap<NodeId, usize> = instances.iter().enumerate().map(|(at, (node, _))| (*node, at)).collect();
     for held in claims() {
-        let above = held.path.ancestors().skip(1).flat_map(|path| seen.at(path));
-        found.extend(above.filter_map(|other| other.conflict_below(&held, &order)).next());
+        let mut above = held.path.ancestors().skip(1).flat_map(|path| seen.at(path));
+        found.extend(above.find_map(|other| other.conflict_below(&held, &order)));
     }
     found.sort_by_key(|conflict| (order.get(&conflict.second), order.get(&conflict.first)));
     found.dedup();
@@ -179,14 +179,14 @@ fn is_kept(kept: &BTreeSet<String>, directory: &Path, path: &Path) -> bool {
 
 /// In what two claims on the same path contradict each other.
 fn contradiction(one: &Extent, other: &Extent) -> Option<Contradiction> {
-    use Extent::{Absent, Attributes, Entries, Part, Read, Tree, Whole};
+    use Extent::{Absent, Attributes, Entries, Part, Read, Whole};
     match (one, other) {
         (Read, _) | (_, Read) | (Absent, Absent) => None,
         (Absent, _) | (_, Absent) => Some(Contradiction::Existence),
-        (Attributes, _) | (_, Attributes) => None,
         (Entries { kept }, Entries { kept: others }) => (kept != others).then_some(Contradiction::Purged),
-        (Part, Part | Entries { .. } | Tree { .. }) | (Entries { .. } | Tree { .. }, Part) => None,
-        (Whole, _) | (_, Whole) | (Tree { .. }, _) | (_, Tree { .. }) => Some(Contradiction::Same),
+        _ if [one, other].contains(&&Attributes) => None,
+        _ if [one, other].contains(&&Part) && ![one, other].contains(&&Whole) => None,
+        _ => Some(Contradiction::Same),
     }
 }
 

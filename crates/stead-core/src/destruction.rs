@@ -102,6 +102,14 @@ impl Listing {
     }
 }
 
+impl Extend<Item> for Listing {
+    fn extend<T: IntoIterator<Item = Item>>(&mut self, items: T) {
+        for item in items {
+            self.push(item);
+        }
+    }
+}
+
 /// One thing that is created or destroyed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Item {
@@ -178,7 +186,7 @@ mod tests {
     #[test]
     fn what_is_beyond_the_limit_is_counted() {
         let mut listing = Listing::default();
-        (1..=103).map(line).for_each(|item| listing.push(item));
+        listing.extend((1..=103).map(line));
         assert_eq!((listing.items().len(), listing.more(), listing.total()), (Listing::LIMIT, 3, 103));
     }
 

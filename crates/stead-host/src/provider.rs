@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Exported, Failure, FailureKind, Presumed};
+use stead_core::claims::Claims;
+use stead_core::destruction::Effects;
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 
@@ -63,12 +65,18 @@ pub trait Provider: Send + Sync {
         Cost::Process
     }
 
-    /// The paths that an instance with this desired state reads or writes, if that is all it can have an effect on.
+    /// What an instance with this desired state reads and manages, if it has an effect on nothing else; `None` means
+    /// anything. Relative paths start from the root of the [`Context`].
     ///
-    /// Relative ones start from the root of the [`Context`]; one that ends in [`stead_core::call::TREE`] stands for all below. `None` means:
-    /// anything. A plan uses it to tell what a change can reach; watching will use it too.
-    fn touches(&self, _input: &Plain) -> Option<Vec<PathBuf>> {
+    /// Conflicts between instances and what a change can reach are derived from it. The input may hold place holders for
+    /// what is not known yet.
+    fn claims(&self, _input: &Plain) -> Option<Claims> {
         None
+    }
+
+    /// The paths of [`Provider::claims`]; one that ends in [`stead_core::call::TREE`] stands for all below.
+    fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
+        self.claims(input).map(|claims| claims.touches())
     }
 }
 
@@ -129,6 +137,8 @@ pub struct SetReply {
     pub what_if: Vec<String>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
+    /// What is created and destroyed besides what the states show; the same in what-if and when it is done.
+    pub effects: Effects,
 }
 
 /// JSON that may hold secrets in the clear: what goes to a resource and what comes back.

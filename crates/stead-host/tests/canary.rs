@@ -147,7 +147,7 @@ impl Provider for Chatty {
     fn set(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {
         let after = Some(Plain::new(self.tell(cx, input)?));
         let words = gossip(input.expose());
-        Ok(SetReply { after, changed: Some(words.clone()), what_if: words, presumed: None })
+        Ok(SetReply { after, changed: Some(words.clone()), what_if: words, ..SetReply::default() })
     }
     fn delete(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<Vec<String>, Failure> {
         self.tell(cx, input)?;

@@ -245,7 +245,7 @@ impl Provider for Scripted {
             after: answer.get("after").cloned().map(Plain::new),
             changed: names(answer.get("changed")),
             what_if: names(answer.get("whatIf")).unwrap_or_default(),
-            presumed: None,
+            ..SetReply::default()
         })
     }
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {

@@ -428,7 +428,7 @@ impl Provider for CommandProvider {
         self.permit(name, self.security().set)?;
         let answer = self.call(cx, &Request::new(name, method, execution), input)?;
         let what_if = if execution == Execution::WhatIf { what_if_words(answer.state.as_ref()) } else { Vec::new() };
-        Ok(SetReply { after: answer.state.map(Plain::new), changed: answer.differing, what_if, presumed: None })
+        Ok(SetReply { after: answer.state.map(Plain::new), changed: answer.differing, what_if, ..SetReply::default() })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {

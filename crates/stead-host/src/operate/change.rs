@@ -1,6 +1,7 @@
 //! Setting and deleting, for real and in what-if.
 
 use stead_core::call::{Answered, Changed, Execution, Failure, FailureKind, Outcome, Tested, Verification};
+use stead_core::destruction::{Effect, Effects};
 use stead_core::diff::{Rules, absence, differing, exists, overlaid};
 use stead_core::manifest::Implementation;
 use stead_core::value::{Object, Value};
@@ -66,6 +67,7 @@ impl Attempt<'_> {
                 changed: None,
                 what_if: Vec::new(),
                 presumed: None,
+                effects: Effects::default(),
                 verified: Verification::InState,
             },
             actual.metadata,
@@ -84,29 +86,32 @@ impl Attempt<'_> {
     fn really_set(&self) -> Result<Answered, Failure> {
         let before = self.before()?.state;
         self.proceed()?;
-        let SetReply { after, changed, what_if, .. } = self.provider.set(&self.cx, &self.input, Execution::Actual)?;
+        let SetReply { after, changed, what_if, effects, .. } =
+            self.provider.set(&self.cx, &self.input, Execution::Actual)?;
         let told = after.is_some();
         let after = match after {
             Some(after) => Some(self.reading(after)?),
             None if self.capabilities().get => Some(self.read()?),
             None => None,
         };
-        let Some(after) = after else { return Ok(self.blindly_set(before, changed)) };
+        let effects = effects.map_text(|text| self.resealer.text(text));
+        let Some(after) = after else { return Ok(self.blindly_set(before, changed, effects)) };
         let changed =
             changed.map_or_else(|| changes_between(&before, &after.state), |names| self.scrubbed_names(names));
         let verified = self.verify(&after.state, told)?;
         let what_if = what_if.iter().map(|text| self.resealer.text(text)).collect();
-        let changed = Changed { before, after: after.state, changed: Some(changed), what_if, presumed: None, verified };
-        Ok(answered_with(changed, after.metadata))
+        let (after, metadata) = (after.state, after.metadata);
+        let changed = Changed { before, after, changed: Some(changed), what_if, presumed: None, effects, verified };
+        Ok(answered_with(changed, metadata))
     }
 
     /// Nobody says what the state is now: the desired one is all that can be reported.
-    fn blindly_set(&self, before: Value, changed: Option<Vec<String>>) -> Answered {
+    fn blindly_set(&self, before: Value, changed: Option<Vec<String>>, effects: Effects) -> Answered {
         let after = overlaid(&before, &self.desired, &self.rules());
         let changed = changed.map_or_else(|| changes_between(&before, &after), |names| self.scrubbed_names(names));
         let verified = Verification::NotVerifiable;
         answered_with(
-            Changed { before, after, changed: Some(changed), what_if: Vec::new(), presumed: None, verified },
+            Changed { before, after, changed: Some(changed), what_if: Vec::new(), presumed: None, effects, verified },
             None,
         )
     }
@@ -135,6 +140,7 @@ impl Attempt<'_> {
                 changed: Some(Vec::new()),
                 what_if: Vec::new(),
                 presumed: None,
+                effects: Effects::default(),
                 verified: Verification::InState,
             };
             return Ok(answered_with(changed, None));
@@ -142,15 +148,17 @@ impl Attempt<'_> {
         self.proceed()?;
         self.provider.delete(&self.cx, &self.input, Execution::Actual)?;
         if !self.capabilities().get {
-            return Ok(self.blindly_set(before, None));
+            return Ok(self.blindly_set(before, None, Effects::of(Effect::Remove)));
         }
         let after = self.read()?;
         let gone = !after.state.as_object().is_none_or(exists);
         let verified = if gone { Verification::InState } else { Verification::Differs(vec!["_exist".to_owned()]) };
         let changed = Some(changes_between(&before, &after.state));
+        let (what_if, presumed, effects) = (Vec::new(), None, Effects::of(Effect::Remove));
+        let metadata = after.metadata;
         Ok(answered_with(
-            Changed { before, after: after.state, changed, what_if: Vec::new(), presumed: None, verified },
-            after.metadata,
+            Changed { before, after: after.state, changed, what_if, presumed, effects, verified },
+            metadata,
         ))
     }
 
@@ -169,8 +177,9 @@ impl Attempt<'_> {
         // The provider may have read them in the state already.
         what_if.extend(words.into_iter().filter(|word| !reply.what_if.contains(word)));
         let verified = Verification::NotVerifiable;
-        let presumed = reply.presumed;
-        let changed = Changed { before, after: after.state, changed: Some(changed), what_if, presumed, verified };
+        let (presumed, effects) = (reply.presumed, reply.effects.map_text(|text| self.resealer.text(text)));
+        let changed =
+            Changed { before, after: after.state, changed: Some(changed), what_if, presumed, effects, verified };
         Ok(answered_with(changed, metadata))
     }
 
@@ -182,7 +191,8 @@ impl Attempt<'_> {
         let changed = Some(changes_between(&before, &after));
         let what_if = words.iter().map(|text| self.resealer.text(text)).collect();
         let verified = Verification::NotVerifiable;
-        Ok(answered_with(Changed { before, after, changed, what_if, presumed: None, verified }, None))
+        let effects = if words.is_empty() { Effects::default() } else { Effects::of(Effect::Remove) };
+        Ok(answered_with(Changed { before, after, changed, what_if, presumed: None, effects, verified }, None))
     }
 
     /// What a resource would do that cannot say so itself: what its test finds to differ.
@@ -201,7 +211,8 @@ impl Attempt<'_> {
         };
         let changed = (!tested.in_desired_state).then_some(tested.differing);
         let verified = Verification::NotVerifiable;
-        Ok(answered_with(Changed { before, after, changed, what_if: Vec::new(), presumed: None, verified }, metadata))
+        let (what_if, presumed, effects) = (Vec::new(), None, Effects::default());
+        Ok(answered_with(Changed { before, after, changed, what_if, presumed, effects, verified }, metadata))
     }
 }
 
