@@ -90,8 +90,12 @@ fn told(before: &Tree, after: &Tree, effects: &Effects, own: &str) -> Result<(),
     let destroyed: Vec<&Item> = effects.destroys.items().iter().filter(whole).collect();
     let created: Vec<&Item> = effects.creates.items().iter().filter(whole).collect();
     let remains = |path: &str, node: &Node| after.get(OsStr::new(path)).is_some_and(|now| now.kind() == node.kind());
+    let is_kept = |path: &str, node: &Node| {
+        let mut others = after.iter().filter(|(other, _)| other.to_str().unwrap().starts_with(&format!("{path}.")));
+        others.any(|(_, other)| other.copied() == node.copied())
+    };
     for (path, node) in before.iter().map(|(path, node)| (path.to_str().unwrap(), node)) {
-        if !remains(path, node) && !destroyed.iter().any(|item| is_above(&item.path, path)) {
+        if !remains(path, node) && !is_kept(path, node) && !destroyed.iter().any(|item| is_above(&item.path, path)) {
             return Err(format!("'{path}' is gone, and nobody said so"));
         }
     }

@@ -167,7 +167,10 @@ impl Provider for Command {
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired = Desired::read(input, cx)?;
         let found = desired.run(Step::Get, cx)?;
-        Ok(Plain::new(desired.state(found.as_ref())))
+        let mut differing = desired.differing();
+        // Only a test tells.
+        differing.push("test");
+        Ok(Plain::new(desired.state(found.as_ref(), &differing)))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
@@ -176,21 +179,15 @@ impl Provider for Command {
         if let Some(ended) = tested.as_ref().filter(|ended| could_not_run(ended)) {
             return Err(ended.failure("the command 'test' cannot be run: it"));
         }
-        let mut differing = Vec::new();
-        if desired.creates().is_some_and(|path| !exists(&path)) {
-            differing.push("creates".to_owned());
-        }
+        let mut differing = desired.differing();
         if tested.as_ref().is_some_and(|ended| ended.code != 0) {
-            differing.push("test".to_owned());
-        }
-        if !desired.has_guard() && desired.stated.set.is_some() {
-            differing.push("set".to_owned());
+            differing.push("test");
         }
         let found = desired.run(Step::Get, cx)?.or(tested);
         Ok(TestReply {
-            actual: Some(Plain::new(desired.state(found.as_ref()))),
+            actual: Some(Plain::new(desired.state(found.as_ref(), &differing))),
             in_desired_state: Some(differing.is_empty()),
-            differing: Some(differing),
+            differing: Some(differing.into_iter().map(str::to_owned).collect()),
         })
     }
 
@@ -198,6 +195,10 @@ impl Provider for Command {
         let desired = Desired::read(input, cx)?;
         if execution == Execution::WhatIf && desired.stated.set.is_some() {
             return self.predict(cx, input);
+        }
+        if desired.is_created() {
+            let after = Some(Plain::new(desired.state(desired.run(Step::Get, cx)?.as_ref(), &[])));
+            return Ok(SetReply { after, changed: Some(Vec::new()), ..SetReply::default() });
         }
         let Some(ended) = desired.run(Step::Set, cx)? else {
             let message = "it is not in the desired state, and there is no command 'set' to change that";
@@ -259,9 +260,18 @@ impl<'a> Desired<'a> {
         Ok(Self { stated, json: input.expose(), directory })
     }
 
-    /// Whether anything tells if `set` has to be run.
-    fn has_guard(&self) -> bool {
-        self.stated.test.is_some() || self.stated.creates.is_some()
+    /// Whether `creates` says that nothing is to be done, without a test that could say otherwise.
+    fn is_created(&self) -> bool {
+        self.stated.test.is_none() && self.creates().is_some_and(|path| exists(&path))
+    }
+
+    /// The properties that differ, as far as that can be told without running anything.
+    fn differing(&self) -> Vec<&'static str> {
+        let missing = self.creates().is_some_and(|path| !exists(&path)).then_some("creates");
+        // Nothing tells whether it has to be run, so that it has to be.
+        let unguarded = self.stated.test.is_none() && self.stated.creates.is_none();
+        let always = (unguarded && self.stated.set.is_some()).then_some("set");
+        missing.into_iter().chain(always).collect()
     }
 
     fn creates(&self) -> Option<PathBuf> {
@@ -290,27 +300,21 @@ impl<'a> Desired<'a> {
         program::run(cx, &invocation, &format!("the command '{name}'")).map(Some)
     }
 
-    /// What a command found.
-    fn state(&self, ended: Option<&Ended>) -> Json {
-        let mut state = Map::new();
-        if let Some(ended) = ended {
+    /// The state: what is stated and does not differ, and what a command found.
+    fn state(&self, found: Option<&Ended>, differing: &[&str]) -> Json {
+        let stated = self.json.as_object().into_iter().flatten();
+        let settled = stated.filter(|(name, _)| !differing.contains(&name.as_str()));
+        let mut state: Map<String, Json> = settled.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if let Some(ended) = found {
             state.insert("output".to_owned(), json!(ended.output));
             state.insert("exitCode".to_owned(), json!(ended.code));
-        }
-        if let Some(path) = self.stated.creates.filter(|_| self.creates().is_some_and(|path| exists(&path))) {
-            state.insert("creates".to_owned(), json!(path.0));
         }
         Json::Object(state)
     }
 
     /// The state after a set: with every property that needs no second look. What is left out is tested again.
-    fn state_after(&self, ended: &Ended) -> Json {
-        let stated = self.json.as_object().into_iter().flatten();
-        let settled = stated.filter(|(name, _)| !matches!(name.as_str(), "test" | "creates"));
-        let mut state: Map<String, Json> = settled.map(|(name, value)| (name.clone(), value.clone())).collect();
-        if let Json::Object(found) = self.state(Some(ended)) {
-            state.extend(found);
-        }
-        Json::Object(state)
+    fn state_after(&self, found: &Ended) -> Json {
+        let missing = self.creates().is_some_and(|path| !exists(&path)).then_some("creates");
+        self.state(Some(found), &[&["test"], missing.as_slice()].concat())
     }
 }

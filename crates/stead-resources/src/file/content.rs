@@ -15,7 +15,7 @@ use stead_core::destruction::{Item, ItemKind};
 use stead_host::fs::{self, Kind, Replacement, Status};
 use stead_host::provider::Context;
 
-use super::Properties;
+use super::{Current, Properties};
 use crate::input::{Base64, cannot, refused};
 
 /// Content up to this size is part of a reported state, so that people see what changes; of more, only the digest.
@@ -138,10 +138,12 @@ impl<'a> Content<'a> {
 
     /// Adds what a file will contain, that has something else, to a state.
     pub(super) fn announce(&self, state: &mut Map<String, Json>) {
-        if let Self::Source { text, .. } = self {
+        let shown = self.shown();
+        // No state has both: what is shown as text is compared as text.
+        if let (Self::Source { text, .. }, None | Some(Shown::Digest { .. })) = (self, &shown) {
             state.insert("source".into(), json!(text));
         }
-        if let Some(shown) = self.shown() {
+        if let Some(shown) = shown {
             shown.report(state);
         }
     }
@@ -178,13 +180,23 @@ impl<'a> Content<'a> {
     }
 
     /// Adds the whole content of a file, in the form in which it is stated, for whoever asks for it.
-    pub(super) fn give(&self, file: &File, status: &Status, state: &mut Map<String, Json>) -> io::Result<()> {
+    pub(super) fn give(&self, current: &Current, at: &Path, state: &mut Map<String, Json>) -> Result<(), Failure> {
+        let (file, status) = (&current.file, &current.status);
+        let unreadable = |error| cannot("read", at, error);
         match self {
-            Self::Any | Self::Source { .. } => {}
-            Self::Text(_) => self.report(file, status, state)?,
+            Self::Any => {}
+            Self::Text(_) => self.report(file, status, state).map_err(unreadable)?,
             Self::Binary(_) if status.size > SHOWN => {}
             Self::Binary(_) => {
-                state.insert("contentBase64".into(), json!(STANDARD.encode(read_all(file)?)));
+                let bytes = read_all(file).map_err(unreadable)?;
+                state.insert("contentBase64".into(), json!(STANDARD.encode(bytes)));
+            }
+            // A look needs no source that can be read.
+            Self::Source { text, path } => {
+                let rewound = (&*file).seek(SeekFrom::Start(0)).is_ok();
+                if rewound && open_source(path).is_ok() && self.is_in(file, status, at)? {
+                    state.insert("source".into(), json!(text));
+                }
             }
         }
         Ok(())

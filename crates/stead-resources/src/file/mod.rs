@@ -131,10 +131,7 @@ impl Provider for Files {
         if let Some(modified) = current.status.modified() {
             state.insert("modified".into(), json!(modified));
         }
-        desired
-            .content
-            .give(&current.file, &current.status, &mut state)
-            .map_err(|error| cannot("read", &desired.path, error))?;
+        desired.content.give(&current, &desired.path, &mut state)?;
         Ok(Plain::new(state.into()))
     }
 

@@ -170,6 +170,7 @@ pub(crate) fn provider(type_name: &str) -> Arc<dyn Provider> {
     found.find(|each| each.manifest.type_name.as_str() == type_name).expect("a built-in resource").provider
 }
 
+#[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub(crate) fn plain(json: &str) -> Plain {
     Plain::new(serde_json::from_str(json).expect("JSON"))
 }
