@@ -24,13 +24,12 @@ fn instances() -> impl Strategy<Value = Vec<Claims>> {
         .prop_map(|all| all.into_iter().map(|(path, extent)| Claims::path(path, extent)).collect())
 }
 
-fn numbered(claims: &[Claims]) -> Vec<(NodeId, &Claims)> {
-    claims.iter().enumerate().map(|(at, each)| (NodeId(u32::try_from(at).unwrap()), each)).collect()
+fn numbered<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Vec<(NodeId, &'c Claims)> {
+    (0..).map(NodeId).zip(claims).collect()
 }
 
 fn found(claims: &[&Claims]) -> Vec<Conflict> {
-    let numbers = claims.iter().enumerate().map(|(at, each)| (NodeId(u32::try_from(at).unwrap()), *each));
-    conflicts(&numbers.collect::<Vec<_>>())
+    conflicts(&numbered(claims.iter().copied()))
 }
 
 proptest! {
@@ -60,9 +59,9 @@ proptest! {
     }
 }
 
-fn about(one: Claims, other: Claims) -> Option<Contradiction> {
-    let one_way = found(&[&one, &other]).first().map(|conflict| conflict.about);
-    let other_way = found(&[&other, &one]).first().map(|conflict| conflict.about);
+fn about(one: &Claims, other: &Claims) -> Option<Contradiction> {
+    let one_way = found(&[one, other]).first().map(|conflict| conflict.about);
+    let other_way = found(&[other, one]).first().map(|conflict| conflict.about);
     assert_eq!(one_way, other_way);
     one_way
 }
@@ -73,24 +72,24 @@ fn what_is_purged_is_not_managed_by_another() {
         Claims::path("/d", Extent::Entries { kept: kept.iter().map(|name| (*name).to_owned()).collect() })
     };
     let file = |path: &str| Claims::path(path, Extent::Whole);
-    assert_eq!(about(directory(&["a"]), file("/d/b")), Some(Contradiction::Purged));
-    assert_eq!(about(directory(&["a"]), file("/d/b/c")), Some(Contradiction::Purged));
-    assert_eq!(about(directory(&["a"]), file("/d/a/c")), None);
-    assert_eq!(about(directory(&["a"]), Claims::path("/d/b", Extent::Absent)), None);
-    assert_eq!(about(directory(&["a"]), directory(&["b"])), Some(Contradiction::Purged));
-    assert_eq!(about(directory(&["a"]), Claims::path("/d", Extent::Attributes)), None);
+    assert_eq!(about(&directory(&["a"]), &file("/d/b")), Some(Contradiction::Purged));
+    assert_eq!(about(&directory(&["a"]), &file("/d/b/c")), Some(Contradiction::Purged));
+    assert_eq!(about(&directory(&["a"]), &file("/d/a/c")), None);
+    assert_eq!(about(&directory(&["a"]), &Claims::path("/d/b", Extent::Absent)), None);
+    assert_eq!(about(&directory(&["a"]), &directory(&["b"])), Some(Contradiction::Purged));
+    assert_eq!(about(&directory(&["a"]), &Claims::path("/d", Extent::Attributes)), None);
 }
 
 #[test]
 fn content_has_one_owner_and_many_readers() {
     let at = |extent| Claims::path("/f", extent);
-    assert_eq!(about(at(Extent::Whole), at(Extent::Whole)), Some(Contradiction::Same));
-    assert_eq!(about(at(Extent::Whole), at(Extent::Part)), Some(Contradiction::Same));
-    assert_eq!(about(at(Extent::Part), at(Extent::Part)), None);
-    assert_eq!(about(at(Extent::Whole), at(Extent::Read)), None);
-    assert_eq!(about(at(Extent::Whole), at(Extent::Attributes)), None);
-    assert_eq!(about(at(Extent::Attributes), at(Extent::Absent)), Some(Contradiction::Existence));
-    assert_eq!(about(Claims::path("/f/g", Extent::Part), at(Extent::Absent)), Some(Contradiction::Existence));
+    assert_eq!(about(&at(Extent::Whole), &at(Extent::Whole)), Some(Contradiction::Same));
+    assert_eq!(about(&at(Extent::Whole), &at(Extent::Part)), Some(Contradiction::Same));
+    assert_eq!(about(&at(Extent::Part), &at(Extent::Part)), None);
+    assert_eq!(about(&at(Extent::Whole), &at(Extent::Read)), None);
+    assert_eq!(about(&at(Extent::Whole), &at(Extent::Attributes)), None);
+    assert_eq!(about(&at(Extent::Attributes), &at(Extent::Absent)), Some(Contradiction::Existence));
+    assert_eq!(about(&Claims::path("/f/g", Extent::Part), &at(Extent::Absent)), Some(Contradiction::Existence));
 }
 
 #[test]
