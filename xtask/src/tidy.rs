@@ -28,6 +28,7 @@ const CORE_MAY_NEED: &[&str] = &[
     "serde",
     "serde_json",
     "sha2",
+    "sha2",
     "strsim",
     "thiserror",
     "url",

@@ -3,29 +3,46 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::codes;
 use crate::destruction::Effects;
 use crate::diag::Code;
-use crate::id::{NodeId, ResourceId};
+use crate::event::EventKind;
+use crate::id::ResourceId;
+use crate::instance_path::InstancePath;
 use crate::manifest::Manifest;
 use crate::value::Value;
 
 /// What is done with an instance.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Operation {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Operation
+ {
     /// Read the actual state.
     Get,
     /// Compare the actual state with the desired one.
     Test,
     /// Bring the actual state to the desired one.
     Set,
+    /// Remove the instance, whatever its properties say of `_exist`.
+    Delete,
     /// List what is there.
     Export,
 }
 
+impl Operation {
+    /// Whether it may change the machine.
+    pub fn may_change(self) -> bool {
+        matches!(self, Self::Set | Self::Delete)
+    }
+}
+
 /// Whether anything may change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Execution {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Execution
+ {
     /// It is done.
     Actual,
     /// It is only said what would be done; nothing changes.
@@ -35,10 +52,8 @@ pub enum Execution {
 /// A request to the provider of one instance.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The instance, for the answer to be told apart; meaningless to the provider.
-    pub node: NodeId,
-    /// The name of the instance, for messages.
-    pub name: Arc<str>,
+    /// The instance.
+    pub instance: InstancePath,
     /// The resource that it is an instance of.
     pub manifest: Arc<Manifest>,
     /// What is asked for.
@@ -49,13 +64,35 @@ pub struct Call {
     pub desired: Arc<Value>,
     /// For `Set`: what the test that led to it found, so that nothing is read twice.
     pub tested: Option<Arc<Tested>>,
+    /// What the last try handed back when it was still [`Outcome::Pending`].
+    pub pending: Option<Arc<Value>>,
     /// `metadata` of the instance, passed on as `_metadata` where the schema of the resource has that property.
     pub metadata: Option<Arc<Value>>,
 }
 
+impl Call {
+    /// The event that announces the call.
+    pub fn started(&self) -> EventKind {
+        let (operation, execution) = (self.operation, self.execution);
+        EventKind::CallStarted {
+            instance: self.instance.clone(),
+            operation,
+            execution,
+            desired: Arc::clone(&self.desired),
+        }
+    }
+
+    /// The name of the instance.
+    pub fn name(&self) -> &Arc<str> {
+        self.instance.name()
+    }
+}
+
 /// What a test found.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Tested {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tested
+ {
     /// The actual state.
     pub actual: Value,
     /// Whether it is the desired one. The word of a resource that judges by itself counts more than `differing`.
@@ -77,8 +114,10 @@ pub fn nested_results(state: &Value) -> Option<Vec<&Value>> {
 pub const TREE: &str = "**";
 
 /// What a set did, or in what-if would do.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Changed {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Changed
+ {
     /// The state before.
     pub before: Value,
     /// The state after; in what-if the predicted one.
@@ -90,14 +129,17 @@ pub struct Changed {
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
     /// What is created and destroyed, as far as the resource says so; the same in what-if.
+    #[serde(default, skip_serializing_if = "Effects::is_empty")]
     pub effects: Effects,
     /// Whether the state after it is the desired one. What that means for the run is not decided here.
     pub verified: Verification,
 }
 
 /// What has to come about before a set, or the set fails.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Presumed {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Presumed
+ {
     /// With what it fails.
     pub failure: Failure,
     /// Where it is missing, as an absolute path; `None` for what is not in the file system.
@@ -105,8 +147,10 @@ pub struct Presumed {
 }
 
 /// Whether a set reached the desired state.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verification {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Verification
+ {
     /// It did.
     InState,
     /// It did not: these top-level properties still differ.
@@ -116,8 +160,10 @@ pub enum Verification {
 }
 
 /// What a resource says has to be restarted before its state has effect.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Restart {
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Restart
+ {
     /// The machine of that name.
     System(String),
     /// A service.
@@ -170,8 +216,10 @@ fn restart(item: &Value) -> Option<Restart> {
 }
 
 /// The answer to a [`Call`], and what the resource said besides.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Answered {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response
+ {
     /// What came of it.
     pub outcome: Outcome,
     /// `_metadata` that came with the last state, without what is reserved to the engine.
@@ -180,30 +228,49 @@ pub struct Answered {
     pub restarts: Vec<Restart>,
 }
 
-impl From<Failure> for Answered {
+impl From<Failure> for Response {
     fn from(failure: Failure) -> Self {
         Self { outcome: Outcome::Failed(failure), metadata: None, restarts: Vec::new() }
     }
 }
 
 /// The answer to a [`Call`].
-#[derive(Clone, PartialEq, Debug)]
-pub enum Outcome {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome
+ {
     /// To `Get`: the actual state.
     Got(Value),
     /// To `Test`; shared, since the run keeps it for the set that may follow.
     Tested(Arc<Tested>),
     /// To `Set`.
     Changed(Box<Changed>),
+    /// To `Delete`: what was done, or in what-if would be, in words.
+    Deleted(Vec<String>),
     /// To `Export`: the instances that are there.
     Exported(Vec<Exported>),
+    /// To `Set` and `Delete`: the resource is still working on it and is to be asked again.
+    Pending(Pending),
     /// To any: it could not be done.
     Failed(Failure),
 }
 
+/// What a resource says that is still working on a set.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pending
+ {
+    /// What it waits for, in one sentence.
+    pub message: String,
+    /// Handed back to it with the next try.
+    pub data: Option<Value>,
+}
+
 /// One instance that an export found.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Exported {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Exported
+ {
     /// The type when it is not that of the resource asked (exporters).
     pub type_name: Option<crate::id::TypeName>,
     /// The name that the resource suggests.
@@ -219,8 +286,10 @@ pub struct Exported {
 /// Why a call could not be carried out.
 ///
 /// Guarantees: no secret of the call's desired state is in it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure
+ {
     /// What kind of failure it is; decides the code.
     pub kind: FailureKind,
     /// One or more sentences, without the name of the instance.
@@ -230,8 +299,10 @@ pub struct Failure {
 }
 
 /// The kinds of failure that callers tell apart.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum FailureKind {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FailureKind
+ {
     /// The desired state does not fit the schema of the resource, or makes no sense to it.
     Invalid,
     /// The resource cannot do what is asked.
@@ -259,6 +330,11 @@ pub enum FailureKind {
 }
 
 impl Failure {
+    /// Whether trying again, without another document, can come to another result.
+    pub fn can_heal(&self) -> bool {
+        !matches!(self.kind, FailureKind::Invalid | FailureKind::Unsupported | FailureKind::Cancelled)
+    }
+
     /// A failure that is not about one property.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), property: None }

@@ -5,8 +5,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// What a set does to things, or in what-if would do.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Effects {
     /// What happens to the instance itself; `None` where nothing does, or the resource does not say.
     pub effect: Option<Effect>,
@@ -18,7 +21,8 @@ pub struct Effects {
 }
 
 /// What happens to an instance.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Effect {
     /// It was absent.
     Create,
@@ -67,7 +71,8 @@ impl Effects {
 }
 
 /// Items up to a limit, and how many there are besides.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Listing {
     items: Vec<Item>,
     more: u64,
@@ -111,7 +116,8 @@ impl Extend<Item> for Listing {
 }
 
 /// One thing that is created or destroyed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Item {
     /// Where it is, beginning as the instance states its path.
     pub path: String,
@@ -120,7 +126,8 @@ pub struct Item {
 }
 
 /// What is created or destroyed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ItemKind {
     /// A regular file.
     File {

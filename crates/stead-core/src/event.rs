@@ -1,43 +1,62 @@
-//! The journal's vocabulary: what happened in a run, in the order in which it happened.
+//! What happens in a run, as data: the vocabulary of journals, consumers and reports.
+//!
+//! An event can be stored, sent late and sent twice. It names instances by their [`InstancePath`], secrets by handles into
+//! the vault, and findings by their codes; [`EventKind::Began`] says what all the others are about.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
-use crate::call::{Answered, Execution, Operation};
+use crate::call::{Execution, Failure, Operation, Response};
 use crate::diag::Diagnostic;
 use crate::expr::FactKey;
-use crate::id::NodeId;
+use crate::instance_path::InstancePath;
 use crate::value::Value;
 
-/// Something that happened, and when.
-#[derive(Clone, Debug)]
+/// The version of this vocabulary. A journal of another version is not resumed.
+pub const VERSION: u32 = 1;
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
-    /// When the host learned of it.
+    /// How many events of the run came before it.
+    pub sequence: u64,
+    /// When it was recorded.
     pub at: Timestamp,
-    /// What.
-    pub fact: Fact,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
 }
 
 /// What can happen in a run. The state of a run is the fold of these, and nothing else.
-#[derive(Clone, Debug)]
-pub enum Fact {
-    /// The run began.
-    Began,
-    /// The machine supplied a value, or could not.
-    Learned {
-        /// What was asked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum EventKind {
+    /// The run began. Always the first event, and never a later one.
+    Began(Arc<Header>),
+    /// Another process took over, after a crash, a restart or a suspension. Calls that had been started and not ended
+    /// were interrupted.
+    Resumed,
+    /// The machine supplied a value, or the reason why it cannot.
+    FactObserved {
+        /// What was asked for.
         key: FactKey,
         /// The value, or why there is none.
         value: Result<Value, String>,
     },
-    /// A provider is about to be called. Recorded before it is, so that a set is never made unannounced.
-    Asked {
+    /// The nested instances of a container can begin.
+    ContainerOpened {
+        /// The container.
+        instance: InstancePath,
+    },
+    /// A provider is about to be called. Recorded before it is: what is not in the journal was not called.
+    CallStarted {
         /// The instance.
-        node: NodeId,
-        /// What for.
+        instance: InstancePath,
+        /// What the provider is asked for.
         operation: Operation,
         /// Whether anything may change.
         execution: Execution,
@@ -45,62 +64,193 @@ pub enum Fact {
         desired: Arc<Value>,
     },
     /// A provider answered.
-    Answered {
+    CallEnded {
         /// The instance.
-        node: NodeId,
-        /// What it had been asked.
-        operation: Operation,
+        instance: InstancePath,
         /// The answer.
-        answer: Arc<Answered>,
-        /// How long it took.
+        response: Arc<Response>,
+        /// How long the call took.
         elapsed: Duration,
         /// In what-if: the paths that the instance reads or writes, if that is all it can have an effect on.
         touches: Option<Vec<PathBuf>>,
     },
-    /// A holder's turn has come: its nested instances can begin.
-    Opened {
-        /// The holder.
-        node: NodeId,
-    },
-    /// All that is nested in a holder is settled.
-    Closed {
-        /// The holder.
-        node: NodeId,
-    },
-    /// An instance is left out.
-    Skipped {
+    /// An instance is not in its desired state yet and will be tried again.
+    RetryScheduled {
         /// The instance.
-        node: NodeId,
-        /// The reason.
-        because: Because,
+        instance: InstancePath,
+        /// Not before this instant.
+        until: Timestamp,
     },
-    /// The condition or the properties of an instance cannot be evaluated.
-    Refused {
+    /// How an instance ended. There is one for each instance of a run that came to its end.
+    Settled {
         /// The instance.
-        node: NodeId,
-        /// What is wrong, and where.
-        finding: Box<Diagnostic>,
+        instance: InstancePath,
+        /// How it ended.
+        status: Status,
+        /// Why it failed, where the last response does not say.
+        problem: Option<Arc<Problem>>,
     },
-    /// In what-if: what happens to an instance depends on what another will have become.
-    Unforeseen {
-        /// The instance.
-        node: NodeId,
-        /// The other one.
-        because: NodeId,
-    },
-    /// The run was told to end early; nothing more is begun.
+    /// The run stops here and is to be resumed. No call is started until then.
+    Suspended,
+    /// The run is to end early: what was not begun is skipped.
     Cancelled,
 }
 
-/// Why an instance is left out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Because {
+impl EventKind {
+    /// The instance that it is about.
+    pub fn instance(&self) -> Option<&InstancePath> {
+        match self {
+            Self::ContainerOpened { instance }
+            | Self::CallStarted { instance, .. }
+            | Self::CallEnded { instance, .. }
+            | Self::RetryScheduled { instance, .. }
+            | Self::Settled { instance, .. } => Some(instance),
+            Self::Began(_) | Self::Resumed | Self::FactObserved { .. } | Self::Suspended | Self::Cancelled => None,
+        }
+    }
+}
+
+/// What the events of a run are about.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Header {
+    /// [`VERSION`] of whoever recorded it.
+    pub version: u32,
+    /// Where the document came from: a path, an address, or what its sender calls it.
+    pub origin: Arc<str>,
+    /// What tells whether another graph is the same: see [`crate::graph::Graph::digest`].
+    pub graph: Arc<str>,
+    /// How many instances there are.
+    pub instances: u32,
+    /// What is done with them.
+    pub mode: Mode,
+}
+
+/// What a run is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Mode {
+    /// What is done with every instance.
+    pub operation: Operation,
+    /// Whether anything may change. What-if with `Set` makes a plan.
+    pub execution: Execution,
+    /// What it means when a set leaves a property as it was.
+    pub verification: Verify,
+    /// Whether a set is preceded by a test.
+    pub approach: Approach,
+}
+
+/// What it means when the state after a set is not the desired one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Verify {
+    /// The instance has failed.
+    Strict,
+    /// It is reported, and the run goes on, as DSC v3 does.
+    Lenient,
+}
+
+/// How an operation goes about an instance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Approach {
+    /// What is in its desired state is left alone.
+    Converge,
+    /// The operation is carried out as asked, as when one resource is called directly.
+    Direct,
+}
+
+impl Mode {
+    /// Read every instance.
+    pub const GET: Self = Self::of(Operation::Get);
+    /// Compare every instance.
+    pub const TEST: Self = Self::of(Operation::Test);
+    /// List what is there.
+    pub const EXPORT: Self = Self::of(Operation::Export);
+    /// Say what would be done.
+    pub const PLAN: Self = Self { execution: Execution::WhatIf, ..Self::APPLY };
+    /// Do it.
+    pub const APPLY: Self = Self::of(Operation::Set);
+
+    const fn of(operation: Operation) -> Self {
+        let (execution, verification) = (Execution::Actual, Verify::Strict);
+        Self { operation, execution, verification, approach: Approach::Converge }
+    }
+
+    /// Carry out one operation, as a caller asks who knows what it needs.
+    #[must_use]
+    pub const fn direct(operation: Operation, execution: Execution) -> Self {
+        Self { operation, execution, verification: Verify::Lenient, approach: Approach::Direct }
+    }
+}
+
+/// How an instance ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Status {
+    /// Its state was read.
+    Read,
+    /// It was in the desired state; nothing had to be done.
+    InState,
+    /// It is not in the desired state, and was only to be tested.
+    Drifted,
+    /// It was brought to the desired state; in what-if, it would be.
+    Changed,
+    /// It could not be done.
+    Failed,
+    /// Its provider was still at work on it when the run gave up waiting.
+    Pending,
+    /// It was skipped.
+    Skipped(SkipReason),
+    /// In what-if: it depends on what this instance will have become.
+    Unknown(InstancePath),
+}
+
+impl Status {
+    /// Whether it came to what it was to come to, as far as that can be known.
+    pub fn succeeded(&self) -> bool {
+        !self.blocks() && !matches!(self, Self::Unknown(_))
+    }
+
+    /// Whether what requires this instance cannot go on.
+    pub fn blocks(&self) -> bool {
+        match self {
+            Self::Failed | Self::Pending => true,
+            Self::Skipped(reason) => reason.blocks(),
+            _ => false,
+        }
+    }
+}
+
+/// Why an instance was skipped.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SkipReason {
     /// Its condition is false.
     Condition,
-    /// What it needs failed or was left out for such a reason itself.
-    Need(NodeId),
-    /// The instance that holds it failed or was left out.
-    Holder(NodeId),
+    /// None of those it waits on for changes has changed.
+    NoChange,
+    /// None of those it waits on for failures has failed.
+    NoFailure,
+    /// What it requires failed or was skipped for such a reason itself.
+    Need(InstancePath),
+    /// The instance that contains it failed or was skipped.
+    Container(InstancePath),
     /// The run was cancelled.
     Cancelled,
+}
+
+impl SkipReason {
+    fn blocks(&self) -> bool {
+        !matches!(self, Self::Condition | Self::NoChange | Self::NoFailure)
+    }
+}
+
+/// Why an instance failed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Problem {
+    /// Something is wrong with its declaration that only the run could find.
+    Finding(Diagnostic),
+    /// It cannot be carried out.
+    Failure(Failure),
 }

@@ -138,6 +138,19 @@ impl ResourceId {
     }
 }
 
+/// As its text, `Type:name`.
+impl serde::Serialize for ResourceId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+impl<'de> serde::Deserialize<'de> for ResourceId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
 impl fmt::Display for ResourceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.type_name, utf8_percent_encode(&self.name, KEPT))
@@ -145,7 +158,8 @@ impl fmt::Display for ResourceId {
 }
 
 /// An instance of a graph, by its place in document order (nested instances after the one that holds them).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
@@ -155,8 +169,9 @@ impl NodeId {
     }
 }
 
-/// The name of a secret in the vault of the host.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// The handle of a secret in the vault of the host.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
 pub struct SecretName(pub Arc<str>);
 
 impl Borrow<str> for SecretName {
@@ -184,6 +199,7 @@ mod tests {
         let id =
             ResourceId { type_name: TypeName::parse("Microsoft/OSInfo").unwrap(), name: "Nested OSInfo/ä:1".into() };
         assert_eq!(id.to_string(), "Microsoft/OSInfo:Nested%20OSInfo%2F%C3%A4%3A1");
+        assert_eq!(serde_json::from_value::<ResourceId>(serde_json::to_value(&id).unwrap()).unwrap(), id);
         assert_eq!(ResourceId::parse(&id.to_string()), Ok(id));
     }
 }

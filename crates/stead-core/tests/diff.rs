@@ -7,10 +7,14 @@ use std::process::ExitCode;
 
 use serde_json::Value as Json;
 use stead_core::diff::{Alteration, Case as Letters, Rules, changes, differing, overlaid};
-use stead_core::expr::Recipe;
 use stead_core::id::SecretName;
-use stead_core::value::{Sealed, Sensitive, Value};
+use stead_core::value::{Seal, Value};
 use stead_testkit::{Case, Computed, Suite};
+
+#[path = "support/seal.rs"]
+mod seal;
+
+use seal::Legible;
 
 fn main() -> ExitCode {
     stead_testkit::main(&[Suite { folder: "diff", run }])
@@ -47,12 +51,10 @@ fn value(json: Json) -> Value {
     match json {
         Json::Array(items) => Value::Array(items.into_iter().map(value).collect()),
         Json::Object(members) => {
-            let secret =
-                members.get("$secret").and_then(Json::as_str).map(|name| Recipe::Secret(SecretName(name.into())));
-            let sealed =
-                members.get("$sealed").map(|plain| Recipe::Literal(Sensitive::new(Value::from(plain.clone()))));
+            let secret = members.get("$secret").and_then(Json::as_str).map(|name| SecretName(name.into()));
+            let sealed = members.get("$sealed").map(|plain| Legible.seal(Value::from(plain.clone())));
             match secret.or(sealed) {
-                Some(recipe) => Value::Sealed(Sealed::new(recipe)),
+                Some(name) => Value::secret(name),
                 None => Value::Object(members.into_iter().map(|(name, each)| (name, value(each))).collect()),
             }
         }

@@ -114,9 +114,9 @@ proptest! {
     }
 
     #[test]
-    fn order_of_arrays_does_not_matter(items in prop::collection::vec(value(), 0..8), turn in 0usize..8) {
+    fn order_of_arrays_does_not_matter(items in prop::collection::vec(value(), 0..8), iteration in 0usize..8) {
         let mut turned = items.clone();
-        turned.rotate_left(turn.min(items.len()));
+        turned.rotate_left(iteration.min(items.len()));
         prop_assert!(contains(&Value::Array(turned.clone()), &Value::Array(items.clone()), &Rules::default()));
         prop_assert!(contains(&Value::Array(items), &Value::Array(turned), &Rules::default()));
     }

@@ -368,8 +368,51 @@ fn the_secrets_of_a_value_are_known_before_it_is_opened() {
         World::new(json!({"parameters": {}, "secure": {"l": [1]}, "secrets": {"a": "1", "b": "2", "v/c": "3"}}));
     let text = "[createArray(secret('a'), map(parameters('l'), lambda('x', concat(secret('b'), string(lambdaVariables('x'))))), secret('c', 'v'))]";
     let value = evaluate(text, &world.unwrap()).unwrap();
-    let names: Vec<String> = stead_core::expr::secrets(&value).iter().map(|name| name.0.to_string()).collect();
-    assert_eq!(names, ["a", "b", "v/c"]);
+    let names: Vec<String> = value.secrets().iter().map(|name| name.0.to_string()).collect();
+    assert_eq!(names, ["a", "b", "sealed in a test: [1]", "v/c"]);
+}
+
+#[test]
+fn functions_of_a_later_version_are_named_when_a_value_is_opened() {
+    let later = [
+        json!({"$sealed": {"steps": [{"apply": {"function": "later", "arguments": [1]}}]}}),
+        json!({"$sealed": {"steps": [{"each": {
+            "array": [1], "closure": {"source": "[map(later(1), lambda('x', 1))]", "captured": [], "functions": []}
+        }}]}}),
+    ];
+    for written in later {
+        let value: Value = serde_json::from_value(written).unwrap();
+        let unknown = stead_core::expr::OpenError::UnknownFunction { function: "later".to_owned() };
+        assert_eq!(World::default().open(&value), Err(unknown));
+    }
+}
+
+/// Takes secrets and counts them.
+#[derive(Default)]
+struct Counting(std::sync::atomic::AtomicUsize);
+
+impl stead_core::value::Seal for Counting {
+    fn seal(&self, _: Value) -> stead_core::id::SecretName {
+        let number = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        stead_core::id::SecretName(number.to_string().into())
+    }
+}
+
+#[test]
+fn no_value_of_the_core_holds_what_was_sealed() {
+    let seal = Counting::default();
+    let canary = Value::from(json!({"secureObject": {"password": "canary"}}));
+    let sealed = [
+        stead_core::value::sealing_wrapped(canary.clone(), &seal),
+        canary.sealed_as(stead_core::value::DataType::SecureObject, &seal),
+    ];
+    for value in sealed {
+        let whole = Expression::parse("[createObject('a', concat('x', string(variables('v'))))]").unwrap();
+        let computed = whole.evaluate(&Variable(value)).unwrap();
+        let written = serde_json::to_string(&computed).unwrap();
+        assert!(!written.contains("canary"), "{written}");
+    }
+    assert_eq!(seal.0.into_inner(), 2);
 }
 
 #[test]

@@ -12,6 +12,8 @@
 mod catalog;
 #[path = "support/random.rs"]
 mod random;
+#[path = "support/seal.rs"]
+mod seal;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -160,6 +162,7 @@ fn through_document(needs: &[Vec<usize>]) -> String {
         facts: &facts,
         version: "3.0.0",
         names: stead_core::graph::Names::Unique,
+        seal: &seal::Legible,
     };
     match resolve(&document.into(), &inputs, &mut sources) {
         Resolution::Graph(graph, _) => {

@@ -3,7 +3,7 @@
 //! `main.yaml` is resolved; sections of other names are the documents that it may include. `parameters`, `facts` and
 //! `catalog` supply the rest (see `support/prepare.rs` and `support/catalog.rs`). `order` is the order of a run, what is
 //! nested indented; `needs` has a line for each instance that needs others; `values` the parameters and variables of
-//! each scope. `matrix` lets each instance depend on and refer to each in turn: the line `# NAME needs` in its
+//! each scope. `matrix` lets each instance depend on and refer to each in iteration: the line `# NAME needs` in its
 //! declaration is replaced. `codes` says which codes of the module have a case.
 
 #[path = "support/brief.rs"]
@@ -12,6 +12,8 @@ mod brief;
 mod catalog;
 #[path = "support/prepare.rs"]
 mod prepare;
+#[path = "support/seal.rs"]
+mod seal;
 
 use std::process::ExitCode;
 
@@ -45,7 +47,7 @@ fn run(case: &Case) -> Result<Computed, String> {
 }
 
 fn order_line(graph: &Graph, id: NodeId) -> String {
-    let depth = std::iter::successors(graph.holder(id), |id| graph.holder(*id)).count();
+    let depth = std::iter::successors(graph.container(id), |id| graph.container(*id)).count();
     format!("{:indent$}{}\n", "", graph.node(id).name, indent = 2 * depth)
 }
 
@@ -55,7 +57,7 @@ fn needs_line(graph: &Graph, id: NodeId) -> Option<String> {
 }
 
 fn values(graph: &Graph, scope: &Scope) -> String {
-    let name = scope.holder.map_or("(outermost)", |holder| &graph.node(holder).name);
+    let name = scope.container.map_or("(outermost)", |container| &graph.node(container).name);
     let json = |values| Value::Object(values).to_redacted_json();
     format!("{name}: {} {}\n", json(scope.parameters.clone()), json(scope.variables.clone()))
 }

@@ -12,6 +12,8 @@ mod brief;
 mod catalog;
 #[path = "support/prepare.rs"]
 mod prepare;
+#[path = "support/seal.rs"]
+mod seal;
 #[path = "support/simulation.rs"]
 mod simulation;
 
@@ -19,7 +21,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use simulation::{Driver, Set, Thing, World, drive};
-use stead_core::call::{Answered, Operation, Outcome, Restart, Verification};
+use stead_core::call::{Operation, Outcome, Response, Restart, Verification};
 use stead_core::event::{Because, Event, Fact};
 use stead_core::graph::Graph;
 use stead_core::id::NodeId;
@@ -40,7 +42,8 @@ fn run(case: &Case) -> Result<Computed, String> {
     let settings = Settings::parse(case.section("mode"))?;
     let mut world = world(case.section("world"))?;
     let sources = Arc::new(prepared.sources);
-    let mut run = Run::new(Arc::new(graph), Arc::clone(&sources), settings.mode, prepared.facts);
+    let mut run =
+        Run::new(Arc::new(graph), Arc::clone(&sources), settings.mode, prepared.facts, Arc::new(seal::Legible));
     let mut events = Vec::new();
     drive(
         &mut run,
@@ -126,7 +129,7 @@ fn event_line(graph: &Graph, sources: &Sources, event: &Event) -> String {
         Fact::Asked { node, operation, desired, .. } => {
             format!("ask {} {} {}\n", word(*operation), name(node), json(desired))
         }
-        Fact::Answered { node, answer, .. } => format!("  {} {}\n", name(node), answered(answer)),
+        Fact::Response { node, answer, .. } => format!("  {} {}\n", name(node), answered(answer)),
         Fact::Opened { node } => format!("open {}\n", name(node)),
         Fact::Closed { node } => format!("close {}\n", name(node)),
         Fact::Skipped { node, because } => format!("skip {}: {}\n", name(node), because_of(graph, *because)),
@@ -152,7 +155,7 @@ fn json(value: &Value) -> String {
     value.to_redacted_json().to_string()
 }
 
-fn answered(answer: &Answered) -> String {
+fn answered(answer: &Response) -> String {
     match &answer.outcome {
         Outcome::Got(actual) => format!("is {}", json(actual)),
         Outcome::Exported(found) => format!("holds {}", found.len()),
@@ -173,7 +176,7 @@ fn because_of(graph: &Graph, because: Because) -> String {
     match because {
         Because::Condition => "its condition".to_owned(),
         Because::Need(need) => format!("it needs {}", graph.node(need).name),
-        Because::Holder(holder) => format!("it is within {}", graph.node(holder).name),
+        Because::Container(container) => format!("it is within {}", graph.node(container).name),
         Because::Cancelled => "cancelled".to_owned(),
     }
 }
@@ -209,6 +212,6 @@ fn status_line(run: &Run, id: NodeId) -> String {
         Some(status) => format!("{status:?}"),
         None => "not settled".to_owned(),
     };
-    let depth = std::iter::successors(graph.holder(id), |id| graph.holder(*id)).count();
+    let depth = std::iter::successors(graph.container(id), |id| graph.container(*id)).count();
     format!("{:indent$}{}: {status}\n", "", graph.node(id).name, indent = 2 * depth)
 }

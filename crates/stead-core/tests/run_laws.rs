@@ -11,6 +11,8 @@ mod catalog;
 mod prepare;
 #[path = "support/random.rs"]
 mod random;
+#[path = "support/seal.rs"]
+mod seal;
 #[path = "support/simulation.rs"]
 mod simulation;
 
@@ -170,7 +172,7 @@ fn world(graph: &Graph, numbers: &mut Numbers, luck: Luck) -> World {
 fn ancestors(graph: &Graph, id: NodeId) -> BTreeSet<NodeId> {
     let mut found = BTreeSet::new();
     let mut waiting = vec![id];
-    let outward = std::iter::successors(graph.holder(id), |id| graph.holder(*id));
+    let outward = std::iter::successors(graph.container(id), |id| graph.container(*id));
     waiting.extend(outward);
     while let Some(next) = waiting.pop() {
         for need in &graph.node(next).needs {
@@ -189,7 +191,7 @@ fn ancestors(graph: &Graph, id: NodeId) -> BTreeSet<NodeId> {
 
 fn within(graph: &Graph, id: NodeId) -> Vec<NodeId> {
     match graph.node(id).role {
-        Role::Holder { inner, .. } => {
+        Role::Container { inner, .. } => {
             let members = &graph.scope(inner).members;
             members.iter().flat_map(|member| std::iter::once(*member).chain(within(graph, *member))).collect()
         }
@@ -206,7 +208,7 @@ struct Log {
 
 impl Scene {
     fn new_run(&self, mode: Mode) -> Run {
-        Run::new(Arc::clone(&self.graph), Arc::clone(&self.sources), mode, Facts::new())
+        Run::new(Arc::clone(&self.graph), Arc::clone(&self.sources), mode, Facts::new(), Arc::new(seal::Legible))
     }
 
     /// Drives a run to its end, in a random order of answers.
@@ -240,9 +242,9 @@ impl Scene {
     }
 
     fn is_asserted(&self, id: NodeId) -> bool {
-        let outward = std::iter::successors(self.graph.holder(id), |id| self.graph.holder(*id));
+        let outward = std::iter::successors(self.graph.container(id), |id| self.graph.container(*id));
         let purposes = outward.map(|id| self.graph.node(id).role);
-        purposes.into_iter().any(|role| matches!(role, Role::Holder { purpose: Purpose::Assertion, .. }))
+        purposes.into_iter().any(|role| matches!(role, Role::Container { purpose: Purpose::Assertion, .. }))
     }
 }
 
@@ -270,7 +272,7 @@ fn assert_order(scene: &Scene, mode: Mode, log: &Log) {
             let settled = graph.node(*node).needs.iter().all(|need| run.report().status(*need).is_some());
             assert!(settled, "{number}: begun before its needs were settled\n{text}");
             assert!(!scene.blocked(&run, *node), "{number}: begun though a need failed\n{text}");
-            let held = graph.holder(*node).is_none_or(|holder| open.contains(&holder));
+            let held = graph.container(*node).is_none_or(|container| open.contains(&container));
             assert!(held, "{number}: begun before what holds it was opened\n{text}");
         }
         if let Fact::Asked { node, operation: Operation::Set, .. } = &event.fact {
@@ -307,10 +309,10 @@ fn assert_reasons(scene: &Scene, run: &Run, log: &Log) {
             Status::Skipped(Because::Need(need)) => {
                 node.needs.contains(need) && run.report().status(*need).unwrap().blocks()
             }
-            Status::Skipped(Because::Holder(holder)) => {
-                graph.holder(id) == Some(*holder)
+            Status::Skipped(Because::Container(container)) => {
+                graph.container(id) == Some(*container)
                     && matches!(
-                        run.report().status(*holder),
+                        run.report().status(*container),
                         Some(Status::Skipped(_) | Status::Failed | Status::Unforeseen(_))
                     )
             }
@@ -394,7 +396,7 @@ fn cut(log: &Log, before: &World, at: usize, effect: Effect) -> (Vec<Event>, Wor
 
 fn resumed(scene: &Scene, journal: &[Event], mut world: World) -> (Run, Log) {
     let (graph, sources) = (Arc::clone(&scene.graph), Arc::clone(&scene.sources));
-    let mut run = Run::resume(graph, sources, Mode::APPLY, Facts::new(), journal);
+    let mut run = Run::resume(graph, sources, Mode::APPLY, Facts::new(), Arc::new(seal::Legible), journal);
     let mut log = Log::default();
     scene.drive(&mut run, &mut world, &mut log, scene.width, None);
     assert_tested_again(scene, journal, &log);
@@ -407,7 +409,7 @@ fn assert_tested_again(scene: &Scene, journal: &[Event], log: &Log) {
     for event in journal {
         match &event.fact {
             Fact::Asked { node, .. } => drop(open.insert(*node)),
-            Fact::Answered { node, .. } => drop(open.remove(node)),
+            Fact::Response { node, .. } => drop(open.remove(node)),
             _ => {}
         }
     }
@@ -476,7 +478,9 @@ fn a_plan_comes_true() {
         for ((name, planned), (_, done)) in scene.statuses(&plan).into_iter().zip(scene.statuses(&apply)) {
             // What is left open may come out either way; where that is a failure, what needs it is left out.
             match (planned.unwrap(), done.unwrap()) {
-                (Status::Unforeseen(_), _) | (_, Status::Skipped(Because::Need(_) | Because::Holder(_))) => open += 1,
+                (Status::Unforeseen(_), _) | (_, Status::Skipped(Because::Need(_) | Because::Container(_))) => {
+                    open += 1
+                }
                 (planned, done) => {
                     promised += 1;
                     assert_eq!(planned, done, "{}: {name}\n{}", scene.number, scene.text);
@@ -510,7 +514,8 @@ fn a_plan_looks_so_far_and_no_further() {
         let case = Case { sections: vec![("main.yaml".to_owned(), text.clone())], ..Case::default() };
         let prepared = prepare::prepare(&case).unwrap();
         let graph = Arc::new(prepared.graph.unwrap());
-        let mut run = Run::new(Arc::clone(&graph), Arc::new(prepared.sources), Mode::PLAN, Facts::new());
+        let mut run =
+            Run::new(Arc::clone(&graph), Arc::new(prepared.sources), Mode::PLAN, Facts::new(), Arc::new(seal::Legible));
         let mut driver = Driver {
             width: 1,
             pick: &mut |_| 0,

@@ -26,6 +26,7 @@ fn bare_with_pipes() {
 fn runner(environment: &Environment) {
     let program = Program {
         path: Path::new("/bin/true"),
+        image: None,
         arguments: &[],
         directory: Path::new("/"),
         environment,

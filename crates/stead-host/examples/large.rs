@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use stead_core::call::{Answered, Call, Changed, Execution, Operation, Outcome, Tested, Verification};
+use stead_core::call::{Call, Changed, Execution, Operation, Outcome, Response, Tested, Verification};
 use stead_core::document;
 use stead_core::expr::FactKey;
 use stead_core::graph::{Facts, Inputs, Names, Resolution, resolve};
@@ -22,11 +22,12 @@ use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::{Object, Value};
 use stead_host::drive::{World, drive};
 use stead_host::provider::{Cancel, Cost};
+use stead_host::vault::MemoryVault;
 
 struct Nothing;
 
 impl World for Nothing {
-    fn answer(&self, call: &Call) -> Answered {
+    fn answer(&self, call: &Call) -> Response {
         let actual = (*call.desired).clone();
         let outcome = if call.operation == Operation::Set {
             Outcome::Changed(Box::new(Changed {
@@ -42,7 +43,7 @@ impl World for Nothing {
             let in_desired_state = call.execution == Execution::Actual || call.name.ends_with('7');
             Outcome::Tested(Arc::new(Tested { actual, in_desired_state, differing: Vec::new() }))
         };
-        Answered { outcome, metadata: None, restarts: Vec::new() }
+        Response { outcome, metadata: None, restarts: Vec::new() }
     }
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
@@ -104,8 +105,14 @@ fn main() -> std::io::Result<()> {
     write!(out, "{shape} {count}: read {} ms", begun.elapsed().as_millis())?;
     let catalog = catalog::Known::with("").map_err(std::io::Error::other)?;
     let (parameters, facts) = (Object::new(), Facts::new());
-    let inputs =
-        Inputs { catalog: &catalog, parameters: &parameters, facts: &facts, version: "3.0.0", names: Names::Unique };
+    let inputs = Inputs {
+        catalog: &catalog,
+        parameters: &parameters,
+        facts: &facts,
+        version: "3.0.0",
+        names: Names::Unique,
+        seal: &MemoryVault::default(),
+    };
     let begun = Instant::now();
     let resolved = resolve(&Arc::new(document), &inputs, &mut sources);
     write!(out, ", resolved {} ms", begun.elapsed().as_millis())?;
@@ -115,7 +122,7 @@ fn main() -> std::io::Result<()> {
         Resolution::Needs(_) => return writeln!(out, ", needs facts"),
     };
     let begun = Instant::now();
-    let mut run = Run::new(Arc::new(graph), Arc::new(sources), mode, Facts::new());
+    let mut run = Run::new(Arc::new(graph), Arc::new(sources), mode, Facts::new(), Arc::new(MemoryVault::default()));
     drive(&mut run, &Nothing, NonZeroUsize::MIN, &Cancel::default(), &mut |_, _| {});
     writeln!(out, ", ran {} ms, {} MiB, {:?}", begun.elapsed().as_millis(), peak(), run.totals())
 }

@@ -3,18 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use stead_core::call::{Failure, FailureKind};
 use stead_core::expr::{Answer, Environment, Stop};
-use stead_core::id::SecretName;
 use stead_core::manifest::{Extension, ImportMethod};
 use stead_core::text::node::Kind;
-use stead_core::value::{Sensitive, Value};
+use stead_core::value::{Seal, Sensitive, Value};
 
 use crate::catalog::Discovery;
 use crate::command::{Settings, extension};
 use crate::provider::{Context, TraceLevel};
-use crate::vault::MemoryVault;
 
 /// Endings of files that are documents already: no extension is asked for them, so that reading one needs no search of
 /// the machine.
@@ -33,12 +30,12 @@ impl Extensions {
         Self { discovery, settings, cx }
     }
 
-    /// Asks every extension that opens secrets for one, and keeps the plaintext in `vault`. Returns the name under which
-    /// it is there.
+    /// Asks every extension that opens secrets for one, and puts the plaintext into `vault`. Returns the handle under
+    /// which it is there.
     ///
     /// Guarantees: the plaintext goes nowhere else, and is in no error. Two extensions may know the same secret if they
     /// agree on it. One that fails is traced as a warning; it is the error if no other knows the secret.
-    pub fn open_secret(&self, name: &str, from: Option<&str>, vault: &MemoryVault) -> Result<String, String> {
+    pub fn open_secret(&self, name: &str, from: Option<&str>, vault: &dyn Seal) -> Result<String, String> {
         let mut able = self.discovery.extensions().values().filter(|extension| extension.secret.is_some()).peekable();
         if able.peek().is_none() {
             return Err("No extensions supporting secrets was found".to_owned());
@@ -62,9 +59,7 @@ impl Extensions {
             let why = std::iter::once(not_found(name, from)).chain(failed);
             return Err(why.collect::<Vec<_>>().join("; "));
         };
-        let kept = secret_name(name, from);
-        vault.put(SecretName(kept.as_str().into()), Value::from(plaintext.expose().as_str()));
-        Ok(kept)
+        Ok(vault.seal(Value::from(plaintext.expose().as_str())).0.to_string())
     }
 
     fn ask(&self, each: &Extension, name: &str, from: Option<&str>) -> Result<Option<Sensitive<String>>, String> {
@@ -95,15 +90,6 @@ impl Extensions {
 
     fn context(&self, extension: &Extension) -> Context {
         Context { name: extension.type_name.as_str().into(), ..self.cx.clone() }
-    }
-}
-
-/// Different wherever name or vault are.
-fn secret_name(name: &str, from: Option<&str>) -> String {
-    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    match from {
-        Some(vault) => format!("vaults/{}/{}", encoded(vault), encoded(name)),
-        None => format!("secrets/{}", encoded(name)),
     }
 }
 

@@ -5,12 +5,15 @@
 pub mod catalog;
 pub mod check;
 pub mod command;
-pub mod drive;
+pub mod executor;
 pub mod extensions;
 pub mod facts;
 pub mod fs;
+pub mod journal;
+pub mod lock;
 pub mod operate;
 pub mod process;
 pub mod provider;
 pub mod settings;
 pub mod vault;
+pub mod worker_pool;

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use stead_core::call::{Execution, Exported, Failure, FailureKind, Presumed};
+use stead_core::call::{Execution, Exported, Failure, FailureKind, Pending, Presumed};
 use stead_core::claims::Claims;
 use stead_core::destruction::Effects;
 use stead_core::schema::Schema;
 use stead_core::value::Value;
+
+use crate::fs::Writes;
 
 /// Carries out the operations of one resource, each by itself: no method calls another.
 ///
@@ -139,6 +141,9 @@ pub struct SetReply {
     pub presumed: Option<Presumed>,
     /// What is created and destroyed besides what the states show; the same in what-if and when it is done.
     pub effects: Effects,
+    /// It is still working on it and wants to be called again; nothing else of the reply counts then. What it hands back
+    /// comes with the next call, in [`Context::pending`].
+    pub pending: Option<Pending>,
 }
 
 /// JSON that may hold secrets in the clear: what goes to a resource and what comes back.
@@ -190,12 +195,39 @@ pub struct Context {
     /// For a set: the test that led to it found no instance. It was so a moment ago; what is done has to hold even if it
     /// is not so any more.
     pub found_absent: bool,
+    /// What the resource handed back when it was last called for the instance and had not come to an end.
+    pub pending: Option<Arc<Value>>,
     /// Ends the call early.
     pub cancel: Cancel,
     /// The directory that relative paths of a document are resolved against.
     pub root: Arc<std::path::Path>,
     /// Where messages of a resource go: level and text, one call each.
     pub trace: Trace,
+    /// What files are written is recorded here, so that the run can make it durable at its end.
+    pub writes: Writes,
+}
+
+impl Context {
+    /// How long one process may take unless something else is said.
+    pub const DEADLINE: Duration = Duration::from_mins(10);
+    /// How much one process may print unless something else is said: far more than a state, far less than the memory of a
+    /// machine.
+    pub const OUTPUT_LIMIT: usize = 16 * 1024 * 1024;
+
+    /// For calls below a root: of nothing in particular, not cancelled, with messages discarded and writes unrecorded.
+    pub fn new(root: impl Into<Arc<std::path::Path>>) -> Self {
+        Self {
+            name: "".into(),
+            deadline: Self::DEADLINE,
+            output_limit: Self::OUTPUT_LIMIT,
+            found_absent: false,
+            pending: None,
+            cancel: Cancel::default(),
+            root: root.into(),
+            trace: Arc::new(|_, _| {}),
+            writes: Writes::unrecorded(),
+        }
+    }
 }
 
 /// Takes what resources write about what they do: a level and a text.

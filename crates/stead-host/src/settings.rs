@@ -5,11 +5,12 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use stead_core::diag::{Diagnostic, any_error, nearest};
-use stead_core::text::{Kind, Limits, Node, Source, SourceId, read};
+use stead_core::text::{Kind, Limits, Node, Source, SourceId, Sources, read};
+
+use crate::fs::{OpenError, Trust, TrustedFile, Untrusted, User};
 
 pub use crate::provider::TraceLevel;
 
@@ -23,8 +24,17 @@ A settings file may hold `resourcePath` with `allowEnvOverride`, `appendEnvPath`
 
         /// E0632
         VALUE = "E0632", "a value of a settings file is not allowed", "\
-The message says which values the key takes. The whole file is ignored until it is mended, so that a misspelled policy is
-not half in force.";
+The message says which values the key takes. The whole file is ignored with a warning until it is corrected. An invalid
+policy stops every command instead (E0633).";
+
+        /// E0633
+        POLICY = "E0633", "the policy cannot be used", "\
+`/etc/dsc/dsc.settings.json` is the policy of the administrator, and nothing overrides it. While it is there and cannot be
+used, stead refuses to work: otherwise a typing error would lift the restrictions that the policy makes.
+
+The policy must be a regular file with a JSON or YAML object of settings, readable by everyone who runs stead. It and every
+directory on its path must be owned by root and writable by nobody else. The message says what is wrong; correct the file,
+or remove it if no policy is wanted.";
     }
 }
 
@@ -193,24 +203,29 @@ pub enum Ignore {
     Settings,
 }
 
-/// A settings file that does not count, and why.
-#[derive(Clone, Debug)]
-pub struct IgnoredFile {
+/// A settings file that cannot be used, and why.
+#[derive(Debug)]
+pub struct UnusableFile {
     /// The file.
     pub path: PathBuf,
+    /// Which of the files it is.
+    pub place: Place,
     /// Why.
-    pub reason: IgnoredBecause,
+    pub reason: Unusable,
 }
 
-/// Why a settings file does not count.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum IgnoredBecause {
-    /// The system refused to read it.
-    #[error("it cannot be read: {0}")]
-    Unreadable(io::ErrorKind),
-    /// Others than root can change it.
-    #[error("it and its directory have to be owned by root and writable by nobody else")]
-    Untrusted,
+/// Why a settings file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// The system refused to read it, or it is not a regular file.
+    #[error("{}", crate::fs::reason(.0))]
+    Unreadable(io::Error),
+    /// Others could change it.
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
+    /// There is nothing in it.
+    #[error("it is empty; an object of settings is expected")]
+    Empty,
     /// There are findings about its text, of which one at least is an error.
     #[error("it is not valid")]
     Invalid {
@@ -221,28 +236,55 @@ pub enum IgnoredBecause {
     },
 }
 
+impl UnusableFile {
+    /// What is wrong, a line for each finding.
+    pub fn describe(&self) -> String {
+        let (path, reason) = (self.path.display(), &self.reason);
+        let mut lines = match self.place {
+            Place::Policy => vec![format!("error[{}]: the policy {path} cannot be used: {reason}", codes::POLICY.id)],
+            Place::Settings | Place::Defaults => vec![format!("Ignoring the settings file {path}: {reason}")],
+        };
+        if let Unusable::Invalid { text, findings } = reason {
+            let mut sources = Sources::default();
+            sources.add(text.clone());
+            let help =
+                |finding: &Diagnostic| finding.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+            lines.extend(findings.iter().map(|finding| finding.brief(&sources) + &help(finding)));
+        }
+        if let Unusable::Untrusted(untrusted) = reason {
+            lines.push(format!("help: {}", untrusted.help()));
+        }
+        lines.join("\n")
+    }
+}
+
 impl Layers {
-    /// Reads the files. One that is missing is no matter; one that cannot count is reported, and left out as a whole.
-    pub fn load(files: &SettingsFiles) -> (Self, Vec<IgnoredFile>) {
-        let mut ignored = Vec::new();
+    /// Reads the files. One that is not there states nothing; one that cannot be used is reported, and states nothing
+    /// either: who calls has to refuse to work without a policy that is there.
+    pub fn load(files: &SettingsFiles, user: User) -> (Self, Vec<UnusableFile>) {
+        let mut unusable = Vec::new();
         let mut load = |path: &Option<PathBuf>, place: Place| {
-            let path = path.as_deref().filter(|path| path.exists())?;
-            let layer = load_layer(path, place);
-            layer.map_err(|reason| ignored.push(IgnoredFile { path: path.to_owned(), reason })).ok()
+            let path = path.as_deref()?;
+            // A policy is the administrator's word, whoever runs this.
+            let trust = if place == Place::Policy { Trust::Root } else { user.trust() };
+            read_file(path, place, trust).unwrap_or_else(|reason| {
+                unusable.push(UnusableFile { path: path.to_owned(), place, reason });
+                None
+            })
         };
         let layers = Self {
             policy: load(&files.policy, Place::Policy).unwrap_or_default(),
             settings: load(&files.settings, Place::Settings).unwrap_or_default(),
             defaults: load(&files.defaults, Place::Defaults).unwrap_or_default(),
         };
-        (layers, ignored)
+        (layers, unusable)
     }
 }
 
 /// Which of the files it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// Trusted only where root alone can write.
+    /// Nothing overrides it.
     Policy,
     /// As it is.
     Settings,
@@ -250,21 +292,27 @@ pub enum Place {
     Defaults,
 }
 
-fn load_layer(path: &Path, place: Place) -> Result<Layer, IgnoredBecause> {
-    let unreadable = |error: io::Error| IgnoredBecause::Unreadable(error.kind());
-    if place == Place::Policy {
-        let directory = path.parent().unwrap_or(Path::new("/"));
-        for place in [directory, path] {
-            let metadata = fs::metadata(place).map_err(unreadable)?;
-            if metadata.uid() != 0 || metadata.mode() & 0o022 != 0 {
-                return Err(IgnoredBecause::Untrusted);
-            }
-        }
+/// Reads one file; `None` when it is not there.
+pub fn read_file(path: &Path, place: Place, trust: Trust) -> Result<Option<Layer>, Unusable> {
+    // What leads nowhere is there, and unusable.
+    if let Err(error) = fs::symlink_metadata(path)
+        && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    {
+        return Ok(None);
     }
-    let text = fs::read_to_string(path).map_err(unreadable)?;
+    let file = TrustedFile::open(path, trust).and_then(|file| file.read()).map_err(|error| match error {
+        OpenError::Untrusted(untrusted) => Unusable::Untrusted(untrusted),
+        OpenError::System { source, .. } => Unusable::Unreadable(source),
+    })?;
+    let limits = Limits::default();
+    let most = u64::try_from(limits.bytes).unwrap_or(u64::MAX).saturating_add(1);
+    let text = io::read_to_string(io::Read::take(file, most)).map_err(Unusable::Unreadable)?;
+    if text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() {
+        return Err(Unusable::Empty);
+    }
     let source = Source::new(path.to_string_lossy(), &text);
     let (layer, findings) = read_layer(SourceId::default(), &source.text, place);
-    if any_error(&findings) { Err(IgnoredBecause::Invalid { text: source, findings }) } else { Ok(layer) }
+    if any_error(&findings) { Err(Unusable::Invalid { text: source, findings }) } else { Ok(Some(layer)) }
 }
 
 /// Reads the text of one file.
@@ -324,7 +372,7 @@ impl Reader {
         if let Some(texts) = texts.flatten() {
             return texts.into_iter().map(PathBuf::from).collect();
         }
-        self.wrong(value, "'directories' has to be an array of strings");
+        self.wrong(value, "'directories' must be an array of strings");
         Vec::new()
     }
 
@@ -333,7 +381,7 @@ impl Reader {
         if let Kind::Bool(truth) = value.kind {
             return Some(truth);
         }
-        self.wrong(value, &format!("'{key}' has to be true or false"));
+        self.wrong(value, &format!("'{key}' must be true or false"));
         None
     }
 
@@ -342,15 +390,15 @@ impl Reader {
         let found = value.as_str().and_then(|text| word(words, text));
         if found.is_none() {
             let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-            self.wrong(value, &format!("'{key}' has to be one of {}", words.join(", ")));
+            self.wrong(value, &format!("'{key}' must be one of {}", words.join(", ")));
         }
         found
     }
 
     fn keys(&mut self, node: &Node, keys: &[&str]) {
-        let Some(entries) = node.entries() else { return self.wrong(node, "this has to be an object") };
+        let Some(entries) = node.entries() else { return self.wrong(node, "this must be an object") };
         for entry in entries.iter().filter(|entry| !keys.contains(&&*entry.key) && &*entry.key != "$schema") {
-            let message = format!("there is no setting '{}' here", entry.key);
+            let message = format!("unknown setting '{}'", entry.key);
             let help = match nearest(&entry.key, keys.iter().copied()) {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("the settings are {}", keys.join(", ")),
@@ -424,46 +472,41 @@ mod tests {
                 "resourcePath": {"directories": "x", "appendEnvPath": true, "other": 1}}"#,
         );
         let expected = [
-            "E0631 there is no setting 'tracng' here did you mean 'tracing'?",
-            "E0631 there is no setting 'other' here the settings are allowEnvOverride, appendEnvPath, directories",
-            "E0632 'directories' has to be an array of strings ",
-            "E0632 'level' has to be one of ERROR, WARN, INFO, DEBUG, TRACE ",
-            "E0632 'format' has to be one of Default, Plaintext, Json, PassThrough ",
-            "E0632 'allowOverride' has to be true or false ",
+            "E0631 unknown setting 'tracng' did you mean 'tracing'?",
+            "E0631 unknown setting 'other' the settings are allowEnvOverride, appendEnvPath, directories",
+            "E0632 'directories' must be an array of strings ",
+            "E0632 'level' must be one of ERROR, WARN, INFO, DEBUG, TRACE ",
+            "E0632 'format' must be one of Default, Plaintext, Json, PassThrough ",
+            "E0632 'allowOverride' must be true or false ",
         ];
         assert_eq!(found, expected);
-        assert_eq!(messages("[]"), ["E0632 this has to be an object "]);
+        assert_eq!(messages("[]"), ["E0632 this must be an object "]);
         assert!(!messages("{").is_empty());
     }
 
     #[test]
-    fn a_policy_counts_only_where_root_alone_writes() {
+    fn a_policy_that_is_there_counts_or_is_reported() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("dsc.settings.json");
-        fs::write(&file, r#"{"tracing": {"level": "TRACE"}}"#).unwrap();
-        let mode = |mode: u32| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-        mode(0o644);
         let files = SettingsFiles { policy: Some(file.clone()), ..SettingsFiles::default() };
-        let counts = |mode: u32| {
-            fs::set_permissions(home.path(), fs::Permissions::from_mode(mode)).unwrap();
-            let (layers, ignored) = Layers::load(&files);
-            assert_eq!(layers.policy.tracing.is_some(), ignored.is_empty());
-            ignored.is_empty()
+        let load = || Layers::load(&files, User::current());
+        assert!(load().1.is_empty(), "there is none");
+        fs::write(&file, r#"{"tracing": {"level": "TRACE"}}"#).unwrap();
+        let counts = |name: &Path, mode: u32| {
+            fs::set_permissions(name, fs::Permissions::from_mode(mode)).unwrap();
+            let (layers, unusable) = load();
+            assert_eq!(layers.policy.tracing.is_some(), unusable.is_empty());
+            unusable.is_empty()
         };
-        let root = fs::metadata(&file).unwrap().uid() == 0;
-        assert_eq!(counts(0o755), root);
-        assert!(!counts(0o775) && !counts(0o757));
-        mode(0o666);
-        assert!(!counts(0o755));
-        mode(0o644);
-        let as_settings = SettingsFiles { settings: Some(file.clone()), ..SettingsFiles::default() };
-        assert!(Layers::load(&as_settings).0.settings.tracing.is_some());
-        fs::write(&file, "{\"tracing\": 1}").unwrap();
-        let (layers, ignored) = Layers::load(&as_settings);
-        assert!(layers == Layers::default() && matches!(ignored[0].reason, IgnoredBecause::Invalid { .. }));
-        assert_eq!(
-            Layers::load(&SettingsFiles::beside(Path::new("/nowhere"), Ignore::Nothing)).0.settings,
-            Layer::default()
-        );
+        let is_root = User::current().trust() == Trust::Root;
+        assert_eq!(counts(&file, 0o644), is_root);
+        assert!(!counts(home.path(), 0o775) && !counts(home.path(), 0o757));
+        assert_eq!(counts(home.path(), 0o755), is_root);
+        assert!(!counts(&file, 0o666) && !counts(&file, 0o664));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        for text in ["", "[]", r#"{"tracing": 1}"#, r#"{"tracng": {}}"#, "{"] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(load().1.len(), 1, "{text}");
+        }
     }
 }

@@ -20,6 +20,7 @@ const SOON: Duration = Duration::from_secs(10);
 fn play(body: &str) -> Result<Finished, ProcessError> {
     let program = Program {
         path: Path::new("/bin/sh"),
+        image: None,
         arguments: &[OsString::from("-c"), OsString::from(body)],
         directory: Path::new("/"),
         environment: &Environment::of_this_process(&[]),

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use rustix::io::Errno;
-use stead_host::fs::{Ownership, Place, Replacement, Way};
+use stead_host::fs::{Former, Ownership, Place, Replacement, Writes};
 
 const LIST: &str = "system.posix_acl_access";
 
@@ -44,8 +44,8 @@ fn access_lists_and_attributes_of_users_stay() {
         }
     }
 
-    let place = Place::find(&path).unwrap().unwrap();
-    let mut replacement = Replacement::begin(&place, Way::Named).unwrap();
+    let place = Place::find(&path, &Writes::unrecorded()).unwrap().unwrap();
+    let mut replacement = Replacement::begin(&place, Former::Any).unwrap();
     replacement.keep_attributes(&File::open(&path).unwrap()).unwrap();
     replacement.write(b"after").unwrap();
     replacement.finish(0o640, Ownership::default()).unwrap();

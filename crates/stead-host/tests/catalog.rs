@@ -20,7 +20,7 @@ use stead_core::manifest::{
     Catalog, Extension, Implementation, Manifest, NotFound, Version, VersionRequirement, listing,
 };
 use stead_core::value::Value;
-use stead_host::catalog::{Discovery, Programs, Reason, Search, Untrusted, User, Wanted};
+use stead_host::catalog::{Discovery, Programs, Reason, Search, User, Wanted};
 
 /// Programs that answer from tables and count how often they were run.
 #[derive(Default)]
@@ -363,7 +363,7 @@ fn extensions_find_resources_but_no_extensions() {
 
 #[test]
 fn root_trusts_nobody_else() {
-    if !User::current().is_root() {
+    if User::current().id != 0 {
         return println!("skipped: only root can give files away");
     }
     let machine = Machine::new();
@@ -371,32 +371,39 @@ fn root_trusts_nobody_else() {
     for (name, at) in names.iter().zip(0..) {
         machine.write(name, &resource(&format!("A/R{at}"), "1.0.0"));
     }
-    let untrusted = || -> Vec<Untrusted> {
+    let untrusted = || -> Vec<String> {
         let found = machine.discovery().discovered().problems.clone();
-        found
-            .into_iter()
-            .map(|problem| match problem.reason {
-                Reason::Untrusted(untrusted) => untrusted,
-                other => panic!("{other:?}"),
-            })
-            .collect()
+        let texts = found.into_iter().map(|problem| match problem.reason {
+            Reason::Untrusted(untrusted) => untrusted.to_string(),
+            other => panic!("{other:?}"),
+        });
+        texts.map(|text| text.replace(machine.home.path().to_str().unwrap(), "")).collect()
     };
     let mode = |name: &str, mode: u32| {
         fs::set_permissions(machine.path(name), fs::Permissions::from_mode(mode)).unwrap();
     };
-    assert_eq!(untrusted(), []);
+    assert_eq!(untrusted(), [""; 0]);
     mode(&names[1], 0o646);
     std::os::unix::fs::chown(machine.path(&names[2]), Some(12345), None).unwrap();
-    assert_eq!(untrusted(), [Untrusted::Owner(12345), Untrusted::Writable]);
+    let given = format!("'/{}' is owned by user 12345, not by root", names[2]);
+    assert_eq!(untrusted(), [given.clone(), format!("'/{}' can be written by everyone (mode 0646)", names[1])]);
     assert!(machine.discovery().find(&wanted("A/R0")).is_ok() && machine.discovery().find(&wanted("A/R1")).is_err());
+    mode(&names[1], 0o664);
+    assert_eq!(
+        untrusted(),
+        [given, format!("'/{}' can be written by its group or an access list (mode 0664)", names[1])]
+    );
     mode("a", 0o1777);
-    assert_eq!(untrusted(), [Untrusted::WritableDirectory]);
+    assert_eq!(untrusted(), ["'/a' can be written by everyone (mode 1777)"]);
     mode("a", 0o755);
     std::os::unix::fs::chown(machine.path("a"), Some(12345), None).unwrap();
-    assert_eq!(untrusted(), [Untrusted::DirectoryOwner(12345)]);
+    assert_eq!(untrusted(), ["'/a' is owned by user 12345, not by root"]);
     // A link out of a trusted directory into one that is not.
     symlink(machine.path(&names[0]), machine.path("b/link.dsc.resource.json")).unwrap();
-    assert_eq!(untrusted(), [Untrusted::DirectoryOwner(12345), Untrusted::DirectoryOwner(12345)]);
+    assert_eq!(untrusted(), ["'/a' is owned by user 12345, not by root"; 2]);
+    // An ancestor of both.
+    std::os::unix::fs::chown(machine.home.path(), Some(12345), None).unwrap();
+    assert_eq!(untrusted(), ["'' is owned by user 12345, not by root"; 2]);
     let stranger = Machine { user: User { id: 12345 }, cache: None, ..machine };
     assert!(stranger.problems().is_empty(), "only root has to be careful");
 }

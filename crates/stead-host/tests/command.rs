@@ -19,6 +19,7 @@ use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Failure, code};
 use stead_core::diag::any_error;
 use stead_core::manifest::{Declaration, Extension, Form, Manifest, parse, unplaced};
+use stead_host::catalog::User;
 use stead_host::command::extension::{discover, import, secret};
 use stead_host::command::{CommandProvider, Settings, list_adapted};
 use stead_host::process::Environment;
@@ -83,7 +84,8 @@ fn read(text: &str) -> Result<Json, String> {
 fn settings() -> Settings {
     let path = ("PATH".into(), "/usr/bin:/bin".into());
     let environment = Environment::of([path], &[]);
-    Settings { environment, grace: Duration::from_millis(300), settle: Duration::from_millis(200), elevated: true }
+    let (grace, settle, trust) = (Duration::from_millis(300), Duration::from_millis(200), User::current().trust());
+    Settings { environment, grace, settle, elevated: true, trust }
 }
 
 /// The context with the limits of the case: `deadline` in milliseconds, `limit` in bytes, and `cancelled`.
@@ -108,6 +110,7 @@ fn context(root: &Path, said: &Said) -> Context {
         found_absent: false,
         output_limit: 1 << 20,
         cancel: Cancel::default(),
+        writes: stead_host::fs::Writes::default(),
         root: root.into(),
         trace: Arc::new(move |level, text| said.line(&format!("{level:?}: {text}"))),
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use stead_core::call::{Answered, Call, Operation, Outcome, Tested};
+use stead_core::call::{Call, Operation, Outcome, Response, Tested};
 use stead_core::document;
 use stead_core::event::{Event, Fact};
 use stead_core::expr::FactKey;
@@ -25,6 +25,7 @@ use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::{Object, Value};
 use stead_host::drive::{World, drive};
 use stead_host::provider::{Cancel, Cost};
+use stead_host::vault::MemoryVault;
 
 /// Far longer than any of this takes: only a run that hangs is ended by it.
 const FOR_EVER: Duration = Duration::from_mins(2);
@@ -48,7 +49,7 @@ struct Fake {
 }
 
 impl World for Fake {
-    fn answer(&self, call: &Call) -> Answered {
+    fn answer(&self, call: &Call) -> Response {
         self.begin(call);
         match call.name.rsplit('-').next() {
             Some("meet") => self.meet(),
@@ -61,7 +62,7 @@ impl World for Fake {
         }
         self.count.lock().unwrap().under_way -= 1;
         let tested = Tested { actual: (*call.desired).clone(), in_desired_state: true, differing: Vec::new() };
-        Answered { outcome: Outcome::Tested(Arc::new(tested)), metadata: None, restarts: Vec::new() }
+        Response { outcome: Outcome::Tested(Arc::new(tested)), metadata: None, restarts: Vec::new() }
     }
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
@@ -117,7 +118,7 @@ fn run_of(lines: &str, mode: Mode) -> Run {
         }
     }
     let (graph, sources) = resolved(&text);
-    Run::new(Arc::new(graph), Arc::new(sources), mode, Facts::new())
+    Run::new(Arc::new(graph), Arc::new(sources), mode, Facts::new(), Arc::new(MemoryVault::default()))
 }
 
 fn resolved(text: &str) -> (Graph, Sources) {
@@ -126,8 +127,14 @@ fn resolved(text: &str) -> (Graph, Sources) {
     let (document, findings) = document::parse(id, text, &Limits::default());
     assert!(findings.is_empty(), "{findings:?}");
     let (catalog, parameters, facts) = (catalog::Known::with("").unwrap(), Object::new(), Facts::new());
-    let inputs =
-        Inputs { catalog: &catalog, parameters: &parameters, facts: &facts, version: "3.0.0", names: Names::Unique };
+    let inputs = Inputs {
+        catalog: &catalog,
+        parameters: &parameters,
+        facts: &facts,
+        version: "3.0.0",
+        names: Names::Unique,
+        seal: &MemoryVault::default(),
+    };
     match resolve(&document.into(), &inputs, &mut sources) {
         Resolution::Graph(graph, _) => (graph, sources),
         other => panic!("{other:?}"),
@@ -155,7 +162,7 @@ fn status(run: &Run, name: &str) -> Status {
 
 const WIDTHS: [usize; 3] = [1, 2, 8];
 
-/// Inline calls and processes by turns, every seventh behind the one before, some left out.
+/// Inline calls and processes by iterations, every seventh behind the one before, some left out.
 fn mixed() -> String {
     let line = |at: usize| {
         let name = |at: usize| format!("{}{at}", if at.is_multiple_of(3) { 'p' } else { 'i' });
@@ -278,10 +285,11 @@ fn a_run_that_is_resumed_asks_again_what_was_not_answered() {
     for at in 0..=events.len() {
         let fresh = run_of(lines, Mode::TEST);
         let (graph, sources) = (Arc::clone(fresh.graph()), Arc::new(Sources::default()));
-        let resumed = Run::resume(graph, sources, Mode::TEST, Facts::new(), &events[..at]);
+        let resumed =
+            Run::resume(graph, sources, Mode::TEST, Facts::new(), Arc::new(MemoryVault::default()), &events[..at]);
         let world = Arc::new(Fake::default());
         let (run, _) = driven(resumed, &world, 2);
-        let answered = events[..at].iter().filter(|event| matches!(event.fact, Fact::Answered { .. })).count();
+        let answered = events[..at].iter().filter(|event| matches!(event.fact, Fact::Response { .. })).count();
         assert_eq!(world.count.lock().unwrap().calls.len(), 3 - answered);
         let statuses = |run: &Run| -> BTreeMap<String, Option<Status>> {
             run.graph().iter().map(|(id, node)| (node.name.to_string(), run.report().status(id).cloned())).collect()
@@ -298,7 +306,7 @@ fn only_a_plan_asks_what_is_touched() {
     let operations: Vec<Operation> = events
         .iter()
         .filter_map(|event| match &event.fact {
-            Fact::Answered { operation, touches, .. } => {
+            Fact::Response { operation, touches, .. } => {
                 assert_eq!(*touches, None);
                 Some(*operation)
             }

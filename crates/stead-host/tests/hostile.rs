@@ -68,6 +68,7 @@ impl Stage {
         let variables = [(OsString::from(OURS), OsString::from(&self.mark))];
         let program = Program {
             path: Path::new("/bin/sh"),
+            image: None,
             arguments: &[path.into()],
             directory: self.folder.path(),
             environment: &environment,

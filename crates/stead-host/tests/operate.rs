@@ -16,20 +16,20 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{
-    Answered, Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Tested, Verification,
+    Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification,
 };
-use stead_core::expr::{Answer, Environment, Expression, Recipe};
-use stead_core::id::{NodeId, SecretName, TypeName};
+use stead_core::expr::{Answer, Environment, Expression};
+use stead_core::id::{NodeId, ResourceId, SecretName, TypeName};
+use stead_core::instance_path::InstancePath;
 use stead_core::manifest::{Capabilities, CommandResource, Implementation, Kind, Manifest, Version};
 use stead_core::schema::Schema;
-use stead_core::value::{Sealed, Value};
+use stead_core::value::{Recipe, Seal, Sensitive, Value};
 use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
-use stead_host::vault::MemoryVault;
+use stead_host::vault::{MemoryVault, Vault, VaultError};
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {
@@ -45,10 +45,7 @@ fn run(case: &Case) -> Result<Computed, String> {
     };
     let resource = section("resource")?;
     let scripted = Scripted::new(&resource, section("script")?)?;
-    let vault = MemoryVault::default();
-    for (name, plaintext) in section("secrets")?.as_object().into_iter().flatten() {
-        vault.put(SecretName(name.as_str().into()), Value::from(plaintext.clone()));
-    }
+    let vault = Named::of(&section("secrets")?);
     let call = call(&section("call")?, manifest(&resource));
     let traced = Arc::new(Mutex::new(String::new()));
     let cx = context(&traced, case.has("cancelled"));
@@ -65,14 +62,11 @@ fn context(traced: &Arc<Mutex<String>>, cancelled: bool) -> Context {
     }
     Context {
         name: "instance".into(),
-        deadline: Duration::from_secs(10),
-        found_absent: false,
-        output_limit: 1 << 20,
         cancel,
-        root: Arc::from(std::path::Path::new("/")),
         trace: Arc::new(move |level, text| {
             writeln!(traced.lock().unwrap(), "{level:?}: {text}").unwrap();
         }),
+        ..Context::new(std::path::Path::new("/"))
     }
 }
 
@@ -92,14 +86,15 @@ fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
             differing: names.map(str::to_owned).collect(),
         })
     });
+    let id = ResourceId { type_name: manifest.type_name.clone(), name: "instance".into() };
     Call {
-        node: NodeId(0),
-        name: "instance".into(),
+        instance: InstancePath::new(None, id, NodeId(0)),
         manifest,
         operation,
         execution,
         desired: Arc::new(value(&json["desired"])),
         tested,
+        pending: None,
         metadata: json.get("metadata").map(|metadata| Arc::new(value(metadata))),
     }
 }
@@ -152,7 +147,38 @@ fn value(json: &Json) -> Value {
 }
 
 fn secret(name: &str) -> Value {
-    Value::Sealed(Sealed::new(Recipe::Secret(SecretName(name.into()))))
+    Value::secret(SecretName(name.into()))
+}
+
+/// A vault with secrets whose handles are the names that a case gives them.
+#[derive(Default)]
+struct Named {
+    named: BTreeMap<SecretName, Value>,
+    others: MemoryVault,
+}
+
+impl Named {
+    fn of(secrets: &Json) -> Self {
+        let named = secrets.as_object().into_iter().flatten();
+        let named = named.map(|(name, plain)| (SecretName(name.as_str().into()), Value::from(plain.clone())));
+        Self { named: named.collect(), others: MemoryVault::default() }
+    }
+}
+
+impl Seal for Named {
+    fn seal(&self, plaintext: Value) -> SecretName {
+        self.others.seal(plaintext)
+    }
+}
+
+impl Vault for Named {
+    fn reveal(&self, name: &SecretName) -> Result<Sensitive<Value>, VaultError> {
+        match self.named.get(name) {
+            Some(plaintext) => Ok(Sensitive::new(plaintext.clone())),
+            None if name.0.contains('/') => self.others.reveal(name),
+            None => Err(VaultError::Unknown(name.0.to_string())),
+        }
+    }
 }
 
 /// Every parameter is the secret of its name.
@@ -278,7 +304,7 @@ impl Provider for Scripted {
     }
 }
 
-fn shown(answer: &Answered) -> String {
+fn shown(answer: &Response) -> String {
     let mut json = outcome(&answer.outcome);
     if let (Some(metadata), Json::Object(members)) = (&answer.metadata, &mut json) {
         members.insert("metadata".to_owned(), with_seals(metadata));
@@ -326,6 +352,8 @@ fn outcome(outcome: &Outcome) -> Json {
             };
             json!({ "exported": instances.iter().map(instance).collect::<Vec<_>>() })
         }
+        Outcome::Deleted(words) => json!({ "deleted": words }),
+        Outcome::Pending(pending) => json!({ "pending": pending.message }),
         Outcome::Failed(Failure { kind, message, property }) => {
             json!({ "failed": format!("{kind:?}"), "message": message, "property": property })
         }
@@ -335,8 +363,8 @@ fn outcome(outcome: &Outcome) -> Json {
 fn with_seals(value: &Value) -> Json {
     match value {
         Value::Sealed(sealed) => match sealed.recipe() {
+            Recipe::Secret(name) if name.0.contains('/') => json!("(sealed)"),
             Recipe::Secret(name) => json!(format!("(secret {})", name.0)),
-            Recipe::Literal(_) => json!("(sealed)"),
             Recipe::Computed(_) => json!("(computed)"),
         },
         Value::Array(items) => items.iter().map(with_seals).collect(),

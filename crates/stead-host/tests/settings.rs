@@ -1,17 +1,23 @@
 //! Settings files, as cases under `corpus/settings`: what is wrong with them, and what counts of them.
+//!
+//! A case has `settings.json`, or `policies`: lines with what is done in an empty folder to make `policy.json`, by a shell.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use stead_core::text::{Source, Sources};
-use stead_host::settings::{Layers, Place, Stated, read_layer, resolve};
+use stead_host::fs::Trust;
+use stead_host::settings::{Layers, Place, Stated, UnusableFile, read_file, read_layer, resolve};
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {
     stead_testkit::main(&[Suite { folder: "settings", run }])
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the signature is that of every suite")]
 fn run(case: &Case) -> Result<Computed, String> {
+    if case.has("policies") {
+        let tried = case.section("policies").lines().filter(|line| !line.starts_with("  ")).map(policy);
+        return Ok(vec![("policies", tried.collect::<Result<String, String>>()?)]);
+    }
     let text = case.section("settings.json");
     let mut sources = Sources::default();
     let id = sources.add(Source::new("settings.json", text));
@@ -23,4 +29,19 @@ fn run(case: &Case) -> Result<Computed, String> {
     let layers = Layers { settings: layer, ..Layers::default() };
     let counts = format!("{:#?}\n", resolve(&layers, &Stated::default()));
     Ok(vec![("findings", lines.collect()), ("settings", counts)])
+}
+
+/// What a policy that a shell made comes to. Who owns it is left out: that depends on who runs this.
+fn policy(line: &str) -> Result<String, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let made = Command::new("/bin/sh").args(["-c", line]).current_dir(folder.path()).status();
+    made.map_err(|error| error.to_string())?;
+    let path = folder.path().join("policy.json");
+    let described = match read_file(&path, Place::Policy, Trust::Everyone) {
+        Ok(layer) => format!("{layer:?}"),
+        Err(reason) => UnusableFile { path, place: Place::Policy, reason }.describe(),
+    };
+    let described = described.replace(&folder.path().display().to_string(), "$HERE");
+    let lines = described.lines().map(|line| format!("  {line}\n"));
+    Ok(format!("{line}\n{}", lines.collect::<String>()))
 }

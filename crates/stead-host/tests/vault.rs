@@ -4,10 +4,9 @@
 
 use serde_json::json;
 use stead_core::document::{DataType, Parameter};
-use stead_core::expr::Recipe;
 use stead_core::id::SecretName;
 use stead_core::text::{Span, Spanned};
-use stead_core::value::{Object, Value};
+use stead_core::value::{Object, Recipe, Seal, Value};
 use stead_host::vault::{MemoryVault, Vault, VaultError, take_secrets};
 
 fn parameter(name: &str, data_type: DataType, min_length: Option<u64>) -> Parameter {
@@ -82,6 +81,42 @@ fn all_findings_are_told_and_none_shows_a_secret() {
 
 #[test]
 fn an_unknown_secret_is_an_error() {
-    let name = SecretName("nope".into());
-    assert_eq!(MemoryVault::default().reveal(&name).err(), Some(VaultError::Unknown("nope".to_owned())));
+    let vault = MemoryVault::default();
+    let name = vault.seal("hunter22".into());
+    let unused = SecretName(name.0.replace("/0", "/1").into());
+    assert_eq!(vault.reveal(&unused).err(), Some(VaultError::Unknown(unused.0.to_string())));
+}
+
+#[test]
+fn handles_of_another_vault_open_nothing() {
+    let (vault, other) = (MemoryVault::default(), MemoryVault::default());
+    let (name, others) = (vault.seal("hunter22".into()), other.seal("hunter23".into()));
+    assert_ne!(name, others);
+    for foreign in [others, SecretName("nope".into()), SecretName("".into())] {
+        assert_eq!(vault.reveal(&foreign).err(), Some(VaultError::Foreign(foreign.0.to_string())));
+    }
+}
+
+#[test]
+fn equal_plaintexts_have_the_same_handle() {
+    let vault = MemoryVault::default();
+    let value = |text: &str| Value::from(serde_json::from_str::<serde_json::Value>(text).unwrap());
+    let same = [r#"{"a": 1, "b": [true, null]}"#, r#"{"b": [true, null], "a": 1}"#].map(|text| vault.seal(value(text)));
+    assert_eq!(same[0], same[1]);
+    let texts =
+        [r#""a""#, r#"["a"]"#, r#"{"a": 1}"#, r#"{"a": 1, "b": 1}"#, "1", "1.0", "null", "[]", "{}", r#"[["a"]]"#];
+    let names: std::collections::BTreeSet<SecretName> = texts.iter().map(|text| vault.seal(value(text))).collect();
+    assert_eq!(names.len(), texts.len());
+    assert!(!names.contains(&same[0]));
+}
+
+#[test]
+fn a_vault_that_was_wiped_opens_nothing_and_gives_out_new_handles() {
+    let vault = MemoryVault::default();
+    let before = vault.seal("hunter22".into());
+    vault.wipe();
+    assert_eq!(vault.reveal(&before).err(), Some(VaultError::Unknown(before.0.to_string())));
+    let after = vault.seal("hunter23".into());
+    assert_ne!(before, after);
+    assert_eq!(vault.reveal(&after).unwrap().expose(), &Value::from("hunter23"));
 }

@@ -54,6 +54,7 @@ pub(crate) fn run(cx: &Context, invocation: &Invocation, what: &str) -> Result<E
         invocation.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let program = Program {
         path: &path,
+        image: None,
         arguments: &arguments,
         directory: &invocation.directory,
         environment: &environment,

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::{Call, Changed, Execution, Exported, Operation, Outcome, Tested};
-use stead_core::expr::Recipe;
-use stead_core::id::NodeId;
-use stead_core::value::{Sealed, Sensitive, Value};
+use stead_core::id::{NodeId, ResourceId};
+use stead_core::instance_path::InstancePath;
+use stead_core::value::{Seal, Value};
 use stead_host::operate::carry_out;
-use stead_host::provider::{Cancel, Context};
+use stead_host::provider::Context;
 use stead_host::vault::MemoryVault;
 use stead_resources::{BuiltIn, builtins, osinfo};
 use stead_testkit::{Case, Computed, Suite};
@@ -40,7 +40,9 @@ fn run_case(case: &Case) -> Result<Computed, String> {
     let root = tempfile::tempdir().map_err(|error| error.to_string())?;
     set_up(case.section("setup"), root.path())?;
     let properties: Json = serde_json::from_str(case.section("properties")).map_err(|error| error.to_string())?;
-    let run = Run::new(built_in.ok_or("there is no such type")?, sealed(properties), root.path());
+    let vault = MemoryVault::default();
+    let desired = sealed(properties, &vault);
+    let run = Run::new(built_in.ok_or("there is no such type")?, desired, vault, root.path());
     let mut outcomes = String::new();
     for word in words {
         let line = format!("{word}: {}\n", run.carry_out(word)?);
@@ -69,15 +71,15 @@ fn set_up(script: &str, root: &Path) -> Result<(), String> {
 }
 
 /// The properties with secrets in place of the texts that say so.
-fn sealed(json: Json) -> Value {
+fn sealed(json: Json, vault: &MemoryVault) -> Value {
     match json {
         Json::String(text) => match text.strip_prefix("sealed:") {
-            Some(secret) => Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(Value::from(secret))))),
+            Some(secret) => Value::secret(vault.seal(Value::from(secret))),
             None => Value::String(text),
         },
-        Json::Array(items) => Value::Array(items.into_iter().map(sealed).collect()),
+        Json::Array(items) => Value::Array(items.into_iter().map(|item| sealed(item, vault)).collect()),
         Json::Object(members) => {
-            Value::Object(members.into_iter().map(|(name, value)| (name, sealed(value))).collect())
+            Value::Object(members.into_iter().map(|(name, value)| (name, sealed(value, vault))).collect())
         }
         plain => Value::from(plain),
     }
@@ -87,28 +89,27 @@ fn sealed(json: Json) -> Value {
 struct Run {
     built_in: BuiltIn,
     desired: Arc<Value>,
+    vault: MemoryVault,
     context: Context,
     messages: Arc<Mutex<Vec<String>>>,
 }
 
 impl Run {
-    fn new(built_in: BuiltIn, desired: Value, root: &Path) -> Self {
+    fn new(built_in: BuiltIn, desired: Value, vault: MemoryVault, root: &Path) -> Self {
         let messages = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&messages);
         let context = Context {
-            found_absent: false,
             name: "case".into(),
             deadline: Duration::from_secs(20),
             output_limit: 1 << 16,
-            cancel: Cancel::default(),
-            root: root.into(),
             trace: Arc::new(move |level, text| {
                 if let Ok(mut heard) = heard.lock() {
                     heard.push(format!("{level:?}: {text}\n"));
                 }
             }),
+            ..Context::new(root)
         };
-        Self { built_in, desired: Arc::new(desired), context, messages }
+        Self { built_in, desired: Arc::new(desired), vault, context, messages }
     }
 
     fn carry_out(&self, word: &str) -> Result<String, String> {
@@ -134,17 +135,18 @@ impl Run {
     }
 
     fn call(&self, operation: Operation, execution: Execution, tested: Option<Arc<Tested>>) -> Outcome {
+        let id = ResourceId { type_name: self.built_in.manifest.type_name.clone(), name: "case".into() };
         let call = Call {
-            node: NodeId(0),
-            name: "case".into(),
+            instance: InstancePath::new(None, id, NodeId(0)),
             manifest: Arc::clone(&self.built_in.manifest),
             operation,
             execution,
             desired: Arc::clone(&self.desired),
             tested,
+            pending: None,
             metadata: None,
         };
-        carry_out(&call, &*self.built_in.provider, &MemoryVault::default(), &self.context).outcome
+        carry_out(&call, &*self.built_in.provider, &self.vault, &self.context).outcome
     }
 }
 
@@ -171,6 +173,8 @@ fn shown(outcome: &Outcome) -> String {
                 format!("{text}\n    {name:?} {}", properties.to_redacted_json())
             })
         }
+        Outcome::Deleted(words) => format!("deleted: {words:?}"),
+        Outcome::Pending(pending) => format!("pending: {}", pending.message),
         Outcome::Failed(failure) => format!("{:?} {:?}: {}", failure.kind, failure.property, failure.message),
     }
 }

@@ -315,11 +315,14 @@ fn drift_that_keeps_size_and_time_is_found() {
 #[test]
 fn nobody_else_can_read_content_before_it_has_its_mode() {
     let world = World::build("dir d 0755\n");
-    let place = stead_host::fs::Place::find(&world.root.path().join("d/f")).unwrap().unwrap();
-    let replacement = stead_host::fs::Replacement::begin(&place, stead_host::fs::Way::Named).unwrap();
+    let place = stead_host::fs::Place::find(&world.root.path().join("d/f"), &stead_host::fs::Writes::default())
+        .unwrap()
+        .unwrap();
+    let replacement = stead_host::fs::Replacement::begin(&place, stead_host::fs::Former::Any).unwrap();
     replacement.write(b"secret").unwrap();
-    let tree = world.tree();
-    assert!(tree.contains("0600 \"secret\"") && !tree.contains("d/f "), "{tree}");
+    let (tree, metadata) = (world.tree(), replacement.file().metadata().unwrap());
+    assert_eq!(std::os::unix::fs::MetadataExt::mode(&metadata) & 0o7777, 0o600);
+    assert!(!tree.contains("d/f "), "{tree}");
     drop(replacement);
     assert_eq!(world.tree(), "dir d 0755\n");
 }

@@ -4,6 +4,7 @@
 //! implementation, which does reach the victim.
 //!
 //! `STEAD_RACES=1000000` has each kind of resource called so often, in place of 20,000 times.
+//! `STEAD_APPLIERS=100` has processes edit one file so often, in place of 5 times.
 
 #![expect(clippy::print_stdout, reason = "it says how often was attacked")]
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
@@ -195,5 +196,101 @@ fn a_file_that_appears_before_the_set_is_looked_at() {
         assert_eq!(changed.contains(&"_exist".to_owned()), appeared.is_none(), "{changed:?}");
         let names: Vec<_> = walk(&path.with_file_name("")).into_keys().collect();
         assert!(!names.iter().any(|name| name.to_string_lossy().contains(".stead-")), "{names:?}");
+    }
+}
+
+/// Where a process that adds a line works and which line it adds, in its environment.
+const APPLIER: &str = "STEAD_TEST_APPLIER";
+
+const APPLIERS: usize = 20;
+
+/// Adds a line to a file that is locked against other processes, with a provider of its own.
+fn add_line(directory: &Path, line: &str) {
+    let locks = stead_host::lock::Locks::in_directory(&directory.join("locks"));
+    let world = World::build("");
+    let writes = stead_host::fs::Writes::default().with_locks(locks);
+    let cx = stead_host::provider::Context { writes, ..world.context() };
+    let state = Plain::new(serde_json::json!({"path": directory.join("file"), "line": line, "create": true}));
+    provider("Stead/Line").set(&cx, &state, Execution::Actual).map_err(|failure| failure.message).unwrap();
+}
+
+/// Waits to be told to begin, and adds its line: what the test below starts.
+#[test]
+fn process_that_adds_a_line() {
+    let Ok(work) = std::env::var(APPLIER) else { return };
+    let (line, directory) = work.split_once(':').unwrap();
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    add_line(Path::new(directory), line);
+}
+
+fn assert_all_lines(directory: &Path) {
+    let content = fs::read_to_string(directory.join("file")).unwrap();
+    let mut found: Vec<&str> = content.lines().collect();
+    found.sort_unstable();
+    let mut expected: Vec<String> = (0..APPLIERS).map(|each| each.to_string()).collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn processes_that_edit_one_file_lose_no_line() {
+    let rounds = times("STEAD_APPLIERS", 5);
+    for _ in 0..rounds {
+        let directory = tempfile::tempdir().unwrap();
+        let start = |each: usize| {
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "process_that_adds_a_line", "--nocapture"])
+                .env(APPLIER, format!("{each}:{}", directory.path().display()))
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        let mut appliers: Vec<_> = (0..APPLIERS).map(start).collect();
+        // Closing their input begins the race.
+        for applier in &mut appliers {
+            drop(applier.stdin.take());
+        }
+        for mut applier in appliers {
+            assert!(applier.wait().unwrap().success());
+        }
+        assert_all_lines(directory.path());
+    }
+}
+
+#[test]
+fn threads_that_edit_one_file_lose_no_line() {
+    let directory = tempfile::tempdir().unwrap();
+    thread::scope(|scope| {
+        for each in 0..APPLIERS {
+            let directory = directory.path();
+            scope.spawn(move || add_line(directory, &each.to_string()));
+        }
+    });
+    assert_all_lines(directory.path());
+}
+
+/// A file that changes hands may still be open where it came from: its new owner gets another one.
+#[test]
+fn a_former_owner_cannot_write_to_a_file_that_was_taken_over() {
+    use std::io::Write;
+    if !rustix::process::geteuid().is_root() {
+        let why = "SKIPPED: only root can give files to others\n";
+        return std::io::stderr().write_all(why.as_bytes()).unwrap();
+    }
+    for state in [
+        serde_json::json!({"path": "d/f", "content": "right", "owner": "0", "group": "0"}),
+        serde_json::json!({"path": "d/f", "owner": "0", "mode": "0600"}),
+    ] {
+        let world = World::build("dir d 0755\nfile d/f 0644 \"right\"\n");
+        let path = world.root.path().join("d/f");
+        std::os::unix::fs::chown(&path, Some(12345), Some(12345)).unwrap();
+        let mut held = fs::File::options().append(true).open(&path).unwrap();
+
+        provider("Stead/File").set(&world.context(), &Plain::new(state), Execution::Actual).unwrap();
+        held.write_all(b" and wrong").unwrap();
+
+        assert_eq!(fs::read_to_string(&path).unwrap(), "right");
+        assert_eq!(std::os::unix::fs::MetadataExt::uid(&path.metadata().unwrap()), 0);
     }
 }

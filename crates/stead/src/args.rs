@@ -2,10 +2,12 @@
 //! `resource`, ..., as DSC v3 has them).
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, StyledStr};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use stead_core::manifest::VersionRequirement;
 
@@ -15,16 +17,16 @@ use crate::schemas::TYPES;
 #[derive(Debug, Parser)]
 #[command(name = "stead", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
-    /// How much is told on standard error of what goes on inside
+    /// Log level on standard error
     #[arg(short = 'l', long, value_enum, ignore_case = true)]
     pub(crate) trace_level: Option<TraceLevel>,
-    /// In what form that is told
+    /// Log format
     #[arg(short = 't', long, value_enum, ignore_case = true)]
     pub(crate) trace_format: Option<TraceFormat>,
     /// How progress is shown
     #[arg(short = 'p', long, value_enum, ignore_case = true)]
     pub(crate) progress_format: Option<ProgressFormat>,
-    /// Take no notice of settings files
+    /// Ignore settings files
     #[arg(long)]
     pub(crate) ignore_settings_file: bool,
     /// What config prints when something failed [env: `STEAD_COMPAT`]
@@ -36,13 +38,46 @@ pub(crate) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes of plan, check, apply, lint and graph:
-  0  in the desired state, or brought to it
-  1  something failed
-  2  not in the desired state (plan, check)
-  3  the document, its parameters or the command line cannot be used
-  6  ended early by Ctrl-C
-config, resource, function, schema and extension have the exit codes of dsc.";
+Exit codes of plan, check, apply, lint, graph and explain:
+  0    in the desired state, or brought to it; no findings (lint)
+  1    something failed
+  2    not in the desired state (plan, check); warnings (lint)
+  3    the document, its parameters, the policy or the command line cannot be used
+  6    ended early by Ctrl-C
+Other commands have the exit codes of dsc. For all commands:
+  10   standard output cannot be written
+  141  standard output was closed by its reader";
+
+impl Arguments {
+    /// What the types of the options do not say.
+    pub(crate) fn checked(self) -> Result<Self, clap::Error> {
+        let Some(Document { positional: Some(document), file: Some(file), .. }) = self.command.document() else {
+            return Ok(self);
+        };
+        let (document, file) = (document.display(), file.display());
+        let message = format!(
+            "two documents: '{document}' and '{file}'\n\n  tip: -f names the document; for a file with parameters use \
+             '--parameters-file {file}'"
+        );
+        Err(Self::command().error(ErrorKind::ArgumentConflict, message))
+    }
+}
+
+/// Whether a word is the name of a command.
+pub(crate) fn is_command(word: &str) -> bool {
+    Arguments::command().find_subcommand(word).is_some()
+}
+
+/// The same error, with a hint where an option is meant that another command has.
+pub(crate) fn with_hint(mut error: clap::Error) -> clap::Error {
+    let is_what_if = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(option))
+        if ["--dry-run", "--what-if", "--noop", "--check"].contains(&option.as_str()));
+    if error.kind() == ErrorKind::UnknownArgument && is_what_if {
+        let hint = vec![StyledStr::from("'stead plan' shows what apply would do")];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(hint));
+    }
+    error
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -62,6 +97,9 @@ pub(crate) enum Command {
     Config(Config),
     /// Call one resource directly, as dsc does
     Resource {
+        /// How many seconds one program may take [default: 600, and 60 while resources are looked for]
+        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        deadline: Option<Duration>,
         #[command(subcommand)]
         command: Resource,
     },
@@ -88,40 +126,94 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    fn document(&self) -> Option<&Document> {
+        match self {
+            Self::Plan(document) | Self::Apply(document) | Self::Check(document) | Self::Lint(document) => {
+                Some(document)
+            }
+            Self::Graph(graph) => Some(&graph.document),
+            _ => None,
+        }
+    }
+
+    /// Whether it is one of the commands that dsc does not have.
+    pub(crate) fn is_for_people(&self) -> bool {
+        self.document().is_some() || matches!(self, Self::Explain(_))
+    }
+
+    /// How long one program may take.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        match self {
+            Self::Config(config) => config.deadline,
+            Self::Resource { deadline, .. } => *deadline,
+            other => other.document()?.deadline,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Document {
     /// The document, YAML or JSON; - reads standard input
-    pub(crate) file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "file")]
+    positional: Option<PathBuf>,
+    /// The same as FILE
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
     /// Parameters as JSON or YAML: '{"name": value}'
     #[arg(short, long)]
     pub(crate) parameters: Option<String>,
     /// A file with parameters
-    #[arg(short = 'f', long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) parameters_file: Option<PathBuf>,
-    /// One parameter; the value is read as JSON, and as text when it is none
-    #[arg(long = "set", value_name = "NAME=VALUE")]
-    pub(crate) set: Vec<String>,
+    /// One parameter; parsed as JSON if valid, otherwise used as a string
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
     /// The folder that relative paths of resources start from [default: that of the document]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) root: Option<PathBuf>,
     /// How many instances are worked on at once [default: the number of cores]
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = at_least_one)]
     pub(crate) width: Option<NonZeroUsize>,
-    /// How many seconds one program of a resource may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
-    pub(crate) deadline: u64,
+    /// How many seconds one program may take [default: 600, and 60 while resources are looked for]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
     /// What is printed on standard output
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
     /// Print events as JSON lines on standard error
     #[arg(long)]
     pub(crate) events: bool,
-    /// Tell only what failed
+    /// List only what failed
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Tell of unchanged instances, too
+    /// Also list unchanged instances
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+impl Document {
+    /// Where the document is.
+    pub(crate) fn path(&self) -> &Path {
+        // The command line lets nothing through without one; `-` would be the least surprising otherwise.
+        self.positional.as_deref().or(self.file.as_deref()).unwrap_or(Path::new("-"))
+    }
+}
+
+/// `NAME=VALUE`
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "must be a number of at least 1".to_owned())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    at_least_one(text).map(|seconds| Duration::from_secs(seconds.get() as u64))
 }
 
 #[derive(Debug, Args)]
@@ -169,8 +261,11 @@ pub(crate) struct Config {
     #[arg(short = 'r', long)]
     pub(crate) system_root: Option<PathBuf>,
     /// How many instances are worked on at once [default: the number of cores]
-    #[arg(long)]
+    #[arg(long, value_parser = at_least_one)]
     pub(crate) width: Option<NonZeroUsize>,
+    /// How many seconds one program may take [default: 600, and 60 while resources are looked for]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
     #[command(flatten)]
     pub(crate) held: Held,
     #[command(subcommand)]

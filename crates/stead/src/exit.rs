@@ -15,6 +15,10 @@ pub(crate) enum Exit {
     Unusable,
     /// It was ended early by Ctrl-C.
     Cancelled,
+    /// Standard output could not be written.
+    Output,
+    /// Whoever read standard output stopped reading; the status that shells give to SIGPIPE.
+    ClosedPipe,
     /// As dsc: the arguments make no sense together.
     DscArguments,
     /// As dsc: something failed.
@@ -43,6 +47,8 @@ impl From<Exit> for ExitCode {
             Exit::DscAssertion => 8,
             #[cfg(feature = "server")]
             Exit::DscServer => 9,
+            Exit::Output => 10,
+            Exit::ClosedPipe => 141,
         })
     }
 }

@@ -1,15 +1,17 @@
 //! Reading what the command line names: documents, parameters, standard input.
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use stead_core::diag::{Diagnostic, any_error};
 use stead_core::parameters;
-use stead_core::text::{self, Limits, Source};
+use stead_core::text::{self, Limits, Node, Source, SourceId};
 use stead_core::value::{Object, Value};
 
-use crate::session::{Session, folder_of, unplaced};
+use stead_engine::{Session, folder_of, unplaced};
 
 /// A text and what messages call it.
 pub(crate) struct Text {
@@ -23,6 +25,9 @@ pub(crate) enum Unreadable {
     /// The file is not there, or not to be read.
     #[error("cannot read {path}: {source}")]
     File { path: PathBuf, source: io::Error },
+    /// It may have no end, or nobody who writes it.
+    #[error("cannot read {path}: not a regular file")]
+    NotAFile { path: PathBuf },
     /// It is larger than a document may be.
     #[error("{path} has more than {limit} bytes")]
     TooLarge { path: PathBuf, limit: usize },
@@ -77,7 +82,7 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
     if standard {
         io::stdin().lock().take(most).read_to_end(&mut bytes).map_err(failed)?;
     } else {
-        let file = fs::File::open(path).map_err(failed)?;
+        let file = open(path)?;
         let expected = file.metadata().map_or(0, |metadata| metadata.len()).min(most);
         bytes.reserve_exact(usize::try_from(expected).unwrap_or(0).saturating_add(1));
         file.take(most).read_to_end(&mut bytes).map_err(failed)?;
@@ -89,6 +94,23 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
         .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))?;
     let name = if standard { "<stdin>".to_owned() } else { path.display().to_string() };
     not_empty(Text { name, text })
+}
+
+/// Opens a file without waiting for anybody. Of pipes, only those that this process was started with are read: a shell
+/// makes them for `<(...)`, and somebody writes them.
+fn open(path: &Path) -> Result<File, Unreadable> {
+    let failed = |source| Unreadable::File { path: path.to_path_buf(), source };
+    let inherited = ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.parent() == Some(Path::new(folder)))
+        || path == Path::new("/dev/stdin");
+    if inherited {
+        return File::open(path).map_err(failed);
+    }
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).map_err(failed)?;
+    let kind = file.metadata().map_err(failed)?.file_type();
+    // Reading a directory fails with a reason that says so.
+    let endless = kind.is_fifo() || kind.is_char_device() && path != Path::new("/dev/null") || kind.is_socket();
+    if endless { Err(Unreadable::NotAFile { path: path.to_path_buf() }) } else { Ok(file) }
 }
 
 /// What stands on the command line itself.
@@ -126,7 +148,9 @@ pub(crate) enum BadParameters {
 pub(crate) struct ParameterSources<'a> {
     pub(crate) file: Option<&'a Path>,
     pub(crate) inline: Option<&'a str>,
-    pub(crate) single: &'a [String],
+    pub(crate) single: &'a [(String, String)],
+    /// The document, which declares what is text.
+    pub(crate) document: Option<&'a Text>,
 }
 
 /// Reads all parameters. A bare object counts as `parameters` itself when it has no member of that name.
@@ -138,12 +162,29 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
     if let Some(text) = from.inline {
         all.extend(read_parameters(session, &inline_parameters(text).map_err(BadParameters::Unreadable)?)?);
     }
-    for pair in from.single {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = serde_json::from_str::<serde_json::Value>(value).map_or_else(|_| Value::from(value), Value::from);
-        all.insert(name.to_owned(), value);
+    let texts = if from.single.is_empty() { BTreeSet::new() } else { declared_texts(from.document) };
+    for (name, value) in from.single {
+        all.insert(name.clone(), single(value, texts.contains(name)));
     }
     Ok(all)
+}
+
+/// The parameters that a document declares as text. A document that cannot be read declares none: it is refused later.
+fn declared_texts(document: Option<&Text>) -> BTreeSet<String> {
+    let Some(document) = document else { return BTreeSet::new() };
+    let (node, _) = text::read(SourceId::default(), &document.text, &Limits::default());
+    let declared = node.as_ref().and_then(|node| node.get("parameters")?.entries()).unwrap_or_default();
+    let is_text = |kind: &str| kind.eq_ignore_ascii_case("string") || kind.eq_ignore_ascii_case("secureString");
+    let texts = declared.iter().filter(|entry| entry.value.get("type").and_then(Node::as_str).is_some_and(is_text));
+    texts.map(|entry| entry.key.to_string()).collect()
+}
+
+/// A value of the command line: JSON, or text. For what is declared as text only JSON in quotes is JSON.
+fn single(text: &str, is_text: bool) -> Value {
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(json) if !is_text || json.is_string() => Value::from(json),
+        _ => Value::from(text),
+    }
 }
 
 fn read_parameters(session: &mut Session, from: &Text) -> Result<Object, BadParameters> {

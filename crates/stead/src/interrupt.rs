@@ -1,12 +1,28 @@
-//! Signals that ask for an early end.
+//! Signals, and what else may end this process early.
 
 use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use stead_host::process::{self, Supervision};
 use stead_host::provider::Cancel;
 
 use crate::exit::Exit;
-use crate::session::Session;
+use stead_engine::Session;
+
+/// The first argument of the process that ends programs of resources when this process is killed.
+pub(crate) const SUPERVISE: &str = "__supervise";
+
+/// Prepares for an end at any time: no core file holds secrets, no program of a resource outlives this process, and a
+/// limit on the size of files (`ulimit -f`) makes writing fail in place of ending the process.
+pub(crate) fn prepare() -> Supervision {
+    // The limit that is the last resort can always be lowered.
+    let _ = process::forbid_core_dumps();
+    // A handler is enough; programs would inherit an ignored signal, but not a handler.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    process::start_supervision(Path::new("/proc/self/exe"), &[SUPERVISE])
+}
 
 /// Lets Ctrl-C, and the end of the terminal, end in order what is under way; a second one ends the program.
 ///

@@ -1,20 +1,18 @@
 //! The command `stead`: arguments in, a report and an exit code out.
 
 mod args;
+mod commands;
 mod dsc;
-mod engine;
 mod exit;
 mod input;
 mod interrupt;
 mod output;
-mod people;
+mod process_env;
 #[cfg(test)]
 mod rights;
 mod schemas;
 #[cfg(feature = "server")]
 mod server;
-mod session;
-mod surroundings;
 mod trace;
 
 use std::ffi::OsString;
@@ -25,32 +23,46 @@ use clap::{CommandFactory, FromArgMatches};
 
 use args::{Arguments, Command};
 use exit::Exit;
-use surroundings::Surroundings;
+use process_env::ProcessEnv;
 
 /// A run makes and drops many small values; this allocator halves what that costs (docs/decisions/0006).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == interrupt::SUPERVISE) {
+        let supervised = stead_host::process::supervise(&words.next().unwrap_or_default());
+        return if supervised.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let _supervision = interrupt::prepare();
     let (arguments, program) = match parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
-        Err(exit) => return exit.into(),
+        Err(exit) => return output::finish(exit).into(),
     };
     // What panicked may hold secrets, so that only the place is told.
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        output::complain(&format!("stead has a defect, at {place}. Please report it."));
+        output::complain(&format!("internal error at {place}; please report this bug"));
     }));
-    let surroundings = Surroundings::of_this_process(&arguments);
-    trace::install(&surroundings.settings);
+    let env = ProcessEnv::of_this_process(&arguments);
+    trace::install(&env.settings);
     tracing::debug!("Running DSC version: {}", version_as_dsc());
-    surroundings.doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
-    run(arguments, surroundings, program).into()
+    env.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let exit = match &env.unusable_policy {
+        // What it says is the same on every machine.
+        Some(why) if !matches!(arguments.command, Command::Explain(_)) => {
+            output::complain(why);
+            if arguments.command.is_for_people() { Exit::Unusable } else { Exit::DscInput }
+        }
+        _ => run(arguments, env, program),
+    };
+    output::finish(exit).into()
 }
 
 /// What `dsc --version` says: the version of DSC whose behaviour this is, and whose it is.
 fn version_as_dsc() -> String {
-    format!("{} (stead {})", session::DSC_VERSION, env!("CARGO_PKG_VERSION"))
+    format!("{} (stead {})", stead_engine::DSC_VERSION, env!("CARGO_PKG_VERSION"))
 }
 
 /// Reads the command line, and the name that it is called by. `stead dsc …` and a link named `dsc` are the same as
@@ -68,39 +80,44 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
     // Scripts ask dsc for its version to know what it can do.
     let command = if as_dsc { command.name("dsc").version(version_as_dsc()) } else { command };
     let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
+    let parsed = parsed.and_then(Arguments::checked);
     let program = if linked { "dsc" } else { "stead" };
     parsed.map(|arguments| (arguments, program)).map_err(|error| {
+        let error = args::with_hint(error);
+        if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+            output::print(&error.render().ansi().to_string());
+            return Exit::Success;
+        }
         // Whatever cannot be printed here cannot be reported either.
         let _ = error.print();
-        match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Success,
-            _ if as_dsc || !is_for_people(&words) => Exit::DscError,
-            _ => Exit::Unusable,
-        }
+        if as_dsc || is_as_dsc(&words) { Exit::DscError } else { Exit::Unusable }
     })
 }
 
-/// Whether a command line that could not be read was for one of the commands that dsc does not have.
-fn is_for_people(words: &[OsString]) -> bool {
-    const COMMANDS: [&str; 6] = ["plan", "apply", "check", "graph", "lint", "explain"];
-    words.iter().any(|word| COMMANDS.iter().any(|command| word == command))
+/// Whether a command line that could not be read was for one of the commands that dsc has.
+fn is_as_dsc(words: &[OsString]) -> bool {
+    const COMMANDS: [&str; 8] = ["config", "resource", "function", "extension", "schema", "completer", "server", "mcp"];
+    words
+        .iter()
+        .find_map(|word| word.to_str().filter(|word| args::is_command(word)))
+        .is_some_and(|word| COMMANDS.contains(&word))
 }
 
-fn run(arguments: Arguments, surroundings: Surroundings, program: &str) -> Exit {
+fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
     match arguments.command {
-        Command::Plan(document) => people::plan(&document, &surroundings),
-        Command::Apply(document) => people::apply(&document, &surroundings),
-        Command::Check(document) => people::check(&document, &surroundings),
-        Command::Graph(graph) => people::graph(&graph, &surroundings),
-        Command::Lint(document) => people::lint(&document, &surroundings),
-        Command::Explain(explain) => people::explain(&explain),
-        Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &surroundings),
-        Command::Resource { command } => dsc::resource(&command, arguments.progress_format, &surroundings),
+        Command::Plan(document) => commands::plan(&document, &env),
+        Command::Apply(document) => commands::apply(&document, &env),
+        Command::Check(document) => commands::check(&document, &env),
+        Command::Graph(graph) => commands::graph(&graph, &env),
+        Command::Lint(document) => commands::lint(&document, &env),
+        Command::Explain(explain) => commands::explain(&explain),
+        Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &env),
+        Command::Resource { command, .. } => dsc::resource(&command, arguments.progress_format, &env),
         Command::Function { command } => dsc::function(&command),
-        Command::Extension { command } => dsc::extension(&command, &surroundings),
+        Command::Extension { command } => dsc::extension(&command, &env),
         Command::Schema(schema) => dsc::schema(&schema),
         #[cfg(feature = "server")]
-        Command::Server => server::serve(surroundings),
+        Command::Server => server::serve(env),
         Command::Completer { shell } => dsc::completer(shell, program),
     }
 }

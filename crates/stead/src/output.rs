@@ -1,16 +1,90 @@
 //! The two ways out: data on standard output, everything else on standard error.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::args::{ListFormat, Output, OutputFormat};
+use crate::exit::Exit;
 
-/// Prints text on standard output. A closed pipe is no failure: whoever reads has read enough.
+/// What was printed and not written yet. Global as standard output itself is.
+static STANDARD_OUTPUT: Mutex<Buffer> = Mutex::new(Buffer { text: Vec::new(), failed: None });
+
+static IS_TERMINAL: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());
+
+struct Buffer {
+    text: Vec<u8>,
+    /// The first error; nothing is written after it.
+    failed: Option<io::Error>,
+}
+
+impl Buffer {
+    const LARGEST: usize = 64 << 10;
+
+    fn write(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        if self.failed.is_none() && !text.is_empty() {
+            let mut out = anstream::stdout().lock();
+            self.failed = out.write_all(&text).and_then(|()| out.flush()).err();
+        }
+    }
+}
+
+fn buffer() -> MutexGuard<'static, Buffer> {
+    STANDARD_OUTPUT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Prints text on standard output: at once on a terminal, else when there is enough of it, or at the end.
+///
+/// That it could not be written is reported by [`finish`]; what is under way goes on.
 pub(crate) fn print(text: &str) {
-    let mut out = anstream::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let mut buffer = buffer();
+    buffer.text.extend_from_slice(text.as_bytes());
+    if is_terminal() || buffer.text.len() >= Buffer::LARGEST {
+        buffer.write();
+    }
+}
+
+/// From now on, what is printed is written within a moment: who is killed in a long run has reported what was done.
+pub(crate) fn write_soon() {
+    const MOMENT: Duration = Duration::from_millis(50);
+    if is_terminal() {
+        return;
+    }
+    // The thread ends with the process.
+    thread::spawn(|| {
+        loop {
+            thread::sleep(MOMENT);
+            buffer().write();
+        }
+    });
+}
+
+/// Writes what is left. Returns how the program ends: as it would have, unless standard output could not be written.
+pub(crate) fn finish(exit: Exit) -> Exit {
+    let failed = {
+        let mut buffer = buffer();
+        buffer.write();
+        buffer.failed.take()
+    };
+    match failed {
+        Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            complain(&format!("error: cannot write standard output: {}", stead_host::fs::reason(&error)));
+            Exit::Output
+        }
+        // Whoever reads has read enough. What went wrong besides is worth knowing all the same.
+        Some(_) if exit == Exit::Success => Exit::ClosedPipe,
+        Some(_) | None => exit,
+    }
+}
+
+/// Whether people read standard output.
+pub(crate) fn is_terminal() -> bool {
+    *IS_TERMINAL
 }
 
 /// Prints a line on standard error.
@@ -32,7 +106,7 @@ pub(crate) fn is_watched() -> bool {
 
 /// Prints JSON in a format; to a terminal YAML unless another was asked for, as dsc does.
 pub(crate) fn data(value: &Json, format: Option<OutputFormat>) {
-    let usual = if io::stdout().is_terminal() { OutputFormat::Yaml } else { OutputFormat::Json };
+    let usual = if is_terminal() { OutputFormat::Yaml } else { OutputFormat::Json };
     let format = format.unwrap_or(usual);
     print(&match format {
         OutputFormat::Json => value.to_string() + "\n",
@@ -43,7 +117,7 @@ pub(crate) fn data(value: &Json, format: Option<OutputFormat>) {
 
 /// Prints one of several values; those in YAML are told apart by a line between them.
 pub(crate) fn data_item(value: &Json, format: Option<OutputFormat>, first: bool) {
-    let is_yaml = format == Some(OutputFormat::Yaml) || (format.is_none() && io::stdout().is_terminal());
+    let is_yaml = format == Some(OutputFormat::Yaml) || (format.is_none() && is_terminal());
     if is_yaml && !first {
         print("---\n");
     }

@@ -9,16 +9,12 @@ use std::fs;
 use std::path::Path;
 
 use stead_core::call::Execution;
-use stead_core::run::Mode;
+use stead_core::event::Mode;
 use stead_core::value::Object;
-use stead_host::catalog::{Search, SearchEnvironment, User};
-use stead_host::settings::{Layers, Stated, resolve};
 use stead_testkit::{Case, Computed, Suite, check_all};
 
-use crate::engine::{execute, refusal, set_mode};
-use crate::people::width;
-use crate::session::Session;
-use crate::surroundings::Surroundings;
+use crate::commands::width;
+use stead_engine::{Execution as Plan, Host, HostOptions, failure_lines, finding_line, set_mode};
 
 #[test]
 fn what_runs_with_which_rights() {
@@ -52,22 +48,17 @@ fn run(case: &Case) -> Result<Computed, String> {
 }
 
 fn outcome(case: &Case, folder: &Path, mode: Mode, elevated: bool) -> Result<String, String> {
-    let mut session = Session::new(folder.to_path_buf(), &surroundings(elevated));
+    let host = Host::new(HostOptions { elevated, ..HostOptions::default() });
+    let mut session = host.session(folder);
     let prepared = session.prepare("main.yaml", case.section("main.yaml"), Object::new());
     let prepared = prepared.map_err(|unusable| format!("{:?}", unusable.findings))?;
-    if let Some(why) = refusal(&session, &prepared) {
-        return Ok(format!("refused: {why}\n"));
+    if let Some(finding) = prepared.graph.refused(elevated) {
+        return Ok(format!("refused: {}\n", finding_line(&finding, &prepared.sources)));
     }
-    let executed = execute(&session, prepared, mode, width(None), &mut |_, _| {});
-    let results = executed.document["results"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let run = session.run(&prepared, Plan::new(mode, width(None))).map_err(|error| error.to_string())?;
+    let document = session.result_document(&run);
+    let results = document["results"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<_> = results.iter().filter_map(|result| result["name"].as_str()).collect();
     let done = format!("done: {}", names.join(", "));
-    Ok(std::iter::once(&done).chain(&executed.failures).flat_map(|line| [line.as_str(), "\n"]).collect())
-}
-
-/// Those of nobody in particular: no settings, no manifests.
-fn surroundings(elevated: bool) -> Surroundings {
-    let settings = resolve(&Layers::default(), &Stated::default());
-    let search = Search::new(&SearchEnvironment::default(), &settings.resource_path, User::current());
-    Surroundings { settings, search, elevated, doubts: Vec::new() }
+    Ok(std::iter::once(&done).chain(&failure_lines(&run)).flat_map(|line| [line.as_str(), "\n"]).collect())
 }

@@ -10,28 +10,27 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
 use stead_core::diag::{Diagnostic, nearest};
+use stead_core::event::Mode;
 use stead_core::expr::{self, Environment, Expression, FactKey, Stop};
 use stead_core::graph::Names;
 use stead_core::manifest::listing;
-use stead_core::run::Mode;
 use stead_core::text::Sources;
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_host::provider::Cancel;
 use stead_server::{Engine, Operation, Request};
 
 use crate::args;
+use crate::commands::width;
 use crate::dsc::listing::{everything, functions_like, is_carried_out_by};
-use crate::engine::{Called, Refusal, execute, line, refusal, set_mode};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
-use crate::people::width;
+use crate::process_env::ProcessEnv;
 use crate::schemas;
-use crate::session::Session;
-use crate::surroundings::Surroundings;
+use stead_engine::{Execution as Plan, Refusal, ResourceCall, Session, error_chain, finding_line, set_mode};
 
 /// Serves until standard input ends.
-pub(crate) fn serve(surroundings: Surroundings) -> Exit {
-    match stead_server::serve(env!("CARGO_PKG_VERSION"), Calls { surroundings, width: width(None) }) {
+pub(crate) fn serve(env: ProcessEnv) -> Exit {
+    match stead_server::serve(env!("CARGO_PKG_VERSION"), Calls { env, width: width(None) }) {
         Ok(()) => Exit::Success,
         Err(error) => {
             tracing::error!("{error}");
@@ -41,14 +40,14 @@ pub(crate) fn serve(surroundings: Surroundings) -> Exit {
 }
 
 struct Calls {
-    surroundings: Surroundings,
+    env: ProcessEnv,
     width: NonZeroUsize,
 }
 
 impl Engine for Calls {
     fn answer(&self, request: Request, cancel: &Arc<AtomicBool>) -> Result<Json, String> {
         let cancel = Cancel::from(Arc::clone(cancel));
-        let session = Session::with_cancel(input::current_folder(), &self.surroundings, cancel);
+        let session = self.env.host.session_with(input::current_folder(), cancel);
         match request {
             Request::Config { operation, document, parameters } => {
                 self.config(session, operation, &document, parameters.as_deref())
@@ -88,12 +87,13 @@ impl Calls {
         })?;
         let prepared = session.prepare("<configuration>", document, supplied);
         let prepared = prepared.map_err(|unusable| lines(&unusable.findings, &session.sources))?;
-        if let Some(why) = refusal(&session, &prepared) {
-            return Err(why);
+        if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
+            return Err(finding_line(&finding, &prepared.sources));
         }
-        let mode = mode(operation);
+        let run =
+            session.run(&prepared, Plan::new(mode(operation), self.width)).map_err(|error| error_chain(&error))?;
         // What failed is in the document, beside what did not.
-        Ok(json!({ "result": execute(&session, prepared, mode, self.width, &mut |_, _| {}).document }))
+        Ok(json!({ "result": session.result_document(&run) }))
     }
 }
 
@@ -109,7 +109,7 @@ fn mode(operation: Operation) -> Mode {
 }
 
 fn lines(findings: &[Diagnostic], sources: &Sources) -> String {
-    findings.iter().map(|finding| line(finding, sources)).collect::<Vec<_>>().join("\n")
+    findings.iter().map(|finding| finding_line(finding, sources)).collect::<Vec<_>>().join("\n")
 }
 
 fn resource(
@@ -118,19 +118,26 @@ fn resource(
     type_name: &str,
     properties: Option<String>,
 ) -> Result<Json, String> {
-    let mut called = Called::find(session, type_name, None).and_then(Called::not_an_adapter).map_err(refused)?;
+    let mut called =
+        ResourceCall::find(session, type_name, None).and_then(ResourceCall::not_an_adapter).map_err(refused)?;
     let text = properties.map(|text| Text { name: "<properties_json>".to_owned(), text });
     let mode = mode(operation);
-    if called.is_holder() && !matches!(operation, Operation::Delete | Operation::Export) {
-        let held = called.hold(text.as_ref(), mode).map_err(|refusal| refused_in(&called, refusal))?;
-        return Ok(json!({ "result": held }));
+    let desired = match &text {
+        Some(text) => {
+            input::value(&mut called.session, text).map_err(|found| lines(&found, &called.session.sources))?
+        }
+        None => Value::Null,
+    };
+    if called.is_container() && !matches!(operation, Operation::Delete | Operation::Export) {
+        let properties = if desired == Value::Null { Value::Object(Object::new()) } else { desired };
+        let nested = called.nested(&properties, mode).map_err(|refusal| refused_in(&called, refusal))?;
+        return Ok(json!({ "result": nested }));
     }
-    let desired = called.desired(text.as_ref()).map_err(|refusal| refused_in(&called, refusal))?;
     let result = match operation {
         Operation::Get => called.get(desired),
         Operation::Set => called.set(desired, Execution::Actual),
         Operation::WhatIf => called.set(desired, Execution::WhatIf),
-        Operation::Test => called.test(&desired),
+        Operation::Test => called.test(desired),
         Operation::Delete => called.delete(desired, Execution::Actual).map(|_| json!({ "success": true })),
         Operation::Export => called.exported(desired).map(|found| {
             let states: Vec<Json> = found.iter().map(|each| each.properties.to_redacted_json()).collect();
@@ -140,7 +147,7 @@ fn resource(
     result.map(|result| json!({ "result": result })).map_err(refused)
 }
 
-fn refused_in(called: &Called, refusal: Refusal) -> String {
+fn refused_in(called: &ResourceCall, refusal: Refusal) -> String {
     match refusal {
         Refusal::Input(findings) => lines(&findings, &called.session.sources),
         other => refused(other),
@@ -210,7 +217,7 @@ fn list(session: &Session, adapter: Option<&str>) -> Json {
 }
 
 fn show(session: Session, type_name: &str) -> Result<Json, String> {
-    let called = Called::find(session, type_name, None).map_err(refused)?;
+    let called = ResourceCall::find(session, type_name, None).map_err(refused)?;
     let all = listing(&called.manifest);
     let keys = ["type", "kind", "version", "capabilities", "description", "author"];
     let mut shown: serde_json::Map<String, Json> =

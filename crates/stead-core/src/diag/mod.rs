@@ -31,6 +31,21 @@ impl PartialEq for CodeInfo {
 }
 impl Eq for CodeInfo {}
 
+impl serde::Serialize for CodeInfo {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id)
+    }
+}
+
+/// By its id; one that this version does not have is an error.
+impl<'de> serde::Deserialize<'de> for Code {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let id = String::deserialize(deserializer)?;
+        let unknown = || serde::de::Error::custom(format_args!("there is no code '{id}'"));
+        all().into_iter().find(|code| code.id == id).ok_or_else(unknown)
+    }
+}
+
 impl fmt::Display for CodeInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.id)
@@ -73,7 +88,8 @@ macro_rules! codes {
 }
 
 /// How much a finding matters.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Severity {
     /// Nothing runs before it is mended.
     Error,
@@ -92,7 +108,7 @@ impl Severity {
 }
 
 /// A change to the text that mends a finding.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Fix {
     /// What is replaced.
     pub span: Span,
@@ -101,7 +117,7 @@ pub struct Fix {
 }
 
 /// One finding.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Diagnostic {
     /// What kind of finding it is.
     pub code: Code,
@@ -249,5 +265,25 @@ impl Findings {
     /// Everything that was collected.
     pub fn into_vec(self) -> Vec<Diagnostic> {
         self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::SourceId;
+
+    #[test]
+    fn findings_that_are_read_are_those_that_were_written() {
+        let span = Span::new(SourceId(3), 4, 9);
+        for code in all() {
+            let finding =
+                Diagnostic::error(code, span, "wrong").with_help("do").with_label(span, "a").with_fix(span, "b");
+            let written = serde_json::to_string(&finding).unwrap();
+            assert_eq!(serde_json::from_str::<Diagnostic>(&written).unwrap(), finding);
+            let later = written.replace(code.id, "E9999");
+            let wrong = serde_json::from_str::<Diagnostic>(&later).unwrap_err().to_string();
+            assert!(wrong.starts_with("there is no code 'E9999'"), "{wrong}");
+        }
     }
 }

@@ -8,10 +8,13 @@ mod fields;
 mod parts;
 mod read;
 
+pub use crate::expr::{Named, UserFunction};
+pub use crate::value::DataType;
 pub use read::{parse, read};
 
-use crate::id::TypeName;
+use crate::id::{ResourceId, TypeName};
 use crate::text::{Node, SourceId, Span, Spanned};
+use crate::value::Value;
 
 /// A configuration document.
 #[derive(Clone, Debug, Default)]
@@ -38,13 +41,23 @@ pub struct Document {
     pub resources: Vec<Instance>,
 }
 
-/// Something with a name of its own.
-#[derive(Clone, Debug)]
-pub struct Named<T> {
-    /// The name and where it stands.
-    pub name: Spanned<String>,
-    /// What it names.
-    pub value: T,
+impl Document {
+    /// A document with a single instance, which nobody wrote. Null stands for no properties.
+    pub fn of_instance(id: &ResourceId, properties: Value) -> Self {
+        let instance = Instance {
+            span: Span::default(),
+            type_name: Spanned::new(id.type_name.clone(), Span::default()),
+            name: Node::of_value(Value::from(&*id.name)),
+            condition: None,
+            require_version: None,
+            directives: InstanceDirectives::default(),
+            depends_on: Vec::new(),
+            copy: None,
+            properties: Some(properties).filter(|properties| *properties != Value::Null).map(Node::of_value),
+            metadata: None,
+        };
+        Self { resources: vec![instance], ..Self::default() }
+    }
 }
 
 /// `directives` of a document.
@@ -112,61 +125,6 @@ pub struct Parameter {
     pub description: Option<String>,
 }
 
-/// The type of a parameter, an output or an argument of a user function.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DataType {
-    /// `string`
-    String,
-    /// `secureString`
-    SecureString,
-    /// `int`
-    Int,
-    /// `bool`
-    Bool,
-    /// `object`
-    Object,
-    /// `secureObject`
-    SecureObject,
-    /// `array`
-    Array,
-}
-
-impl DataType {
-    /// Every type with the word that documents use.
-    pub const ALL: [(&'static str, Self); 7] = [
-        ("string", Self::String),
-        ("secureString", Self::SecureString),
-        ("int", Self::Int),
-        ("bool", Self::Bool),
-        ("object", Self::Object),
-        ("secureObject", Self::SecureObject),
-        ("array", Self::Array),
-    ];
-
-    /// The word that documents use.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(_, each)| *each == self).map_or("", |(word, _)| word)
-    }
-
-    /// Whether values of it are secrets.
-    pub fn is_secure(self) -> bool {
-        matches!(self, Self::SecureString | Self::SecureObject)
-    }
-}
-
-/// One member of `functions`: a function that the document defines.
-#[derive(Clone, Debug)]
-pub struct UserFunction {
-    /// `namespace.name`, the way it is called
-    pub name: Spanned<String>,
-    /// Its parameters in order.
-    pub parameters: Vec<Named<DataType>>,
-    /// The type of what it returns.
-    pub output_type: Spanned<DataType>,
-    /// The value it returns, usually an expression in which only `parameters()` is known.
-    pub output: Node,
-}
-
 /// One of `outputs`.
 #[derive(Clone, Debug)]
 pub struct Output {
@@ -212,6 +170,36 @@ pub struct InstanceDirectives {
     pub require_adapter: Option<Spanned<TypeName>>,
     /// `securityContext`
     pub security_context: Option<Spanned<SecurityContext>>,
+    /// `requireAny`, `onChanges`, `onFailure` and `before`: ids of instances, each text or an expression.
+    pub relations: Vec<(Relation, Vec<Node>)>,
+}
+
+/// How an instance can stand to others, besides `dependsOn`. DSC v3 has none of these directives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Relation {
+    /// It begins once one of them has succeeded, and is skipped if none can.
+    RequireAny,
+    /// It is for when one of them has changed.
+    OnChanges,
+    /// It is for when one of them has failed.
+    OnFailure,
+    /// They begin after it, whatever becomes of it.
+    Before,
+}
+
+impl Relation {
+    /// Every relation with the name of its directive.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("requireAny", Self::RequireAny),
+        ("onChanges", Self::OnChanges),
+        ("onFailure", Self::OnFailure),
+        ("before", Self::Before),
+    ];
+
+    /// The name of its directive.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, each)| *each == self).map_or("", |(word, _)| word)
+    }
 }
 
 /// `copy`: an instance that stands for many.

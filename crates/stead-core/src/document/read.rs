@@ -1,7 +1,7 @@
 //! The tree of a document, taken apart into its parts.
 
 use super::fields::Reader;
-use super::{Copy, Directives, Discovery, Document, Instance, InstanceDirectives, SecurityContext, codes};
+use super::{Copy, Directives, Discovery, Document, Instance, InstanceDirectives, Relation, SecurityContext, codes};
 use crate::diag::Diagnostic;
 use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned};
 
@@ -181,7 +181,7 @@ impl Reader<'_> {
                 "condition" => parts.condition = self.condition(value).map(Box::new),
                 "requireVersion" | "apiVersion" => self.version(&mut parts.version, value, key_span),
                 "directives" => parts.directives = self.instance_directives(value),
-                "dependsOn" => parts.depends_on = self.depends_on(value),
+                "dependsOn" => parts.depends_on = self.ids(value, "dependsOn"),
                 "copy" => parts.copy = self.copy(value).map(Box::new),
                 "properties" => parts.properties = self.properties(value),
                 "metadata" => parts.metadata = self.metadata(value).map(Box::new),
@@ -223,18 +223,23 @@ impl Reader<'_> {
                 _ if value.kind == Kind::Null => {}
                 "requireAdapter" => directives.require_adapter = self.type_name(value, "'requireAdapter'"),
                 "securityContext" => directives.security_context = self.word(value, "'securityContext'", CONTEXTS),
-                _ => {
-                    let known = &["requireAdapter", "securityContext"];
-                    self.unknown_key(&key, key_span, "'directives' of an instance", known);
-                }
+                _ => match Relation::ALL.iter().find(|(word, _)| *word == &*key) {
+                    Some((word, relation)) => directives.relations.push((*relation, self.ids(value, word))),
+                    None => {
+                        let mut known = vec!["requireAdapter", "securityContext"];
+                        known.extend(Relation::ALL.map(|(word, _)| word));
+                        self.unknown_key(&key, key_span, "'directives' of an instance", &known);
+                    }
+                },
             }
         }
         directives
     }
 
-    fn depends_on(&mut self, node: Node) -> Vec<Node> {
-        let items = self.array(node, "'dependsOn'");
-        items.into_iter().filter_map(|item| self.text_value(item, "an element of 'dependsOn'")).collect()
+    /// A list of ids of instances.
+    fn ids(&mut self, node: Node, key: &str) -> Vec<Node> {
+        let items = self.array(node, &format!("'{key}'"));
+        items.into_iter().filter_map(|item| self.text_value(item, &format!("an element of '{key}'"))).collect()
     }
 
     fn properties(&mut self, node: Node) -> Option<Node> {

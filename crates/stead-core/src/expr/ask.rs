@@ -7,9 +7,9 @@ use super::builtins::date;
 use super::codes;
 use super::evaluate::{Evaluator, hint, located, stop};
 use super::syntax::Node;
-use super::{Answer, FactKey, Recipe, Stop};
+use super::{Answer, FactKey, Stop};
 use crate::id::{ResourceId, SecretName};
-use crate::value::{Sealed, Value};
+use crate::value::Value;
 
 /// One call of such a function.
 struct Question<'q> {
@@ -216,7 +216,7 @@ impl Evaluator<'_> {
             None => format!("Secret '{name}' not found"),
         })?;
         match known {
-            Value::String(known) => Ok(Value::Sealed(Sealed::new(Recipe::Secret(SecretName(known.into()))))),
+            Value::String(known) => Ok(Value::secret(SecretName(known.into()))),
             _ => Err(question.refused(0, format!("the vault gave no name for the secret '{name}'"))),
         }
     }

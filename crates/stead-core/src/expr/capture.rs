@@ -1,24 +1,24 @@
-//! Lambdas over sealed arrays: what they need from the environment is put into them, as long as it can be asked.
+//! Functions over sealed arrays: what their lambdas need from the environment is computed while it can be asked, and
+//! the rest is kept as text.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::Stop;
-use super::builtin::{Ask, Run, find};
+use serde_json::Value as Json;
+
+use super::builtin::{Ask, Builtin, Run};
 use super::codes;
 use super::evaluate::{Evaluator, Frame, stop};
-use super::sealed::{Deferred, defer};
-use super::syntax::{Accessor, Form, Inlined, Lambda, Node, Signature, Step};
-use crate::document::UserFunction;
+use super::syntax::{Accessor, Form, Lambda, Node, Step, quoted};
+use super::{Stop, UserFunction};
 use crate::text::{self, node::Kind};
-use crate::value::Value;
+use crate::value::{Closure, Function, Value};
 
 /// What is not known while a body is captured.
 #[derive(Default)]
 struct Bound {
     /// The parameters of the lambdas around.
     names: Vec<Box<str>>,
-    /// The parameters of the function of the document around.
+    /// Whether it is the body of a function of the document, whose parameters are not known.
     parameters: bool,
 }
 
@@ -31,6 +31,8 @@ impl Bound {
             found |= match builtin.run {
                 Run::Ask(Ask::LambdaVariable) => match arguments.first().map(|argument| &argument.kind) {
                     Some(Form::Constant(Value::String(name))) => self.names.iter().any(|each| **each == **name),
+                    // Not a name; and numbers stand for captured values.
+                    Some(Form::Constant(_)) => false,
                     _ => true,
                 },
                 Run::Ask(Ask::Parameter) => self.parameters,
@@ -47,116 +49,139 @@ impl Bound {
 }
 
 impl Evaluator<'_> {
-    /// A lambda that needs no environment any more.
-    pub(super) fn capture(&mut self, lambda: &Lambda) -> Result<Arc<Lambda>, Stop> {
-        self.captured(lambda, &mut Bound::default())
+    /// `map` or `filter` with a lambda, as text that needs no environment: `lambdaVariables(0)` is the array in it, and
+    /// the numbers behind that are what was captured.
+    pub(super) fn capture(&mut self, builtin: &Builtin, lambda: &Lambda) -> Result<Closure, Stop> {
+        let mut capture = Capture {
+            evaluator: self,
+            bound: Bound::default(),
+            closure: Closure { source: String::new(), captured: Vec::new(), functions: Vec::new() },
+        };
+        let lambda = capture.lambda(lambda)?;
+        let source = format!("[{}({}, {lambda})]", builtin.name, captured(0));
+        Ok(Closure { source, ..capture.closure })
+    }
+}
+
+/// The text that stands for a captured value.
+fn captured(number: usize) -> String {
+    format!("lambdaVariables({number})")
+}
+
+struct Capture<'c, 'e> {
+    evaluator: &'c mut Evaluator<'e>,
+    bound: Bound,
+    closure: Closure,
+}
+
+impl Capture<'_, '_> {
+    fn lambda(&mut self, lambda: &Lambda) -> Result<String, Stop> {
+        let outer = self.bound.names.len();
+        self.bound.names.extend(lambda.parameters.iter().cloned());
+        let body = self.part(&lambda.body);
+        self.bound.names.truncate(outer);
+        let names: String = lambda.parameters.iter().map(|name| quoted(name) + ", ").collect();
+        Ok(format!("lambda({names}{})", body?))
     }
 
-    fn captured(&mut self, lambda: &Lambda, bound: &mut Bound) -> Result<Arc<Lambda>, Stop> {
-        let outer = bound.names.len();
-        bound.names.extend(lambda.parameters.iter().cloned());
-        let body = self.part(&lambda.body, bound);
-        bound.names.truncate(outer);
-        Ok(Arc::new(Lambda { parameters: lambda.parameters.clone(), body: body? }))
-    }
-
-    /// A part of a body: what does not depend on anything bound is computed now.
-    fn part(&mut self, node: &Node, bound: &mut Bound) -> Result<Node, Stop> {
-        let at = node.at.clone();
-        if !bound.occurs_in(node) {
-            let value = self.value(node);
-            return Ok(Node { at, kind: Form::Constant(needed_later(value)?) });
+    /// The text of a part; what does not depend on anything bound is computed now.
+    fn part(&mut self, node: &Node) -> Result<String, Stop> {
+        if let Form::Constant(literal) = &node.kind {
+            return Ok(match literal {
+                Value::String(text) => quoted(text),
+                other => other.to_redacted_json().to_string(),
+            });
         }
-        let kind = match &node.kind {
-            Form::Call { builtin, arguments } => {
-                if let Run::Ask(ask) = builtin.run
-                    && !bound.answers(ask)
-                {
-                    let message = format!("'{}' is asked about something that depends on a secret", builtin.name);
-                    return Err(stop(&codes::SEALED, &at, message, None));
-                }
-                Form::Call { builtin, arguments: self.parts(arguments, bound)? }
-            }
-            Form::UserCall { name, arguments } => {
-                let arguments = self.parts(arguments, bound)?;
-                match self.function(name, &at).and_then(|function| self.inline(function, arguments, &at)) {
-                    Ok(inlined) => Form::Inlined(Box::new(inlined)),
-                    Err(other) => Form::Constant(needed_later(Err(other))?),
-                }
-            }
-            Form::Inlined(inlined) => {
-                let arguments = self.parts(&inlined.arguments, bound)?;
-                Form::Inlined(Box::new(Inlined { arguments, ..(**inlined).clone() }))
-            }
-            Form::Lambda(lambda) => Form::Lambda(self.captured(lambda, bound)?),
-            Form::Access { of, path } => {
-                let of = Box::new(self.part(of, bound)?);
-                Form::Access { of, path: self.path(path, bound)? }
-            }
-            Form::Constant(value) => Form::Constant(value.clone()),
+        if !self.bound.occurs_in(node) {
+            let value = self.evaluator.value(node);
+            return Ok(self.keep(needed_later(value)?));
+        }
+        match &node.kind {
+            Form::Call { builtin, arguments } => self.call(builtin, arguments, &node.at),
+            Form::UserCall { name, arguments } => self.user_call(name, arguments, &node.at),
+            Form::Lambda(lambda) => self.lambda(lambda),
+            Form::Access { of, path } => Ok(self.part(of)? + &self.path(path)?),
+            Form::Constant(value) => Ok(self.keep(value.clone())),
+        }
+    }
+
+    /// Captures a value and returns the text that stands for it.
+    fn keep(&mut self, value: Value) -> String {
+        self.closure.captured.push(value);
+        captured(self.closure.captured.len())
+    }
+
+    fn call(&mut self, builtin: &Builtin, arguments: &[Node], at: &Range<usize>) -> Result<String, Stop> {
+        if let Run::Ask(ask) = builtin.run
+            && !self.bound.answers(ask)
+        {
+            let message = format!("'{}' is asked about something that depends on a secret", builtin.name);
+            return Err(stop(&codes::SEALED, at, message, None));
+        }
+        Ok(format!("{}({})", builtin.name, self.parts(arguments)?))
+    }
+
+    fn user_call(&mut self, name: &str, arguments: &[Node], at: &Range<usize>) -> Result<String, Stop> {
+        let arguments = self.parts(arguments)?;
+        let function = match self.evaluator.function(name, at) {
+            Ok(function) => function,
+            Err(unknown) => return Ok(self.keep(needed_later(Err(unknown))?)),
         };
-        Ok(Node { at, kind })
+        if !self.closure.functions.iter().any(|known| known.name == name) {
+            let function = self.function(function)?;
+            self.closure.functions.push(function);
+        }
+        Ok(format!("{name}({arguments})"))
     }
 
-    fn parts(&mut self, nodes: &[Node], bound: &mut Bound) -> Result<Vec<Node>, Stop> {
-        nodes.iter().map(|node| self.part(node, bound)).collect()
+    fn function(&mut self, function: &UserFunction) -> Result<Function, Stop> {
+        let bound = std::mem::replace(&mut self.bound, Bound { names: Vec::new(), parameters: true });
+        let outer = std::mem::take(&mut self.evaluator.lambda_variables);
+        self.evaluator.frame = Some(Frame::default());
+        let output = self.template(&function.output);
+        self.evaluator.frame = None;
+        self.evaluator.lambda_variables = outer;
+        self.bound = bound;
+        let parameters = function.parameters.iter();
+        Ok(Function {
+            name: function.name.value.clone(),
+            parameters: parameters.map(|each| (each.name.value.clone(), each.value)).collect(),
+            returns: function.output_type.value,
+            output: output?,
+        })
     }
 
-    fn path(&mut self, path: &[Accessor], bound: &mut Bound) -> Result<Vec<Accessor>, Stop> {
-        let captured = path.iter().map(|accessor| {
-            let step = match &accessor.step {
-                Step::Member(name) => Step::Member(name.clone()),
-                Step::Index(index) => Step::Index(Box::new(self.part(index, bound)?)),
-            };
-            Ok(Accessor { at: accessor.at.clone(), step })
-        });
-        captured.collect()
-    }
-
-    fn inline(&mut self, function: &UserFunction, arguments: Vec<Node>, at: &Range<usize>) -> Result<Inlined, Stop> {
-        let outer = std::mem::take(&mut self.lambda_variables);
-        self.frame = Some(Frame::default());
-        let body = self.template(&function.output, at);
-        self.frame = None;
-        self.lambda_variables = outer;
-        Ok(Inlined { signature: Signature::of(function), body: body?, arguments })
-    }
-
-    /// What a document states as the output of a function, as an expression.
-    fn template(&mut self, node: &text::Node, at: &Range<usize>) -> Result<Node, Stop> {
-        let call = |name: &str, arguments: Vec<Node>| match find(name) {
-            Some(builtin) => Ok(Form::Call { builtin, arguments }),
-            None => Err(stop(&codes::UNKNOWN_FUNCTION, at, format!("Unknown function '{name}'"), None)),
-        };
-        let constant = |value: Value| Node { at: at.clone(), kind: Form::Constant(value) };
-        let kind = match &node.kind {
-            Kind::Null => Form::Constant(Value::Null),
-            Kind::Bool(truth) => Form::Constant((*truth).into()),
-            Kind::Number(number) => Form::Constant(Value::Number(number.clone())),
-            Kind::String(text) => Form::Constant(Value::String(text.to_string())),
-            Kind::Expression(expression) => {
-                return self.part(&expression.root, &mut Bound { parameters: true, ..Bound::default() });
-            }
-            Kind::Array(items) => {
-                call("createArray", items.iter().map(|item| self.template(item, at)).collect::<Result<_, _>>()?)?
-            }
+    /// What a document states as the output of a function, with its expressions as text again.
+    fn template(&mut self, node: &text::Node) -> Result<Json, Stop> {
+        Ok(match &node.kind {
+            Kind::Expression(expression) => Json::String(format!("[{}]", self.part(&expression.root)?)),
+            Kind::String(text) if text.starts_with('[') => Json::String(format!("[{text}")),
+            Kind::Array(items) => items.iter().map(|item| self.template(item)).collect::<Result<_, _>>()?,
             Kind::Object(entries) => {
-                let mut arguments = Vec::with_capacity(2 * entries.len());
-                for entry in entries {
-                    arguments
-                        .extend([constant(Value::String(entry.key.to_string())), self.template(&entry.value, at)?]);
-                }
-                call("createObject", arguments)?
+                let member = |entry: &text::Entry| Ok((entry.key.to_string(), self.template(&entry.value)?));
+                Json::Object(entries.iter().map(member).collect::<Result<_, Stop>>()?)
             }
+            _ => node.literal().to_redacted_json(),
+        })
+    }
+
+    fn parts(&mut self, nodes: &[Node]) -> Result<String, Stop> {
+        Ok(nodes.iter().map(|node| self.part(node)).collect::<Result<Vec<_>, _>>()?.join(", "))
+    }
+
+    fn path(&mut self, path: &[Accessor]) -> Result<String, Stop> {
+        let step = |accessor: &Accessor| match &accessor.step {
+            Step::Member(name) => Ok(format!(".{name}")),
+            Step::Index(index) => Ok(format!("[{}]", self.part(index)?)),
         };
-        Ok(Node { at: at.clone(), kind })
+        path.iter().map(step).collect()
     }
 }
 
 /// What is wrong with a part counts only if it is needed: an array can be empty, and a condition false.
 pub(super) fn needed_later(value: Result<Value, Stop>) -> Result<Value, Stop> {
     match value {
-        Err(Stop::Fault(fault)) if fault.code != &codes::LIMIT => Ok(defer(Deferred::Failed)),
+        Err(Stop::Fault(fault)) if fault.code != &codes::LIMIT => Ok(Value::deferred(crate::value::Step::Failed)),
         other => other,
     }
 }

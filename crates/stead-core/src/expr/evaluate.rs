@@ -5,12 +5,10 @@ use std::ops::Range;
 use super::builtin::{Ask, Builtin, Lazy, Run, Wrong};
 use super::capture::needed_later;
 use super::codes;
-use super::sealed::{Deferred, defer, depth};
 use super::syntax::{Accessor, Form, Lambda, Node, Step};
 use super::{Environment, Fault, Stop};
 use crate::diag::{Code, nearest};
-use crate::document::DataType;
-use crate::value::{Object, Value};
+use crate::value::{DataType, Key, Object, Step as Deferred, Value};
 
 /// What one evaluation may cost: a unit is a call, an element, or 16 bytes of text.
 const BUDGET: u64 = 2_000_000;
@@ -56,17 +54,6 @@ impl Budget {
             _ => Ok(()),
         }
     }
-}
-
-/// What selects a part of a value.
-#[derive(Clone, PartialEq)]
-pub(super) enum Key {
-    /// `.name`
-    Member(Box<str>),
-    /// `.actualState` directly behind `reference()`: see [`access`].
-    State,
-    /// `[value]`
-    Index(Value),
 }
 
 /// The member that held the answer of an instance in earlier versions of the language.
@@ -145,6 +132,8 @@ pub(super) struct Evaluator<'e> {
     pub(super) environment: &'e dyn Environment,
     pub(super) lambda_variables: Vec<(Box<str>, Value)>,
     pub(super) frame: Option<Frame>,
+    /// What `lambdaVariables(n)` stands for in a [`crate::value::Closure`].
+    captured: Vec<Value>,
     budget: Budget,
 }
 
@@ -154,7 +143,12 @@ pub(super) fn stop(code: Code, at: &Range<usize>, message: impl Into<String>, he
 
 impl<'e> Evaluator<'e> {
     pub(super) fn new(environment: &'e dyn Environment, budget: Budget) -> Self {
-        Self { environment, lambda_variables: Vec::new(), frame: None, budget }
+        Self::with_captured(environment, budget, Vec::new())
+    }
+
+    /// An evaluation of a closure.
+    pub(super) fn with_captured(environment: &'e dyn Environment, budget: Budget, captured: Vec<Value>) -> Self {
+        Self { environment, lambda_variables: Vec::new(), frame: None, captured, budget }
     }
 
     pub(super) fn into_budget(self) -> Budget {
@@ -166,7 +160,6 @@ impl<'e> Evaluator<'e> {
             Form::Constant(value) => self.copied(value.clone(), &node.at),
             Form::Call { builtin, arguments } => self.call(builtin, arguments, &node.at),
             Form::UserCall { name, arguments } => self.user_call(name, arguments, &node.at),
-            Form::Inlined(inlined) => self.inlined(inlined, &node.at),
             Form::Access { of, path } => self.accesses(of, path),
             Form::Lambda(_) => Err(stop(&codes::LAMBDA, &node.at, "a lambda is not a value", None)),
         }
@@ -174,7 +167,7 @@ impl<'e> Evaluator<'e> {
 
     /// Pays for a value that came from outside as a whole.
     pub(super) fn copied(&mut self, value: Value, at: &Range<usize>) -> Result<Value, Stop> {
-        if depth(&value) > MAX_NESTING {
+        if value.depth() > MAX_NESTING {
             let message = format!("values are nested more than {MAX_NESTING} deep");
             return Err(stop(&codes::LIMIT, at, message, None));
         }
@@ -193,9 +186,19 @@ impl<'e> Evaluator<'e> {
             Run::Lazy(Lazy::Or) => self.junction(builtin, arguments, true),
             Run::Lazy(Lazy::Coalesce) => self.coalesce(builtin, arguments),
             Run::Lazy(Lazy::Map | Lazy::Filter) => self.over(builtin, arguments, at),
-            Run::Ask(ask) => self.ask(ask, builtin, arguments, at),
+            Run::Ask(ask) => match self.captured(ask, arguments) {
+                Some(value) => self.copied(value, at),
+                None => self.ask(ask, builtin, arguments, at),
+            },
             Run::Lambda => Err(stop(&codes::LAMBDA, at, "a lambda is not a value", None)),
         }
+    }
+
+    /// The captured value that a call stands for: one whose argument is a number instead of a name.
+    fn captured(&self, ask: Ask, arguments: &[Node]) -> Option<Value> {
+        let [Node { kind: Form::Constant(Value::Number(number)), .. }] = arguments else { return None };
+        let position = usize::try_from(number.as_u64()?).ok()?;
+        self.captured.get(position).filter(|_| ask == Ask::LambdaVariable).cloned()
     }
 
     pub(super) fn arguments(&mut self, builtin: &'static Builtin, arguments: &[Node]) -> Result<Vec<Value>, Stop> {
@@ -218,7 +221,7 @@ impl<'e> Evaluator<'e> {
     ) -> Result<Value, Stop> {
         self.budget.spend(1).map_err(|Exhausted| too_large(at))?;
         if builtin.sight.is_blocked(&values) {
-            return Ok(defer(Deferred::Apply { builtin, arguments: values }));
+            return Ok(apply(builtin, values));
         }
         let outcome = builtin.compute(values).unwrap_or(Ok(Value::Null));
         let result = outcome.map_err(|wrong| located(wrong.of(builtin), nodes, at))?;
@@ -240,7 +243,7 @@ impl<'e> Evaluator<'e> {
             Value::Bool(false) => self.argument(builtin, 2, otherwise),
             sealed => {
                 let arguments = vec![sealed, self.possible(builtin, 1, then)?, self.possible(builtin, 2, otherwise)?];
-                Ok(defer(Deferred::Apply { builtin, arguments }))
+                Ok(apply(builtin, arguments))
             }
         }
     }
@@ -277,7 +280,7 @@ impl<'e> Evaluator<'e> {
         for (position, node) in nodes.iter().enumerate().skip(from) {
             arguments.push(self.possible(builtin, position, node)?);
         }
-        Ok(defer(Deferred::Apply { builtin, arguments }))
+        Ok(apply(builtin, arguments))
     }
 
     fn over(&mut self, builtin: &'static Builtin, nodes: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
@@ -288,14 +291,14 @@ impl<'e> Evaluator<'e> {
         match self.argument(builtin, 0, array)? {
             Value::Array(items) => self.each(builtin, lambda, items),
             sealed => {
-                let lambda = self.capture(lambda)?;
-                Ok(defer(Deferred::Each { builtin, array: sealed, lambda }))
+                let closure = self.capture(builtin, lambda)?;
+                Ok(Value::deferred(Deferred::Each { array: sealed, closure }))
             }
         }
     }
 
     /// `map` or `filter` over the elements of an array.
-    pub(super) fn each(&mut self, builtin: &Builtin, lambda: &Lambda, items: Vec<Value>) -> Result<Value, Stop> {
+    fn each(&mut self, builtin: &Builtin, lambda: &Lambda, items: Vec<Value>) -> Result<Value, Stop> {
         if matches!(builtin.run, Run::Lazy(Lazy::Map)) {
             let mapped = items.into_iter().enumerate().map(|(index, item)| self.applied(lambda, item, index));
             return Ok(Value::Array(mapped.collect::<Result<_, _>>()?));
@@ -311,7 +314,7 @@ impl<'e> Evaluator<'e> {
             verdicts.push((item, verdict));
         }
         if verdicts.iter().any(|(_, verdict)| verdict.has_sealed()) {
-            return Ok(defer(Deferred::Keep(verdicts)));
+            return Ok(Value::deferred(Deferred::Keep(verdicts)));
         }
         let kept = verdicts.into_iter().filter(|(_, verdict)| verdict.as_bool() == Some(true));
         Ok(Value::Array(kept.map(|(item, _)| item).collect()))
@@ -339,13 +342,18 @@ impl<'e> Evaluator<'e> {
             };
             let is_sealed = matches!(value, Value::Sealed(_)) || matches!(key, Key::Index(Value::Sealed(_)));
             value = if is_sealed {
-                defer(Deferred::Access { of: value, key })
+                Value::deferred(Deferred::Access { of: value, key })
             } else {
                 access(value, &key).map_err(|wrong| located(wrong, &[], &accessor.at))?
             };
         }
         Ok(value)
     }
+}
+
+/// A function that waits for its secrets.
+fn apply(builtin: &'static Builtin, arguments: Vec<Value>) -> Value {
+    Value::deferred(Deferred::Apply { function: builtin.name.into(), arguments })
 }
 
 fn too_large(at: &Range<usize>) -> Stop {

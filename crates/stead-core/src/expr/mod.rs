@@ -19,10 +19,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use builtin::{Builtin, Kind, functions};
-pub use sealed::{Computed, OpenError, Recipe, ingredients, open, secrets};
+pub use sealed::{OpenError, open};
+pub use user::{Named, UserFunction};
 
 use crate::diag::Code;
-use crate::document::UserFunction;
 use crate::id::ResourceId;
 use crate::value::Value;
 use evaluate::{Budget, Evaluator};
@@ -43,7 +43,8 @@ impl fmt::Debug for Expression {
 }
 
 /// What only the machine knows.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum FactKey {
     /// The instant at which the run began, as RFC 3339 text in UTC with nanoseconds.
     Now,
@@ -139,6 +140,11 @@ pub trait Environment {
     }
     /// A fact that the host has supplied.
     fn fact(&self, _key: &FactKey) -> Option<Value> {
+        None
+    }
+    /// What stands from here on for plaintext that the document declares to be secret: [`Value::secret`] of where the
+    /// host keeps it. `None` where no secrets can be kept; then it is a fault to declare any.
+    fn seal(&self, _plaintext: Value) -> Option<Value> {
         None
     }
     /// A function that the document defines, by `namespace.name`.

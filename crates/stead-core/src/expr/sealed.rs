@@ -1,4 +1,4 @@
-//! Sealed values: computations that wait for their secrets.
+//! Opening sealed values: the computations that waited for their secrets.
 //!
 //! A function that is given a sealed value is not computed but remembered, with its arguments, as a [`Recipe`]. The host
 //! [`open`]s a value at the last moment; the same functions are computed then.
@@ -6,103 +6,16 @@
 //! Invariant: where there is a result for the plaintext, opening what was computed from the sealed values gives the same.
 //! Where there is none, opening fails as well, unless the part that fails turns out not to be needed.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use serde_json::Value as Json;
 
-use super::builtin::{Builtin, Kind, Lazy, Run};
+use super::builtin::{Builtin, Kind, Lazy, Run, find};
 use super::codes;
-use super::evaluate::{Budget, Evaluator, Key, MAX_NESTING, access, fits};
-use super::syntax::Lambda;
-use super::{Environment, Stop};
-use crate::document::DataType;
+use super::evaluate::{Budget, Evaluator, MAX_NESTING, access, fits};
+use super::syntax::Form;
+use super::{Environment, Expression, Named, Stop, UserFunction, is_expression};
 use crate::id::SecretName;
-use crate::value::{Sealed, Sensitive, Value};
-
-/// How a sealed value is computed once its secrets are known.
-#[derive(Clone, PartialEq)]
-pub enum Recipe {
-    /// A secret of the host's vault.
-    Secret(SecretName),
-    /// Plaintext that the document itself states, such as the default of a secure parameter.
-    Literal(Sensitive<Value>),
-    /// What a function makes of such values.
-    Computed(Computed),
-}
-
-/// A function and the values that it waits for.
-#[derive(Clone)]
-pub struct Computed(Arc<Computation>);
-
-impl PartialEq for Computed {
-    fn eq(&self, other: &Self) -> bool {
-        // Recipes share their parts, so that comparing the shared ones again could take exponential time.
-        Arc::ptr_eq(&self.0, &other.0) || (self.0.depth == other.0.depth && self.0.step == other.0.step)
-    }
-}
-
-#[derive(PartialEq)]
-struct Computation {
-    depth: usize,
-    step: Deferred,
-}
-
-/// One deferred step.
-#[derive(PartialEq)]
-pub(super) enum Deferred {
-    /// A function of the language, strict or lazy.
-    Apply { builtin: &'static Builtin, arguments: Vec<Value> },
-    /// A member or an element.
-    Access { of: Value, key: Key },
-    /// The values whose verdict is true.
-    Keep(Vec<(Value, Value)>),
-    /// `map` or `filter` over an array that is sealed itself.
-    Each { builtin: &'static Builtin, array: Value, lambda: Arc<Lambda> },
-    /// A value that has to be of a type.
-    Typed { value: Value, data_type: DataType },
-    /// What is wrong already, should it be needed.
-    Failed,
-}
-
-impl Deferred {
-    fn values(&self) -> Vec<&Value> {
-        match self {
-            Self::Apply { arguments, .. } => arguments.iter().collect(),
-            Self::Access { of, key: Key::Index(index) } => vec![of, index],
-            Self::Access { of, .. } => vec![of],
-            Self::Keep(items) => items.iter().flat_map(|(item, verdict)| [item, verdict]).collect(),
-            Self::Each { array, lambda, .. } => {
-                let mut values = vec![array];
-                lambda.body.walk(&mut |node| {
-                    if let super::syntax::Form::Constant(value) = &node.kind {
-                        values.push(value);
-                    }
-                });
-                values
-            }
-            Self::Typed { value, .. } => vec![value],
-            Self::Failed => Vec::new(),
-        }
-    }
-}
-
-/// Seals a step.
-pub(super) fn defer(step: Deferred) -> Value {
-    let depth = 1 + step.values().into_iter().map(depth).max().unwrap_or(0);
-    Value::Sealed(Sealed::new(Recipe::Computed(Computed(Arc::new(Computation { depth, step })))))
-}
-
-/// How deep a value is nested, sealed computations included.
-pub(super) fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-        Value::Sealed(sealed) => match sealed.recipe() {
-            Recipe::Computed(computed) => computed.0.depth,
-            _ => 1,
-        },
-        _ => 1,
-    }
-}
+use crate::text::{self, Span, Spanned};
+use crate::value::{Closure, Function, Key, Recipe, Step, Value};
 
 /// Why a sealed value could not be opened.
 ///
@@ -123,6 +36,12 @@ pub enum OpenError {
         /// The function, or what else was computed.
         function: &'static str,
     },
+    /// The value was sealed by a version that had more functions.
+    #[error("'{function}' is not a function of this version")]
+    UnknownFunction {
+        /// Its name.
+        function: String,
+    },
     /// The result would be too large.
     #[error("what is computed from the secrets grows too large")]
     TooLarge,
@@ -136,43 +55,10 @@ pub fn open(value: &Value, secret: &dyn Fn(&SecretName) -> Result<Value, OpenErr
     Opener { secret, budget: Budget::default() }.value(value)
 }
 
-/// The secrets that opening a value may ask for.
-pub fn secrets(value: &Value) -> BTreeSet<SecretName> {
-    let name = |recipe: &Recipe| if let Recipe::Secret(name) = recipe { Some(name.clone()) } else { None };
-    ingredients(value).into_iter().filter_map(name).collect()
-}
-
-/// Every secret and every literal that a value holds or is computed from; no recipe among them is a computed one.
-pub fn ingredients(value: &Value) -> Vec<&Recipe> {
-    let mut found = Vec::new();
-    collect(value, &mut found, &mut BTreeSet::new());
-    found
-}
-
-fn collect<'v>(value: &'v Value, found: &mut Vec<&'v Recipe>, seen: &mut BTreeSet<*const Computation>) {
-    match value {
-        Value::Array(items) => items.iter().for_each(|item| collect(item, found, seen)),
-        Value::Object(members) => members.values().for_each(|member| collect(member, found, seen)),
-        Value::Sealed(sealed) => match sealed.recipe() {
-            Recipe::Computed(computed) if seen.insert(Arc::as_ptr(&computed.0)) => {
-                computed.0.step.values().into_iter().for_each(|part| collect(part, found, seen));
-            }
-            Recipe::Computed(_) => {}
-            recipe => found.push(recipe),
-        },
-        _ => {}
-    }
-}
-
 struct Opener<'o> {
     secret: &'o dyn Fn(&SecretName) -> Result<Value, OpenError>,
     budget: Budget,
 }
-
-/// Everything that a captured lambda needs has been put into it.
-struct Nothing;
-
-impl Environment for Nothing {}
 
 fn refused(function: &'static str) -> OpenError {
     OpenError::Refused { function }
@@ -189,20 +75,23 @@ impl Opener<'_> {
             }
             Value::Sealed(sealed) => match sealed.recipe() {
                 Recipe::Secret(name) => (self.secret)(name)?,
-                Recipe::Literal(plaintext) => self.value(plaintext.expose())?,
-                Recipe::Computed(computed) => self.step(&computed.0.step)?,
+                Recipe::Computed(computed) => self.step(computed.step())?,
             },
             other => other.clone(),
         })
     }
 
-    fn step(&mut self, step: &Deferred) -> Result<Value, OpenError> {
+    fn step(&mut self, step: &Step) -> Result<Value, OpenError> {
         match step {
-            Deferred::Apply { builtin, arguments } => match builtin.run {
-                Run::Lazy(lazy) => self.lazy(lazy, builtin, arguments),
-                _ => self.strict(builtin, arguments),
-            },
-            Deferred::Access { of, key } => {
+            Step::Apply { function, arguments } => {
+                let unknown = || OpenError::UnknownFunction { function: function.to_string() };
+                let builtin = find(function).ok_or_else(unknown)?;
+                match builtin.run {
+                    Run::Lazy(lazy) => self.lazy(lazy, builtin, arguments),
+                    _ => self.strict(builtin, arguments),
+                }
+            }
+            Step::Access { of, key } => {
                 let of = self.value(of)?;
                 let key = match key {
                     Key::Index(index) => &Key::Index(self.value(index)?),
@@ -210,7 +99,7 @@ impl Opener<'_> {
                 };
                 access(of, key).map_err(|_| refused("member access"))
             }
-            Deferred::Keep(items) => {
+            Step::Keep(items) => {
                 let mut kept = Vec::new();
                 for (item, verdict) in items {
                     if self.truth(verdict, "filter")? {
@@ -219,12 +108,12 @@ impl Opener<'_> {
                 }
                 Ok(Value::Array(kept))
             }
-            Deferred::Each { builtin, array, lambda } => self.each(builtin, array, lambda),
-            Deferred::Typed { value, data_type } => {
+            Step::Each { array, closure } => self.each(array, closure),
+            Step::Typed { value, data_type } => {
                 let value = self.value(value)?;
                 if fits(*data_type, &value) { Ok(value) } else { Err(refused("user function")) }
             }
-            Deferred::Failed => Err(refused("expression")),
+            Step::Failed => Err(refused("expression")),
         }
     }
 
@@ -271,20 +160,84 @@ impl Opener<'_> {
         }
     }
 
-    fn each(&mut self, builtin: &'static Builtin, array: &Value, lambda: &Lambda) -> Result<Value, OpenError> {
-        let Value::Array(items) = self.value(array)? else { return Err(refused(builtin.name)) };
-        let budget = std::mem::take(&mut self.budget);
-        let mut evaluator = Evaluator::new(&Nothing, budget);
-        let computed = evaluator.each(builtin, lambda, items);
+    fn each(&mut self, array: &Value, closure: &Closure) -> Result<Value, OpenError> {
+        let expression = Expression::parse(&closure.source).map_err(|fault| unreadable(&fault, closure))?;
+        let function = if let Form::Call { builtin, .. } = &expression.root.kind { builtin.name } else { "expression" };
+        let array @ Value::Array(_) = self.value(array)? else { return Err(refused(function)) };
+        let scope = Scope::of(closure).map_err(|fault| unreadable(&fault, closure))?;
+        let captured = std::iter::once(array).chain(closure.captured.iter().cloned()).collect();
+        let mut evaluator = Evaluator::with_captured(&scope, std::mem::take(&mut self.budget), captured);
+        let computed = evaluator.value(&expression.root);
         self.budget = evaluator.into_budget();
         let computed = computed.map_err(|stop| match stop {
             Stop::Fault(fault) if fault.code == &codes::LIMIT => OpenError::TooLarge,
-            _ => refused(builtin.name),
+            _ => refused(function),
         })?;
         // What the lambda captured may be sealed as well.
-        if depth(&computed) > 2 * MAX_NESTING {
+        if computed.depth() > 2 * MAX_NESTING {
             return Err(OpenError::TooLarge);
         }
         self.value(&computed)
     }
+}
+
+/// The text of a closure was checked when it was written: only another version can fail to read it.
+fn unreadable(fault: &super::Fault, closure: &Closure) -> OpenError {
+    let function = closure.source.get(fault.at.clone()).unwrap_or_default();
+    OpenError::UnknownFunction { function: function.split('(').next().unwrap_or_default().to_owned() }
+}
+
+/// What a closure sees: the functions that it carries along.
+struct Scope {
+    functions: Vec<UserFunction>,
+}
+
+impl Scope {
+    fn of(closure: &Closure) -> Result<Self, super::Fault> {
+        Ok(Self { functions: closure.functions.iter().map(user_function).collect::<Result<_, _>>()? })
+    }
+}
+
+impl Environment for Scope {
+    fn function(&self, name: &str) -> Option<&UserFunction> {
+        self.functions.iter().find(|each| each.name.value == name)
+    }
+
+    /// What is being opened is plaintext already.
+    fn seal(&self, plaintext: Value) -> Option<Value> {
+        Some(plaintext)
+    }
+}
+
+fn user_function(function: &Function) -> Result<UserFunction, super::Fault> {
+    let named = |name: &str| Spanned::new(name.to_owned(), Span::default());
+    let parameters = function.parameters.iter();
+    Ok(UserFunction {
+        name: named(&function.name),
+        parameters: parameters.map(|(name, data_type)| Named { name: named(name), value: *data_type }).collect(),
+        output_type: Spanned::new(function.returns, Span::default()),
+        output: template(&function.output)?,
+    })
+}
+
+/// What a document would state, from its text.
+fn template(json: &Json) -> Result<text::Node, super::Fault> {
+    use crate::text::{Entry, Kind as Form};
+    let kind = match json {
+        Json::Null => Form::Null,
+        Json::Bool(truth) => Form::Bool(*truth),
+        Json::Number(number) => Form::Number(number.clone()),
+        Json::String(text) if is_expression(text) => Form::Expression(Box::new(Expression::parse(text)?)),
+        Json::String(text) => {
+            Form::String(text.strip_prefix("[[").map_or_else(|| text.clone(), |rest| format!("[{rest}")).into())
+        }
+        Json::Array(items) => Form::Array(items.iter().map(template).collect::<Result<_, _>>()?),
+        Json::Object(members) => {
+            let entry = |(key, value): (&String, &Json)| {
+                Ok(Entry { key: key.as_str().into(), key_span: Span::default(), value: template(value)? })
+            };
+            Form::Object(members.iter().map(entry).collect::<Result<_, _>>()?)
+        }
+    };
+    Ok(text::Node { span: Span::default(), kind })
 }

@@ -16,7 +16,6 @@ use super::Fault;
 use super::builtin::{Builtin, Kind, find, functions};
 use super::codes;
 use crate::diag::{Code, nearest};
-use crate::document::DataType;
 use crate::value::Value;
 
 /// How deep calls may be nested; deeper is a mistake, and evaluation recurses.
@@ -35,14 +34,12 @@ pub(super) struct Node {
 /// What a part is.
 #[derive(Clone, PartialEq)]
 pub(super) enum Form {
-    /// A literal, or what a captured part has been computed to.
+    /// A literal.
     Constant(Value),
     /// A call of a function of the language; the number of arguments is right.
     Call { builtin: &'static Builtin, arguments: Vec<Node> },
     /// A call of a function that the document defines.
     UserCall { name: Box<str>, arguments: Vec<Node> },
-    /// Such a call with the function itself, which the environment need not be asked for any more.
-    Inlined(Box<Inlined>),
     /// `lambda('a', 'b', body)`; only where the function that it is given to takes one.
     Lambda(Arc<Lambda>),
     /// Members and elements of a value.
@@ -54,22 +51,6 @@ pub(super) enum Form {
 pub(super) struct Lambda {
     pub(super) parameters: Vec<Box<str>>,
     pub(super) body: Node,
-}
-
-/// A call of a function of the document that carries the function along.
-#[derive(Clone, PartialEq)]
-pub(super) struct Inlined {
-    pub(super) signature: Signature,
-    pub(super) body: Node,
-    pub(super) arguments: Vec<Node>,
-}
-
-/// What a function of the document takes and returns.
-#[derive(Clone, PartialEq)]
-pub(super) struct Signature {
-    pub(super) name: Box<str>,
-    pub(super) parameters: Vec<(Box<str>, DataType)>,
-    pub(super) output: DataType,
 }
 
 /// One step of an access.
@@ -96,12 +77,6 @@ impl Node {
             Form::Constant(_) => {}
             Form::Call { arguments, .. } | Form::UserCall { arguments, .. } => {
                 for argument in arguments {
-                    argument.walk(visit);
-                }
-            }
-            Form::Inlined(inlined) => {
-                inlined.body.walk(visit);
-                for argument in &inlined.arguments {
                     argument.walk(visit);
                 }
             }
@@ -266,6 +241,11 @@ impl<'t> Lexer<'t> {
         }
         Ok(Token::Integer)
     }
+}
+
+/// Text as it stands in an expression.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 fn is_word(c: char) -> bool {

@@ -4,60 +4,56 @@ use std::ops::Range;
 
 use super::codes;
 use super::evaluate::{Evaluator, Frame, fits, hint, stop};
-use super::sealed::{Deferred, defer};
-use super::syntax::{Inlined, Node, Signature};
-use super::{Fault, Recipe, Stop};
-use crate::document::{DataType, UserFunction};
-use crate::text;
-use crate::value::{Object, Sealed, Sensitive, Value};
+use super::syntax::Node;
+use super::{Fault, Stop};
+use crate::text::{self, Spanned};
+use crate::value::{DataType, Object, Step, Value};
 
-impl Signature {
-    pub(super) fn of(function: &UserFunction) -> Self {
-        let parameters = function.parameters.iter();
-        Self {
-            name: function.name.value.as_str().into(),
-            parameters: parameters.map(|each| (each.name.value.as_str().into(), each.value)).collect(),
-            output: function.output_type.value,
-        }
-    }
+/// Something with a name of its own.
+#[derive(Clone, Debug)]
+pub struct Named<T> {
+    /// The name and where it stands.
+    pub name: Spanned<String>,
+    /// What it names.
+    pub value: T,
+}
+
+/// One member of `functions`: a function that the document defines.
+#[derive(Clone, Debug)]
+pub struct UserFunction {
+    /// `namespace.name`, the way it is called
+    pub name: Spanned<String>,
+    /// Its parameters in order.
+    pub parameters: Vec<Named<DataType>>,
+    /// The type of what it returns.
+    pub output_type: Spanned<DataType>,
+    /// The value it returns, usually an expression in which only `parameters()` is known.
+    pub output: text::Node,
 }
 
 impl<'e> Evaluator<'e> {
     pub(super) fn user_call(&mut self, name: &str, nodes: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
         let function = self.function(name, at)?;
-        self.invoked(&Signature::of(function), nodes, at, |evaluator| evaluator.written(&function.output))
-    }
-
-    pub(super) fn inlined(&mut self, inlined: &Inlined, at: &Range<usize>) -> Result<Value, Stop> {
-        self.invoked(&inlined.signature, &inlined.arguments, at, |evaluator| evaluator.value(&inlined.body))
+        let parameters = self.parameters(function, nodes, at)?;
+        let outer = std::mem::take(&mut self.lambda_variables);
+        self.frame = Some(Frame { parameters });
+        let output = self.written(&function.output);
+        self.frame = None;
+        self.lambda_variables = outer;
+        let output = output.map_err(|stop| within(stop, name, at))?;
+        let wanted = function.output_type.value;
+        self.typed(output, wanted, at, |found| {
+            format!(
+                "Output of user function '{name}' is of type '{found}', but it is declared as '{}'",
+                wanted.as_str()
+            )
+        })
     }
 
     /// The function of that name. Inside of one there is none: that keeps them from recursion.
     pub(super) fn function(&self, name: &str, at: &Range<usize>) -> Result<&'e UserFunction, Stop> {
         let known = if self.frame.is_some() { None } else { self.environment.function(name) };
         known.ok_or_else(|| self.unknown(name, at))
-    }
-
-    fn invoked(
-        &mut self,
-        signature: &Signature,
-        nodes: &[Node],
-        at: &Range<usize>,
-        body: impl FnOnce(&mut Self) -> Result<Value, Stop>,
-    ) -> Result<Value, Stop> {
-        let name = &signature.name;
-        let parameters = self.parameters(signature, nodes, at)?;
-        let outer = std::mem::take(&mut self.lambda_variables);
-        self.frame = Some(Frame { parameters });
-        let output = body(self);
-        self.frame = None;
-        self.lambda_variables = outer;
-        typed(output.map_err(|stop| within(stop, name, at))?, signature.output).map_err(|found| {
-            let wanted = signature.output.as_str();
-            let message =
-                format!("Output of user function '{name}' is of type '{found}', but it is declared as '{wanted}'");
-            stop(&codes::USER_FUNCTION_TYPE, at, message, None)
-        })
     }
 
     fn unknown(&self, name: &str, at: &Range<usize>) -> Stop {
@@ -72,27 +68,47 @@ impl<'e> Evaluator<'e> {
 
     fn parameters(
         &mut self,
-        signature: &Signature,
+        function: &UserFunction,
         nodes: &[Node],
         at: &Range<usize>,
     ) -> Result<Vec<(Box<str>, Value)>, Stop> {
-        let (name, wanted) = (&signature.name, signature.parameters.len());
+        let (name, wanted) = (&function.name.value, function.parameters.len());
         if nodes.len() != wanted {
             let (plural, given) = (if wanted == 1 { "parameter" } else { "parameters" }, nodes.len());
             let message = format!("User function '{name}' expects {wanted} {plural}, but {given} were provided");
             return Err(stop(&codes::USER_FUNCTION_TYPE, at, message, None));
         }
         let mut parameters = Vec::with_capacity(wanted);
-        for ((parameter, data_type), node) in signature.parameters.iter().zip(nodes) {
-            let value = typed(self.value(node)?, *data_type).map_err(|found| {
+        for (Named { name: parameter, value: data_type }, node) in function.parameters.iter().zip(nodes) {
+            let (parameter, value) = (&parameter.value, self.value(node)?);
+            let value = self.typed(value, *data_type, &node.at, |found| {
                 let wanted = data_type.as_str();
-                let message =
-                    format!("Parameter '{parameter}' of user function '{name}' expects type '{wanted}', not '{found}'");
-                stop(&codes::USER_FUNCTION_TYPE, &node.at, message, None)
+                format!("Parameter '{parameter}' of user function '{name}' expects type '{wanted}', not '{found}'")
             })?;
-            parameters.push((parameter.clone(), value));
+            parameters.push((parameter.as_str().into(), value));
         }
         Ok(parameters)
+    }
+
+    /// A value of a type; `wrong` says what it is instead. A secure type seals; a sealed value is checked when opened.
+    fn typed(
+        &self,
+        value: Value,
+        data_type: DataType,
+        at: &Range<usize>,
+        wrong: impl FnOnce(&str) -> String,
+    ) -> Result<Value, Stop> {
+        match value {
+            Value::Sealed(_) => Ok(Value::deferred(Step::Typed { value, data_type })),
+            value if !fits(data_type, &value) => Err(stop(&codes::USER_FUNCTION_TYPE, at, wrong(value.kind()), None)),
+            value if data_type.is_secure() && value.has_sealed() => {
+                Ok(Value::deferred(Step::Typed { value, data_type }))
+            }
+            value if data_type.is_secure() => self.environment.seal(value).ok_or_else(|| {
+                stop(&codes::NOT_HERE, at, "functions that take or return secrets are not available here", None)
+            }),
+            value => Ok(value),
+        }
     }
 
     /// The value of what is written in a document.
@@ -111,16 +127,6 @@ impl<'e> Evaluator<'e> {
                 Value::Object(members.collect::<Result<Object, Stop>>()?)
             }
         })
-    }
-}
-
-/// A value of a type, or the word for what it is instead. A secure type seals; a sealed value is checked when opened.
-fn typed(value: Value, data_type: DataType) -> Result<Value, &'static str> {
-    match value {
-        Value::Sealed(_) => Ok(defer(Deferred::Typed { value, data_type })),
-        value if !fits(data_type, &value) => Err(value.kind()),
-        value if data_type.is_secure() => Ok(Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(value))))),
-        value => Ok(value),
     }
 }
 

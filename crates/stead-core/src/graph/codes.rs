@@ -45,7 +45,7 @@ crate::codes! {
         "The properties of a group are a document: an object with `resources`. Parameters for an included document\n\
          are an object, too.";
     TOO_MANY = "E0515", "too many instances",
-        "A document can have 1,000,000 instances, each turn of a loop counted and nested ones as well, and include\n\
+        "A document can have 1,000,000 instances, each iteration of a loop counted and nested ones as well, and include\n\
          10,000 documents. Loops in loops and documents that include several others reach that with a few lines.";
     DEPRECATED = "W0516", "the resource is deprecated",
         "Whoever made the resource advises against it; the message is theirs. It is called all the same.";

@@ -1,12 +1,12 @@
 //! The second pass: what each instance needs, whether it may, and the order that follows.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::order::{Cycle, sort};
 use super::resolve::Builder;
-use super::{Graph, Role, ScopeId, Turn, codes};
+use super::{Graph, Iteration, Need, NeedKind, Role, ScopeId, codes};
 use crate::diag::Diagnostic;
+use crate::document::Relation;
 use crate::expr::Part;
 use crate::id::{NodeId, ResourceId};
 use crate::manifest;
@@ -19,8 +19,13 @@ pub(super) fn link(builder: &mut Builder<'_>) {
             return;
         }
         let id = NodeId(u32::try_from(at).unwrap_or(u32::MAX));
-        let needs = needs(builder, id);
-        builder.graph.nodes[at].needs = needs.into_iter().collect();
+        for (who, need) in needs(builder, id) {
+            builder.graph.nodes[who.index()].needs.push(need);
+        }
+    }
+    for node in &mut builder.graph.nodes {
+        node.needs.sort_unstable();
+        node.needs.dedup();
     }
     outputs(builder);
     if !builder.findings.any_error() {
@@ -32,7 +37,7 @@ pub(super) fn link(builder: &mut Builder<'_>) {
 struct Origin<'d> {
     who: Who<'d>,
     scope: ScopeId,
-    turn: Option<Turn>,
+    iteration: Option<Iteration>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,24 +63,47 @@ impl Origin<'_> {
     }
 }
 
-fn needs(builder: &mut Builder<'_>, id: NodeId) -> BTreeSet<NodeId> {
+/// The needs that an instance declares, and whose they are: its own, or with `before` those of others.
+fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
     let node = builder.graph.node(id);
-    let origin = Origin { who: Who::Instance(id), scope: node.scope, turn: node.turn.clone() };
+    let origin = Origin { who: Who::Instance(id), scope: node.scope, iteration: node.iteration.clone() };
     let document = Arc::clone(&builder.graph.scope(origin.scope).document);
     let declaration = &document.resources[node.declaration as usize];
     // The properties of what holds others are its nested instances, which have needs of their own.
     let evaluated = node.role == Role::Instance && node.manifest.kind != manifest::Kind::Group;
-    let mut needs = BTreeSet::new();
-    for entry in &declaration.depends_on {
-        if let Some(text) = builder.text(origin.scope, origin.turn.as_ref(), entry, "dependsOn") {
-            needs.extend(target(builder, &origin, &text, entry.span, Link::DependsOn));
+    let mut needs = Vec::new();
+    let own = |kind| move |node| (id, Need { node, kind });
+    needs.extend(targets(builder, &origin, &declaration.depends_on, "dependsOn").map(own(NeedKind::Require)));
+    for (relation, ids) in &declaration.directives.relations {
+        let others = targets(builder, &origin, ids, relation.as_str());
+        match relation {
+            Relation::RequireAny => needs.extend(others.map(own(NeedKind::RequireAny))),
+            Relation::OnChanges => needs.extend(others.map(own(NeedKind::OnChanges))),
+            Relation::OnFailure => needs.extend(others.map(own(NeedKind::OnFailure))),
+            Relation::Before => needs.extend(others.map(|other| (other, Need { node: id, kind: NeedKind::Order }))),
         }
     }
     let properties = declaration.properties.as_ref().filter(|_| evaluated);
     for node in declaration.condition.as_deref().into_iter().chain(properties) {
-        needs.extend(references(builder, &origin, node));
+        needs.extend(references(builder, &origin, node).into_iter().map(own(NeedKind::Require)));
     }
     needs
+}
+
+/// The instances that a list of ids names.
+fn targets(
+    builder: &mut Builder<'_>,
+    origin: &Origin<'_>,
+    ids: &[Node],
+    key: &'static str,
+) -> std::vec::IntoIter<NodeId> {
+    let mut found = Vec::with_capacity(ids.len());
+    for entry in ids {
+        if let Some(text) = builder.text(origin.scope, origin.iteration.as_ref(), entry, key) {
+            found.extend(target(builder, origin, &text, entry.span, Link::Names(key)));
+        }
+    }
+    found.into_iter()
 }
 
 /// What the outputs refer to has to be there as well: it would be a pity to find out after everything was done. One
@@ -84,7 +112,7 @@ fn outputs(builder: &mut Builder<'_>) {
     let Some(outermost) = builder.graph.scopes.first() else { return };
     let document = Arc::clone(&outermost.document);
     for output in document.outputs.iter().filter(|output| output.condition.is_none()) {
-        let origin = Origin { who: Who::Output(&output.name.value), scope: ScopeId(0), turn: None };
+        let origin = Origin { who: Who::Output(&output.name.value), scope: ScopeId(0), iteration: None };
         references(builder, &origin, &output.value);
     }
 }
@@ -92,15 +120,16 @@ fn outputs(builder: &mut Builder<'_>) {
 /// How an instance is named by another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Link {
-    DependsOn,
+    /// In a list of ids under this key.
+    Names(&'static str),
     RefersTo,
 }
 
 impl Link {
     fn verb(self) -> &'static str {
         match self {
-            Self::DependsOn => "depends on",
-            Self::RefersTo => "refers to",
+            Self::Names("dependsOn") => "depends on",
+            Self::Names(_) | Self::RefersTo => "refers to",
         }
     }
 }
@@ -126,8 +155,8 @@ struct Reference<'a> {
 
 /// The argument of a `reference()`, if it can be told before anything runs.
 fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Part<'_>) -> Option<String> {
-    let (scope, turn) = (origin.scope, origin.turn.as_ref());
-    let place = super::Place { scopes: &builder.graph.scopes, scope, turn, facts: builder.inputs.facts };
+    let (scope, iteration) = (origin.scope, origin.iteration.as_ref());
+    let place = builder.place(scope, iteration);
     match argument.evaluate(&place) {
         Ok(Value::String(text)) => Some(text),
         _ => None,
@@ -178,8 +207,8 @@ fn unknown_target(
 ) -> Diagnostic {
     let wanted = format!("'{}' ({})", id.name, id.type_name);
     let message = match link {
-        Link::DependsOn => format!(
-            "'dependsOn' resource name '{}' does not exist for resource named '{}': there is no {wanted}",
+        Link::Names(key) => format!(
+            "'{key}' resource name '{}' does not exist for resource named '{}': there is no {wanted}",
             id.name,
             origin.name(&builder.graph)
         ),
@@ -207,24 +236,25 @@ fn external_target(graph: &Graph, origin: &Origin<'_>, external: NodeId, span: S
 
 /// How two instances can be brought in order that are not adjacent: by what holds them.
 fn detour(graph: &Graph, origin: &Origin<'_>, external: NodeId, link: Link) -> Option<String> {
-    let outward = |from| std::iter::successors(from, |id| graph.holder(*id));
+    let outward = |from| std::iter::successors(from, |id| graph.container(*id));
     // Of what holds the one and what holds the other, the two that are adjacent to each other.
     let theirs = |scope| outward(Some(external)).find(|id| graph.node(*id).scope == scope);
     if let Some(theirs) = theirs(origin.scope) {
-        let (holder, instead) = (graph.label(theirs), if link == Link::DependsOn { "depend on" } else { "refer to" });
+        let (container, instead) =
+            (graph.label(theirs), if link == Link::Names("dependsOn") { "depend on" } else { "refer to" });
         return Some(if origin.who == Who::Instance(theirs) {
             "it is nested in this instance, and so comes after it".to_owned()
         } else {
-            format!("it is nested in {holder}: {instead} that instead")
+            format!("it is nested in {container}: {instead} that instead")
         });
     }
     let (ours, theirs) =
-        outward(graph.scope(origin.scope).holder).find_map(|id| Some((id, theirs(graph.node(id).scope)?)))?;
-    let (holder, other) = (graph.label(ours), graph.label(theirs));
+        outward(graph.scope(origin.scope).container).find_map(|id| Some((id, theirs(graph.node(id).scope)?)))?;
+    let (container, other) = (graph.label(ours), graph.label(theirs));
     Some(match theirs {
         _ if ours == theirs => "this instance is nested in it, and so comes after it".to_owned(),
-        _ if theirs == external => format!("this instance is nested in {holder}: let that depend on it instead"),
-        _ => format!("let {holder}, which holds this instance, depend on {other}, which holds the other"),
+        _ if theirs == external => format!("this instance is nested in {container}: let that depend on it instead"),
+        _ => format!("let {container}, which holds this instance, depend on {other}, which holds the other"),
     })
 }
 
@@ -249,7 +279,7 @@ fn order(builder: &mut Builder<'_>) {
 fn append(graph: &Graph, sorted: &[Vec<NodeId>], scope: &[NodeId], order: &mut Vec<NodeId>) {
     for &id in scope {
         order.push(id);
-        if let Role::Holder { inner, .. } = graph.node(id).role {
+        if let Role::Container { inner, .. } = graph.node(id).role {
             append(graph, sorted, &sorted[inner.index()], order);
         }
     }
@@ -257,7 +287,7 @@ fn append(graph: &Graph, sorted: &[Vec<NodeId>], scope: &[NodeId], order: &mut V
 
 fn sort_scope(graph: &Graph, members: &[NodeId]) -> Result<Vec<NodeId>, Cycle> {
     // Members are in document order, so a binary search finds the place of a need among them.
-    let place = |id: &NodeId| members.binary_search(id).unwrap_or(0);
+    let place = |need: &Need| members.binary_search(&need.node).unwrap_or(0);
     let needs: Vec<Vec<usize>> = members.iter().map(|id| graph.node(*id).needs.iter().map(place).collect()).collect();
     Ok(sort(&needs)?.into_iter().map(|at| members[at]).collect())
 }
@@ -280,11 +310,12 @@ fn cycle_finding(builder: &Builder<'_>, members: &[NodeId], cycle: &Cycle) -> Di
 /// Where an instance names one that it needs.
 fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
     let (node, declaration) = (builder.graph.node(from), builder.graph.declaration(from));
-    let (turn, wanted) = (node.turn.as_ref(), builder.graph.id_of(to));
-    let place = super::Place { scopes: &builder.graph.scopes, scope: node.scope, turn, facts: builder.inputs.facts };
+    let (iteration, wanted) = (node.iteration.as_ref(), builder.graph.id_of(to));
+    let place = builder.place(node.scope, iteration);
     let names_it =
         |value: Value| value.as_str().is_some_and(|text| ResourceId::parse(text).is_ok_and(|id| id == wanted));
-    let entries = declaration.depends_on.iter();
+    let relations = declaration.directives.relations.iter();
+    let entries = declaration.depends_on.iter().chain(relations.flat_map(|(_, ids)| ids));
     let mut entries = entries.filter(|entry| super::evaluate(entry, &place).is_ok_and(names_it));
     if let Some(entry) = entries.next() {
         return entry.span;

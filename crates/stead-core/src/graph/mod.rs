@@ -4,6 +4,7 @@
 //! hold an unknown name, a duplicate, or a cycle.
 
 pub mod codes;
+mod digest;
 mod link;
 mod order;
 mod resolve;
@@ -17,12 +18,13 @@ use crate::diag::Diagnostic;
 use crate::document::{Document, Instance};
 use crate::expr::FactKey;
 use crate::id::{NodeId, ResourceId, TypeName};
+use crate::instance_path::InstancePath;
 use crate::manifest::Manifest;
-use crate::value::{Object, Value};
+use crate::value::{Object, Seal, Value};
 
 pub use order::{Cycle, sort};
 pub use resolve::resolve;
-pub use scope::{Halt, Place, evaluate};
+pub use scope::{Halt, ScopeView, evaluate};
 
 /// What a run works on.
 ///
@@ -45,7 +47,7 @@ pub struct Scope {
     /// What was declared.
     pub document: Arc<Document>,
     /// The instance that holds it; `None` for the outermost.
-    pub holder: Option<NodeId>,
+    pub container: Option<NodeId>,
     /// The scope whose parameters, variables and functions are seen besides its own. Included documents see none.
     pub outer: Option<ScopeId>,
     /// The values of its parameters, as far as they have one.
@@ -78,19 +80,45 @@ pub struct Node {
     pub scope: ScopeId,
     /// Its declaration: a place in the `resources` of that scope's document.
     pub declaration: u32,
-    /// Which turn of its loop it is, if it was declared with `copy`.
-    pub turn: Option<Turn>,
+    /// Which iteration of its loop it is, if it was declared with `copy`.
+    pub iteration: Option<Iteration>,
     /// The resource that it is an instance of.
     pub manifest: Arc<Manifest>,
-    /// What has to be settled first, in document order, without duplicates.
-    pub needs: Vec<NodeId>,
+    /// Its name below those of its containers.
+    pub path: InstancePath,
+    /// What it waits for, in document order, without duplicates.
+    pub needs: Vec<Need>,
     /// What it is to the run.
     pub role: Role,
 }
 
-/// One turn of a `copy` loop.
+/// An adjacent instance that another waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Need {
+    /// The instance that has to be settled first.
+    pub node: NodeId,
+    /// What follows from how it ended.
+    pub kind: NeedKind,
+}
+
+/// What it means to an instance how another ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum NeedKind {
+    /// It has to succeed, or the instance is skipped.
+    Require,
+    /// One of the needs of this kind has to succeed, or the instance is skipped. It begins as soon as one has.
+    RequireAny,
+    /// One of the needs of this kind has to have changed and none to have failed, or the instance is skipped.
+    OnChanges,
+    /// One of the needs of this kind has to have failed, or the instance is skipped.
+    OnFailure,
+    /// Whatever becomes of it, the instance comes after it.
+    Order,
+}
+
+/// One iteration of a `copy` loop.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Turn {
+pub struct Iteration {
     /// The name of the loop.
     pub name: Arc<str>,
     /// From 0.
@@ -103,7 +131,7 @@ pub enum Role {
     /// Its provider is called.
     Instance,
     /// It holds nested instances, which are nodes themselves; it is settled when they are.
-    Holder {
+    Container {
         /// The scope of the nested instances.
         inner: ScopeId,
         /// What the nested instances are to it.
@@ -116,7 +144,7 @@ pub enum Role {
 pub enum Purpose {
     /// To be handled together.
     Group,
-    /// To be tested, never set; one that is not in its desired state fails the holder.
+    /// To be tested, never set; one that is not in its desired state fails the container.
     Assertion,
     /// They come from another document.
     Include,
@@ -125,6 +153,31 @@ pub enum Purpose {
 }
 
 impl Graph {
+    /// The graph of a single instance with these properties, taken as they are: nothing in them is an expression.
+    pub fn of_instance(manifest: Arc<Manifest>, name: &str, properties: Value) -> Self {
+        let id = ResourceId { type_name: manifest.type_name.clone(), name: name.into() };
+        let node = Node {
+            name: Arc::clone(&id.name),
+            scope: ScopeId(0),
+            declaration: 0,
+            iteration: None,
+            manifest,
+            path: InstancePath::new(None, id.clone(), NodeId(0)),
+            needs: Vec::new(),
+            role: Role::Instance,
+        };
+        let scope = Scope {
+            document: Arc::new(Document::of_instance(&id, properties)),
+            container: None,
+            outer: None,
+            parameters: Object::new(),
+            variables: Object::new(),
+            ids: HashMap::from([(id, NodeId(0))]),
+            members: vec![NodeId(0)],
+        };
+        Self { nodes: vec![node], order: vec![NodeId(0)], scopes: vec![scope] }
+    }
+
     /// The node of that id.
     ///
     /// Assumptions: the id comes from this graph.
@@ -156,8 +209,8 @@ impl Graph {
     }
 
     /// The instance that a node is nested in.
-    pub fn holder(&self, id: NodeId) -> Option<NodeId> {
-        self.scope(self.node(id).scope).holder
+    pub fn container(&self, id: NodeId) -> Option<NodeId> {
+        self.scope(self.node(id).scope).container
     }
 
     /// `'name' (Type)`, the way messages speak of a node.
@@ -174,6 +227,8 @@ pub struct Inputs<'a> {
     pub parameters: &'a Object,
     /// What is known of the machine so far.
     pub facts: &'a Facts,
+    /// Where secrets are kept that the document states or makes.
+    pub seal: &'a dyn Seal,
     /// The version that `directives.version` is compared with.
     pub version: &'a str,
     /// Whether instances are told apart by type and name.

@@ -1,23 +1,25 @@
-//! The first pass: scopes with their values, and a node for every instance and every turn of a loop.
+//! The first pass: scopes with their values, and a node for every instance and every iteration of a loop.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{
-    Found, Graph, Inputs, Names, Node, Place, Purpose, Resolution, Role, Scope, ScopeId, Turn, codes, evaluate, link,
+    Found, Graph, Inputs, Iteration, Names, Node, Purpose, Resolution, Role, Scope, ScopeId, ScopeView, codes,
+    evaluate, link,
 };
 use crate::diag::{Code, Diagnostic, Findings, any_error, nearest};
 use crate::document::{self, Document, Instance, Parameter};
-use crate::expr::{Environment, FactKey, Recipe, Stop};
+use crate::expr::{Environment, FactKey, Stop};
 use crate::id::{NodeId, ResourceId, TypeName};
+use crate::instance_path::InstancePath;
 use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequirement};
 use crate::parameters;
 use crate::text::{self, Limits, Source, Sources, Span};
-use crate::value::{Object, Sealed, Sensitive, Value, sealing_wrapped};
+use crate::value::{Object, Value, sealing_wrapped};
 
 /// How deep groups and includes may be nested: far beyond any use, and shallow enough for every stack.
 const MAX_NESTING: usize = 32;
-/// How many turns a loop may have; more is a typing error or an attack.
+/// How many iterations a loop may have; more is a typing error or an attack.
 const MAX_TURNS: i64 = 1_000_000;
 /// How many instances there may be: they take about half a gigabyte then.
 const MAX_INSTANCES: i64 = 1_000_000;
@@ -54,7 +56,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
     }
     let Builder { graph, findings, wants, .. } = builder;
     let mut findings = findings.into_vec();
-    // What is wrong with a loop is wrong in each of its turns.
+    // What is wrong with a loop is wrong in each of its iterations.
     let mut told = BTreeSet::new();
     findings.retain(|finding| told.insert((finding.span, finding.code.id, finding.message.clone())));
     findings.sort_by_key(|finding| finding.span);
@@ -98,7 +100,7 @@ impl Room {
 }
 
 /// Parameter defaults see no parameters or variables, but may ask for the time.
-struct Defaults<'a>(Place<'a>);
+struct Defaults<'a>(ScopeView<'a>);
 
 impl Environment for Defaults<'_> {
     fn allows_now(&self) -> bool {
@@ -106,6 +108,9 @@ impl Environment for Defaults<'_> {
     }
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.0.fact(key)
+    }
+    fn seal(&self, plaintext: Value) -> Option<Value> {
+        self.0.seal(plaintext)
     }
     fn function(&self, name: &str) -> Option<&document::UserFunction> {
         self.0.function(name)
@@ -142,11 +147,17 @@ impl Builder<'_> {
     }
 
     /// Builds a scope and all that is nested in it.
-    fn scope(&mut self, document: &Arc<Document>, holder: Option<NodeId>, outer: Option<ScopeId>, supplied: &Object) {
+    fn scope(
+        &mut self,
+        document: &Arc<Document>,
+        container: Option<NodeId>,
+        outer: Option<ScopeId>,
+        supplied: &Object,
+    ) {
         let id = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
         self.graph.scopes.push(Scope {
             document: Arc::clone(document),
-            holder,
+            container,
             outer,
             parameters: Object::new(),
             variables: Object::new(),
@@ -181,8 +192,7 @@ impl Builder<'_> {
         let (value, span) = match (supplied.get(&parameter.name.value), &parameter.default) {
             (Some(value), _) => (value.clone(), parameter.name.span),
             (None, Some(default)) => {
-                let place = Place { scopes: &self.graph.scopes, scope: id, turn: None, facts: self.inputs.facts };
-                let value = evaluate(default, &Defaults(place));
+                let value = evaluate(default, &Defaults(self.place(id, None)));
                 (self.settle(value)?, default.span)
             }
             (None, None) => return None,
@@ -196,15 +206,18 @@ impl Builder<'_> {
             self.findings.push(Diagnostic { help: finding.help, ..diagnostic });
             return None;
         }
-        let secure = parameter.data_type.value.is_secure();
-        let seal = |value| Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(value))));
-        Some(if secure { seal(value) } else { sealing_wrapped(value) })
+        let (data_type, seal) = (parameter.data_type.value, self.inputs.seal);
+        Some(if data_type.is_secure() { value.sealed_as(data_type, seal) } else { sealing_wrapped(value, seal) })
+    }
+
+    pub(super) fn place<'p>(&'p self, scope: ScopeId, iteration: Option<&'p Iteration>) -> ScopeView<'p> {
+        ScopeView { scopes: &self.graph.scopes, scope, iteration, facts: self.inputs.facts, seal: self.inputs.seal }
     }
 
     /// A finding about what was supplied from outside the document: by what includes it, or by the caller.
     fn unplaced(&mut self, id: ScopeId, finding: parameters::Finding) {
         let mut diagnostic = Diagnostic::error(finding.code, Span::default(), finding.message);
-        diagnostic.span = self.graph.scope(id).holder.map(|holder| self.graph.declaration(holder).name.span);
+        diagnostic.span = self.graph.scope(id).container.map(|container| self.graph.declaration(container).name.span);
         diagnostic.help = finding.help;
         self.findings.push(diagnostic);
     }
@@ -218,9 +231,8 @@ impl Builder<'_> {
     }
 
     /// Evaluates what has to be known before anything runs.
-    pub(super) fn value(&mut self, scope: ScopeId, turn: Option<&Turn>, node: &text::Node) -> Option<Value> {
-        let place = Place { scopes: &self.graph.scopes, scope, turn, facts: self.inputs.facts };
-        let value = evaluate(node, &place);
+    pub(super) fn value(&mut self, scope: ScopeId, iteration: Option<&Iteration>, node: &text::Node) -> Option<Value> {
+        let value = evaluate(node, &self.place(scope, iteration));
         self.settle(value)
     }
 
@@ -250,11 +262,11 @@ impl Builder<'_> {
     pub(super) fn text(
         &mut self,
         scope: ScopeId,
-        turn: Option<&Turn>,
+        iteration: Option<&Iteration>,
         node: &text::Node,
         what: &str,
     ) -> Option<String> {
-        match self.value(scope, turn, node)? {
+        match self.value(scope, iteration, node)? {
             Value::String(text) => return Some(text),
             Value::Sealed(_) => self.error(&codes::SECRET_HERE, node.span, format!("{what} cannot be a secret")),
             other => {
@@ -275,12 +287,12 @@ impl Builder<'_> {
         };
         let Some(count) = self.count(scope, &copy.count) else { return };
         let name = super::scope::loop_name(&copy.name.value);
-        let turns = if self.take(count, instance) { count } else { 0 };
-        for index in 0..turns {
+        let iterations = if self.take(count, instance) { count } else { 0 };
+        for index in 0..iterations {
             if self.room.is_used_up() {
                 return;
             }
-            self.node(scope, at, instance, Arc::clone(&manifest), Some(Turn { name: Arc::clone(&name), index }));
+            self.node(scope, at, instance, Arc::clone(&manifest), Some(Iteration { name: Arc::clone(&name), index }));
         }
     }
 
@@ -353,11 +365,20 @@ impl Builder<'_> {
         }
     }
 
-    fn node(&mut self, scope: ScopeId, at: usize, instance: &Instance, manifest: Arc<Manifest>, turn: Option<Turn>) {
-        let Some(name) = self.text(scope, turn.as_ref(), &instance.name, "Resource name") else { return };
+    fn node(
+        &mut self,
+        scope: ScopeId,
+        at: usize,
+        instance: &Instance,
+        manifest: Arc<Manifest>,
+        iteration: Option<Iteration>,
+    ) {
+        let Some(name) = self.text(scope, iteration.as_ref(), &instance.name, "Resource name") else { return };
         let name: Arc<str> = name.into();
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
         let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: Arc::clone(&name) };
+        let container = self.graph.scope(scope).container.map(|container| self.graph.node(container).path.clone());
+        let path = InstancePath::new(container.as_ref(), resource_id.clone(), id);
         if let Some(first) = self.graph.scopes[scope.index()].ids.insert(resource_id, id)
             && self.inputs.names == Names::Unique
         {
@@ -369,8 +390,9 @@ impl Builder<'_> {
             name,
             scope,
             declaration: u32::try_from(at).unwrap_or(u32::MAX),
-            turn,
+            iteration,
             manifest,
+            path,
             needs: Vec::new(),
             role: Role::Instance,
         });
@@ -386,7 +408,7 @@ impl Builder<'_> {
         let earlier = self.graph.declaration(first).name.span;
         let finding = Diagnostic::error(&codes::DUPLICATE_INSTANCE, instance.name.span, message);
         let finding = if earlier == instance.name.span {
-            finding.with_help("let the name differ from turn to turn with copyIndex()")
+            finding.with_help("let the name differ from iteration to iteration with copyIndex()")
         } else {
             finding.with_label(earlier, "the first one")
         };
@@ -426,7 +448,7 @@ impl Builder<'_> {
             self.room.depth += 1;
         }
         if built.is_some() {
-            self.graph.nodes[id.index()].role = Role::Holder { inner, purpose };
+            self.graph.nodes[id.index()].role = Role::Container { inner, purpose };
         }
     }
 
@@ -450,10 +472,10 @@ impl Builder<'_> {
     }
 
     fn include(&mut self, id: NodeId, instance: &Instance) -> Option<()> {
-        let (scope, turn) = (self.graph.node(id).scope, self.graph.node(id).turn.clone());
+        let (scope, iteration) = (self.graph.node(id).scope, self.graph.node(id).iteration.clone());
         let span = instance.properties.as_ref().map_or(instance.span, |node| node.span);
         let properties = match &instance.properties {
-            Some(node) => self.value(scope, turn.as_ref(), node)?,
+            Some(node) => self.value(scope, iteration.as_ref(), node)?,
             None => Value::Null,
         };
         let Some(properties) = properties.as_object() else {

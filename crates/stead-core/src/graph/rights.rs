@@ -20,6 +20,6 @@ impl Graph {
         let own = self.declaration(id).directives.security_context.as_ref();
         let mut stated = own.into_iter().chain(&scope.document.directives.security_context);
         let why = stated.find_map(|context| context.value.refusal(elevated));
-        why.or_else(|| self.refusal(scope.holder?, elevated))
+        why.or_else(|| self.refusal(scope.container?, elevated))
     }
 }

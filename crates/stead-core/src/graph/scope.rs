@@ -2,29 +2,31 @@
 
 use std::sync::Arc;
 
-use super::{Facts, Scope, ScopeId, Turn};
+use super::{Facts, Iteration, Scope, ScopeId};
 use crate::diag::Diagnostic;
 use crate::document::UserFunction;
 use crate::expr::{Answer, Environment, FactKey, Fault, Stop};
 use crate::text::{self, Entry, Kind, Node, Sources, Span};
-use crate::value::{Object, Value};
+use crate::value::{Object, Seal, Value};
 
-/// Where an expression stands: the scopes around it, and the turn of its loop.
+/// Where an expression stands: the scopes around it, and the iteration of its loop.
 ///
 /// It sees what is known before anything runs; [`crate::run`] adds what instances answered.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct ScopeView<'a> {
     /// Every scope of the graph, as far as it is built.
     pub scopes: &'a [Scope],
     /// The scope that the expression stands in.
     pub scope: ScopeId,
-    /// The turn of its loop.
-    pub turn: Option<&'a Turn>,
+    /// The iteration of its loop.
+    pub iteration: Option<&'a Iteration>,
     /// What is known of the machine.
     pub facts: &'a Facts,
+    /// Where secrets are kept.
+    pub seal: &'a dyn Seal,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ScopeView<'a> {
     /// The scope it stands in, and those around it that it sees, from the inside out.
     fn visible(&self) -> impl Iterator<Item = &'a Scope> + use<'a> {
         let scopes = self.scopes;
@@ -39,7 +41,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Environment for Place<'_> {
+impl Environment for ScopeView<'_> {
     fn parameter(&self, name: &str) -> Answer {
         // One without a value is known all the same.
         let mut declared = self.visible().flat_map(|scope| &scope.document.parameters);
@@ -56,15 +58,21 @@ impl Environment for Place<'_> {
     }
 
     fn copy_index(&self, loop_name: Option<&str>) -> Answer {
-        match self.turn {
-            Some(turn) if loop_name.is_none_or(|name| name == &*turn.name) => Answer::Value(turn.index.into()),
-            Some(turn) => Answer::Absent { known: vec![turn.name.to_string()] },
+        match self.iteration {
+            Some(iteration) if loop_name.is_none_or(|name| name == &*iteration.name) => {
+                Answer::Value(iteration.index.into())
+            }
+            Some(iteration) => Answer::Absent { known: vec![iteration.name.to_string()] },
             None => Answer::NotHere,
         }
     }
 
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.facts.get(key)?.as_ref().ok().cloned()
+    }
+
+    fn seal(&self, plaintext: Value) -> Option<Value> {
+        Some(Value::secret(self.seal.seal(plaintext)))
     }
 
     fn function(&self, name: &str) -> Option<&UserFunction> {
@@ -120,7 +128,7 @@ fn members(entries: &[Entry], environment: &dyn Environment) -> Result<Object, H
     entries.iter().map(|entry| Ok((entry.key.to_string(), evaluate(&entry.value, environment)?))).collect()
 }
 
-/// A name for a loop that all of its turns share.
+/// A name for a loop that all of its iterations share.
 pub(super) fn loop_name(name: &str) -> Arc<str> {
     name.into()
 }

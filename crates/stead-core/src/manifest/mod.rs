@@ -6,6 +6,7 @@
 mod catalog;
 pub mod codes;
 mod extension;
+mod lane;
 mod listing;
 mod parse;
 mod read;
@@ -23,6 +24,7 @@ pub use catalog::{Catalog, NotFound};
 pub use extension::{
     DiscoverArgument, DiscoverMethod, Extension, ImportArgument, ImportMethod, SecretArgument, SecretMethod,
 };
+pub use lane::Lane;
 pub use listing::{extension_listing, listing};
 pub use parse::{Declaration, Declared, Form, parse, parse_listed};
 pub use read::{plain, unplaced};

@@ -13,10 +13,10 @@ crate::codes! {
     WRONG_OUTPUT = "E0524", "an output has another type than declared",
         "The value of an output has to be of the type that its declaration states. Everything else of the document\n\
          was carried out all the same, and its results are kept.";
-    RIVALS = "W0525", "two instances decide the same file",
+    CONFLICT = "W0525", "two instances manage the same file",
         "Two instances state different content for the same path, or one its whole content and the other a line of it.\n\
-         Each run brings about what the one says and then what the other says, so that the machine never comes to rest,\n\
-         and between the two the file is as the first one says. Paths are compared as they are written, without links.";
+         Each run applies both, so the machine never converges, and between the two the file is as the first one states.\n\
+         Paths are compared as they are written; links are not resolved.";
     NOT_RUN_YET = "E0523", "an instance is referred to that has not run",
         "`reference()` gives what an instance answered, so that has to have run before. Where the id can be told\n\
          before anything runs this is arranged by itself; otherwise name the instance in `dependsOn`.";

@@ -3,18 +3,20 @@
 use crate::call::{Execution, Outcome, Restart, nested_results};
 use crate::document::UserFunction;
 use crate::expr::{Answer, Environment, FactKey};
-use crate::graph::{Graph, Place, Role};
+use crate::graph::{Graph, Role, ScopeView};
 use crate::id::{NodeId, ResourceId};
 use crate::value::{Object, Value};
 
-use super::{Report, Run, Status};
+use super::Run;
+use crate::event::Status;
+use crate::report::Report;
 
 /// The instance is there, but has no state: it was left out, or failed. No name is probably meant instead.
 const WITHOUT_STATE: Answer = Answer::Absent { known: Vec::new() };
 
 /// The view from one place of a document on a run.
 pub(super) struct View<'a> {
-    pub(super) place: Place<'a>,
+    pub(super) place: ScopeView<'a>,
     pub(super) run: &'a Run,
 }
 
@@ -44,6 +46,9 @@ impl Environment for View<'_> {
     fn fact(&self, key: &FactKey) -> Option<Value> {
         self.place.fact(key)
     }
+    fn seal(&self, plaintext: Value) -> Option<Value> {
+        self.place.seal(plaintext)
+    }
     fn function(&self, name: &str) -> Option<&UserFunction> {
         self.place.function(name)
     }
@@ -56,7 +61,7 @@ impl Environment for View<'_> {
         let what_if = self.run.mode.execution == Execution::WhatIf;
         match self.run.report.status(node) {
             None => Answer::Unknown(id.clone()),
-            Some(Status::Changed | Status::Unforeseen(_)) if what_if => Answer::Unknown(id.clone()),
+            Some(Status::Changed | Status::Unknown(_)) if what_if => Answer::Unknown(id.clone()),
             Some(Status::Read | Status::InState | Status::Drifted | Status::Changed) => {
                 state(&self.run.graph, &self.run.report, node).map_or(WITHOUT_STATE, Answer::Value)
             }
@@ -67,7 +72,7 @@ impl Environment for View<'_> {
     fn state_changed(&self, id: &ResourceId) -> Answer {
         let Some(node) = self.find(id) else { return self.absent() };
         match self.run.report.status(node) {
-            None | Some(Status::Unforeseen(_)) => Answer::Unknown(id.clone()),
+            None | Some(Status::Unknown(_)) => Answer::Unknown(id.clone()),
             Some(status) => Answer::Value(Value::Bool(*status == Status::Changed)),
         }
     }
@@ -82,13 +87,13 @@ impl Environment for View<'_> {
     }
 }
 
-/// What `reference()` gives of an instance: its state, or for a holder the results of what is nested in it.
+/// What `reference()` gives of an instance: its state, or for a container the results of what is nested in it.
 fn state(graph: &Graph, report: &Report, node: NodeId) -> Option<Value> {
-    if let Role::Holder { inner, .. } = graph.node(node).role {
+    if let Role::Container { inner, .. } = graph.node(node).role {
         let results = graph.scope(inner).members.iter().filter_map(|member| nested_result(graph, report, *member));
         return Some(Value::Array(results.collect()));
     }
-    match &report.record(node).answer.as_ref()?.outcome {
+    match &report.record(node).response.as_ref()?.outcome {
         Outcome::Exported(found) => Some(Value::Array(found.iter().map(|each| each.properties.clone()).collect())),
         _ => report.record(node).state().map(|state| match nested_results(state) {
             Some(results) => Value::Array(results.into_iter().cloned().collect()),
@@ -98,12 +103,12 @@ fn state(graph: &Graph, report: &Report, node: NodeId) -> Option<Value> {
 }
 
 fn nested_result(graph: &Graph, report: &Report, node: NodeId) -> Option<Value> {
-    let key = match report.record(node).answer.as_ref().map(|answer| &answer.outcome) {
+    let key = match report.record(node).response.as_ref().map(|response| &response.outcome) {
         Some(Outcome::Changed(_)) => "afterState",
         _ => "actualState",
     };
     let state = state(graph, report, node)?;
-    if matches!(graph.node(node).role, Role::Holder { .. }) {
+    if matches!(graph.node(node).role, Role::Container { .. }) {
         return Some(state);
     }
     Some(Value::Object(Object::from_iter([(key.to_owned(), state)])))

@@ -44,6 +44,27 @@ pub struct Entry {
 }
 
 impl Node {
+    /// A value that stands in no text and has no expressions. Sealed parts are covered: nothing opens them here.
+    pub fn of_value(value: Value) -> Self {
+        let kind = match value {
+            Value::Null => Kind::Null,
+            Value::Bool(truth) => Kind::Bool(truth),
+            Value::Number(number) => Kind::Number(number),
+            Value::String(text) => Kind::String(text.into()),
+            Value::Array(items) => Kind::Array(items.into_iter().map(Self::of_value).collect()),
+            Value::Object(members) => {
+                let entry = |(key, value): (String, Value)| Entry {
+                    key: key.into(),
+                    key_span: Span::default(),
+                    value: Self::of_value(value),
+                };
+                Kind::Object(members.into_iter().map(entry).collect())
+            }
+            Value::Sealed(_) => Kind::String(crate::value::REDACTED.into()),
+        };
+        Self { span: Span::default(), kind }
+    }
+
     /// The word that messages use for this kind of value.
     pub fn kind_name(&self) -> &'static str {
         match &self.kind {

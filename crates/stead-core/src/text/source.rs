@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 /// One of the texts that a run is made from: the document, or one that it includes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
 pub struct SourceId(pub u16);
 
 /// A stretch of one source, in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Span {
     /// The source.
     pub source: SourceId,

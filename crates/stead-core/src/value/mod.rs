@@ -1,14 +1,19 @@
 //! Values: what expressions compute, what resources are given and what they answer.
 
+mod data_type;
 mod object;
+mod sealed;
+mod serial;
 
 use std::fmt;
-use std::sync::Arc;
 
 use zeroize::Zeroize;
 
+pub use self::data_type::DataType;
 pub use self::object::{Iter, Object};
-use crate::expr::Recipe;
+pub use self::sealed::{
+    Closure, Computed, Function, Key, Recipe, Seal, Sealed, Step, redacting_wrapped, sealing_wrapped,
+};
 
 /// A JSON number; integers are kept exactly over the whole range of 64 bits.
 pub type Number = serde_json::Number;
@@ -112,37 +117,6 @@ impl Value {
     }
 }
 
-/// The value with every part sealed that says by its form that it is secret: `{"secureString": text}` or
-/// `{"secureObject": value}`.
-#[must_use]
-pub fn sealing_wrapped(mut value: Value) -> Value {
-    seal_wrapped(&mut value);
-    value
-}
-
-fn seal_wrapped(value: &mut Value) {
-    match value {
-        Value::Object(members) if is_wrapped(members) => {
-            let plaintext = members.pop().map(|(_, plaintext)| plaintext).unwrap_or_default();
-            *value = Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(plaintext))));
-        }
-        Value::Object(members) => members.values_mut().for_each(seal_wrapped),
-        Value::Array(items) => items.iter_mut().for_each(seal_wrapped),
-        _ => {}
-    }
-}
-
-/// Whether an object is the wrapping in which secrets come from and go to programs. What is sealed within it already
-/// is left to its recipe.
-fn is_wrapped(members: &Object) -> bool {
-    match members.first() {
-        Some((name, value)) if members.len() == 1 && !value.has_sealed() => {
-            name == "secureObject" || (name == "secureString" && value.as_str().is_some())
-        }
-        _ => false,
-    }
-}
-
 /// What is printed in place of a sealed value; the same text as DSC v3 prints.
 pub const REDACTED: &str = "<secureValue>";
 
@@ -180,30 +154,6 @@ impl From<bool> for Value {
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
         Self::Number(number.into())
-    }
-}
-
-/// A value whose plaintext the core never sees: how to compute it once its secrets are known.
-///
-/// Guarantees: it can be compared, cloned and opened, but not printed.
-#[derive(Clone, PartialEq)]
-pub struct Sealed(Arc<Recipe>);
-
-impl Sealed {
-    /// Seals what a recipe will compute.
-    pub fn new(recipe: Recipe) -> Self {
-        Self(Arc::new(recipe))
-    }
-
-    /// How it is computed.
-    pub fn recipe(&self) -> &Recipe {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Sealed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(sealed)")
     }
 }
 

@@ -8,13 +8,16 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value as Json, json};
 
-use crate::call::{Answered, Execution, Exported, Operation, Outcome, Restart, Tested, nested_results};
+use crate::call::{Execution, Exported, Operation, Outcome, Response, Restart, Tested, nested_results};
 use crate::diag::Diagnostic;
 use crate::diff::absence;
+use crate::event::{Mode, SkipReason, Status};
 use crate::graph::{Graph, Role, ScopeId};
 use crate::id::{NodeId, ResourceId};
 use crate::manifest::Capabilities;
-use crate::run::{Mode, Record, Report, Run, Status, deletes};
+use crate::planner::deletes;
+use crate::report::{Record, Report};
+use crate::run::Run;
 use crate::value::Value;
 
 /// The schema that exported documents name.
@@ -90,12 +93,12 @@ fn information(run: &Run, setting: Setting<'_>) -> Json {
     Json::Object(all)
 }
 
-/// What has to be restarted, in the order of the instances that asked for it and not of their answers.
+/// What has to be restarted, in the order of the instances that asked for it and not of their responses.
 fn in_order(graph: &Graph, report: &Report) -> Vec<Restart> {
-    let answers = graph.order.iter().filter_map(|id| report.record(*id).answer.as_ref());
+    let responses = graph.order.iter().filter_map(|id| report.record(*id).response.as_ref());
     let mut all: Vec<Restart> = Vec::with_capacity(report.restarts.len());
-    // An earlier answer of the same instance may have asked for more than its last one.
-    for restart in answers.flat_map(|answer| &answer.restarts).chain(&report.restarts) {
+    // An earlier response of the same instance may have asked for more than its last one.
+    for restart in responses.flat_map(|response| &response.restarts).chain(&report.restarts) {
         if !all.contains(restart) {
             all.push(restart.clone());
         }
@@ -116,6 +119,7 @@ pub fn operation_name(operation: Operation) -> &'static str {
         Operation::Get => "get",
         Operation::Test => "test",
         Operation::Set => "set",
+        Operation::Delete => "delete",
         Operation::Export => "export",
     }
 }
@@ -171,8 +175,8 @@ impl Shaper<'_> {
     fn instance(&self, id: NodeId) -> Option<Json> {
         let record = self.report.record(id);
         let result = match self.graph.node(id).role {
-            Role::Holder { .. } if matches!(record.status, None | Some(Status::Skipped(_))) => return None,
-            Role::Holder { inner, .. } => Json::Array(self.scope(inner)),
+            Role::Container { .. } if matches!(record.status(), None | Some(Status::Skipped(_))) => return None,
+            Role::Container { inner, .. } => Json::Array(self.scope(inner)),
             Role::Instance => result(self.graph, record, self.mode, id)?,
         };
         let (information, metadata) = instance_information(record);
@@ -190,14 +194,14 @@ fn instance_information(record: &Record) -> (Json, Json) {
     let elapsed = duration(record.elapsed);
     let mut information = Map::from_iter([("duration".to_owned(), Json::from(elapsed.clone()))]);
     let mut metadata = Map::from_iter([("Microsoft.DSC".to_owned(), json!({ "duration": elapsed }))]);
-    let Some(answer) = &record.answer else { return (Json::Object(information), Json::Object(metadata)) };
-    if !answer.restarts.is_empty() {
-        information.insert("restartRequired".into(), restarts(&answer.restarts));
+    let Some(response) = &record.response else { return (Json::Object(information), Json::Object(metadata)) };
+    if !response.restarts.is_empty() {
+        information.insert("restartRequired".into(), restarts(&response.restarts));
     }
-    if let Some(Json::Object(more)) = answer.metadata.as_ref().map(Value::to_redacted_json) {
+    if let Some(Json::Object(more)) = response.metadata.as_ref().map(Value::to_redacted_json) {
         metadata.extend(more);
     }
-    if let Outcome::Changed(changed) = &answer.outcome
+    if let Outcome::Changed(changed) = &response.outcome
         && !changed.what_if.is_empty()
     {
         information.insert("whatIf".into(), changed.what_if.clone().into());
@@ -208,8 +212,8 @@ fn instance_information(record: &Record) -> (Json, Json) {
 
 /// The `result` of an instance; `None` when it failed or was left out.
 pub fn result(graph: &Graph, record: &Record, mode: Mode, id: NodeId) -> Option<Json> {
-    let answer = record.answer.as_ref()?;
-    Some(match (&answer.outcome, mode.operation) {
+    let response = record.response.as_ref()?;
+    Some(match (&response.outcome, mode.operation) {
         (Outcome::Tested(tested), Operation::Set) => {
             let desired = record.desired.as_deref().unwrap_or(&Value::Null);
             untouched(tested, desired, &graph.node(id).manifest.capabilities, mode.execution)
@@ -217,7 +221,7 @@ pub fn result(graph: &Graph, record: &Record, mode: Mode, id: NodeId) -> Option<
         // What is within an assertion is tested, whatever is asked.
         (Outcome::Tested(tested), Operation::Get) => json!({ "actualState": tested.actual.to_redacted_json() }),
         (Outcome::Tested(tested), _) => test_result(record.desired.as_deref(), tested),
-        _ => return state_result(answer),
+        _ => return state_result(response),
     })
 }
 
@@ -248,15 +252,17 @@ pub fn got(shown: Json, actual: &Value) -> Json {
 }
 
 /// `{actualState}` or `{beforeState, afterState, changedProperties}`; `None` for other outcomes.
-pub fn state_result(answer: &Answered) -> Option<Json> {
-    match &answer.outcome {
+pub fn state_result(response: &Response) -> Option<Json> {
+    match &response.outcome {
         Outcome::Got(actual) => Some(got(actual.to_redacted_json(), actual)),
         Outcome::Changed(changed) => Some(json!({
             "beforeState": changed.before.to_redacted_json(),
             "afterState": changed.after.to_redacted_json(),
             "changedProperties": changed.changed,
         })),
-        Outcome::Tested(_) | Outcome::Exported(_) | Outcome::Failed(_) => None,
+        Outcome::Tested(_) | Outcome::Exported(_) | Outcome::Deleted(_) | Outcome::Pending(_) | Outcome::Failed(_) => {
+            None
+        }
     }
 }
 
@@ -276,28 +282,34 @@ fn messages(graph: &Graph, report: &Report) -> Vec<Json> {
 
 /// Why an instance failed or was left out, in one sentence; `None` when it was not.
 pub fn reason(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
-    use crate::event::Because;
     let record = report.record(id);
-    match record.status.as_ref()? {
-        Status::Failed => Some(match (&record.failure, &record.finding, record.not_converged()) {
+    match record.status()? {
+        Status::Failed => Some(match (record.failure(), record.finding(), record.not_converged()) {
             (Some(failure), _, _) => failure.message.clone(),
             (None, Some(finding), _) => finding.message.clone(),
             (None, None, Some(properties)) => {
-                format!("it was set, and still these properties differ: {}", properties.join(", "))
+                format!("still not in the desired state after set; these properties differ: {}", properties.join(", "))
             }
-            (None, None, None) => holder_reason(graph, report, id),
+            (None, None, None) => container_reason(graph, report, id),
         }),
-        Status::Skipped(Because::Need(need)) => Some(format!("left out, because it needs {}", graph.label(*need))),
-        Status::Skipped(Because::Holder(holder)) => {
-            Some(format!("left out, because it is nested in {}", graph.label(*holder)))
+        Status::Pending => Some(match record.response.as_deref().map(|response| &response.outcome) {
+            Some(Outcome::Pending(pending)) => format!("still pending: {}", pending.message),
+            _ => container_reason(graph, report, id),
+        }),
+        Status::Skipped(SkipReason::Need(need)) => {
+            let what = if report.status(need.node()) == Some(&Status::Failed) { "failed" } else { "did not succeed" };
+            Some(format!("skipped because {}, which it depends on, {what}", graph.label(need.node())))
         }
-        Status::Skipped(Because::Cancelled) => Some("left out, because the run was cancelled".to_owned()),
+        Status::Skipped(SkipReason::Container(container)) => {
+            Some(format!("skipped because {}, which contains it, was not carried out", graph.label(container.node())))
+        }
+        Status::Skipped(SkipReason::Cancelled) => Some("skipped because the run was cancelled".to_owned()),
         _ => None,
     }
 }
 
-fn holder_reason(graph: &Graph, report: &Report, id: NodeId) -> String {
-    let Role::Holder { inner, .. } = graph.node(id).role else { return "it failed".to_owned() };
+fn container_reason(graph: &Graph, report: &Report, id: NodeId) -> String {
+    let Role::Container { inner, .. } = graph.node(id).role else { return "it failed".to_owned() };
     let members = graph.scope(inner).members.iter();
     let bad = members
         .filter(|member| report.status(**member).is_some_and(|status| status.blocks() || *status == Status::Drifted));
@@ -309,10 +321,10 @@ fn holder_reason(graph: &Graph, report: &Report, id: NodeId) -> String {
 }
 
 fn exported(graph: &Graph, report: &Report) -> Vec<Json> {
-    let instances = graph.order.iter().filter_map(|id| Some((*id, report.record(*id).answer.as_ref()?)));
+    let instances = graph.order.iter().filter_map(|id| Some((*id, report.record(*id).response.as_ref()?)));
     instances
-        .flat_map(|(id, answer)| {
-            let found = match &answer.outcome {
+        .flat_map(|(id, response)| {
+            let found = match &response.outcome {
                 Outcome::Exported(found) => found.as_slice(),
                 _ => &[],
             };
@@ -362,4 +374,42 @@ mod tests {
         assert_eq!(duration(Duration::from_millis(90)), "PT0.09S");
         assert_eq!(duration(Duration::new(75, 1)), "PT75.000000001S");
     }
+}
+
+/// The result of calling one resource: its states, and in the state of that name what it said beside them. In a document
+/// that stands beside the result; here there is no other place for it.
+pub fn stated(response: &Response, state: &str) -> Json {
+    with_metadata(state_result(response).unwrap_or_default(), state, response)
+}
+
+/// The result of testing one resource.
+pub fn tested(desired: &Value, response: &Response) -> Json {
+    match &response.outcome {
+        Outcome::Tested(tested) => with_metadata(test_result(Some(desired), tested), "actualState", response),
+        _ => Json::Null,
+    }
+}
+
+fn with_metadata(mut result: Json, state: &str, response: &Response) -> Json {
+    let metadata = response.metadata.as_ref().map(Value::to_redacted_json).unwrap_or_default();
+    let mut metadata = metadata.as_object().cloned().unwrap_or_default();
+    if let Outcome::Changed(changed) = &response.outcome
+        && !changed.what_if.is_empty()
+    {
+        metadata.insert("whatIf".to_owned(), json!(changed.what_if));
+    }
+    if let Some(members) = result.get_mut(state).and_then(Json::as_object_mut).filter(|_| !metadata.is_empty()) {
+        members.insert("_metadata".to_owned(), Json::Object(metadata));
+    }
+    result
+}
+
+/// A document that holds every instance that an export of one resource found.
+pub fn exported_document(type_name: &crate::id::TypeName, found: &[Exported], elapsed: Duration) -> Json {
+    let resources = found.iter().enumerate().map(|(at, each)| exported_instance(type_name, at, each, elapsed));
+    json!({
+        "$schema": DOCUMENT_SCHEMA,
+        "contentVersion": "1.0.0",
+        "resources": resources.collect::<Vec<_>>(),
+    })
 }

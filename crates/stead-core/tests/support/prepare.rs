@@ -10,6 +10,7 @@ use stead_core::value::{Object, Value};
 use stead_testkit::Case;
 
 use super::catalog::Known;
+use super::seal::Legible;
 
 /// The version that `directives.version` is compared with.
 const VERSION: &str = "3.2.0";
@@ -42,6 +43,7 @@ pub(crate) fn prepare(case: &Case) -> Result<Prepared, String> {
                 facts: &prepared.facts,
                 version: VERSION,
                 names: stead_core::graph::Names::Unique,
+                seal: &Legible,
             };
             let wants = match resolve(&document, &inputs, &mut prepared.sources) {
                 Resolution::Needs(wants) => wants,

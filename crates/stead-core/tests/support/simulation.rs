@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use stead_core::call::{
-    Answered, Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Presumed, Restart, Tested,
+    Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Presumed, Response, Restart, Tested,
     Verification,
 };
 use stead_core::diff::{Rules, differing, overlaid};
@@ -67,7 +67,7 @@ pub(crate) struct World(pub(crate) BTreeMap<String, Thing>);
 
 impl World {
     /// Carries out a call.
-    pub(crate) fn answer(&mut self, call: &Call) -> Answered {
+    pub(crate) fn answer(&mut self, call: &Call) -> Response {
         let thing = self.0.entry(call.name.to_string()).or_default();
         if thing.failures > 0 {
             thing.failures -= 1;
@@ -90,7 +90,7 @@ impl World {
                 return answer;
             }
         };
-        Answered { outcome, metadata: None, restarts: Vec::new() }
+        Response { outcome, metadata: None, restarts: Vec::new() }
     }
 
     fn spoil(&mut self, by: &str) {
@@ -107,7 +107,7 @@ impl World {
     }
 }
 
-fn has_changed(answer: &Answered) -> bool {
+fn has_changed(answer: &Response) -> bool {
     match &answer.outcome {
         Outcome::Changed(changed) => changed.changed.as_ref().is_some_and(|names| !names.is_empty()),
         _ => false,
@@ -124,7 +124,7 @@ fn tested(desired: &Value, actual: Value) -> Tested {
 }
 
 impl Thing {
-    fn set(&mut self, execution: Execution, desired: &Value, before: Value) -> Answered {
+    fn set(&mut self, execution: Execution, desired: &Value, before: Value) -> Response {
         let mut wanted = differing(desired, &before, &Rules::default());
         let (after, verified) = match (execution, self.set) {
             (Execution::WhatIf, _) => (overlaid(&before, desired, &Rules::default()), Verification::NotVerifiable),
@@ -151,7 +151,7 @@ impl Thing {
         let presumed = self.presumes.as_ref().filter(|_| execution == Execution::WhatIf).map(missing);
         let (what_if, effects) = (Vec::new(), stead_core::destruction::Effects::default());
         let changed = Changed { before, after, changed: Some(wanted), what_if, presumed, effects, verified };
-        Answered { outcome: Outcome::Changed(Box::new(changed)), metadata: None, restarts }
+        Response { outcome: Outcome::Changed(Box::new(changed)), metadata: None, restarts }
     }
 }
 
@@ -235,7 +235,7 @@ impl Driving<'_, '_> {
         let answer = Arc::new(self.world.answer(&call));
         let touches = if call.execution == Execution::WhatIf { self.world.touches(&call) } else { None };
         let (node, operation) = (call.node, call.operation);
-        self.note(Fact::Answered { node, operation, answer, elapsed: Duration::from_secs(1), touches });
+        self.note(Fact::Response { node, operation, answer, elapsed: Duration::from_secs(1), touches });
         true
     }
 }

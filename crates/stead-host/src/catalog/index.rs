@@ -5,18 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
 use super::stamp::Stamp;
-use super::trust::User;
+use crate::fs::{OpenError, TrustedDirectory, User};
 
 /// Directories by path.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -35,8 +35,6 @@ pub(super) struct Directory {
 /// A name in a directory that is that of a manifest.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// Whether it is a symbolic link.
-    pub(super) link: bool,
     /// What the file said; absent when it has to be read each time.
     pub(super) content: Option<Content>,
 }
@@ -50,7 +48,7 @@ pub(super) struct Content {
 
 /// The first line of the file, in front of the digest of the rest. The version is part of it, because what one version
 /// reads without a finding another may not.
-const HEADER: &str = concat!("stead manifests 1 ", env!("CARGO_PKG_VERSION"), " ");
+const HEADER: &str = concat!("stead manifests 2 ", env!("CARGO_PKG_VERSION"), " ");
 const FILE: &str = "manifests.index";
 /// Larger ones are not read; a machine with a thousand manifests has about 5 MiB.
 const LARGEST: u64 = 64 << 20;
@@ -70,8 +68,8 @@ impl Index {
     }
 
     /// Writes the index; all or nothing. That it could not be written only costs time.
-    pub(super) fn store(&self, cache: &Path) {
-        if let Err(error) = self.write(cache) {
+    pub(super) fn store(&self, cache: &Path, user: User) {
+        if let Err(error) = self.write(cache, user) {
             tracing::debug!(%error, cache = %cache.display(), "the index of manifests cannot be written");
         }
     }
@@ -83,33 +81,34 @@ impl Index {
         }
     }
 
-    fn write(&self, cache: &Path) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(cache)?;
-        let body = serde_json::to_vec(self)?;
-        let (mut file, temporary) = create_beside(cache)?;
+    fn write(&self, cache: &Path, user: User) -> Result<(), Unusable> {
+        let directory = TrustedDirectory::create(cache, user.trust())?;
+        let body = serde_json::to_vec(self).map_err(io::Error::from)?;
+        let temporary = format!("{FILE}.{}", std::process::id());
+        let mut file = create(&directory, &temporary)?;
         let header = format!("{HEADER}{}\n", digest(&body));
         let written = file.write_all(header.as_bytes()).and_then(|()| file.write_all(&body));
-        let renamed = written.and_then(|()| fs::rename(&temporary, cache.join(FILE)));
-        renamed.inspect_err(|_| drop(fs::remove_file(&temporary)))
+        let renamed = written.and_then(|()| Ok(renameat(&directory, &temporary, &directory, FILE)?));
+        if renamed.is_err() {
+            let _ = unlinkat(&directory, &temporary, AtFlags::empty());
+        }
+        Ok(renamed?)
     }
 }
 
 /// A new file that nobody else can write or read.
-fn create_beside(cache: &Path) -> io::Result<(File, PathBuf)> {
-    let temporary = cache.join(format!("{FILE}.{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    match options.open(&temporary) {
-        // Left behind by a process of that number that ended in the middle.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::remove_file(&temporary)?,
-        opened => return opened.map(|file| (file, temporary)),
-    }
-    options.open(&temporary).map(|file| (file, temporary))
+fn create(directory: &TrustedDirectory, name: &str) -> io::Result<File> {
+    // Left behind by a process of that number that ended in the middle.
+    let _ = unlinkat(directory, name, AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
 }
 
-/// Why an index counts as empty.
+/// Why an index is not used.
 #[derive(Debug, thiserror::Error)]
 enum Unusable {
+    #[error(transparent)]
+    Open(#[from] OpenError),
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error("others can write it")]
@@ -121,9 +120,10 @@ enum Unusable {
 }
 
 fn load(cache: &Path, user: User) -> Result<Index, Unusable> {
-    private(user, &fs::metadata(cache)?)?;
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(cache.join(FILE))?;
+    let directory = TrustedDirectory::open(cache, user.trust())?;
+    private(user, directory.metadata())?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(&directory, FILE, flags, Mode::empty()).map_err(io::Error::from)?);
     let metadata = file.metadata()?;
     private(user, &metadata)?;
     if !metadata.is_file() || metadata.size() > LARGEST {
@@ -154,6 +154,7 @@ fn digest(body: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -161,7 +162,7 @@ mod tests {
     fn sample(directory: &Path) -> Index {
         let stamp = Stamp::of(&fs::metadata(directory).unwrap());
         let content = Some(Content { stamp, json: serde_json::json!({"type": "A/B"}) });
-        let files = BTreeMap::from([("a.dsc.resource.json".to_owned(), Entry { link: false, content })]);
+        let files = BTreeMap::from([("a.dsc.resource.json".to_owned(), Entry { content })]);
         Index { directories: BTreeMap::from([("/usr/bin".to_owned(), Directory { stamp, files })]) }
     }
 
@@ -170,8 +171,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let cache = home.path().join("cache/stead");
         let index = sample(home.path());
-        index.store(&cache);
-        index.store(&cache);
+        index.store(&cache, User::current());
+        index.store(&cache, User::current());
         assert_eq!(Index::load(&cache, User::current()), index);
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!((mode(&cache), mode(&cache.join(FILE))), (0o700, 0o600));
@@ -182,7 +183,7 @@ mod tests {
     fn every_damage_counts_as_empty() {
         let home = tempfile::tempdir().unwrap();
         let cache = home.path().join("cache");
-        sample(home.path()).store(&cache);
+        sample(home.path()).store(&cache, User::current());
         let file = cache.join(FILE);
         let whole = fs::read(&file).unwrap();
         for at in 0..whole.len() {

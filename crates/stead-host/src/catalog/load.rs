@@ -16,6 +16,7 @@ use stead_core::value::Value;
 
 use super::scan::{Scan, scan, single};
 use super::{Discovered, Problem, Programs, Reason, Search};
+use crate::fs::{OpenError, TrustedFile, User};
 
 /// What the manifest files of the search declare, as far as its conditions hold.
 pub(super) struct Files {
@@ -51,7 +52,7 @@ pub(super) fn assemble(files: &Files, built_in: &Catalog, search: &Search, progr
     };
     files.resources.iter().chain(&more.resources).for_each(|each| discovered.catalog.add(each.clone()));
     for (path, adapted) in files.adapted.iter().cloned().chain(more.adapted) {
-        match with_adapter(adapted, &discovered.catalog) {
+        match with_adapter(adapted, &discovered.catalog, search.user) {
             Ok(manifest) => discovered.catalog.add(Arc::new(manifest)),
             Err(reason) => discovered.problems.push(Problem { path, reason }),
         }
@@ -59,10 +60,16 @@ pub(super) fn assemble(files: &Files, built_in: &Catalog, search: &Search, progr
     discovered
 }
 
-fn with_adapter(adapted: AdaptedManifest, catalog: &Catalog) -> Result<Manifest, Reason> {
+fn with_adapter(adapted: AdaptedManifest, catalog: &Catalog, user: User) -> Result<Manifest, Reason> {
     let resource = &adapted.implementation;
     if let Some(path) = resource.path.as_ref().filter(|path| !path.exists()) {
         return Err(Reason::Implementation(adapted.type_name, path.clone()));
+    }
+    // The adapter runs it.
+    if let Some(Err(OpenError::Untrusted(untrusted))) =
+        resource.path.as_ref().map(|path| TrustedFile::open(path, user.trust()))
+    {
+        return Err(Reason::Untrusted(untrusted));
     }
     match catalog.find(&resource.require_adapter, None) {
         Ok(found) if found.kind == Kind::Adapter => Ok(adapted.into_manifest(found.clone())),

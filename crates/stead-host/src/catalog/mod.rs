@@ -9,7 +9,6 @@ mod problem;
 mod scan;
 mod search;
 mod stamp;
-mod trust;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,9 +24,9 @@ use stead_core::manifest::{
 };
 use stead_core::value::Value;
 
+pub use crate::fs::{Untrusted, User};
 pub use problem::{Problem, Reason};
 pub use search::{Search, SearchEnvironment};
-pub use trust::{Untrusted, User};
 
 /// What discovery has to have done by others: the running of programs, and the facts of the machine.
 pub trait Programs: Send + Sync {

@@ -8,7 +8,7 @@ use stead_core::diag::{Diagnostic, any_error};
 use stead_core::id::TypeName;
 use stead_core::text::{Source, Sources};
 
-use super::trust::Untrusted;
+use crate::fs::Untrusted;
 
 /// Something that was left out of the catalog, or is doubtful, and why.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub enum Reason {
     TooLarge(u64),
     /// It is not UTF-8.
     Encoding,
-    /// Root does not take it at its word.
+    /// Others than root could change it, or something on the way to it.
     Untrusted(Untrusted),
     /// There are findings about its text. Where none is an error, it is used all the same.
     Invalid {
@@ -89,7 +89,7 @@ impl Problem {
     /// What to do about it.
     pub fn help(&self) -> Option<String> {
         match &self.reason {
-            Reason::Untrusted(untrusted) => Some(untrusted.help().to_owned()),
+            Reason::Untrusted(untrusted) => Some(untrusted.help()),
             Reason::Invalid { findings, .. } => findings.iter().find_map(|finding| finding.help.clone()),
             Reason::Adapter(_, adapter) => {
                 Some(format!("install the adapter '{adapter}', or add its directory to the search path"))

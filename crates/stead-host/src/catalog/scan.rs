@@ -1,13 +1,12 @@
 //! Looks through directories for manifests and reads them; what has not changed comes from the index.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::OFlags;
 use serde_json::Value as Json;
 use stead_core::diag::Diagnostic;
 use stead_core::manifest::{self, Declared, Form};
@@ -15,8 +14,8 @@ use stead_core::text::{Limits, Source, SourceId, read};
 
 use super::index::{Content, Directory, Entry, Index};
 use super::stamp::Stamp;
-use super::trust::{self, User};
 use super::{Problem, Reason, Search};
+use crate::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, User};
 
 /// The manifests that were found, in the order of the search and of names.
 #[derive(Debug, Default)]
@@ -41,7 +40,7 @@ pub(super) fn scan(search: &Search, now: SystemTime) -> Scan {
     if let Some(cache) = &search.cache {
         newer.keep_others(&older);
         if newer != older {
-            newer.store(cache);
+            newer.store(cache, search.user);
         }
     }
     scan
@@ -50,12 +49,21 @@ pub(super) fn scan(search: &Search, now: SystemTime) -> Scan {
 /// Reads one manifest file that something other than a search named.
 pub(super) fn single(path: &Path, form: Form, user: User) -> Scan {
     let mut scan = Scan::default();
-    // Its directory has not been looked at before, unlike those of a search.
-    match trust::behind_link(user, path).map_err(Reason::Untrusted).and_then(|()| open(path, user)) {
-        Ok((text, _)) => drop(scan.note(path, form, &text)),
+    match TrustedFile::open(path, user.trust()).map_err(Reason::from).and_then(|file| text(&file)) {
+        Ok(text) => drop(scan.note(path, form, &text)),
         Err(reason) => scan.problems.push(Problem::new(path, reason)),
     }
     scan
+}
+
+impl From<OpenError> for Reason {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Untrusted(untrusted) => Self::Untrusted(untrusted),
+            OpenError::System { source, .. } if source.kind() == io::ErrorKind::IsADirectory => Self::NoFile,
+            OpenError::System { source, .. } => Self::Unreadable(source.kind()),
+        }
+    }
 }
 
 struct Scanner<'a> {
@@ -68,77 +76,79 @@ struct Scanner<'a> {
 
 impl Scanner<'_> {
     fn directory(&mut self, path: &Path, seen: &mut BTreeSet<(u64, u64)>) {
-        let metadata = match fs::metadata(path) {
-            Ok(metadata) if metadata.is_dir() => metadata,
+        let opened = match TrustedDirectory::open(path, self.search.user.trust()) {
+            Ok(directory) => self.manifests(path, &directory, seen),
+            Err(OpenError::Untrusted(untrusted)) => {
+                // Only what it would have been searched for makes it a problem: others have reason to be as they are.
+                TrustedDirectory::open(path, Trust::Everyone).and_then(|directory| {
+                    if seen.insert(Stamp::of(directory.metadata()).identity()) && !list(&directory)?.is_empty() {
+                        self.scan.problems.push(Problem::new(path, Reason::Untrusted(untrusted)));
+                    }
+                    Ok(())
+                })
+            }
+            Err(error) => Err(error),
+        };
+        match opened {
             // Search paths name directories of software that is not installed.
-            Ok(_) => return,
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return,
-            Err(error) => return self.scan.problems.push(Problem::new(path, Reason::Unreadable(error.kind()))),
-        };
-        let stamp = Stamp::of(&metadata);
-        if !seen.insert(stamp.identity()) {
-            return;
+            Err(error) if error.is_not_found() => {}
+            Err(error) => self.scan.problems.push(Problem::new(path, error.into())),
+            Ok(()) => {}
         }
-        let known = path.to_str().and_then(|path| self.older.directories.get(path));
-        let known = known.filter(|directory| directory.stamp == stamp);
-        let names = match known {
-            Some(directory) => directory.files.iter().map(|(name, entry)| (name.clone(), entry.link)).collect(),
-            None => match list(path) {
-                Ok(names) => names,
-                Err(error) => return self.scan.problems.push(Problem::new(path, Reason::Unreadable(error.kind()))),
-            },
-        };
-        self.manifests(path, &metadata, stamp, names);
     }
 
-    fn manifests(&mut self, path: &Path, metadata: &Metadata, stamp: Stamp, names: BTreeMap<String, bool>) {
-        let trusted = trust::directory(self.search.user, metadata);
-        if let (Err(untrusted), false) = (trusted, names.is_empty()) {
-            self.scan.problems.push(Problem::new(path, Reason::Untrusted(untrusted)));
+    fn manifests(
+        &mut self,
+        path: &Path,
+        directory: &TrustedDirectory,
+        seen: &mut BTreeSet<(u64, u64)>,
+    ) -> Result<(), OpenError> {
+        let stamp = Stamp::of(directory.metadata());
+        if !seen.insert(stamp.identity()) {
+            return Ok(());
         }
+        let older = path.to_str().and_then(|path| self.older.directories.get(path));
+        let names = match older.filter(|older| older.stamp == stamp) {
+            Some(older) => older.files.keys().cloned().collect(),
+            None => list(directory)?,
+        };
         let mut files = BTreeMap::new();
-        for (name, link) in names {
-            let file = path.join(&name);
-            let content = if trusted.is_ok() { self.file(path, &name, &file, link) } else { None };
-            files.insert(name, Entry { link, content });
+        for name in names {
+            let content = self.file(path, directory, &name);
+            files.insert(name, Entry { content });
         }
         // What was listed while the times could not tell the next change apart is listed again next time.
         if let (true, Some(path)) = (stamp.settled(self.now), path.to_str()) {
             self.newer.directories.insert(path.to_owned(), Directory { stamp, files });
         }
+        Ok(())
     }
 
     /// Reads one file; returns what the index may keep of it.
-    fn file(&mut self, directory: &Path, name: &str, path: &Path, link: bool) -> Option<Content> {
+    fn file(&mut self, path: &Path, directory: &TrustedDirectory, name: &str) -> Option<Content> {
         let form = Form::of(name)?;
-        if let Err(untrusted) = if link { trust::behind_link(self.search.user, path) } else { Ok(()) } {
-            self.scan.problems.push(Problem::new(path, Reason::Untrusted(untrusted)));
-            return None;
-        }
-        if let Some(kept) = self.kept(directory, name, path)
-            && self.scan.note_kept(path, form, &kept.json)
-        {
-            return Some(kept);
-        }
-        match open(path, self.search.user) {
-            Ok((text, stamp)) => {
-                let json = self.scan.note(path, form, &text)?;
-                stamp.settled(self.now).then_some(Content { stamp, json })
+        let manifest = path.join(name);
+        let read = directory.file(OsStr::new(name)).map_err(Reason::from).and_then(|file| {
+            let stamp = Stamp::of(file.metadata());
+            if let Some(kept) = self.kept(path, name, stamp)
+                && self.scan.note_kept(&manifest, form, &kept.json)
+            {
+                return Ok(Some(kept));
             }
-            Err(reason) => {
-                self.scan.problems.push(Problem::new(path, reason));
-                None
-            }
-        }
+            let text = text(&file)?;
+            let json = self.scan.note(&manifest, form, &text);
+            Ok(json.filter(|_| stamp.settled(self.now)).map(|json| Content { stamp, json }))
+        });
+        read.unwrap_or_else(|reason| {
+            self.scan.problems.push(Problem::new(&manifest, reason));
+            None
+        })
     }
 
-    /// What the index knows of a file, if that is what the file holds, and it is still trusted.
-    fn kept(&self, directory: &Path, name: &str, path: &Path) -> Option<Content> {
+    /// What the index knows of a file, if that is what the file holds.
+    fn kept(&self, directory: &Path, name: &str, stamp: Stamp) -> Option<Content> {
         let entry = self.older.directories.get(directory.to_str()?)?.files.get(name)?;
-        let content = entry.content.as_ref()?;
-        let metadata = fs::metadata(path).ok()?;
-        let same = Stamp::of(&metadata) == content.stamp && trust::file(self.search.user, &metadata).is_ok();
-        same.then(|| content.clone())
+        entry.content.as_ref().filter(|content| content.stamp == stamp).cloned()
     }
 }
 
@@ -175,31 +185,19 @@ impl Scan {
     }
 }
 
-/// The names of manifests in a directory, and which are symbolic links. Names that are not UTF-8 are none.
-fn list(directory: &Path) -> io::Result<BTreeMap<String, bool>> {
-    let mut names = BTreeMap::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if let Some(name) = name.to_str().filter(|name| Form::of(name).is_some()) {
-            names.insert(name.to_owned(), entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-        }
-    }
-    Ok(names)
+/// The names of manifests in a directory. Names that are not UTF-8 are none.
+fn list(directory: &TrustedDirectory) -> Result<BTreeSet<String>, OpenError> {
+    let failed = |source| OpenError::System { path: directory.path().to_owned(), source };
+    let names = directory.names().map_err(failed)?.into_iter().filter_map(|name| name.into_string().ok());
+    Ok(names.filter(|name| Form::of(name).is_some()).collect())
 }
 
-/// Reads a file and tells which state of it was read.
-fn open(path: &Path, user: User) -> Result<(String, Stamp), Reason> {
-    let unreadable = |error: io::Error| Reason::Unreadable(error.kind());
-    // A pipe of that name would never open otherwise.
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    if !metadata.is_file() {
+/// The text of a manifest.
+fn text(file: &TrustedFile) -> Result<String, Reason> {
+    if !file.metadata().is_file() {
         return Err(Reason::NoFile);
     }
-    trust::file(user, &metadata).map_err(Reason::Untrusted)?;
-    Ok((contents(file, metadata.len())?, Stamp::of(&metadata)))
+    contents(file.read()?, file.metadata().len())
 }
 
 /// The text of a file that has about `size` bytes; it may be growing.

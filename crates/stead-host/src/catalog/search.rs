@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::trust::User;
+use crate::fs::User;
 use crate::settings::ResourcePath;
 
 /// Where to look, on whose behalf, and where to remember what was found.
@@ -27,7 +27,8 @@ pub struct SearchEnvironment<'a> {
     pub path: Option<&'a OsStr>,
     /// `DSC_RESOURCE_PATH`: replaces `PATH` for manifests
     pub resource_path: Option<&'a OsStr>,
-    /// `DSC_RESTRICTED_PATH`: replaces everything, for manifests and programs
+    /// `DSC_RESTRICTED_PATH`: replaces everything, for manifests and programs; where `allowEnvOverride` is false it only
+    /// leaves out directories of manifests
     pub restricted_path: Option<&'a OsStr>,
     /// The directory of this program, which is searched last.
     pub program_directory: Option<&'a Path>,
@@ -43,12 +44,17 @@ impl Search {
         programs.extend(environment.program_directory.map(Path::to_owned));
         let restricted = listed(environment.restricted_path);
         let stated = listed(environment.resource_path).filter(|_| setting.allow_env_override);
-        let by_setting = || {
+        let by_setting = || -> Vec<PathBuf> {
             let path = if setting.append_env_path { listed(environment.path) } else { None };
             let own = environment.program_directory.map(Path::to_owned);
             setting.directories.iter().cloned().chain(path.unwrap_or_default()).chain(own).collect()
         };
-        let directories = restricted.clone().or(stated).unwrap_or_else(by_setting);
+        let directories = match (&restricted, stated) {
+            (Some(only), _) if setting.allow_env_override => only.clone(),
+            (Some(only), _) => by_setting().into_iter().filter(|directory| only.contains(directory)).collect(),
+            (None, Some(stated)) => stated,
+            (None, None) => by_setting(),
+        };
         Self {
             directories: distinct(directories, environment.current_directory),
             programs: distinct(restricted.unwrap_or(programs), environment.current_directory),
@@ -96,6 +102,7 @@ mod tests {
         };
         let stated = SearchEnvironment { resource_path: Some(OsStr::new("/r:/s")), ..usual };
         let restricted = SearchEnvironment { restricted_path: Some(OsStr::new("/only")), ..stated };
+        let narrowed = SearchEnvironment { restricted_path: Some(OsStr::new("/set:/bad")), ..stated };
         let default = ResourcePath::default();
         let added = ResourcePath { directories: vec!["/set".into()], ..ResourcePath::default() };
         let alone = ResourcePath { append_env_path: false, allow_env_override: false, ..added.clone() };
@@ -105,7 +112,9 @@ mod tests {
             (&usual, &alone, "/set:/own | /a:/b:/here/rel:/own"),
             (&stated, &added, "/r:/s | /a:/b:/here/rel:/own"),
             (&stated, &alone, "/set:/own | /a:/b:/here/rel:/own"),
-            (&restricted, &alone, "/only | /only"),
+            (&restricted, &added, "/only | /only"),
+            (&restricted, &alone, " | /only"),
+            (&narrowed, &alone, "/set | /set:/bad"),
         ];
         for (environment, setting, expected) in cases {
             assert_eq!(directories(environment, setting), expected);

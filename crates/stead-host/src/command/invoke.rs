@@ -10,8 +10,10 @@ use stead_core::call::{Failure, FailureKind};
 
 use super::input::Prepared;
 use super::output::{self, Expected, Garbage};
+use super::program::{Executable, trusted_path};
 use super::secrets::Secrets;
 use super::stderr::Listener;
+use crate::fs::{Trust, User};
 use crate::process::{self, Environment, Exit, Limits, ProcessError, Program};
 use crate::provider::Context;
 
@@ -26,6 +28,8 @@ pub struct Settings {
     pub settle: Duration,
     /// Whether they run as root.
     pub elevated: bool,
+    /// Whose programs are run.
+    pub trust: Trust,
 }
 
 impl Settings {
@@ -33,7 +37,8 @@ impl Settings {
     pub fn of_this_process() -> Self {
         let Limits { grace, settle, .. } = Limits::default();
         let elevated = rustix::process::geteuid().is_root();
-        Self { environment: Environment::of_this_process(&[]), grace, settle, elevated }
+        let trust = User::current().trust();
+        Self { environment: Environment::of_this_process(&[]), grace, settle, elevated, trust }
     }
 }
 
@@ -49,6 +54,19 @@ impl Origin<'_> {
     fn directory(&self) -> &Path {
         let parent = self.manifest_path.parent().filter(|parent| !parent.as_os_str().is_empty());
         parent.unwrap_or(Path::new("."))
+    }
+
+    /// The program, judged. The first of that name counts: another in its place would be a surprise.
+    fn open(&self, executable: &str, operation: &str) -> Result<Executable, Failure> {
+        let path = self.find(executable, operation)?;
+        Executable::open(path, self.settings.trust).map_err(|refused| {
+            let cause = refused.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            let help = refused.help().map(|help| format!("; {help}")).unwrap_or_default();
+            let message = format!(
+                "the program '{executable}' of operation '{operation}' is not run as root: {refused}{cause}{help}"
+            );
+            Failure::new(FailureKind::Start, message)
+        })
     }
 
     fn find(&self, executable: &str, operation: &str) -> Result<PathBuf, Failure> {
@@ -84,12 +102,15 @@ pub(super) struct Invocation<'a> {
 impl Invocation<'_> {
     /// Runs the program and returns what it printed, if it ended well.
     pub(super) fn run(&self, cx: &Context, prepared: &Prepared) -> Result<Vec<u8>, Failure> {
-        let path = self.origin.find(self.executable, self.operation)?;
+        let executable = self.origin.open(self.executable, self.operation)?;
+        let image = executable.image();
         tracing::info!("Invoking {} '{}' using '{}'", self.operation, self.of, self.executable);
         let root: (OsString, OsString) = ("DSC_CONFIG_ROOT".into(), cx.root.as_os_str().to_owned());
-        let variables: Vec<_> = std::iter::once(root).chain(prepared.variables.iter().cloned()).collect();
+        let variables: Vec<_> =
+            std::iter::once(root).chain(self.path()).chain(prepared.variables.iter().cloned()).collect();
         let program = Program {
-            path: &path,
+            path: executable.path(),
+            image: Some(&image),
             arguments: &prepared.arguments,
             directory: self.origin.directory(),
             environment: &self.origin.settings.environment,
@@ -104,7 +125,12 @@ impl Invocation<'_> {
         let said = listener.finish();
         let finished = result.map_err(|error| self.not_run(&error, &said))?;
         let elapsed = began.elapsed().as_secs_f64();
-        tracing::debug!("'{}' ({}) after {elapsed:.3} s: {}", self.executable, path.display(), ended(finished.exit));
+        tracing::debug!(
+            "'{}' ({}) after {elapsed:.3} s: {}",
+            self.executable,
+            executable.path().display(),
+            ended(finished.exit)
+        );
         match finished.exit {
             Exit::Code(0) => Ok(finished.stdout),
             Exit::Code(code) => Err(self.exited(code, &said)),
@@ -113,6 +139,11 @@ impl Invocation<'_> {
                 Err(Failure::new(FailureKind::Signal(signal), with_words(message, &said)))
             }
         }
+    }
+
+    fn path(&self) -> Option<(OsString, OsString)> {
+        let Settings { environment, trust, .. } = self.origin.settings;
+        Some(("PATH".into(), trusted_path(environment.get("PATH")?, *trust)))
     }
 
     /// Reads what the program printed.

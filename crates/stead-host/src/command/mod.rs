@@ -29,6 +29,7 @@ pub mod extension;
 mod input;
 mod invoke;
 pub mod output;
+mod program;
 mod secrets;
 mod shape;
 pub mod stderr;

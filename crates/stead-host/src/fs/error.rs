@@ -49,6 +49,17 @@ pub enum FsError {
     /// Somebody else exchanged what had just been created.
     #[error("'{}' was exchanged while it was being created", .0.display())]
     Exchanged(PathBuf),
+    /// Somebody else changed it each time that it was to be replaced.
+    #[error("'{}' is being changed by another program", .0.display())]
+    KeepsChanging(PathBuf),
+    /// What was written may be lost at a power failure.
+    #[error("cannot flush '{}' to the disk", path.display())]
+    Flush {
+        /// The file, or one on the file system, that could not be flushed.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Something is mounted where it should be removed.
     #[error("'{}' is a mount point", .0.display())]
     MountPoint(PathBuf),
@@ -76,8 +87,9 @@ impl From<FsError> for Failure {
             _ => FailureKind::System,
         };
         let message = match &error {
-            FsError::System { source, .. } => format!("{error}: {}", reason(source)),
+            FsError::System { source, .. } | FsError::Flush { source, .. } => format!("{error}: {}", reason(source)),
             FsError::UntrustedLink { .. } => format!("{error}. Name the path that it leads to"),
+            FsError::KeepsChanging(_) => format!("{error}. Stop that program, or let it alone manage the file"),
             FsError::MountPoint(_) => format!("{error}. Unmount it first"),
             _ => error.to_string(),
         };

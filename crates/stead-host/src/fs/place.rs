@@ -8,6 +8,7 @@ use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, fstat, mkdirat, openat
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::durability::Writes;
 use super::error::FsError;
 use super::status::{Kind, Status};
 use super::walk::open_directory;
@@ -22,24 +23,27 @@ pub struct Place {
     directory: OwnedFd,
     name: Box<OsStr>,
     path: PathBuf,
+    writes: Writes,
 }
 
 impl Place {
-    /// Resolves all but the last component; `None` when the directory is not there.
-    pub fn find(path: &Path) -> Result<Option<Self>, FsError> {
+    /// Resolves all but the last component; `None` when the directory is not there. What is written there is recorded in
+    /// `writes`.
+    pub fn find(path: &Path, writes: &Writes) -> Result<Option<Self>, FsError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(FsError::NoName(path.to_owned()));
         };
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        Ok(open_directory(parent)?.map(|directory| Self { directory, name: name.into(), path: path.to_owned() }))
+        let found = open_directory(parent)?;
+        Ok(found.map(|directory| Self { directory, name: name.into(), path: path.to_owned(), writes: writes.clone() }))
     }
 
-    /// A name in a directory that is open; `None` when it is no single name.
-    pub fn within(directory: &impl AsFd, name: &OsStr, path: PathBuf) -> Result<Self, FsError> {
+    /// A name in a directory that is open. Fails when it is not a single name.
+    pub fn within(directory: &impl AsFd, name: &OsStr, path: PathBuf, writes: &Writes) -> Result<Self, FsError> {
         let single = Path::new(name).file_name() == Some(name);
         let directory = directory.as_fd().try_clone_to_owned();
         match directory {
-            Ok(directory) if single => Ok(Self { directory, name: name.into(), path }),
+            Ok(directory) if single => Ok(Self { directory, name: name.into(), path, writes: writes.clone() }),
             Ok(_) => Err(FsError::NoName(path)),
             Err(source) => Err(FsError::System { doing: "open the directory of", path, source }),
         }
@@ -60,6 +64,16 @@ impl Place {
         self.directory.as_fd()
     }
 
+    /// Another name in the same directory.
+    pub fn sibling(&self, name: &OsStr) -> Result<Self, FsError> {
+        Self::within(&self.directory, name, self.path.with_file_name(name), &self.writes)
+    }
+
+    /// What is written there is recorded in these.
+    pub fn writes(&self) -> &Writes {
+        &self.writes
+    }
+
     /// The directory's own status.
     pub fn directory_status(&self) -> Result<Status, FsError> {
         fstat(&self.directory).map(Status::from).map_err(|errno| self.failed("examine the directory of", errno))
@@ -68,7 +82,7 @@ impl Place {
     /// Whether this name may be given and taken away by this process.
     pub fn check_writable(&self) -> Result<(), FsError> {
         let allowed = accessat(&self.directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
-        allowed.map_err(|errno| self.failed("create a file beside", errno))?;
+        allowed.map_err(|errno| self.failed("write", errno))?;
         let (directory, own) = (self.directory_status()?, geteuid());
         let belongs = |status: &Status| own.is_root() || status.uid == own.as_raw();
         if directory.mode & STICKY == 0 || belongs(&directory) || self.status()?.is_none_or(|status| belongs(&status)) {
@@ -79,16 +93,16 @@ impl Place {
 
     /// What is there, without following it.
     pub fn status(&self) -> Result<Option<Status>, FsError> {
-        self.sibling_status(&self.name)
-    }
-
-    /// What has another name in the directory, without following it.
-    pub(super) fn sibling_status(&self, name: &OsStr) -> Result<Option<Status>, FsError> {
-        match statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match statat(&self.directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat.into())),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(self.failed("examine", errno)),
         }
+    }
+
+    /// Whether a file that was opened here is still what has the name, and unchanged.
+    pub(super) fn is_still(&self, former: &Status) -> Result<bool, FsError> {
+        Ok(self.status()?.is_some_and(|now| now.identity == former.identity))
     }
 
     /// Opens what is there, a link itself with `O_PATH`; `None` when nothing is there.
@@ -111,8 +125,10 @@ impl Place {
     ///
     /// Guarantees: the directory that is returned is one that was created by this user.
     pub fn make_directory(&self) -> Result<OwnedFd, FsError> {
+        self.begin_writing()?;
         mkdirat(&self.directory, &*self.name, Mode::RWXU)
             .map_err(|errno| self.failed("create the directory", errno))?;
+        self.renamed()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(&self.directory, &*self.name, flags, Mode::empty());
         let directory = opened.map_err(|_| FsError::Exchanged(self.path.clone()))?;
@@ -134,11 +150,24 @@ impl Place {
     }
 
     fn unlink(&self, flags: AtFlags) -> Result<bool, FsError> {
+        self.begin_writing()?;
         match unlinkat(&self.directory, &*self.name, flags) {
-            Ok(()) => Ok(true),
+            Ok(()) => self.renamed().map(|()| true),
             Err(Errno::NOENT) => Ok(false),
             Err(errno) => Err(self.failed("remove", errno)),
         }
+    }
+
+    pub(super) fn begin_writing(&self) -> Result<(), FsError> {
+        self.writes.begin(self.directory.as_fd(), &self.path)
+    }
+
+    pub(super) fn written(&self, file: &impl AsFd) -> Result<(), FsError> {
+        self.writes.written(file.as_fd(), &self.path)
+    }
+
+    pub(super) fn renamed(&self) -> Result<(), FsError> {
+        self.writes.renamed(self.directory.as_fd(), &self.path)
     }
 
     /// The error that something else is there.

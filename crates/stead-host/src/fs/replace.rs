@@ -2,25 +2,21 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Uid, chownat, fchmod, fchown, fstat, linkat, openat, renameat,
-    renameat_with, symlinkat, unlinkat,
+    AtFlags, CWD, Gid, Mode, OFlags, Uid, chownat, fchmod, fchown, fstat, linkat, openat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
-use rustix::time::{ClockId, clock_gettime};
 
-use super::TEMPORARY_PREFIX;
 use super::attributes::Attributes;
 use super::error::FsError;
 use super::place::Place;
-use super::status::{Kind, Status};
+use super::status::Status;
+use super::temporary::{self, ATTEMPTS, Temporary};
 
 /// An owner and a group; what is `None` is left as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -52,6 +48,14 @@ impl Ownership {
         if allowed { Ok(()) } else { Err(FsError::system("change the owner of", path, Errno::PERM)) }
     }
 
+    /// Whether it takes a file away from a user who may still have it open, and could write to it afterwards.
+    ///
+    /// Then the file must not change hands in place: its new owner gets a new one with the same content.
+    pub fn takes_over(self, file: &Status) -> bool {
+        let trusted = file.uid == 0 || file.uid == geteuid().as_raw();
+        !trusted && self.uid.is_some_and(|uid| uid != file.uid)
+    }
+
     /// What of it differs from a status.
     #[must_use]
     pub fn beyond(self, status: &Status) -> Self {
@@ -59,30 +63,26 @@ impl Ownership {
     }
 }
 
-/// How new content is kept until it gets its name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// Without any name: of a process that is killed nothing is left. A new name also takes least time so.
-    Nameless,
-    /// Under a temporary name, which the final one is given by a rename: takes least time to put in place of a file.
-    Named,
-}
-
-impl Way {
-    /// What takes so few bytes is written in no time in which a process is likely to be killed.
-    const BRIEF: u64 = 64 * 1024;
-
-    /// The way for so many bytes, where a file is to be replaced or none is there.
-    pub fn of(replaces: bool, bytes: u64) -> Self {
-        if replaces && bytes <= Self::BRIEF { Self::Named } else { Self::Nameless }
-    }
+/// What new content may take the place of.
+#[derive(Clone, Copy, Debug)]
+pub enum Former<'s> {
+    /// Nothing: whatever appears meanwhile stays.
+    Absent,
+    /// The file that was read, as it was then: one that was changed or exchanged meanwhile stays.
+    Unchanged(&'s Status),
+    /// Whatever is there.
+    Any,
 }
 
 /// New content on its way to its name.
 ///
-/// Guarantees: until [`Replacement::finish`] only the owner of this process can open it; dropped before, it is removed.
+/// Guarantees: it has no name until it is complete, where the file system has such files. A process that is killed
+/// leaves at most a name like `.stead-…` in the moment between two system calls; the next run that writes to the
+/// directory removes it. Until [`Replacement::finish`] only the owner of this process can open it; dropped before, it is
+/// removed.
 pub struct Replacement<'a> {
     place: &'a Place,
+    former: Former<'a>,
     /// `None` while it has no name.
     temporary: Option<Temporary<'a>>,
     file: File,
@@ -91,16 +91,13 @@ pub struct Replacement<'a> {
 
 impl<'a> Replacement<'a> {
     /// Begins new content for a name; nothing is visible there yet.
-    pub fn begin(place: &'a Place, way: Way) -> Result<Self, FsError> {
-        let nameless = match way {
-            Way::Nameless => nameless(place).map_err(|errno| place.failed("create a file beside", errno))?,
-            Way::Named => None,
-        };
-        let (temporary, fd) = match nameless {
+    pub fn begin(place: &'a Place, former: Former<'a>) -> Result<Self, FsError> {
+        place.begin_writing()?;
+        let (temporary, fd) = match nameless(place).map_err(|errno| place.failed("write", errno))? {
             Some(fd) => (None, fd),
             None => Temporary::file(place).map(|(temporary, fd)| (Some(temporary), fd))?,
         };
-        Ok(Self { place, temporary, file: File::from(fd), attributes: Attributes::default() })
+        Ok(Self { place, former, temporary, file: File::from(fd), attributes: Attributes::default() })
     }
 
     /// Lets the new content have the access list, the labels and the user attributes of the file that it replaces.
@@ -128,57 +125,113 @@ impl<'a> Replacement<'a> {
         FsError::System { doing: "write", path: self.place.path().to_owned(), source }
     }
 
-    /// Gives the content its owner, attributes and mode, and then its name. Returns the file.
-    pub fn finish(self, mode: u32, ownership: Ownership) -> Result<File, FsError> {
-        let (this, done) = self.settle(mode, ownership)?;
-        if !done {
-            let temporary = this.temporary.map_or_else(|| Temporary::of(this.place, &this.file), Ok)?;
-            temporary.rename()?;
-        }
-        Ok(this.file)
+    /// Gives the content its owner, attributes and mode, and then its name. Returns the file; `None` when what is there
+    /// is not the [`Former`] any more, and stays.
+    ///
+    /// Caveats: a change by a program that takes no part in locking, in the moment between the last look and the rename,
+    /// is not noticed.
+    pub fn finish(self, mode: u32, ownership: Ownership) -> Result<Option<File>, FsError> {
+        self.prepare(mode, ownership)?;
+        let this = if self.temporary.is_none() { self.link_final(mode, ownership)? } else { Linked::Temporary(self) };
+        let (place, file) = match this {
+            Linked::Final(place, file) => (place, file),
+            Linked::Taken => return Ok(None),
+            Linked::Temporary(this) => {
+                let (place, file, true) = this.rename()? else { return Ok(None) };
+                (place, file)
+            }
+        };
+        place.renamed()?;
+        Ok(Some(file))
     }
 
-    /// The same, unless something has the name by now: then that stays, and the answer is false. Also when the file
-    /// system cannot tell.
-    pub fn finish_new(self, mode: u32, ownership: Ownership) -> Result<bool, FsError> {
-        let (this, done) = self.settle(mode, ownership)?;
-        if done { Ok(true) } else { this.temporary.map_or(Ok(false), Temporary::rename_if_free) }
+    /// Gives nameless content the final name, or a temporary one where something has to be replaced.
+    fn link_final(self, mode: u32, ownership: Ownership) -> Result<Linked<'a>, FsError> {
+        if !matches!(self.former, Former::Unchanged(_)) {
+            match link(&self.file, self.place.directory(), self.place.name()) {
+                Ok(()) => return Ok(Linked::Final(self.place, self.file)),
+                Err(Errno::EXIST) if matches!(self.former, Former::Absent) => return Ok(Linked::Taken),
+                Err(Errno::EXIST) => {}
+                Err(errno) if is_unlinkable(errno) => return self.copied(mode, ownership).map(Linked::Temporary),
+                Err(errno) => return Err(self.place.failed("create", errno)),
+            }
+        }
+        temporary::claim(&self.file);
+        let linked =
+            Temporary::create(self.place, |directory, name| match link(&self.file, directory, OsStr::new(name)) {
+                Err(errno) if is_unlinkable(errno) => Ok(false),
+                linked => linked.map(|()| true),
+            });
+        match linked? {
+            (temporary, true) => Ok(Linked::Temporary(Self { temporary: Some(temporary), ..self })),
+            (_, false) => self.copied(mode, ownership).map(Linked::Temporary),
+        }
     }
 
-    /// Makes it ready, and gives what has no name the final one. Returns whether it has that now.
-    fn settle(self, mode: u32, ownership: Ownership) -> Result<(Self, bool), FsError> {
-        self.dress(mode, ownership)?;
-        if self.temporary.is_some() {
-            return Ok((self, false));
-        }
-        match link(&self.file, self.place.directory(), self.place.name()) {
-            Ok(()) => Ok((self, true)),
-            Err(Errno::EXIST) => Ok((self, false)),
-            // Neither the right to link it nor /proc to find it in.
-            Err(Errno::NOENT | Errno::PERM | Errno::ACCESS) => Ok((self.copied(mode, ownership)?, false)),
-            Err(errno) => Err(self.place.failed("create", errno)),
-        }
-    }
-
-    /// The same with a temporary name.
+    /// The same content with a temporary name, written anew.
     fn copied(mut self, mode: u32, ownership: Ownership) -> Result<Self, FsError> {
         let (temporary, fd) = Temporary::file(self.place)?;
         let mut file = File::from(fd);
         let copied = self.file.rewind().and_then(|()| io::copy(&mut self.file, &mut file));
         copied.map_err(|error| self.failed(error))?;
         let copy = Self { temporary: Some(temporary), file, ..self };
-        copy.dress(mode, ownership)?;
+        copy.prepare(mode, ownership)?;
         Ok(copy)
     }
 
-    fn dress(&self, mode: u32, ownership: Ownership) -> Result<(), FsError> {
+    /// Gives what has a temporary name the final one. Returns whether it has that now.
+    fn rename(self) -> Result<(&'a Place, File, bool), FsError> {
+        let Some(temporary) = self.temporary else { return Ok((self.place, self.file, false)) };
+        let renamed = match self.former {
+            Former::Absent => temporary.rename_if_free()?,
+            Former::Unchanged(former) => self.place.is_still(former)? && temporary.rename_to(self.place.name())?,
+            Former::Any if !temporary.rename_to(self.place.name())? => {
+                return Err(FsError::Exchanged(self.place.path().to_owned()));
+            }
+            Former::Any => true,
+        };
+        temporary::release(&self.file);
+        Ok((self.place, self.file, renamed))
+    }
+
+    /// Makes the file ready for its name.
+    fn prepare(&self, mode: u32, ownership: Ownership) -> Result<(), FsError> {
         let failed = |doing, errno| self.place.failed(doing, errno);
         // The owner first: the system takes set-user-id away when the owner changes.
         ownership.apply(self.file.as_fd()).map_err(|errno| failed("change the owner of", errno))?;
         self.attributes.apply(&self.file).map_err(|source| self.attributes_failed(source))?;
         // Last: an access list has a mode in it.
-        fchmod(&self.file, Mode::from_raw_mode(mode)).map_err(|errno| failed("change the mode of", errno))
+        fchmod(&self.file, Mode::from_raw_mode(mode)).map_err(|errno| failed("change the mode of", errno))?;
+        self.place.written(&self.file)
     }
+}
+
+/// Which name new content has got.
+enum Linked<'a> {
+    Final(&'a Place, File),
+    Temporary(Replacement<'a>),
+    /// None: something else has the final one.
+    Taken,
+}
+
+/// Repeats an attempt that answers `None` when a file was changed by others since it was read.
+pub fn retry_changed<T, E: From<FsError>>(
+    path: &Path,
+    mut attempt: impl FnMut() -> Result<Option<T>, E>,
+) -> Result<T, E> {
+    // Each one takes less than a millisecond; who writes more often than that is not waited for.
+    const ATTEMPTS: usize = 32;
+    for _ in 0..ATTEMPTS {
+        if let Some(done) = attempt()? {
+            return Ok(done);
+        }
+    }
+    Err(FsError::KeepsChanging(path.to_owned()).into())
+}
+
+/// Neither the right to link a nameless file nor `/proc` to find it in.
+fn is_unlinkable(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::PERM | Errno::ACCESS)
 }
 
 /// A file without a name in the directory; `None` when the file system has none.
@@ -210,39 +263,49 @@ fn link_by_proc(file: &File, directory: BorrowedFd<'_>, name: &OsStr) -> Result<
 impl Place {
     /// Puts a symbolic link there at once, in place of anything that is no directory.
     pub fn replace_by_link(&self, target: &OsStr, ownership: Ownership) -> Result<(), FsError> {
-        let (temporary, ()) = Temporary::create(self, |directory, name| symlinkat(target, directory, name))?;
-        if !ownership.is_none() {
-            self.own_link(&temporary, ownership)?;
+        self.begin_writing()?;
+        for _ in 0..ATTEMPTS {
+            let (temporary, ()) = Temporary::create(self, |directory, name| symlinkat(target, directory, name))?;
+            if !ownership.is_none() {
+                self.own_name(temporary.name(), ownership)?;
+            }
+            if temporary.rename_to(self.name())? {
+                return self.renamed();
+            }
         }
-        temporary.rename()
+        Err(FsError::Exchanged(self.path().to_owned()))
     }
 
     /// Changes the owner of the link that is there.
     pub fn own(&self, ownership: Ownership) -> Result<(), FsError> {
-        self.own_name(self.name(), ownership)
+        self.begin_writing()?;
+        self.own_name(self.name(), ownership)?;
+        self.renamed()
     }
 
     /// Gives what is there a second name in the same directory, in place of what has that name.
     ///
     /// Returns false when the file system has no second names.
     pub fn keep_as(&self, name: &OsStr) -> Result<bool, FsError> {
-        let linked = Temporary::create(self, |directory, temporary| {
-            match linkat(directory, self.name(), directory, temporary, AtFlags::empty()) {
-                Ok(()) => Ok(true),
-                Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => Ok(false),
-                Err(errno) => Err(errno),
+        self.begin_writing()?;
+        for _ in 0..ATTEMPTS {
+            let linked = Temporary::create(self, |directory, temporary| {
+                match linkat(directory, self.name(), directory, temporary, AtFlags::empty()) {
+                    Ok(()) => Ok(true),
+                    Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => Ok(false),
+                    Err(errno) => Err(errno),
+                }
+            });
+            let (temporary, true) = linked? else { return Ok(false) };
+            let temporary_name = temporary.name().to_owned();
+            if temporary.rename_to(name)? {
+                // A rename between two names of one file leaves both.
+                let _ = unlinkat(self.directory(), &temporary_name, AtFlags::empty());
+                self.renamed()?;
+                return Ok(true);
             }
-        });
-        let (temporary, true) = linked? else { return Ok(false) };
-        renameat(self.directory(), temporary.name.as_str(), self.directory(), name)
-            .map_err(|errno| self.failed("keep a backup of", errno))?;
-        // A rename between two names of one file leaves both; dropping the temporary one takes it away.
-        drop(temporary);
-        Ok(true)
-    }
-
-    fn own_link(&self, temporary: &Temporary<'_>, ownership: Ownership) -> Result<(), FsError> {
-        self.own_name(OsStr::new(&temporary.name), ownership)
+        }
+        Err(FsError::Exchanged(self.path().to_owned()))
     }
 
     fn own_name(&self, name: &OsStr, ownership: Ownership) -> Result<(), FsError> {
@@ -259,105 +322,15 @@ impl Place {
     }
 }
 
-/// A name that goes away unless it is given up for the final one.
-struct Temporary<'a> {
-    place: &'a Place,
-    name: String,
-    renamed: bool,
-}
-
-impl<'a> Temporary<'a> {
-    fn create<T>(
-        place: &'a Place,
-        create: impl Fn(BorrowedFd<'_>, &str) -> Result<T, Errno>,
-    ) -> Result<(Self, T), FsError> {
-        // A taken name is an accident that another number mends, unless somebody takes them all.
-        const ATTEMPTS: u32 = 16;
-        let mut name = usual(place.name());
-        let mut made = create(place.directory(), &name);
-        if matches!(made, Err(Errno::EXIST)) && is_abandoned(place, &name, clock_gettime(ClockId::Realtime).tv_sec) {
-            // If somebody else removed it first, that of a run that goes on may be hit, which then fails.
-            let _ = unlinkat(place.directory(), name.as_str(), AtFlags::empty());
-            made = create(place.directory(), &name);
-        }
-        let random = RandomState::new();
-        for attempt in 0..ATTEMPTS {
-            if !matches!(made, Err(Errno::EXIST)) {
-                break;
-            }
-            name = format!("{TEMPORARY_PREFIX}{:012x}", random.hash_one(attempt) >> 16);
-            made = create(place.directory(), &name);
-        }
-        let made = made.map_err(|errno| place.failed("create a file beside", errno))?;
-        Ok((Self { place, name, renamed: false }, made))
-    }
-
-    /// Returns whether the name was free.
-    fn rename_if_free(mut self) -> Result<bool, FsError> {
-        let directory = self.place.directory();
-        match renameat_with(directory, self.name.as_str(), directory, self.place.name(), RenameFlags::NOREPLACE) {
-            Ok(()) => {
-                self.renamed = true;
-                Ok(true)
-            }
-            Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => Ok(false),
-            Err(errno) => Err(self.place.failed("create", errno)),
-        }
-    }
-
-    /// A new file.
-    fn file(place: &'a Place) -> Result<(Self, OwnedFd), FsError> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Self::create(place, |directory, name| openat(directory, name, flags, Mode::RUSR | Mode::WUSR))
-    }
-
-    /// A name for a file that has none.
-    fn of(place: &'a Place, file: &File) -> Result<Self, FsError> {
-        Self::create(place, |directory, name| link(file, directory, OsStr::new(name))).map(|(temporary, ())| temporary)
-    }
-
-    fn rename(mut self) -> Result<(), FsError> {
-        let renamed = renameat(self.place.directory(), self.name.as_str(), self.place.directory(), self.place.name());
-        self.renamed = renamed.is_ok();
-        renamed.map_err(|errno| self.place.failed("replace", errno))
-    }
-}
-
-/// The temporary name that is tried first for a final one: always the same, so that what a killed process left there is
-/// met, and removed, when the same file is replaced again.
-fn usual(name: &OsStr) -> String {
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    format!("{TEMPORARY_PREFIX}{:012x}", hasher.finish() >> 16)
-}
-
-/// Whether this user left something there longer ago than any run takes.
-fn is_abandoned(place: &Place, name: &str, now: i64) -> bool {
-    const LONG: Duration = Duration::from_hours(24);
-    let found = place.sibling_status(OsStr::new(name)).ok().flatten();
-    found.is_some_and(|found| {
-        let own = found.uid == geteuid().as_raw() && matches!(found.kind, Kind::File | Kind::Symlink);
-        own && found.identity.is_older_than(LONG, now)
-    })
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        if !self.renamed {
-            // There is nobody left to tell, and the failure that led here is the one that matters.
-            let _ = unlinkat(self.place.directory(), self.name.as_str(), AtFlags::empty());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::{read_dir, read_to_string, write};
 
     use super::*;
+    use crate::fs::Writes;
 
     fn place_in(directory: &tempfile::TempDir) -> Place {
-        Place::find(&directory.path().join("f")).unwrap().unwrap()
+        Place::find(&directory.path().join("f"), &Writes::default()).unwrap().unwrap()
     }
 
     fn names_in(directory: &tempfile::TempDir) -> usize {
@@ -365,16 +338,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_or_long_has_no_name_until_it_is_there() {
+    fn content_has_no_name_until_it_is_complete() {
         let directory = tempfile::tempdir().unwrap();
         let place = place_in(&directory);
-        for content in ["new", "other"] {
+        for (content, former) in [("new", Former::Absent), ("other", Former::Any)] {
             let before = names_in(&directory);
-            let replacement = Replacement::begin(&place, Way::Nameless).unwrap();
+            let replacement = Replacement::begin(&place, former).unwrap();
             replacement.write(content.as_bytes()).unwrap();
             let has_none = replacement.temporary.is_none();
             assert!(!has_none || names_in(&directory) == before);
-            replacement.finish(0o640, Ownership::default()).unwrap();
+            replacement.finish(0o640, Ownership::default()).unwrap().unwrap();
             assert_eq!(read_to_string(place.path()).unwrap(), content);
             assert_eq!(place.status().unwrap().map(|status| status.mode), Some(0o640));
             assert_eq!(names_in(&directory), 1);
@@ -385,30 +358,68 @@ mod tests {
     fn what_cannot_be_linked_is_copied() {
         let directory = tempfile::tempdir().unwrap();
         let place = place_in(&directory);
-        let replacement = Replacement::begin(&place, Way::Nameless).unwrap();
+        let replacement = Replacement::begin(&place, Former::Any).unwrap();
         replacement.write(b"content").unwrap();
         let copy = replacement.copied(0o600, Ownership::default()).unwrap();
-        copy.temporary.unwrap().rename().unwrap();
+        assert!(copy.rename().unwrap().2);
         assert_eq!(read_to_string(place.path()).unwrap(), "content");
         let Some(fd) = nameless(&place).unwrap() else { return };
         link_by_proc(&File::from(fd), place.directory(), OsStr::new("by proc")).unwrap();
         assert_eq!(names_in(&directory), 2);
     }
 
+    /// With a nameless file and with a temporary name, which not every file system spares us.
+    fn finished(place: &Place, former: Former<'_>, named: bool) -> bool {
+        let mut replacement = Replacement::begin(place, former).unwrap();
+        if named {
+            replacement = replacement.copied(0o600, Ownership::default()).unwrap();
+        }
+        replacement.write(b"mine").unwrap();
+        replacement.finish(0o600, Ownership::default()).unwrap().is_some()
+    }
+
     #[test]
-    fn what_a_killed_process_left_is_told_from_what_is_in_use() {
+    fn what_others_put_there_meanwhile_stays() {
+        for named in [false, true] {
+            let directory = tempfile::tempdir().unwrap();
+            let place = place_in(&directory);
+            write(place.path(), "read").unwrap();
+            let read = place.status().unwrap().unwrap();
+            write(place.path(), "theirs").unwrap();
+            assert!(!finished(&place, Former::Absent, named));
+            assert!(!finished(&place, Former::Unchanged(&read), named));
+            assert_eq!(read_to_string(place.path()).unwrap(), "theirs");
+
+            let read = place.status().unwrap().unwrap();
+            assert!(finished(&place, Former::Unchanged(&read), named));
+            assert_eq!(read_to_string(place.path()).unwrap(), "mine");
+            place.remove().unwrap();
+            assert!(!finished(&place, Former::Unchanged(&read), named));
+            assert!(finished(&place, Former::Absent, named));
+            assert_eq!(names_in(&directory), 1);
+        }
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_is_in_use_is_not() {
         let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        write(path.join(".stead-0123456789ab"), "left").unwrap();
+        std::os::unix::fs::symlink("left", path.join(".stead-0123456789ac")).unwrap();
+        write(path.join(".stead-of a user"), "not ours").unwrap();
         let place = place_in(&directory);
-        let left = usual(place.name());
-        write(directory.path().join(&left), "half").unwrap();
-        let now = clock_gettime(ClockId::Realtime).tv_sec;
-        assert!(!is_abandoned(&place, &left, now + 3600));
-        assert!(is_abandoned(&place, &left, now + 2 * 86_400));
-        assert!(!is_abandoned(&place, "none", now + 2 * 86_400));
-        let replacement = Replacement::begin(&place, Way::Named).unwrap();
-        assert_ne!(replacement.temporary.as_ref().unwrap().name, left);
-        replacement.finish(0o600, Ownership::default()).unwrap();
-        assert_eq!(read_to_string(directory.path().join(&left)).unwrap(), "half");
-        assert_eq!(names_in(&directory), 2);
+        let (in_use, _file) = Temporary::file(&place).unwrap();
+        assert!(finished(&place, Former::Absent, false));
+        let mut names: Vec<_> = read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        let mut expected = [in_use.name(), OsStr::new(".stead-of a user"), OsStr::new("f")];
+        expected.sort();
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_run_that_gives_up_on_a_busy_file_says_so() {
+        let failed = retry_changed::<(), FsError>(Path::new("/f"), || Ok(None));
+        assert!(matches!(failed, Err(FsError::KeepsChanging(_))));
     }
 }

@@ -76,6 +76,11 @@ impl Identity {
         (self.device, self.inode)
     }
 
+    /// Whether it is the same content of the same file, whatever else was changed of it, such as its names.
+    pub fn has_content_of(&self, other: &Self) -> bool {
+        Self { changed: other.changed, ..*self } == *other
+    }
+
     /// Whether nothing of it has changed for so long, not even its names, given the present in seconds.
     pub(super) fn is_older_than(&self, time: Duration, now: i64) -> bool {
         let age = now.saturating_sub(self.changed.0);

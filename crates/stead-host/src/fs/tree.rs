@@ -98,6 +98,7 @@ fn open_same_device(directory: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> R
 ///
 /// Guarantees: works on trees of any depth with few descriptors. Returns whether something was there.
 pub fn remove_tree(place: &Place, patience: &Patience) -> Result<bool, FsError> {
+    place.begin_writing()?;
     let Some(top) = open_below(&place.directory(), place.name(), place.path())? else { return Ok(false) };
     let mut removal = Removal { top, patience, moved: Vec::new(), counter: 0 };
     let top = removal.top.as_fd().try_clone_to_owned();

@@ -1,14 +1,16 @@
-//! One call under way: its input, its states, and the operations that only read.
+//! One call under way: its input, and the methods of its resource.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use stead_core::call::{Answered, Call, Failure, FailureKind, Outcome, Tested, invalid_restarts, restarts};
-use stead_core::diff::{Rules, differing};
-use stead_core::manifest::{Capabilities, Implementation, Kind};
+use stead_core::call::{Call, Execution, Exported, Failure, FailureKind, Operation, Pending, Presumed};
+use stead_core::diff::Rules;
+use stead_core::export::{Filter, InvalidFilter};
+use stead_core::manifest::{Implementation, Kind};
+use stead_core::planner::{Method, Reading, Reply, SetReply, invalid_restart_message};
 use stead_core::schema::{Mismatch, Schema};
-use stead_core::value::{Object, Value};
+use stead_core::value::Value;
 
 use super::reseal::Resealer;
 use crate::provider::{Context, Plain, Provider, TraceLevel};
@@ -22,28 +24,9 @@ pub(super) struct Attempt<'a> {
     pub(super) desired: Arc<Value>,
     /// The desired state as the resource gets it.
     pub(super) input: Plain,
-    pub(super) resealer: Resealer,
+    pub(super) resealer: Resealer<'a>,
     /// The context of the call; what is traced through it is scrubbed.
     pub(super) cx: Cow<'a, Context>,
-}
-
-/// A state that a resource reported.
-pub(super) struct Reading {
-    /// The state, sealed, without `_metadata`.
-    pub(super) state: Value,
-    /// `_metadata`, if any is left that is not reserved.
-    pub(super) metadata: Option<Value>,
-}
-
-/// An answer, with the restarts that its state asks for.
-pub(super) fn answered(outcome: Outcome, metadata: Option<Value>) -> Answered {
-    let restarts = match &outcome {
-        Outcome::Got(state) => restarts(state),
-        Outcome::Tested(tested) => restarts(&tested.actual),
-        Outcome::Changed(changed) => restarts(&changed.after),
-        Outcome::Exported(_) | Outcome::Failed(_) => Vec::new(),
-    };
-    Answered { outcome, metadata, restarts }
 }
 
 /// Whether a key of metadata belongs to the engine.
@@ -52,61 +35,100 @@ pub(super) fn is_reserved(name: &str) -> bool {
 }
 
 impl Attempt<'_> {
-    pub(super) fn capabilities(&self) -> Capabilities {
-        self.call.manifest.capabilities
-    }
-
     pub(super) fn rules(&self) -> Rules<'_> {
         self.schema.as_deref().map_or_else(Rules::default, |schema| Rules::of_schema(schema.json()))
     }
 
-    /// Reads the actual state.
-    pub(super) fn get(&self) -> Result<Answered, Failure> {
-        let reading = self.read()?;
-        Ok(answered(Outcome::Got(reading.state), reading.metadata))
+    /// Calls a method, and seals what it answers.
+    pub(super) fn invoke(&self, method: Method) -> Result<Reply, Failure> {
+        match method {
+            Method::Get => Ok(Reply::State(self.reading(self.provider.get(&self.cx, &self.input)?)?)),
+            Method::Test => self.test(),
+            Method::Set(execution) => self.set(execution),
+            Method::Delete(execution) => {
+                Ok(Reply::Deleted(self.texts(&self.provider.delete(&self.cx, &self.input, execution)?)))
+            }
+            Method::Export => self.export(),
+        }
     }
 
-    /// Compares, by the resource's own test or by a get.
-    pub(super) fn tested(&self) -> Result<(Tested, Option<Value>), Failure> {
-        if !self.capabilities().test {
-            let of = &self.call.manifest.type_name;
-            tracing::info!("Resource '{of}' does not implement test, performing synthetic test");
-            let reading = self.read()?;
-            return Ok((self.compared(reading.state), reading.metadata));
-        }
-        self.proceed()?;
+    fn test(&self) -> Result<Reply, Failure> {
         let reply = self.provider.test(&self.cx, &self.input)?;
-        let verdict = reply.verdict();
-        let reading = match reply.actual {
-            Some(actual) => self.reading(actual)?,
-            None => self.read()?,
-        };
-        let own = verdict.or_else(|| member(&reading.state, "_inDesiredState")?.as_bool());
-        let differing = match reply.differing {
-            Some(names) => self.scrubbed_names(names),
-            None => differing(&self.desired, &reading.state, &self.rules()),
-        };
-        let in_desired_state = own.unwrap_or(differing.is_empty());
-        Ok((Tested { actual: reading.state, in_desired_state, differing }, reading.metadata))
+        let in_desired_state = reply.verdict();
+        let actual = reply.actual.map(|actual| self.reading(actual)).transpose()?;
+        Ok(Reply::Test { actual, in_desired_state, differing: reply.differing.map(|names| self.scrubbed_names(names)) })
     }
 
-    /// Asks for the actual state.
-    pub(super) fn read(&self) -> Result<Reading, Failure> {
-        self.proceed()?;
-        if !self.capabilities().get {
-            return Err(Failure::new(FailureKind::Unsupported, "the resource does not support 'get'"));
+    fn set(&self, execution: Execution) -> Result<Reply, Failure> {
+        let reply = self.provider.set(&self.cx, &self.input, execution)?;
+        if let Some(Pending { message, data }) = reply.pending {
+            let data = data.map(|data| self.resealer.state(data.to_redacted_json()));
+            return Ok(Reply::Pending(Pending { message: self.resealer.text(&message), data }));
         }
-        self.reading(self.provider.get(&self.cx, &self.input)?)
+        let after = reply.after.map(|after| self.reading(after)).transpose()?;
+        let changed = reply.changed.map(|names| self.scrubbed_names(names));
+        let presumed =
+            reply.presumed.map(|Presumed { failure, path }| Presumed { failure: self.scrubbed(failure), path });
+        let effects = reply.effects.map_text(|text| self.resealer.text(text));
+        Ok(Reply::Set(SetReply { after, changed, what_if: self.texts(&reply.what_if), presumed, effects }))
+    }
+
+    fn texts(&self, texts: &[String]) -> Vec<String> {
+        texts.iter().map(|text| self.resealer.text(text)).collect()
+    }
+
+    fn export(&self) -> Result<Reply, Failure> {
+        if self.call.manifest.capabilities.export_filters {
+            return self.sealed_all(self.provider.export(&self.cx, &self.input)?);
+        }
+        let invalid = |error: InvalidFilter| Failure::new(FailureKind::Invalid, error.to_string());
+        let filter = Filter::parse(self.resealer.plain()).map_err(invalid)?;
+        if *self.desired != Value::Null {
+            let message = "the resource does not support export filtering, the engine filters the exported instances";
+            self.note(TraceLevel::Info, message);
+        }
+        let found = self.provider.export(&self.cx, &Plain::default())?;
+        let kept = |found: Exported| Some(Exported { properties: filter.apply(&found.properties)?, ..found });
+        self.sealed_all(found.into_iter().filter_map(kept).collect())
+    }
+
+    fn sealed_all(&self, found: Vec<Exported>) -> Result<Reply, Failure> {
+        found.into_iter().map(|each| self.sealed(each)).collect::<Result<_, _>>().map(Reply::Exported)
+    }
+
+    /// What came from the resource is in the clear, whatever its type says.
+    fn sealed(&self, found: Exported) -> Result<Exported, Failure> {
+        let plain = |value: &Value| Plain::new(value.to_redacted_json());
+        let reading = match found.type_name {
+            None => self.reading(plain(&found.properties))?,
+            // Of another type, which no schema is at hand for.
+            Some(_) => Reading { state: self.resealer.state(found.properties.to_redacted_json()), metadata: None },
+        };
+        let metadata = found.metadata.map(|metadata| self.resealer.state(metadata.to_redacted_json()));
+        let metadata = metadata.and_then(|metadata| self.metadata(metadata)).or(reading.metadata);
+        let name = found.name.map(|name| self.resealer.text(&name));
+        Ok(Exported { name, properties: reading.state, metadata, ..found })
+    }
+
+    /// Whether the input has to fit the schema of the properties: a filter does only where nothing else is said of it.
+    fn checks_input(&self) -> bool {
+        let capabilities = self.call.manifest.capabilities;
+        if self.call.operation != Operation::Export || !capabilities.export {
+            return true;
+        }
+        let own_schema = match &self.call.manifest.implementation {
+            Implementation::Command(command) => command.export_schema.is_some(),
+            _ => false,
+        };
+        capabilities.export_filters && !own_schema
     }
 
     /// Takes in a state that the resource reported.
     pub(super) fn reading(&self, state: Plain) -> Result<Reading, Failure> {
         self.check_output(state.expose())?;
         let mut state = self.resealer.state(state.into_exposed());
-        if invalid_restarts(&state) {
-            let found = member(&state, "_restartRequired").map(Value::to_redacted_json).unwrap_or_default();
-            let message = "the resource returned '_restartRequired' with an item that is not understood";
-            self.note(TraceLevel::Warn, &format!("{message}: {found}"));
+        if let Some(message) = invalid_restart_message(&state) {
+            self.note(TraceLevel::Warn, &message);
         }
         let metadata = match &mut state {
             // As in dsc, the last property takes its place.
@@ -114,11 +136,6 @@ impl Attempt<'_> {
             _ => None,
         };
         Ok(Reading { state, metadata })
-    }
-
-    /// Takes in a state of an instance of another type, which no schema is at hand for.
-    pub(super) fn reading_of_other(&self, state: &Plain) -> Reading {
-        Reading { state: self.resealer.state(state.expose().clone()), metadata: None }
     }
 
     /// The metadata that a resource may state.
@@ -137,13 +154,8 @@ impl Attempt<'_> {
         (!members.is_empty()).then_some(Value::Object(members))
     }
 
-    pub(super) fn compared(&self, actual: Value) -> Tested {
-        let differing = differing(&self.desired, &actual, &self.rules());
-        Tested { in_desired_state: differing.is_empty(), actual, differing }
-    }
-
     /// Refuses the next method once the run was cancelled.
-    pub(super) fn proceed(&self) -> Result<(), Failure> {
+    pub(super) fn check_cancelled(&self) -> Result<(), Failure> {
         if self.cx.cancel.is_cancelled() {
             return Err(Failure::new(FailureKind::Cancelled, "the run was cancelled"));
         }
@@ -160,7 +172,7 @@ impl Attempt<'_> {
     }
 
     pub(super) fn scrubbed_names(&self, names: Vec<String>) -> Vec<String> {
-        let known = |name: &String| member(&self.desired, name).is_some();
+        let known = |name: &String| self.desired.as_object().is_some_and(|desired| desired.contains_key(name));
         names.into_iter().map(|name| if known(&name) { name } else { self.resealer.text(&name) }).collect()
     }
 
@@ -212,8 +224,4 @@ fn failed(schema: &Schema, value: &Json, kind: FailureKind, prefix: &str) -> Res
     };
     let message = format!("{prefix}{}", mismatches.iter().map(say).collect::<Vec<_>>().join("; "));
     Err(Failure { kind, message, property: Some(first.pointer.clone()).filter(|pointer| !pointer.is_empty()) })
-}
-
-pub(super) fn member<'v>(state: &'v Value, name: &str) -> Option<&'v Value> {
-    state.as_object().and_then(|members: &Object| members.get(name))
 }

@@ -1,16 +1,13 @@
-//! Carrying out a call: an operation is made of the methods that a resource has.
+//! Carrying out a call: the methods that the planner asks for, with secrets opened and sealed again.
 //!
 //! ```text
-//! Call ──open──▶ input ──▶ method, method, … ──▶ states ──reseal──▶ Outcome
+//! Call ──open──▶ input ──▶ Planner ⇄ method, method, … ──reseal──▶ Response
 //! ```
 //!
-//! What a resource cannot do by itself is made up for: a test by a get and a comparison, a what-if by a test, a
-//! filtered export by filtering. This is the border for secrets: they are opened on the way out and sealed again on the
-//! way in, so that nothing behind it ever holds one.
+//! Which methods an operation is made of is decided by [`stead_core::planner`]. This is the border for secrets: they are
+//! opened on the way out and sealed again on the way in, so that nothing behind it ever holds one.
 
 mod attempt;
-mod change;
-mod export;
 mod opened;
 mod reseal;
 mod secrets;
@@ -20,50 +17,82 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use stead_core::call::{Answered, Call, Execution, Failure, FailureKind, Operation, Outcome};
+use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Response};
 use stead_core::manifest::Implementation;
+use stead_core::planner::{Planner, Step, deletes};
 use stead_core::value::{Object, Sensitive, Value};
 use stead_core::wire::results::operation_name;
 
 use self::attempt::Attempt;
 use self::opened::Opened;
 use self::reseal::Resealer;
+use self::secrets::Secrets;
 use crate::provider::{Context, Provider, TraceLevel};
 use crate::vault::Vault;
 
 /// Carries out a call with the methods that the resource has.
 ///
-/// Guarantees: nothing changes in [`stead_core::call::Execution::WhatIf`]. A resource that panics has failed. No secret of
-/// the call is in the answer or in what is traced, except sealed.
+/// Guarantees: nothing changes in [`Execution::WhatIf`]. A resource that panics has failed. No secret of the call is in the
+/// response or in what is traced, except sealed.
 ///
 /// Assumptions: the panic hook of the program prints no payload; it runs before this function hears of a panic.
-pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &Context) -> Answered {
+pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &Context) -> Response {
     let (began, operation) = (Instant::now(), operation_name(call.operation));
-    let prepared = guarded(|| prepare(call, provider, vault, cx));
-    let attempt = match prepared {
+    let attempt = match guarded(|| prepare(call, provider, vault, cx)) {
         Ok(attempt) => attempt,
         Err(failure) => return failure.into(),
     };
     if matches!(call.manifest.implementation, Implementation::BuiltIn) {
         tracing::info!("Invoking {operation} '{}' using 'stead'", call.manifest.type_name);
     }
-    let answer = guarded(|| match call.operation {
-        Operation::Get => attempt.get(),
-        Operation::Test => {
-            attempt.tested().map(|(tested, metadata)| attempt::answered(Outcome::Tested(Arc::new(tested)), metadata))
-        }
-        Operation::Set => attempt.set(),
-        Operation::Export => attempt.export(),
-    });
+    if let Some(message) = substitute(call, &attempt) {
+        attempt.note(TraceLevel::Info, &message);
+    }
+    let response = guarded(|| invoke(call, &attempt));
     let elapsed = began.elapsed().as_secs_f64();
     tracing::debug!("{operation} of '{}' ({}) took {elapsed:.3} s", cx.name, call.manifest.type_name);
-    answer.unwrap_or_else(|failure| attempt.scrubbed(failure).into())
+    response.unwrap_or_else(|failure| attempt.scrubbed(failure).into())
+}
+
+fn invoke(call: &Call, attempt: &Attempt<'_>) -> Result<Response, Failure> {
+    let mut planner = Planner::new(call, &attempt.desired, attempt.rules());
+    loop {
+        match planner.next()? {
+            Step::Done(response) => return Ok(*response),
+            Step::Invoke(method) => {
+                attempt.check_cancelled()?;
+                planner.observe(attempt.invoke(method)?);
+            }
+        }
+    }
+}
+
+/// What the engine does in place of a method that the resource does not have, for people who wonder.
+fn substitute(call: &Call, attempt: &Attempt<'_>) -> Option<String> {
+    let (of, capabilities) = (&call.manifest.type_name, call.manifest.capabilities);
+    let native = match call.operation {
+        Operation::Delete => capabilities.delete_what_if,
+        _ if deletes(&capabilities, &attempt.desired) => capabilities.delete_what_if,
+        _ => capabilities.set_what_if,
+    };
+    match (call.operation, call.execution) {
+        (Operation::Test, _) if !capabilities.test => {
+            Some(format!("Resource '{of}' does not implement test, performing synthetic test"))
+        }
+        (Operation::Delete, Execution::WhatIf) if !native => Some(format!(
+            "'{of}' does not natively support what-if, engine will generate synthetic what-if: it would be called to delete"
+        )),
+        (Operation::Set, Execution::WhatIf) if !native => {
+            Some(format!("'{of}' does not natively support what-if, engine will generate synthetic what-if"))
+        }
+        _ => None,
+    }
 }
 
 fn prepare<'a>(
     call: &'a Call,
     provider: &'a dyn Provider,
-    vault: &dyn Vault,
+    vault: &'a dyn Vault,
     cx: &'a Context,
 ) -> Result<Attempt<'a>, Failure> {
     if cx.cancel.is_cancelled() {
@@ -73,8 +102,8 @@ fn prepare<'a>(
     let desired = with_metadata(call, schema.as_deref().is_some_and(takes_metadata));
     let Opened { bare, wrapped, secrets } = Opened::open(&desired, vault)?;
     let plain = wrapped.is_some().then(|| Arc::new(Sensitive::new(Value::from(bare.expose().clone()))));
-    let resealer = Resealer { desired: Arc::clone(&desired), plain, secrets: Arc::new(secrets) };
-    let cx = with_scrubbed_trace(cx, &resealer);
+    let resealer = Resealer { seal: vault, desired: Arc::clone(&desired), plain, secrets: Arc::new(secrets) };
+    let cx = with_scrubbed_trace(cx, &resealer.secrets);
     let mut attempt = Attempt { call, provider, schema, desired, input: bare, resealer, cx };
     attempt.choose_input(wrapped)?;
     Ok(attempt)
@@ -101,12 +130,12 @@ fn with_metadata(call: &Call, taken: bool) -> Arc<Value> {
     Arc::new(Value::Object(desired))
 }
 
-fn with_scrubbed_trace<'a>(cx: &'a Context, resealer: &Resealer) -> Cow<'a, Context> {
-    if resealer.secrets.is_empty() {
+fn with_scrubbed_trace<'a>(cx: &'a Context, secrets: &Arc<Secrets>) -> Cow<'a, Context> {
+    if secrets.is_empty() {
         return Cow::Borrowed(cx);
     }
-    let (trace, resealer) = (Arc::clone(&cx.trace), resealer.clone());
-    Cow::Owned(Context { trace: Arc::new(move |level, text| trace(level, &resealer.text(text))), ..cx.clone() })
+    let (trace, secrets) = (Arc::clone(&cx.trace), Arc::clone(secrets));
+    Cow::Owned(Context { trace: Arc::new(move |level, text| trace(level, &secrets.scrub(text))), ..cx.clone() })
 }
 
 /// A bug of one resource must not take down the run.
@@ -114,27 +143,6 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(Failure::new(FailureKind::System, format!("the resource stopped because of a defect in it: {text}")))
+        Err(Failure::new(FailureKind::System, format!("internal error in the resource: {text}")))
     })
-}
-
-/// Removes an instance without a document: the `delete` of the resource, called directly.
-///
-/// In what-if a resource that cannot say what it would do is not called at all.
-pub fn delete(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &Context) -> Result<Vec<String>, Failure> {
-    let capabilities = call.manifest.capabilities;
-    if call.execution == Execution::WhatIf && capabilities.delete && !capabilities.delete_what_if {
-        let of = &call.manifest.type_name;
-        let message = format!(
-            "'{of}' does not natively support what-if, engine will generate synthetic what-if: it would be called to delete"
-        );
-        (cx.trace)(TraceLevel::Info, &message);
-        return Ok(Vec::new());
-    }
-    let attempt = guarded(|| prepare(call, provider, vault, cx))?;
-    let done = guarded(|| provider.delete(&attempt.cx, &attempt.input, call.execution));
-    match done {
-        Ok(said) => Ok(said.iter().map(|text| attempt.resealer.text(text)).collect()),
-        Err(failure) => Err(attempt.scrubbed(failure)),
-    }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Failure, FailureKind};
-use stead_core::expr::{self, OpenError, Recipe};
+use stead_core::expr::{self, OpenError};
 use stead_core::id::SecretName;
 use stead_core::value::{Sealed, Value};
 
@@ -67,14 +67,9 @@ impl Opener<'_> {
 impl Opener<'_> {
     /// A resource that is given `user:password` may well say `password`.
     fn add_ingredients(&self, value: &Value) {
-        for recipe in expr::ingredients(value) {
-            let plain = match recipe {
-                // One that cannot be had was not needed, or opening would have failed.
-                Recipe::Secret(name) => self.vault.reveal(name).ok(),
-                Recipe::Literal(plain) => Some(plain.clone()),
-                Recipe::Computed(_) => None,
-            };
-            if let Some(plain) = plain {
+        for name in value.secrets() {
+            // One that cannot be read was not needed, or opening would have failed.
+            if let Ok(plain) = self.vault.reveal(&name) {
                 self.secrets.borrow_mut().add(&plain.expose().to_redacted_json());
             }
         }

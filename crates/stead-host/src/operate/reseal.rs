@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 use stead_core::diff::{Rules, contains};
-use stead_core::expr::Recipe;
-use stead_core::value::{Object, REDACTED, Sealed, Sensitive, Value};
+use stead_core::value::{Object, REDACTED, Seal, Sealed, Sensitive, Value};
 
 use super::secrets::Secrets;
 
@@ -19,8 +18,9 @@ use super::secrets::Secrets;
 ///   not tell.
 /// - A value in the wrapping of secrets is sealed wherever it stands.
 /// - Everywhere else secrets within texts are covered.
-#[derive(Clone)]
-pub(super) struct Resealer {
+pub(super) struct Resealer<'v> {
+    /// Where secrets are kept that the machine has and the document has not.
+    pub(super) seal: &'v dyn Seal,
     /// The desired state.
     pub(super) desired: Arc<Value>,
     /// The same with its secrets in the clear; `None` when it has none.
@@ -32,7 +32,7 @@ pub(super) struct Resealer {
 /// What is desired at a place: as the document has it, and in the clear.
 type Wanted<'a> = Option<(&'a Value, &'a Value)>;
 
-impl Resealer {
+impl Resealer<'_> {
     /// Seals a state.
     pub(super) fn state(&self, actual: Json) -> Value {
         self.value(Some((&self.desired, self.plain())), actual)
@@ -43,20 +43,20 @@ impl Resealer {
         self.plain.as_ref().map_or(&*self.desired, |plain| plain.expose())
     }
 
-    /// Covers secrets in a text.
+    /// Covers the secrets of the call in a text.
     pub(super) fn text(&self, text: &str) -> String {
         self.secrets.scrub(text)
     }
 
     fn value(&self, wanted: Wanted<'_>, actual: Json) -> Value {
         if let Some((Value::Sealed(sealed), plain)) = wanted {
-            return seal_like(sealed, plain, unwrapped(actual));
+            return self.seal_like(sealed, plain, unwrapped(actual));
         }
         if is_wrapped(&actual) {
             let inner = Value::from(unwrapped(actual));
             // The document states it in the clear: nothing is kept by hiding it.
             let stated = wanted.is_some_and(|(_, plain)| contains(&inner, plain, &Rules::default()));
-            return if stated { inner } else { literal(inner) };
+            return if stated { inner } else { Value::secret(self.seal.seal(inner)) };
         }
         match actual {
             Json::Object(members) => Value::Object(self.members(wanted, members)),
@@ -70,6 +70,15 @@ impl Resealer {
                 if !stated && self.secrets.has(&number.to_string()) { Value::from(REDACTED) } else { value }
             }
             other => Value::from(other),
+        }
+    }
+
+    fn seal_like(&self, sealed: &Sealed, plain: &Value, actual: Json) -> Value {
+        match Value::from(actual) {
+            Value::Null => Value::Null,
+            actual if actual.as_str() == Some(REDACTED) => Value::Sealed(sealed.clone()),
+            actual if contains(&actual, plain, &Rules::default()) => Value::Sealed(sealed.clone()),
+            actual => Value::secret(self.seal.seal(actual)),
         }
     }
 
@@ -127,19 +136,6 @@ fn take_equal<'v>(
         }
     }
     None
-}
-
-fn seal_like(sealed: &Sealed, plain: &Value, actual: Json) -> Value {
-    match Value::from(actual) {
-        Value::Null => Value::Null,
-        actual if actual.as_str() == Some(REDACTED) => Value::Sealed(sealed.clone()),
-        actual if contains(&actual, plain, &Rules::default()) => Value::Sealed(sealed.clone()),
-        actual => literal(actual),
-    }
-}
-
-fn literal(plaintext: Value) -> Value {
-    Value::Sealed(Sealed::new(Recipe::Literal(Sensitive::new(plaintext))))
 }
 
 /// Whether a value says by its form that it is secret.

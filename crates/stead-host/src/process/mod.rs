@@ -17,17 +17,21 @@ mod environment;
 mod os;
 mod pump;
 mod running;
+mod supervisor;
 mod tree;
 
 pub use environment::{Environment, INHERITED, Inherited};
-pub use os::LONGEST_ARGUMENT;
-pub use tree::MARKER;
+pub use os::{LONGEST_ARGUMENT, forbid_core_dumps};
+pub use supervisor::{Supervision, start_supervision, supervise};
+pub use tree::{MARKER, Resident};
 
 /// What is run.
 #[derive(Clone, Copy)]
 pub struct Program<'a> {
     /// The file, absolute.
     pub path: &'a Path,
+    /// Another path to the same file, which the kernel is given; the program does not see it.
+    pub image: Option<&'a Path>,
     /// What it is called with, without its own name.
     pub arguments: &'a [OsString],
     /// The directory that it is started in.
@@ -201,7 +205,7 @@ impl ProcessError {
 /// standard input early is no failure by itself.
 ///
 /// Caveats: a process that escaped its group, lost its parents and emptied its environment is only found while no other
-/// call runs. Descriptors that this process itself inherited without the flag to close them reach the program.
+/// call runs. When this process is killed, programs go on unless there is a [`Supervision`]. Descriptors that this process itself inherited without the flag to close them reach the program.
 pub fn run(
     program: &Program<'_>,
     limits: &Limits,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::os::procfs::Stat;
 use super::os::{self, Awaited, End};
 use super::pump::Pump;
+use super::supervisor::{self, Supervised};
 use super::tree::{MARKER, Tree};
 use super::{Exit, Finished, Limits, ProcessError, Processes, Program};
 use crate::provider::Cancel;
@@ -15,7 +16,7 @@ use crate::provider::Cancel;
 const TICK: Duration = Duration::from_millis(100);
 
 /// How long processes that were ended by force may take to be gone: the kernel has to give back their memory.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a program that floods may take to end: every moment of it costs a processor.
 const FLOOD_GRACE: Duration = Duration::from_secs(1);
@@ -27,6 +28,7 @@ pub(super) struct Running<'a> {
     exit: Option<Exit>,
     pump: Pump<'a>,
     tree: Tree,
+    _supervised: Supervised,
     limits: &'a Limits,
     begun: Instant,
 }
@@ -34,15 +36,19 @@ pub(super) struct Running<'a> {
 impl<'a> Running<'a> {
     pub(super) fn start(program: &Program<'a>, limits: &'a Limits) -> Result<Self, ProcessError> {
         os::adopt_orphans();
+        supervisor::ensure();
         let begun = Instant::now();
         let mut tree = Tree::new();
         let mut child = os::spawn(program, (MARKER, &tree.marker()))
             .map_err(|source| ProcessError::Start { path: program.path.to_owned(), source })?;
         tree.set_leader(child.id());
+        let supervised = Supervised::enter(child.id());
         let input = program.input.unwrap_or_default();
         let prepared = os::watch(&child).and_then(|ends| Ok((ends, Pump::new(&mut child, input, limits.output)?)));
         match prepared {
-            Ok((ends, pump)) => Ok(Self { child, ends, exit: None, pump, tree, limits, begun }),
+            Ok((ends, pump)) => {
+                Ok(Self { child, ends, exit: None, pump, tree, _supervised: supervised, limits, begun })
+            }
             Err(source) => {
                 os::end_group(&child, End::Force);
                 tree.end(PATIENCE);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::os::procfs::{self, Stat};
@@ -14,21 +14,56 @@ use super::os::{self};
 pub const MARKER: &str = "STEAD_CALL";
 
 /// How many calls are under way in this process; see [`Tree::is_stray`].
-static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+static IN_FLIGHT: AtomicUsize = AtomicUsize::new(0);
+
+/// The processes that belong to this one for longer than a call.
+static RESIDENTS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// A child of this process that lasts longer than a call, until this is dropped. To be entered as soon as it is started,
+/// and dropped once it was waited for.
+///
+/// Calls neither wait for it nor end it, nor what is in its group or its session; that remains with whoever started it.
+#[must_use = "the process is taken for a part of a call when this is dropped"]
+pub struct Resident(i32);
+
+impl Resident {
+    /// Enters a child.
+    pub fn enter(pid: u32) -> Self {
+        let pid = i32::try_from(pid).unwrap_or_default();
+        residents().insert(pid);
+        Self(pid)
+    }
+}
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        residents().remove(&self.0);
+    }
+}
+
+fn residents() -> MutexGuard<'static, BTreeSet<i32>> {
+    RESIDENTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// How the processes of one call are told from all others.
 pub(super) struct Tree {
     token: String,
     born: u64,
-    leader: i32,
+    /// The processes that lead the groups of the call.
+    leaders: BTreeSet<i32>,
     known: BTreeSet<(i32, u64)>,
 }
 
 impl Tree {
     /// A tree without a process yet.
     pub(super) fn new() -> Self {
-        UNDER_WAY.fetch_add(1, Ordering::SeqCst);
-        Self { token: token(), born: now_in_ticks(), leader: 0, known: BTreeSet::new() }
+        Self::of_process(&token(), BTreeSet::new(), now_in_ticks())
+    }
+
+    /// What another process left behind: its [`process_token`], the groups that it had under way, and since when.
+    pub(super) fn of_process(token: &str, leaders: BTreeSet<i32>, born: u64) -> Self {
+        IN_FLIGHT.fetch_add(1, Ordering::SeqCst);
+        Self { token: token.to_owned(), born, leaders, known: BTreeSet::new() }
     }
 
     /// The value of [`MARKER`] for the program.
@@ -41,7 +76,7 @@ impl Tree {
 
     /// Tells the process that everything starts from.
     pub(super) fn set_leader(&mut self, pid: u32) {
-        self.leader = i32::try_from(pid).unwrap_or_default();
+        self.leaders.extend(i32::try_from(pid));
     }
 
     /// Whether something of the call seems to be there after its leader was waited for. Costs two small system calls
@@ -49,11 +84,13 @@ impl Tree {
     pub(super) fn has_survivors(&self) -> bool {
         let adopted: Vec<Stat> = procfs::adopted().into_iter().filter_map(procfs::stat).collect();
         adopted.iter().filter(|each| each.ended && is_adopted(each)).for_each(|each| os::reap(each.pid));
-        let group_lives = os::group_lives(self.leader) && {
-            os::reap_group(self.leader);
-            os::group_lives(self.leader)
+        let lives = |leader: &i32| {
+            os::group_lives(*leader) && {
+                os::reap_group(*leader);
+                os::group_lives(*leader)
+            }
         };
-        group_lives || adopted.iter().any(|each| !each.ended && self.owns(each))
+        self.leaders.iter().any(lives) || adopted.iter().any(|each| !each.ended && self.owns(each))
     }
 
     /// Every process of the call that is still running. Looks at all processes of the machine.
@@ -92,8 +129,8 @@ impl Tree {
     }
 
     fn owns(&self, process: &Stat) -> bool {
-        process.pid == self.leader
-            || process.group == self.leader
+        self.leaders.contains(&process.pid)
+            || self.leaders.contains(&process.group)
             || self.known.contains(&(process.pid, process.start))
             || procfs::environment_has(process.pid, MARKER, &self.token)
             || self.is_stray(process)
@@ -103,7 +140,7 @@ impl Tree {
     /// there is no other one; it stays when there is, rather than ending the work of somebody else.
     fn is_stray(&self, process: &Stat) -> bool {
         process.start >= self.born
-            && UNDER_WAY.load(Ordering::SeqCst) == 1
+            && IN_FLIGHT.load(Ordering::SeqCst) == 1
             && !is_init()
             && is_adopted(process)
             && procfs::own().is_some_and(|own| process.session != own.session)
@@ -113,7 +150,7 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        UNDER_WAY.fetch_sub(1, Ordering::SeqCst);
+        IN_FLIGHT.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -124,8 +161,14 @@ fn is_adopted(process: &Stat) -> bool {
     // group and the session can be those of a process outside, which has the number 0 here.
     procfs::own().is_some_and(|own| {
         let leads_own = process.session == own.session && process.group == process.pid;
-        process.parent == own.pid && process.group != own.group && !leads_own
+        process.parent == own.pid && process.group != own.group && !leads_own && !is_resident(process)
     })
+}
+
+/// Whether it belongs to a child that lasts longer than a call.
+fn is_resident(process: &Stat) -> bool {
+    let residents = residents();
+    [process.pid, process.group, process.session].iter().any(|id| residents.contains(id))
 }
 
 /// Whether this is the first process of the machine or of a container: every orphan comes to it then, whoever started
@@ -136,10 +179,20 @@ fn is_init() -> bool {
 
 /// Unique on the machine, with the separator that keeps it from being the start of another.
 fn token() -> String {
-    static SEED: OnceLock<u64> = OnceLock::new();
     static CALLS: AtomicUsize = AtomicUsize::new(0);
+    format!("{}{};", process_token(), CALLS.fetch_add(1, Ordering::Relaxed))
+}
+
+/// What the tokens of all calls of this process begin with.
+pub(super) fn process_token() -> String {
+    static SEED: OnceLock<u64> = OnceLock::new();
     let seed = SEED.get_or_init(|| RandomState::new().build_hasher().finish());
-    format!("{seed:016x}-{};", CALLS.fetch_add(1, Ordering::Relaxed))
+    format!("{seed:016x}-")
+}
+
+/// Whether a text could be one of [`process_token`].
+pub(super) fn is_process_token(text: &str) -> bool {
+    text.len() == 17 && text.strip_suffix('-').is_some_and(|seed| seed.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 fn now_in_ticks() -> u64 {
@@ -157,6 +210,8 @@ mod tests {
     fn tokens_differ_and_none_starts_another() {
         let tokens: BTreeSet<String> = (0..100).map(|_| token()).collect();
         assert_eq!(tokens.len(), 100);
+        assert!(tokens.iter().all(|token| token.starts_with(&process_token())));
+        assert!(is_process_token(&process_token()) && !is_process_token("") && !is_process_token("-"));
         assert!(tokens.iter().all(|one| tokens.iter().all(|other| one == other || !other.contains(one.as_str()))));
     }
 }

@@ -207,8 +207,7 @@ impl Provider for Command {
         if ended.code != 0 {
             return Err(ended.failure("the command 'set'"));
         }
-        let found = desired.run(Step::Get, cx)?.unwrap_or(ended);
-        Ok(SetReply { after: Some(Plain::new(desired.state_after(&found))), ..runs_set() })
+        Ok(SetReply { after: Some(Plain::new(desired.state_after(&ended))), ..runs_set() })
     }
 }
 

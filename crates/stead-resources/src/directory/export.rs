@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Exported, Failure};
 use stead_core::id::{ResourceId, TypeName};
-use stead_host::fs::{self, FsError, Kind, Names, Patience, Place, Status};
+use stead_host::fs::{self, FsError, Kind, Names, Patience, Place, Status, Writes};
 use stead_host::provider::{Context, Plain, TraceLevel};
 
 use crate::file::content::read_all;
@@ -132,7 +132,7 @@ impl Export<'_> {
     }
 
     fn file(&mut self, parent: &OwnedFd, name: &OsStr, path: &Path, shown: &Path) -> Result<(), Failure> {
-        let place = Place::within(parent, name, path.to_owned())?;
+        let place = Place::within(parent, name, path.to_owned(), &Writes::unrecorded())?;
         let file = match place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
             Ok(Some(fd)) => File::from(fd),
             Ok(None) => return Ok(()),
@@ -155,7 +155,7 @@ impl Export<'_> {
     }
 
     fn link(&mut self, parent: &OwnedFd, name: &OsStr, path: &Path, shown: &Path) -> Result<(), Failure> {
-        let place = Place::within(parent, name, path.to_owned())?;
+        let place = Place::within(parent, name, path.to_owned(), &Writes::unrecorded())?;
         let Some(status) = place.status()?.filter(|status| status.kind == Kind::Symlink) else { return Ok(()) };
         let Ok(target) = String::from_utf8(place.read_link()?) else {
             self.warn(path, "its target is not UTF-8");

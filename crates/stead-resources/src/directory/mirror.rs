@@ -13,7 +13,7 @@ use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Effects, Item, ItemKind};
-use stead_host::fs::{self, FsError, Kind, Ownership, Patience, Place, Replacement, Status, Way};
+use stead_host::fs::{self, Former, FsError, Kind, Ownership, Patience, Place, Replacement, Status, Writes};
 use stead_host::provider::{Context, TraceLevel};
 
 use crate::file::{content, set_mode};
@@ -118,7 +118,8 @@ impl<'a> Mirror<'a> {
             self.top = Some(status(target, path)?.identity.inode());
         }
         self.check_recursion(&status(&source_fd, source)?)?;
-        let at = Pair { source: &source_fd, target, source_path: source, target_path: path, below: Path::new("") };
+        let (below, writes) = (Path::new(""), &self.cx.writes);
+        let at = Pair { source: &source_fd, target, source_path: source, target_path: path, below, writes };
         self.directory(&at)?;
         Ok(self.drift)
     }
@@ -131,7 +132,7 @@ impl<'a> Mirror<'a> {
                 continue;
             }
             self.drift.note(Difference::Extra, Path::new(&name));
-            let place = Place::within(target, &name, path.join(&name))?;
+            let place = Place::within(target, &name, path.join(&name), &self.cx.writes)?;
             self.remove(&place, kind, Path::new(&name))?;
         }
         Ok(self.drift)
@@ -228,6 +229,7 @@ impl<'a> Mirror<'a> {
             source_path: &entry.source_path,
             target_path: &entry.target_path,
             below: &entry.below,
+            writes: at.writes,
         };
         let is_empty = !self.directory(&below)?;
         if is_empty && !existed {
@@ -267,12 +269,13 @@ impl<'a> Mirror<'a> {
             return Ok(());
         }
         ownership.apply(target.as_fd()).map_err(|errno| cannot("change the owner of", &entry.target_path, errno))?;
-        set_mode(&File::from(target), wanted.mode)
-            .map_err(|error| cannot("change the mode of", &entry.target_path, error))
+        let target = File::from(target);
+        set_mode(&target, wanted.mode).map_err(|error| cannot("change the mode of", &entry.target_path, error))?;
+        Ok(self.cx.writes.changed(&target, &entry.target_path)?)
     }
 
     fn file(&mut self, at: &Pair<'_>, entry: &Entry) -> Result<(), Failure> {
-        let source = Place::within(at.source, &entry.name, entry.source_path.clone())?;
+        let source = Place::within(at.source, &entry.name, entry.source_path.clone(), &Writes::unrecorded())?;
         let Some(source) = source.open(OFlags::RDONLY | OFlags::NONBLOCK)? else { return Ok(()) };
         let wanted = status(&source, &entry.source_path)?;
         if wanted.kind != Kind::File {
@@ -289,7 +292,7 @@ impl<'a> Mirror<'a> {
         self.note(entry, found);
         self.replaces_content(entry, found, &source, &wanted)?;
         let Some(place) = self.make_way(entry, found)? else { return Ok(()) };
-        let replacement = Replacement::begin(place, Way::of(found.is_some(), wanted.size))?;
+        let replacement = Replacement::begin(place, Former::Any)?;
         content::copy(&source, &replacement)?;
         replacement.finish(wanted.mode, inherited_ownership(&wanted))?;
         Ok(())
@@ -333,7 +336,7 @@ impl<'a> Mirror<'a> {
     }
 
     fn link(&mut self, at: &Pair<'_>, entry: &Entry) -> Result<(), Failure> {
-        let source = Place::within(at.source, &entry.name, entry.source_path.clone())?;
+        let source = Place::within(at.source, &entry.name, entry.source_path.clone(), &Writes::unrecorded())?;
         let Some(wanted) = source.status()?.filter(|wanted| wanted.kind == Kind::Symlink) else { return Ok(()) };
         let target = source.read_link()?;
         let ownership = inherited_ownership(&wanted);
@@ -367,12 +370,14 @@ struct Pair<'a> {
     target_path: &'a Path,
     /// Relative to both tops.
     below: &'a Path,
+    writes: &'a Writes,
 }
 
 impl Pair<'_> {
     fn entry(&self, name: &OsStr) -> Result<Entry, Failure> {
         let target_path = self.target_path.join(name);
-        let place = self.target.map(|target| Place::within(target, name, target_path.clone())).transpose()?;
+        let place =
+            self.target.map(|target| Place::within(target, name, target_path.clone(), self.writes)).transpose()?;
         let (source_path, below) = (self.source_path.join(name), self.below.join(name));
         Ok(Entry { name: name.into(), place, source_path, target_path, below })
     }

@@ -303,7 +303,7 @@ impl<'a> Desired<'a> {
             return Ok(self.reply(&[], Vec::new()));
         }
         let mut effects = Effects::of(Effect::Remove);
-        if let Some(place) = Place::find(&self.path)? {
+        if let Some(place) = Place::find(&self.path, &cx.writes)? {
             let lost = removal::item(&place, self.path_text.to_owned(), &Patience::of(cx))?;
             effects.destroys.extend(lost);
         }
@@ -341,15 +341,15 @@ impl<'a> Desired<'a> {
         if let Some(current) = current {
             let drift = self.mirror(cx, Some(&current.directory), Execution::Actual)?;
             let mode = self.permissions.mode.map(|(_, mode)| mode);
-            change_permissions(&current, &self.path, mode, ownership)?;
+            change_permissions(cx, &current, &self.path, mode, ownership)?;
             return Ok(drift);
         }
-        let Some(place) = Place::find(&self.path)? else { return Err(pending::no_directory(&self.path)) };
+        let Some(place) = Place::find(&self.path, &cx.writes)? else { return Err(pending::no_directory(&self.path)) };
         let (mode, ownership) = self.initial_permissions(ownership)?;
         let directory = place.make_directory()?;
         let drift = self.mirror(cx, Some(&directory), Execution::Actual)?;
         let status = fstat(&directory).map(Status::from).map_err(|errno| cannot("examine", &self.path, errno))?;
-        change_permissions(&Current { directory, status }, &self.path, Some(mode), ownership)?;
+        change_permissions(cx, &Current { directory, status }, &self.path, Some(mode), ownership)?;
         Ok(drift)
     }
 
@@ -363,7 +363,7 @@ impl<'a> Desired<'a> {
     }
 
     fn remove(&self, cx: &Context, execution: Execution) -> Result<Vec<String>, Failure> {
-        let Some(place) = Place::find(&self.path)? else { return Ok(Vec::new()) };
+        let Some(place) = Place::find(&self.path, &cx.writes)? else { return Ok(Vec::new()) };
         match (self.recurse, execution) {
             (true, Execution::Actual) => {
                 fs::remove_tree(&place, &Patience::of(cx))?;
@@ -389,7 +389,13 @@ impl<'a> Desired<'a> {
     }
 }
 
-fn change_permissions(current: &Current, path: &Path, mode: Option<u32>, ownership: Ownership) -> Result<(), Failure> {
+fn change_permissions(
+    cx: &Context,
+    current: &Current,
+    path: &Path,
+    mode: Option<u32>,
+    ownership: Ownership,
+) -> Result<(), Failure> {
     let ownership = ownership.beyond(&current.status);
     let mode = mode.filter(|mode| *mode != current.status.mode || !ownership.is_none());
     if mode.is_none() && ownership.is_none() {
@@ -400,10 +406,10 @@ fn change_permissions(current: &Current, path: &Path, mode: Option<u32>, ownersh
     let opened = rustix::fs::openat(&current.directory, ".", flags, rustix::fs::Mode::empty());
     let directory = std::fs::File::from(opened.map_err(|errno| cannot("open", path, errno))?);
     ownership.apply(directory.as_fd()).map_err(|errno| cannot("change the owner of", path, errno))?;
-    match mode {
-        Some(mode) => set_mode(&directory, mode).map_err(|error| cannot("change the mode of", path, error)),
-        None => Ok(()),
+    if let Some(mode) = mode {
+        set_mode(&directory, mode).map_err(|error| cannot("change the mode of", path, error))?;
     }
+    Ok(cx.writes.changed(&directory, path)?)
 }
 
 fn not_a_directory(found: Kind) -> Failure {

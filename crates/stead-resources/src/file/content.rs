@@ -202,16 +202,7 @@ impl<'a> Content<'a> {
         Ok(())
     }
 
-    /// How many bytes it takes; of a source as many as may be.
-    pub(super) fn size(&self) -> u64 {
-        match self {
-            Self::Any => 0,
-            Self::Text(text) => text.len() as u64,
-            Self::Binary(bytes) => bytes.len() as u64,
-            Self::Source { .. } => u64::MAX,
-        }
-    }
-
+    /// Writes it.
     pub(crate) fn write(&self, replacement: &Replacement<'_>) -> Result<(), Failure> {
         match self {
             Self::Any => {}

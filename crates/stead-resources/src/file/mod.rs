@@ -15,7 +15,7 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::Value;
-use stead_host::fs::{self, FsError, Kind, Names, Ownership, Place, Replacement, Status, Way};
+use stead_host::fs::{self, Former, FsError, Kind, Names, Ownership, Place, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{AccountName, Backup, Base64, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, refused};
@@ -145,21 +145,17 @@ impl Provider for Files {
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
-        let Some(place) = Place::find(&desired.path)? else { return desired.without_directory(execution) };
+        let Some(place) = Place::find(&desired.path, &cx.writes)? else { return desired.without_directory(execution) };
         if cx.found_absent && desired.exist && execution == Execution::Actual && desired.create(&place)? {
             let effects = desired.effects(&place, None, &["_exist"])?;
             return Ok(SetReply { effects, ..desired.reply(&["_exist"], Vec::new()) });
         }
-        let current = Current::open(&desired.path, |flags| place.open(flags), desired.reads())?;
-        let differing = desired.differing(current.as_ref())?;
-        if let Some(current) = &current {
-            desired.check_in_place(&place, current, &differing)?;
-        }
-        let effects = desired.effects(&place, current.as_ref(), &differing)?;
         if execution == Execution::Actual {
-            desired.bring_about(&place, current.as_ref(), &differing)?;
+            let (differing, effects) = fs::retry_changed(&desired.path, || desired.converge(&place))?;
             return Ok(SetReply { effects, ..desired.reply(&differing, Vec::new()) });
         }
+        let (current, differing) = desired.compare(&place)?;
+        let effects = desired.effects(&place, current.as_ref(), &differing)?;
         let presumed = desired.presumed(&place, current.as_ref(), &differing)?;
         let reply = desired.reply(&differing, desired.intentions(current.as_ref(), &differing));
         Ok(SetReply { presumed, effects, ..reply })
@@ -167,13 +163,12 @@ impl Provider for Files {
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         let desired = Desired { exist: false, ..Desired::read(cx, input, &self.names)? };
-        let Some(place) = Place::find(&desired.path)? else { return Ok(Vec::new()) };
-        let current = Current::open(&desired.path, |flags| place.open(flags), false)?;
-        let differing = desired.differing(current.as_ref())?;
+        let Some(place) = Place::find(&desired.path, &cx.writes)? else { return Ok(Vec::new()) };
         if execution == Execution::WhatIf {
+            let (current, differing) = desired.compare(&place)?;
             return Ok(desired.intentions(current.as_ref(), &differing));
         }
-        desired.bring_about(&place, current.as_ref(), &differing)?;
+        fs::retry_changed(&desired.path, || desired.converge(&place))?;
         Ok(Vec::new())
     }
 
@@ -341,7 +336,7 @@ impl<'a> Desired<'a> {
     fn lost(&self, place: &Place, current: &Current) -> Result<Option<Item>, Failure> {
         match self.backup_name(place.name(), current)? {
             Some(name) if matches!(self.backup, Backup::Suffix(_)) => {
-                let former = Place::within(&place.directory(), &name, self.path.with_file_name(&name))?;
+                let former = place.sibling(&name)?;
                 let shown = Path::new(self.path_text).with_file_name(&name).display().to_string();
                 let Some(status) = former.status()? else { return Ok(None) };
                 Ok(Some(Item { path: shown, kind: ItemKind::File { size: status.size } }))
@@ -426,14 +421,32 @@ impl<'a> Desired<'a> {
         intentions
     }
 
-    fn bring_about(&self, place: &Place, current: Option<&Current>, differing: &[&str]) -> Result<(), Failure> {
+    /// What is there and what of it differs, if it may be changed.
+    fn compare(&self, place: &Place) -> Result<(Option<Current>, Vec<&'static str>), Failure> {
+        let current = Current::open(&self.path, |flags| place.open(flags), self.reads())?;
+        let differing = self.differing(current.as_ref())?;
+        if let Some(current) = &current {
+            self.check_in_place(place, current, &differing)?;
+        }
+        Ok((current, differing))
+    }
+
+    /// Returns what differed and what became of it; `None` when somebody else changed the file meanwhile.
+    fn converge(&self, place: &Place) -> Result<Option<(Vec<&'static str>, Effects)>, Failure> {
+        let (current, differing) = self.compare(place)?;
+        let effects = self.effects(place, current.as_ref(), &differing)?;
+        Ok(self.bring_about(place, current.as_ref(), &differing)?.then_some((differing, effects)))
+    }
+
+    /// Returns false when somebody else changed the file meanwhile.
+    fn bring_about(&self, place: &Place, current: Option<&Current>, differing: &[&str]) -> Result<bool, Failure> {
         match current {
-            _ if differing.is_empty() => Ok(()),
+            _ if differing.is_empty() => Ok(true),
             None => self.replace(place, None, self.mode_or(DEFAULT_MODE), self.permissions.ownership()?),
             Some(current) if !self.exist => {
                 self.keep(place, current)?;
                 place.remove()?;
-                Ok(())
+                Ok(true)
             }
             Some(current) if differing.contains(&self.content.property()) => {
                 let replaced = self.kept(current)?;
@@ -446,9 +459,7 @@ impl<'a> Desired<'a> {
 
     /// Creates the file, unless something is there by now, and returns whether it did.
     fn create(&self, place: &Place) -> Result<bool, Failure> {
-        let replacement = Replacement::begin(place, Way::of(false, self.content.size()))?;
-        self.content.write(&replacement)?;
-        Ok(replacement.finish_new(self.mode_or(DEFAULT_MODE), self.permissions.ownership()?)?)
+        self.replace(place, None, self.mode_or(DEFAULT_MODE), self.permissions.ownership()?)
     }
 
     fn mode_or(&self, other: u32) -> u32 {
@@ -462,12 +473,31 @@ impl<'a> Desired<'a> {
         Ok(Ownership { uid: Some(asked.uid.unwrap_or(uid)), gid: Some(asked.gid.unwrap_or(gid)) })
     }
 
-    fn replace(&self, place: &Place, former: Option<&Current>, mode: u32, ownership: Ownership) -> Result<(), Failure> {
-        let mut replacement = Replacement::begin(place, Way::of(former.is_some(), self.content.size()))?;
-        former.map_or(Ok(()), |former| replacement.keep_attributes(&former.file))?;
-        self.content.write(&replacement)?;
-        replacement.finish(mode, ownership)?;
-        Ok(())
+    /// Returns whether what is there is the new file; false when it is one that somebody else put there meanwhile.
+    fn replace(
+        &self,
+        place: &Place,
+        former: Option<&Current>,
+        mode: u32,
+        ownership: Ownership,
+    ) -> Result<bool, Failure> {
+        let Some(former) = former else {
+            let replacement = Replacement::begin(place, Former::Absent)?;
+            self.content.write(&replacement)?;
+            return Ok(replacement.finish(mode, ownership)?.is_some());
+        };
+        // Again, because a backup is another name of it, and that has changed its status.
+        let status = fstat(&former.file).map(Status::from).map_err(|errno| cannot("examine", &self.path, errno))?;
+        if !status.identity.has_content_of(&former.status.identity) {
+            return Ok(false);
+        }
+        let mut replacement = Replacement::begin(place, Former::Unchanged(&status))?;
+        replacement.keep_attributes(&former.file)?;
+        match &self.content {
+            Content::Any => content::copy(&former.file, &replacement)?,
+            content => content.write(&replacement)?,
+        }
+        Ok(replacement.finish(mode, ownership)?.is_some())
     }
 
     /// Refuses to change permissions in place where that is not safe, unless the content is known for a new file.
@@ -480,19 +510,21 @@ impl<'a> Desired<'a> {
         Err(refused("path", format!("the permissions of the file are not changed: {why}. State its content")))
     }
 
-    fn change_permissions(&self, place: &Place, current: &Current) -> Result<(), Failure> {
+    fn change_permissions(&self, place: &Place, current: &Current) -> Result<bool, Failure> {
         let asked = self.permissions.ownership()?;
-        if !fs::may_change_in_place(&place.directory_status()?, &current.status) {
+        let in_place = fs::may_change_in_place(&place.directory_status()?, &current.status);
+        if !in_place || asked.takes_over(&current.status) {
             return self.replace(place, Some(current), self.mode_or(current.status.mode), self.kept(current)?);
         }
         let ownership = asked.beyond(&current.status);
         ownership.apply(current.file.as_fd()).map_err(|errno| cannot("change the owner of", &self.path, errno))?;
-        let Some((_, mode)) = self.permissions.mode else { return Ok(()) };
         // The system takes set-user-id away when the owner changes.
-        if mode == current.status.mode && ownership.is_none() {
-            return Ok(());
+        let changes = |mode: &u32| *mode != current.status.mode || !ownership.is_none();
+        if let Some(mode) = self.permissions.mode.map(|(_, mode)| mode).filter(changes) {
+            set_mode(&current.file, mode).map_err(|error| cannot("change the mode of", &self.path, error))?;
         }
-        set_mode(&current.file, mode).map_err(|error| cannot("change the mode of", &self.path, error))
+        place.writes().changed(&current.file, &self.path)?;
+        Ok(true)
     }
 
     fn keep(&self, place: &Place, current: &Current) -> Result<(), Failure> {
@@ -500,8 +532,8 @@ impl<'a> Desired<'a> {
         if place.keep_as(&name)? {
             return Ok(());
         }
-        let copy = Place::within(&place.directory(), &name, self.path.with_file_name(&name))?;
-        let mut replacement = Replacement::begin(&copy, Way::Nameless)?;
+        let copy = place.sibling(&name)?;
+        let mut replacement = Replacement::begin(&copy, Former::Any)?;
         replacement.keep_attributes(&current.file)?;
         content::copy(&current.file, &replacement)?;
         let Status { mode, uid, gid, .. } = current.status;

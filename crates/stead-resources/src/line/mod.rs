@@ -1,6 +1,6 @@
 //! `Stead/Line`: one line of a text file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use regex::bytes::Regex;
@@ -8,11 +8,12 @@ use rustix::fs::fstat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, Failure, Presumed};
+use stead_core::call::{Execution, Failure, FailureKind, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::Value;
-use stead_host::fs::{Ownership, Place, Replacement, Status, Way};
+use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
+use stead_host::lock::LockError;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{FilePath, SingleLine, cannot, exclusive, invalid, read, refused, required};
@@ -122,7 +123,7 @@ impl Provider for LineProvider {
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::read(cx, input, &self.patterns)?;
         if execution == Execution::Actual {
-            return self.bring_about(&desired).map(|(step, effects)| desired.reply(&step, effects));
+            return self.bring_about(cx, &desired).map(|(step, effects)| desired.reply(&step, effects));
         }
         let text = self.files.look(&desired.path)?;
         let step = desired.decide(text.as_deref())?;
@@ -138,7 +139,7 @@ impl Provider for LineProvider {
             let text = self.files.look(&desired.path)?;
             return Ok(intention(&desired.decide(text.as_deref())?, text.is_some()).into_iter().collect());
         }
-        self.bring_about(&desired).map(|_| Vec::new())
+        self.bring_about(cx, &desired).map(|_| Vec::new())
     }
 
     fn cost(&self, _desired: &Value) -> Cost {
@@ -151,8 +152,8 @@ impl Provider for LineProvider {
 }
 
 impl LineProvider {
-    fn bring_about(&self, desired: &Desired<'_>) -> Result<(Step, Effects), Failure> {
-        let Some(place) = Place::find(&desired.path)? else {
+    fn bring_about(&self, cx: &Context, desired: &Desired<'_>) -> Result<(Step, Effects), Failure> {
+        let Some(place) = Place::find(&desired.path, &cx.writes)? else {
             return if desired.wanted.exist {
                 Err(pending::no_directory(&desired.path))
             } else {
@@ -161,11 +162,17 @@ impl LineProvider {
         };
         let lock = self.files.lock(&place)?;
         let _held = cache::hold(&lock);
-        let text = self.files.look_at(&place)?;
+        let _locked = place.lock(&cx.cancel, cx.deadline).map_err(|error| not_locked(&desired.path, &error))?;
+        fs::retry_changed(&desired.path, || self.attempt(&place, desired))
+    }
+
+    /// Takes the step that is needed; `None` when somebody else changed the file meanwhile.
+    fn attempt(&self, place: &Place, desired: &Desired<'_>) -> Result<Option<(Step, Effects)>, Failure> {
+        let text = self.files.look_at(place)?;
         let step = desired.decide(text.as_deref())?;
         let effects = desired.effects(&step, text.as_deref());
         if step == Step::Keep {
-            return Ok((step, effects));
+            return Ok(Some((step, effects)));
         }
         if text.is_none() && !desired.create {
             return Err(desired.no_file());
@@ -177,16 +184,26 @@ impl LineProvider {
         let (mode, ownership) = text
             .as_deref()
             .map_or((DEFAULT_MODE, Ownership::default()), |text| (text.status.mode, owner_of(&text.status)));
-        let mut replacement = Replacement::begin(&place, Way::of(text.is_some(), content.len() as u64))?;
+        let former = text.as_deref().map_or(Former::Absent, |text| Former::Unchanged(&text.status));
+        let mut replacement = Replacement::begin(place, former)?;
         if let Some(former) = place.open(cache::LOOK)? {
             replacement.keep_attributes(&former.into())?;
         }
         replacement.write(&content)?;
-        let file = replacement.finish(mode, ownership)?;
+        let Some(file) = replacement.finish(mode, ownership)? else { return Ok(None) };
         let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", &desired.path, errno))?;
         self.files.remember(&desired.path, Text::new(status, content));
-        Ok((step, effects))
+        Ok(Some((step, effects)))
     }
+}
+
+fn not_locked(path: &Path, error: &LockError) -> Failure {
+    let kind = match error {
+        LockError::Cancelled => FailureKind::Cancelled,
+        LockError::Deadline { .. } => FailureKind::Deadline,
+        _ => FailureKind::System,
+    };
+    Failure::new(kind, format!("cannot lock '{}': {error}", path.display()))
 }
 
 struct Desired<'a> {

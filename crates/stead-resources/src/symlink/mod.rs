@@ -223,7 +223,7 @@ impl<'a> Desired<'a> {
             Some(_) => Effect::Change,
         });
         let goes = !self.exist || differing.contains(&"_exist");
-        if let (true, Some(place)) = (goes, Place::find(&self.path)?) {
+        if let (true, Some(place)) = (goes, Place::find(&self.path, &cx.writes)?) {
             let lost = removal::item(&place, self.path_text.to_owned(), &Patience::of(cx))?;
             effects.destroys.extend(lost);
         }
@@ -250,7 +250,7 @@ impl<'a> Desired<'a> {
     }
 
     fn bring_about(&self, cx: &Context, current: Option<&Current>, differing: &[&str]) -> Result<(), Failure> {
-        let Some(place) = Place::find(&self.path)? else { return Err(pending::no_directory(&self.path)) };
+        let Some(place) = Place::find(&self.path, &cx.writes)? else { return Err(pending::no_directory(&self.path)) };
         let ownership = self.ownership(current)?;
         match (self.exist, current) {
             (false, _) => {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::Failure;
-use stead_host::provider::{Cancel, Context, Plain, Provider};
+use stead_host::provider::{Context, Plain, Provider};
 use tempfile::TempDir;
 
 /// A temporary root and what was traced in it.
@@ -54,13 +54,9 @@ impl World {
     pub(crate) fn context(&self) -> Context {
         let trace = Arc::clone(&self.trace);
         Context {
-            name: "test".into(),
             deadline: Duration::from_mins(1),
-            found_absent: false,
-            output_limit: 1 << 20,
-            cancel: Cancel::default(),
-            root: self.root.path().into(),
             trace: Arc::new(move |_, text| trace.lock().unwrap().push(text.to_owned())),
+            ..Context::new(self.root.path())
         }
     }
 

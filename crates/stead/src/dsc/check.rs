@@ -12,11 +12,11 @@ use stead_host::provider::Provider;
 
 use super::{given, tell};
 use crate::args::{Check, Output};
-use crate::engine::{Called, Refusal};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::output::{data_as, print};
-use crate::session::Session;
+use stead_engine::Session;
+use stead_engine::{Refusal, ResourceCall};
 
 /// Checks a resource with every desired state that is given.
 pub(super) fn check(session: Session, arguments: &Check) -> Exit {
@@ -30,8 +30,8 @@ fn examined(session: Session, arguments: &Check) -> Result<Exit, Exit> {
     let files = arguments.file.iter().map(|path| given(&session, None, Some(path)));
     let texts = inline.chain(files).collect::<Result<Vec<_>, _>>()?;
     interrupt::catch(&session);
-    let mut called = Called::find(session, &arguments.resource, None).map_err(super::resource::refused)?;
-    if called.is_holder() {
+    let mut called = ResourceCall::find(session, &arguments.resource, None).map_err(super::resource::refused)?;
+    if called.is_container() {
         let name = &called.manifest.type_name;
         return Err(refused(format!("'{name}' is carried out by the engine itself; there is nothing to check")));
     }
@@ -51,7 +51,7 @@ fn refused(message: String) -> Exit {
 }
 
 /// The state as it is handed to programs: with its secrets in their wrappings.
-fn desired(called: &mut Called, text: &crate::input::Text) -> Result<Json, Exit> {
+fn desired(called: &mut ResourceCall, text: &crate::input::Text) -> Result<Json, Exit> {
     match crate::input::value(&mut called.session, text) {
         Ok(value @ Value::Object(_)) => Ok(value.to_redacted_json()),
         Ok(_) => Err(refused("a desired state has to be an object".to_owned())),
@@ -64,7 +64,7 @@ fn desired(called: &mut Called, text: &crate::input::Text) -> Result<Json, Exit>
 
 /// A resource under examination: which questions it is asked depends on its kind.
 struct Examination<'a> {
-    called: &'a Called,
+    called: &'a ResourceCall,
     states: Vec<Json>,
     filter: Json,
     depth: Depth,
@@ -164,7 +164,7 @@ impl Examination<'_> {
     ) -> T {
         let session = &self.called.session;
         let provider: Arc<dyn Provider> = session.provider(manifest);
-        let schema = session.built_in.get(&manifest.type_name).map(|each| &each.schema);
+        let schema = session.built_in(&manifest.type_name).map(|each| &each.schema);
         let cx = session.context(manifest.type_name.as_str());
         questions(Subject { manifest, provider: &*provider, schema }, &cx)
     }
@@ -172,7 +172,7 @@ impl Examination<'_> {
     fn listed(&self, name: &TypeName) -> Option<Listed> {
         let session = &self.called.session;
         let manifest = session.find(name, None).ok()?;
-        let schema = session.built_in.get(name).map(|each| each.schema.clone());
+        let schema = session.built_in(name).map(|each| each.schema.clone());
         Some(Listed { provider: session.provider(&manifest), manifest, schema })
     }
 
@@ -185,7 +185,7 @@ impl Examination<'_> {
     }
 }
 
-fn report(called: &Called, arguments: &Check, findings: &[Diagnostic]) {
+fn report(called: &ResourceCall, arguments: &Check, findings: &[Diagnostic]) {
     let sources = &called.session.sources;
     if arguments.output != Output::Text {
         let all: Vec<Json> = findings.iter().map(|finding| to_json(finding, sources)).collect();

@@ -4,28 +4,29 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
+use stead_core::event::Mode;
 use stead_core::graph::Names;
-use stead_core::run::Mode;
 use stead_core::value::Object;
 use stead_core::wire::nested;
 
 use super::progress::Progress;
 use super::{bad_parameters, given, include, notes, tell, validate};
 use crate::args::{Compat, Config, ConfigCommand, Input, ProgressFormat};
-use crate::engine::{Executed, execute, refusal, set_mode};
+use crate::commands::width;
 use crate::exit::Exit;
 use crate::input::{self, ParameterSources};
 use crate::interrupt;
 use crate::output::data;
-use crate::people::width;
-use crate::session::{Prepared, Session, Unusable};
-use crate::surroundings::Surroundings;
+use crate::process_env::ProcessEnv;
+use stead_engine::{
+    Execution as Plan, Prepared, Session, Unusable, error_chain, failure_lines, finding_line, set_mode,
+};
 
 pub(crate) fn config(
     config: &Config,
     progress: Option<ProgressFormat>,
     compat: Option<Compat>,
-    surroundings: &Surroundings,
+    env: &ProcessEnv,
 ) -> Exit {
     let (input, mode) = match &config.command {
         ConfigCommand::Get(input) => (input, Mode::GET),
@@ -33,26 +34,28 @@ pub(crate) fn config(
         ConfigCommand::Export(input) => (input, Mode::EXPORT),
         ConfigCommand::Set { input, what_if } if what_if.what_if => (input, set_mode(Execution::WhatIf)),
         ConfigCommand::Set { input, .. } => (input, set_mode(Execution::Actual)),
-        ConfigCommand::Validate(input) => return validate(config, input, surroundings),
-        ConfigCommand::Resolve(input) => return resolve(config, input, surroundings),
+        ConfigCommand::Validate(input) => return validate(config, input, env),
+        ConfigCommand::Resolve(input) => return resolve(config, input, env),
     };
-    match prepare_told(config, input, progress, surroundings) {
+    match prepare_told(config, input, progress, env) {
         Ok((session, prepared)) => {
-            if let Some(why) = refusal(&session, &prepared) {
-                tracing::error!("{why}");
+            if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
+                tracing::error!("{}", finding_line(&finding, &prepared.sources));
                 return Exit::DscError;
             }
             tell(&prepared.warnings, &prepared.sources);
             notes::warn(&prepared, mode);
-            let executed = carry_out(config, mode, &session, prepared, progress);
-            report(executed, config, input, compat)
+            match carry_out(config, mode, &session, &prepared, progress) {
+                Ok(executed) => report(executed, config, input, compat),
+                Err(exit) => exit,
+            }
         }
         Err(not_ready) => not_ready.told(),
     }
 }
 
-fn resolve(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit {
-    match prepare(config, input, surroundings) {
+fn resolve(config: &Config, input: &Input, env: &ProcessEnv) -> Exit {
+    match prepare(config, input, env) {
         Ok((_, prepared)) => {
             tell(&prepared.warnings, &prepared.sources);
             include::print_resolved(&prepared, input.output_format)
@@ -61,19 +64,35 @@ fn resolve(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit 
     }
 }
 
+/// What came of a document.
+struct Executed {
+    /// The result, in the shape that dsc gives it.
+    document: Json,
+    /// What failed, one line each.
+    failures: Vec<String>,
+    /// Whether it was ended early.
+    cancelled: bool,
+}
+
 fn carry_out(
     config: &Config,
     mode: Mode,
     session: &Session,
-    prepared: Prepared,
+    prepared: &Prepared,
     progress: Option<ProgressFormat>,
-) -> Executed {
+) -> Result<Executed, Exit> {
     let mut progress = (progress == Some(ProgressFormat::Json)).then(Progress::new);
-    execute(session, prepared, mode, width(config.width), &mut |run, event| {
+    let plan = Plan::new(mode, width(config.width)).consumer(|run, event| {
         if let Some(progress) = &mut progress {
             progress.event(run, event);
         }
-    })
+    });
+    let run = session.run(prepared, plan).map_err(|error| {
+        tracing::error!("{}", error_chain(&error));
+        Exit::DscError
+    })?;
+    let (document, failures) = (session.result_document(&run), failure_lines(&run));
+    Ok(Executed { document, failures, cancelled: run.report().cancelled })
 }
 
 fn report(executed: Executed, config: &Config, input: &Input, compat: Option<Compat>) -> Exit {
@@ -144,16 +163,16 @@ fn prepare_told(
     config: &Config,
     input: &Input,
     progress: Option<ProgressFormat>,
-    surroundings: &Surroundings,
+    env: &ProcessEnv,
 ) -> Result<(Session, Prepared), NotReady> {
-    let search = || prepare(config, input, surroundings);
+    let search = || prepare(config, input, env);
     if progress == Some(ProgressFormat::Json) { Progress::of_search(search) } else { search() }
 }
 
-fn prepare(config: &Config, input: &Input, surroundings: &Surroundings) -> Result<(Session, Prepared), NotReady> {
+fn prepare(config: &Config, input: &Input, env: &ProcessEnv) -> Result<(Session, Prepared), NotReady> {
     let root = root(input);
     tracing::debug!("DSC_CONFIG_ROOT = {}", root.display());
-    let mut session = Session::new(root, surroundings);
+    let mut session = env.host.session(root);
     if let Some(root) = &config.system_root {
         manage(root, &mut session).map_err(NotReady::Exit)?;
     }
@@ -210,13 +229,16 @@ fn manage(root: &Path, session: &mut Session) -> Result<(), Exit> {
 }
 
 fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {
-    let from =
-        ParameterSources { file: config.parameters_file.as_deref(), inline: config.parameters.as_deref(), single: &[] };
+    let from = ParameterSources {
+        file: config.parameters_file.as_deref(),
+        inline: config.parameters.as_deref(),
+        ..ParameterSources::default()
+    };
     input::parameters(session, &from).map_err(|bad| bad_parameters(&bad, &session.sources))
 }
 
-fn validate(config: &Config, input: &Input, surroundings: &Surroundings) -> Exit {
-    let valid = match prepare(config, input, surroundings) {
+fn validate(config: &Config, input: &Input, env: &ProcessEnv) -> Exit {
+    let valid = match prepare(config, input, env) {
         Ok((session, prepared)) => {
             tell(&prepared.warnings, &prepared.sources);
             let faults = validate::faults(&session, &prepared);

@@ -4,14 +4,14 @@ use serde_json::{Value as Json, json};
 use stead_core::expr::FactKey;
 use stead_core::parameters;
 use stead_core::text::{self, Limits, SourceId};
-use stead_core::value::{Object, Value, sealing_wrapped};
+use stead_core::value::{Object, Value, redacting_wrapped};
 
 use super::tell;
 use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::input::{self, Text};
 use crate::output::data;
-use crate::session::{Prepared, Session, unplaced};
+use stead_engine::{Prepared, Session, unplaced};
 
 /// What an include names.
 pub(super) struct Included {
@@ -77,5 +77,5 @@ pub(super) fn print_resolved(prepared: &Prepared, format: Option<OutputFormat>) 
 
 fn as_written(text: &str) -> Json {
     let (node, _) = text::read(SourceId::default(), text, &Limits::default());
-    node.map_or(Json::Null, |node| sealing_wrapped(node.literal()).to_redacted_json())
+    node.map_or(Json::Null, |node| redacting_wrapped(node.literal()).to_redacted_json())
 }

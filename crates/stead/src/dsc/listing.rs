@@ -1,6 +1,5 @@
 //! What there is: resources, functions, extensions, schemas.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -13,10 +12,10 @@ use super::session_here;
 use crate::args::{Extension, Function, ListFormat, Resource, Schema};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::output::{data, list_item, print};
+use crate::output::{data, is_terminal, list_item, print};
+use crate::process_env::ProcessEnv;
 use crate::schemas;
-use crate::session::Session;
-use crate::surroundings::Surroundings;
+use stead_engine::Session;
 
 /// Everything of a listing: as JSON, or as a table of some columns for people.
 struct Listing {
@@ -28,7 +27,7 @@ struct Listing {
 impl Listing {
     fn print(self, format: Option<ListFormat>) {
         let as_table = match format {
-            None => std::io::stdout().is_terminal(),
+            None => is_terminal(),
             Some(format) => format == ListFormat::TableNoTruncate,
         };
         if as_table {
@@ -215,9 +214,9 @@ pub(super) fn functions(command: &Function) -> Exit {
     Exit::Success
 }
 
-pub(super) fn extensions(command: &Extension, surroundings: &Surroundings) -> Exit {
+pub(super) fn extensions(command: &Extension, env: &ProcessEnv) -> Exit {
     let Extension::List { extension_name, output_format } = command;
-    let session = session_here(surroundings);
+    let session = session_here(env);
     let name = extension_name.as_deref().unwrap_or("*");
     let found = session.discovery.extensions().values().filter(|extension| fits(name, extension.type_name.as_str()));
     let items: Vec<Json> = found.map(|extension| extension_listing(extension)).collect();

@@ -17,12 +17,12 @@ use stead_core::diag::{Diagnostic, Severity};
 use stead_core::text::Sources;
 
 use crate::args::{Arguments, Extension, Function, Schema};
-use crate::engine::line;
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Text, Unreadable};
 use crate::output::print;
-use crate::session::Session;
-use crate::surroundings::Surroundings;
+use crate::process_env::ProcessEnv;
+use stead_engine::Session;
+use stead_engine::finding_line;
 
 pub(crate) use config::config;
 pub(crate) use resource::resource;
@@ -31,8 +31,8 @@ pub(crate) fn function(command: &Function) -> Exit {
     listing::functions(command)
 }
 
-pub(crate) fn extension(command: &Extension, surroundings: &Surroundings) -> Exit {
-    listing::extensions(command, surroundings)
+pub(crate) fn extension(command: &Extension, env: &ProcessEnv) -> Exit {
+    listing::extensions(command, env)
 }
 
 pub(crate) fn schema(command: &Schema) -> Exit {
@@ -58,8 +58,8 @@ fn given(session: &Session, inline: Option<&str>, file: Option<&Path>) -> Result
 }
 
 /// A session whose relative paths start from where this process is.
-fn session_here(surroundings: &Surroundings) -> Session {
-    Session::new(input::current_folder(), surroundings)
+fn session_here(env: &ProcessEnv) -> Session {
+    env.host.session(input::current_folder())
 }
 
 fn unreadable(error: &Unreadable) -> Exit {
@@ -79,8 +79,8 @@ fn bad_parameters(bad: &BadParameters, sources: &Sources) -> Exit {
 fn tell(findings: &[Diagnostic], sources: &Sources) {
     for finding in findings {
         match finding.severity {
-            Severity::Error => tracing::error!("{}", line(finding, sources)),
-            Severity::Warning => tracing::warn!("{}", line(finding, sources)),
+            Severity::Error => tracing::error!("{}", finding_line(finding, sources)),
+            Severity::Warning => tracing::warn!("{}", finding_line(finding, sources)),
         }
     }
 }

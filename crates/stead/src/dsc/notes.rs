@@ -2,9 +2,9 @@
 
 use stead_core::call::{Execution, Operation};
 use stead_core::document::{DataType, Document};
-use stead_core::run::Mode;
+use stead_core::event::Mode;
 
-use crate::session::Prepared;
+use stead_engine::Prepared;
 
 /// Warns of what dsc will not do for long, and of what it leaves out.
 pub(super) fn warn(prepared: &Prepared, mode: Mode) {

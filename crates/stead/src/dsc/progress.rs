@@ -2,9 +2,9 @@
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{FailureKind, Operation};
-use stead_core::event::{Event, Fact};
+use stead_core::event::{Event, EventKind, Status};
 use stead_core::id::NodeId;
-use stead_core::run::{Run, Status};
+use stead_core::run::Run;
 use stead_core::wire::results::{self, reason};
 
 use crate::output::complain;
@@ -47,27 +47,25 @@ impl Progress {
     }
 
     pub(super) fn event(&mut self, run: &Run, event: &Event) {
-        let (Fact::Asked { node, .. }
-        | Fact::Answered { node, .. }
-        | Fact::Opened { node }
-        | Fact::Closed { node }
-        | Fact::Skipped { node, .. }
-        | Fact::Refused { node, .. }) = &event.fact
+        let (EventKind::CallStarted { instance, .. }
+        | EventKind::ContainerOpened { instance }
+        | EventKind::Settled { instance, .. }) = &event.kind
         else {
             return;
         };
-        let settled = run.report().status(*node).is_some();
+        let node = instance.node();
+        let settled = run.report().status(node).is_some();
         self.completed += usize::from(settled);
         let graph = run.graph();
         let mut line = json!({
             "id": self.id,
-            "activity": format!("{} '{}'", activity(run.mode().operation), graph.node(*node).name),
+            "activity": format!("{} '{}'", activity(run.mode().operation), graph.node(node).name),
             "totalItems": graph.nodes.len(),
             "completedItems": self.completed,
-            "resourceName": graph.node(*node).name,
-            "resourceType": graph.declaration(*node).type_name.value.as_str(),
+            "resourceName": graph.node(node).name,
+            "resourceType": graph.declaration(node).type_name.value.as_str(),
         });
-        if settled && let Some((key, value)) = ending(run, *node) {
+        if settled && let Some((key, value)) = ending(run, node) {
             line[key] = value;
         }
         complain(&line.to_string());
@@ -79,14 +77,15 @@ fn activity(operation: Operation) -> &'static str {
         Operation::Get => "Get",
         Operation::Test => "Test",
         Operation::Set => "Set",
+        Operation::Delete => "Delete",
         Operation::Export => "Export",
     }
 }
 
 fn ending(run: &Run, node: NodeId) -> Option<(&'static str, Json)> {
     let record = run.report().record(node);
-    if record.status == Some(Status::Failed) {
-        let code = match record.failure.as_ref().map(|failure| &failure.kind) {
+    if record.status() == Some(&Status::Failed) {
+        let code = match record.failure().map(|failure| &failure.kind) {
             Some(FailureKind::Exit(code)) => *code,
             _ => 2,
         };

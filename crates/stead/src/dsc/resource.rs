@@ -4,24 +4,24 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Operation, Outcome};
+use stead_core::event::Mode;
 use stead_core::export::unescaped;
-use stead_core::run::Mode;
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_core::wire::results::got;
 
 use super::progress::Progress;
 use super::{check, given, listing, session_here, tell};
 use crate::args::{GetFormat, Input, OutputFormat, ProgressFormat, Resource, Target};
-use crate::engine::{Called, Refusal, set_mode};
 use crate::exit::Exit;
-use crate::input::Text;
+use crate::input::{self, Text};
 use crate::interrupt;
 use crate::output::{data, data_item};
-use crate::session::Session;
-use crate::surroundings::Surroundings;
+use crate::process_env::ProcessEnv;
+use stead_engine::Session;
+use stead_engine::{Refusal, ResourceCall, set_mode};
 
-pub(crate) fn resource(command: &Resource, progress: Option<ProgressFormat>, surroundings: &Surroundings) -> Exit {
-    let session = session_here(surroundings);
+pub(crate) fn resource(command: &Resource, progress: Option<ProgressFormat>, env: &ProcessEnv) -> Exit {
+    let session = session_here(env);
     if progress == Some(ProgressFormat::Json) {
         Progress::of_search(|| _ = session.discovery.discovered());
     }
@@ -45,31 +45,39 @@ fn execution(what_if: bool) -> Execution {
     if what_if { Execution::WhatIf } else { Execution::Actual }
 }
 
-fn find(session: Session, target: &Target) -> Result<Called, Exit> {
+fn find(session: Session, target: &Target) -> Result<ResourceCall, Exit> {
     interrupt::catch(&session);
-    Called::find(session, &target.resource, target.required_version.as_deref()).map_err(refused)
+    ResourceCall::find(session, &target.resource, target.required_version.as_deref()).map_err(refused)
 }
 
-fn callable(session: Session, target: &Target) -> Result<Called, Exit> {
+fn callable(session: Session, target: &Target) -> Result<ResourceCall, Exit> {
     find(session, target)?.not_an_adapter().map_err(refused)
 }
 
 /// The resource and the desired state that the command line names.
-fn called(session: Session, target: &Target, text: Option<&Text>) -> Result<(Called, Value), Exit> {
+fn called(session: Session, target: &Target, text: Option<&Text>) -> Result<(ResourceCall, Value), Exit> {
     let mut called = callable(session, target)?;
-    let desired = called.desired(text).map_err(|refusal| refused_in(&called, refusal))?;
+    let desired = desired(&mut called, text)?;
     Ok((called, desired))
 }
 
-/// What is done with a resource that holds others: its result, or `None` when it holds none.
-fn held(called: &mut Called, text: Option<&Text>, mode: Mode) -> Result<Option<Json>, Exit> {
-    if !called.is_holder() {
-        return Ok(None);
-    }
-    called.hold(text, mode).map(Some).map_err(|refusal| refused_in(called, refusal))
+/// The desired state that a text states; null when there is none.
+fn desired(called: &mut ResourceCall, text: Option<&Text>) -> Result<Value, Exit> {
+    let Some(text) = text else { return Ok(Value::Null) };
+    input::value(&mut called.session, text).map_err(|findings| refused_in(called, Refusal::Input(findings)))
 }
 
-fn refused_in(called: &Called, refusal: Refusal) -> Exit {
+/// What is done with a resource that contains others: its result, or `None` when it contains none.
+fn nested(called: &mut ResourceCall, properties: &Value, mode: Mode) -> Result<Option<Json>, Exit> {
+    if !called.is_container() {
+        return Ok(None);
+    }
+    let empty = Value::Object(Object::new());
+    let properties = if *properties == Value::Null { &empty } else { properties };
+    called.nested(properties, mode).map(Some).map_err(|refusal| refused_in(called, refusal))
+}
+
+fn refused_in(called: &ResourceCall, refusal: Refusal) -> Exit {
     if let Refusal::Input(findings) = &refusal {
         tell(findings, &called.session.sources);
         return Exit::DscInput;
@@ -109,18 +117,20 @@ fn get(
     }
     let text = given(&session, inline, file)?;
     let mut called = callable(session, target)?;
-    if let Some(result) = held(&mut called, text.as_ref(), Mode::GET)? {
+    let desired = desired(&mut called, text.as_ref())?;
+    if let Some(result) = nested(&mut called, &desired, Mode::GET)? {
         data(&result, plain_format(format));
         return Ok(());
     }
-    let desired = called.desired(text.as_ref()).map_err(|refusal| refused_in(&called, refusal))?;
     if all {
         return get_all(&called, desired, format);
     }
-    let answer = called.ask(Operation::Get, Execution::Actual, desired).map_err(refused)?;
-    let Outcome::Got(actual) = &answer.outcome else { return Ok(()) };
+    let record = called.ask(Operation::Get, Execution::Actual, desired).map_err(refused)?;
+    let Some(response) = &record.response else { return Ok(()) };
+    let Outcome::Got(actual) = &response.outcome else { return Ok(()) };
     // In a document, metadata stands beside the state; here there is no other place for it.
-    let state = with(actual.to_redacted_json(), [("_metadata", answer.metadata.as_ref().map(Value::to_redacted_json))]);
+    let state =
+        with(actual.to_redacted_json(), [("_metadata", response.metadata.as_ref().map(Value::to_redacted_json))]);
     let shown = match format {
         Some(GetFormat::PassThrough) => state,
         _ => got(state, actual),
@@ -129,7 +139,7 @@ fn get(
     Ok(())
 }
 
-fn get_all(called: &Called, filter: Value, format: Option<GetFormat>) -> Result<(), Exit> {
+fn get_all(called: &ResourceCall, filter: Value, format: Option<GetFormat>) -> Result<(), Exit> {
     let found = called.exported(filter).map_err(refused)?;
     let states: Vec<Json> = found.into_iter().map(as_listed).collect();
     if format == Some(GetFormat::JsonArray) {
@@ -172,11 +182,11 @@ fn plain_format(format: Option<GetFormat>) -> Option<OutputFormat> {
 fn set(session: Session, target: &Target, input: &Input, execution: Execution) -> Result<(), Exit> {
     let text = required(&session, input, "Desired input is empty")?;
     let mut called = callable(session, target)?;
-    if let Some(result) = held(&mut called, Some(&text), set_mode(execution))? {
+    let desired = desired(&mut called, Some(&text))?;
+    if let Some(result) = nested(&mut called, &desired, set_mode(execution))? {
         data(&result, input.output_format);
         return Ok(());
     }
-    let desired = called.desired(Some(&text)).map_err(|refusal| refused_in(&called, refusal))?;
     data(&called.set(desired, execution).map_err(refused)?, input.output_format);
     Ok(())
 }
@@ -184,12 +194,12 @@ fn set(session: Session, target: &Target, input: &Input, execution: Execution) -
 fn test(session: Session, target: &Target, input: &Input) -> Result<(), Exit> {
     let text = required(&session, input, "Expected input is required")?;
     let mut called = callable(session, target)?;
-    if let Some(result) = held(&mut called, Some(&text), Mode::TEST)? {
+    let desired = desired(&mut called, Some(&text))?;
+    if let Some(result) = nested(&mut called, &desired, Mode::TEST)? {
         data(&result, input.output_format);
         return Ok(());
     }
-    let desired = called.desired(Some(&text)).map_err(|refusal| refused_in(&called, refusal))?;
-    data(&called.test(&desired).map_err(refused)?, input.output_format);
+    data(&called.test(desired).map_err(refused)?, input.output_format);
     Ok(())
 }
 

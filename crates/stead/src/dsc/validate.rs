@@ -9,7 +9,7 @@ use stead_core::text::Sources;
 
 use stead_host::provider::Plain;
 
-use crate::session::{Prepared, Session};
+use stead_engine::{Prepared, Session};
 
 /// What is wrong with a document beside what keeps it from running, one line each.
 pub(super) fn faults(session: &Session, prepared: &Prepared) -> Vec<String> {
@@ -21,7 +21,7 @@ pub(super) fn faults(session: &Session, prepared: &Prepared) -> Vec<String> {
             all.push(format!("{}: {}: {fault}", prepared.sources.place(instance.span), prepared.graph.label(*id)));
         }
     }
-    // The turns of a loop have one declaration.
+    // The iterations of a loop have one declaration.
     all.dedup();
     all
 }

@@ -25,7 +25,8 @@ pub const LONGEST_ARGUMENT: usize = 32 * 4096 - 1;
 /// The standard library spawns with `posix_spawn` as long as nothing has to run between fork and exec.
 pub(super) fn spawn(program: &Program<'_>, marker: (&str, &str)) -> io::Result<Child> {
     let input = if program.input.is_some() { Stdio::piped() } else { Stdio::null() };
-    Command::new(program.path)
+    Command::new(program.image.unwrap_or(program.path))
+        .arg0(program.path)
         .args(program.arguments)
         .env_clear()
         .envs(program.environment.iter())
@@ -48,6 +49,19 @@ pub(super) fn adopt_orphans() {
     ONCE.call_once(|| {
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     });
+}
+
+/// Keeps the memory of this process out of core files, and out of the reach of debuggers that do not run as root. Programs
+/// that it starts are not affected.
+///
+/// Where the kernel refuses that, core files are limited to nothing, for programs too unless they raise the limit.
+pub fn forbid_core_dumps() -> io::Result<()> {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
+    if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_ok() {
+        return Ok(());
+    }
+    let limit = getrlimit(Resource::Core);
+    Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit })?)
 }
 
 /// A descriptor that becomes readable when the process ends.

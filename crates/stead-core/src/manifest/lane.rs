@@ -1,0 +1,26 @@
+//! What calls of a resource share, so that their number can be limited together.
+
+use super::{Implementation, Manifest};
+use crate::id::TypeName;
+
+/// A group of resources whose calls are limited together.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Lane {
+    /// What is built in, and what the engine does itself.
+    BuiltIn,
+    /// Programs, one process a call.
+    Programs,
+    /// What one adapter carries out.
+    Adapter(TypeName),
+}
+
+impl Manifest {
+    /// The lane of its calls.
+    pub fn lane(&self) -> Lane {
+        match &self.implementation {
+            Implementation::BuiltIn | Implementation::Engine => Lane::BuiltIn,
+            Implementation::Command(_) => Lane::Programs,
+            Implementation::Adapted { adapter, .. } => Lane::Adapter(adapter.type_name.clone()),
+        }
+    }
+}

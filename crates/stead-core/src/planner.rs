@@ -1,0 +1,530 @@
+//! Which methods of a resource an operation is made of: the one place that decides it.
+//!
+//! ```text
+//! Planner::next ──▶ Invoke(method) ──▶ the host calls it ──▶ Planner::observe(reply) ──▶ … ──▶ Done(response)
+//! ```
+//!
+//! Resources differ in what they have: a test may be a get and a comparison, a set may need a get behind it, a what-if may
+//! be a test. [`opening`] says with which operation a run begins an instance, a [`Planner`] what one operation is made of.
+//! Both decide from values alone; secrets are sealed in all of them.
+
+use std::sync::Arc;
+
+use crate::call::{
+    Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Pending, Presumed, Response, Tested,
+    Verification, invalid_restarts, restarts,
+};
+use crate::destruction::{Effect, Effects};
+use crate::diff::{Rules, absence, differing, exists, overlaid};
+use crate::event::{Approach, Mode};
+use crate::export::escaped;
+use crate::manifest::{Capabilities, Implementation, Manifest};
+use crate::value::{Object, Value};
+
+/// What an instance is asked first. A set is preceded by a test, unless the resource tests for itself or can say what it
+/// would do: a program is then called once instead of twice.
+pub fn opening(mode: Mode, manifest: &Manifest, desired: &Value) -> Operation {
+    let capabilities = &manifest.capabilities;
+    let says_itself = match mode.execution {
+        _ if mode.approach == Approach::Direct => true,
+        Execution::Actual => capabilities.implements_pretest,
+        // A test of what is built in costs next to nothing, and tells more of the state.
+        Execution::WhatIf if matches!(manifest.implementation, Implementation::BuiltIn) => {
+            capabilities.implements_pretest
+        }
+        Execution::WhatIf if deletes(capabilities, desired) => capabilities.delete_what_if,
+        Execution::WhatIf => capabilities.set_what_if,
+    };
+    match mode.operation {
+        Operation::Set if !says_itself => Operation::Test,
+        operation => operation,
+    }
+}
+
+/// Whether a set with this desired state removes the instance by `delete`.
+pub fn deletes(capabilities: &Capabilities, desired: &Value) -> bool {
+    let wanted = desired.as_object().is_none_or(exists);
+    !wanted && capabilities.delete && !(capabilities.set && capabilities.set_handles_exist)
+}
+
+/// A method of a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// Read the actual state.
+    Get,
+    /// Compare it with the desired one.
+    Test,
+    /// Bring about the desired state, or say what that would do.
+    Set(Execution),
+    /// Remove the instance, or say what that would do.
+    Delete(Execution),
+    /// List the instances that fit the desired state, by a resource that filters or by the host.
+    Export,
+}
+
+/// A state that a resource reported, sealed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Reading {
+    /// The state without `_metadata`.
+    pub state: Value,
+    /// `_metadata`, if any is left that is not reserved to the engine.
+    pub metadata: Option<Value>,
+}
+
+/// What a method answered.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// To `Get`.
+    State(Reading),
+    /// To `Test`.
+    Test {
+        /// The actual state, unless `get` has to be asked for it.
+        actual: Option<Reading>,
+        /// The verdict of the resource, if it gave one.
+        in_desired_state: Option<bool>,
+        /// The properties that it says differ.
+        differing: Option<Vec<String>>,
+    },
+    /// To `Set`.
+    Set(SetReply),
+    /// To `Delete`: what was done, or would be, in words.
+    Deleted(Vec<String>),
+    /// To `Export`.
+    Exported(Vec<Exported>),
+    /// To `Set` and `Delete`: it is still at work.
+    Pending(Pending),
+}
+
+/// What a set answered.
+#[derive(Clone, Debug, Default)]
+pub struct SetReply {
+    /// The state after it, unless `get` has to be asked for it.
+    pub after: Option<Reading>,
+    /// The properties that it says it changed.
+    pub changed: Option<Vec<String>>,
+    /// In what-if: what it would do, in words.
+    pub what_if: Vec<String>,
+    /// In what-if: what is not there yet without which it would fail.
+    pub presumed: Option<Presumed>,
+    /// What is created and destroyed besides what the states show.
+    pub effects: Effects,
+}
+
+/// What happens next.
+#[derive(Debug)]
+pub enum Step {
+    /// The method is called, and [`Planner::observe`] told of its reply.
+    Invoke(Method),
+    /// The operation has ended.
+    Done(Box<Response>),
+}
+
+/// One operation on its way: what was answered so far, and from that what comes next.
+///
+/// Guarantees: in [`Execution::WhatIf`] no method is invoked that may change anything; a method is invoked only if the
+/// capabilities of the manifest name it.
+pub struct Planner<'a> {
+    call: &'a Call,
+    desired: &'a Value,
+    rules: Rules<'a>,
+    /// Whether a what-if is asked for by the deprecated `whatIf` of the manifest.
+    has_what_if: bool,
+    stage: Stage,
+    before: Option<Reading>,
+    test: Option<(Option<Reading>, Option<bool>, Option<Vec<String>>)>,
+    set: Option<SetReply>,
+    after: Option<Reading>,
+    deleted: Option<Vec<String>>,
+    exported: Option<Vec<Exported>>,
+    pending: Option<Pending>,
+}
+
+/// What a state that is read is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Before,
+    Test,
+    After,
+    Verify,
+}
+
+type Planned = Result<Step, Failure>;
+
+impl<'a> Planner<'a> {
+    /// A call of which nothing was done yet; `desired` is its desired state as the resource gets it.
+    pub fn new(call: &'a Call, desired: &'a Value, rules: Rules<'a>) -> Self {
+        let deprecated = match &call.manifest.implementation {
+            Implementation::Command(command) => command.what_if.is_some(),
+            _ => false,
+        };
+        let has_what_if = call.manifest.capabilities.set_what_if || deprecated;
+        let before = call.tested.as_ref().map(|tested| Reading { state: tested.actual.clone(), metadata: None });
+        let stage = if before.is_some() { Stage::After } else { Stage::Before };
+        let (test, set, after, deleted, exported, pending) = (None, None, None, None, None, None);
+        Self { call, desired, rules, has_what_if, stage, before, test, set, after, deleted, exported, pending }
+    }
+
+    /// What comes next, from what was answered so far.
+    pub fn next(&mut self) -> Planned {
+        if let Some(pending) = self.pending.take() {
+            return Ok(done(Outcome::Pending(pending), None));
+        }
+        match self.call.operation {
+            Operation::Get => self.get(),
+            Operation::Test => self.test(),
+            Operation::Set => self.change(),
+            Operation::Delete => self.remove(),
+            Operation::Export => self.export(),
+        }
+    }
+
+    /// Takes in what a method answered.
+    pub fn observe(&mut self, reply: Reply) {
+        match reply {
+            Reply::State(reading) => match self.stage {
+                Stage::Before => self.before = Some(reading),
+                Stage::Test | Stage::Verify => {
+                    let (_, verdict, differing) = self.test.take().unwrap_or_default();
+                    self.test = Some((Some(reading), verdict, differing));
+                }
+                Stage::After => self.after = Some(reading),
+            },
+            Reply::Test { actual, in_desired_state, differing } => {
+                self.test = Some((actual, in_desired_state, differing));
+            }
+            Reply::Set(reply) => self.set = Some(reply),
+            Reply::Deleted(words) => self.deleted = Some(words),
+            Reply::Exported(found) => self.exported = Some(found),
+            Reply::Pending(pending) => self.pending = Some(pending),
+        }
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.call.manifest.capabilities
+    }
+
+    fn read(&mut self, stage: Stage) -> Planned {
+        self.stage = stage;
+        if !self.capabilities().get {
+            return Err(unsupported("the resource does not support 'get'"));
+        }
+        Ok(Step::Invoke(Method::Get))
+    }
+
+    fn get(&mut self) -> Planned {
+        match self.before.take() {
+            Some(Reading { state, metadata }) => Ok(done(Outcome::Got(state), metadata)),
+            None => self.read(Stage::Before),
+        }
+    }
+
+    fn test(&mut self) -> Planned {
+        match self.tested(Stage::Test)? {
+            Ok((tested, metadata)) => Ok(done(Outcome::Tested(Arc::new(tested)), metadata)),
+            Err(step) => Ok(step),
+        }
+    }
+
+    /// What a test found, or what has to be asked first: the resource's own test, its state, or both.
+    fn tested(&mut self, stage: Stage) -> Result<Result<(Tested, Option<Value>), Step>, Failure> {
+        self.stage = stage;
+        let Some((actual, verdict, names)) = self.test.take() else {
+            let own = self.capabilities().test;
+            return if own { Ok(Err(Step::Invoke(Method::Test))) } else { self.read(stage).map(Err) };
+        };
+        let Some(Reading { state, metadata }) = actual else {
+            self.test = Some((None, verdict, names));
+            return self.read(stage).map(Err);
+        };
+        let own = verdict.or_else(|| state.as_object()?.get("_inDesiredState")?.as_bool());
+        let differing = names.unwrap_or_else(|| differing(self.desired, &state, &self.rules));
+        let in_desired_state = own.unwrap_or(differing.is_empty());
+        Ok(Ok((Tested { actual: state, in_desired_state, differing }, metadata)))
+    }
+
+    /// Brings about the desired state, or says what that would do.
+    fn change(&mut self) -> Planned {
+        let deletes = self.changes_by_delete()?;
+        let capabilities = *self.capabilities();
+        match (self.call.execution, deletes) {
+            (Execution::Actual, _) if self.found_in_state() => self.nothing_to_do(),
+            (Execution::Actual, false) => self.really_set(),
+            (Execution::Actual, true) => self.really_delete(),
+            (Execution::WhatIf, false) if self.has_what_if => self.ask_what_if(),
+            (Execution::WhatIf, true) if capabilities.delete_what_if => self.ask_what_if_of_delete(),
+            (Execution::WhatIf, false) if capabilities.implements_pretest => Err(unsupported(
+                "cannot process what-if execution type, as resource implements pre-test and does not support what-if",
+            )),
+            (Execution::WhatIf, _) => self.predict(),
+        }
+    }
+
+    fn changes_by_delete(&self) -> Result<bool, Failure> {
+        let capabilities = self.capabilities();
+        let wanted = self.desired.as_object().is_none_or(exists);
+        match () {
+            () if (wanted || capabilities.set_handles_exist) && capabilities.set => Ok(false),
+            () if wanted => Err(unsupported("the resource does not support 'set'")),
+            () if capabilities.delete => Ok(true),
+            () => Err(unsupported("the resource can neither delete nor set '_exist' to false")),
+        }
+    }
+
+    fn found_in_state(&self) -> bool {
+        self.call.tested.as_ref().is_some_and(|tested| tested.in_desired_state)
+    }
+
+    fn nothing_to_do(&mut self) -> Planned {
+        let Reading { state, metadata } = self.before.take().unwrap_or_default();
+        let changed = Changed { changed: None, verified: Verification::InState, ..unchanged(state.clone(), state) };
+        Ok(done(Outcome::Changed(Box::new(changed)), metadata))
+    }
+
+    /// Whether the state before is known, or the resource cannot tell it; otherwise it has to be read.
+    fn lacks_before(&self) -> bool {
+        self.before.is_none() && self.capabilities().get
+    }
+
+    fn really_set(&mut self) -> Planned {
+        if self.lacks_before() {
+            return self.read(Stage::Before);
+        }
+        let Some(reply) = &mut self.set else { return Ok(Step::Invoke(Method::Set(Execution::Actual))) };
+        let told = reply.after.is_some();
+        if self.after.is_none() {
+            self.after = reply.after.clone();
+        }
+        let Some(after) = &self.after else {
+            return if self.capabilities().get { self.read(Stage::After) } else { Ok(self.blindly_set()) };
+        };
+        let verified = match self.verify(&after.state.clone(), told)? {
+            Ok(verified) => verified,
+            Err(step) => return Ok(step),
+        };
+        let (before, after) = (self.take_before(), self.after.take().unwrap_or_default());
+        let SetReply { changed, what_if, effects, .. } = self.set.take().unwrap_or_default();
+        let changed = Some(changed.unwrap_or_else(|| changes_between(&before, &after.state)));
+        let changed = Changed { changed, what_if, effects, verified, ..unchanged(before, after.state) };
+        Ok(done(Outcome::Changed(Box::new(changed)), after.metadata))
+    }
+
+    fn take_before(&mut self) -> Value {
+        self.before.take().unwrap_or_default().state
+    }
+
+    /// Nobody says what the state is now: the desired one is all that can be reported.
+    fn blindly_set(&mut self) -> Step {
+        let before = self.take_before();
+        let after = overlaid(&before, self.desired, &self.rules);
+        let removed = || SetReply { effects: Effects::of(Effect::Remove), ..SetReply::default() };
+        let SetReply { changed, effects, .. } = self.set.take().unwrap_or_else(removed);
+        let changed = Some(changed.unwrap_or_else(|| changes_between(&before, &after)));
+        let changed = Changed { changed, effects, ..unchanged(before, after) };
+        done(Outcome::Changed(Box::new(changed)), None)
+    }
+
+    /// Whether the desired state was reached. A state that a set only told is read again before it is held against the
+    /// resource; a resource that judges by itself has the last word.
+    fn verify(&mut self, after: &Value, told: bool) -> Result<Result<Verification, Step>, Failure> {
+        let (Value::Object(_), Value::Object(_)) = (self.desired, after) else {
+            return Ok(Ok(Verification::NotVerifiable));
+        };
+        let compared = differing(self.desired, after, &self.rules);
+        let again = self.capabilities().test || (told && self.capabilities().get);
+        if compared.is_empty() || !again {
+            return Ok(Ok(verification(compared)));
+        }
+        Ok(self.tested(Stage::Verify)?.map(|(tested, _)| match tested {
+            Tested { in_desired_state: true, .. } => Verification::InState,
+            Tested { differing, .. } => Verification::Differs(differing),
+        }))
+    }
+
+    fn really_delete(&mut self) -> Planned {
+        if self.lacks_before() {
+            return self.read(Stage::Before);
+        }
+        if let Some(before) = self.before.take_if(|before| !before.state.as_object().is_none_or(exists)) {
+            let changed = Changed {
+                changed: Some(Vec::new()),
+                verified: Verification::InState,
+                ..unchanged(before.state.clone(), before.state)
+            };
+            return Ok(done(Outcome::Changed(Box::new(changed)), None));
+        }
+        if self.deleted.is_none() {
+            return Ok(Step::Invoke(Method::Delete(Execution::Actual)));
+        }
+        if !self.capabilities().get {
+            return Ok(self.blindly_set());
+        }
+        let Some(after) = self.after.take() else { return self.read(Stage::After) };
+        let gone = !after.state.as_object().is_none_or(exists);
+        let verified = if gone { Verification::InState } else { Verification::Differs(vec!["_exist".to_owned()]) };
+        let before = self.take_before();
+        let (changed, effects) = (Some(changes_between(&before, &after.state)), Effects::of(Effect::Remove));
+        let changed = Changed { changed, effects, verified, ..unchanged(before, after.state) };
+        Ok(done(Outcome::Changed(Box::new(changed)), after.metadata))
+    }
+
+    fn ask_what_if(&mut self) -> Planned {
+        if self.lacks_before() {
+            return self.read(Stage::Before);
+        }
+        let Some(reply) = self.set.take() else { return Ok(Step::Invoke(Method::Set(Execution::WhatIf))) };
+        let before = self.take_before();
+        let after = reply
+            .after
+            .unwrap_or_else(|| Reading { state: overlaid(&before, self.desired, &self.rules), metadata: None });
+        let (words, metadata) = what_if_words(after.metadata);
+        let changed = reply.changed.unwrap_or_else(|| changes_between(&before, &after.state));
+        let mut what_if = reply.what_if;
+        // The provider may have read them in the state already.
+        what_if.extend(words.into_iter().filter(|word| !what_if.contains(word)).collect::<Vec<_>>());
+        let SetReply { presumed, effects, .. } = reply;
+        let changed = Changed { changed: Some(changed), what_if, presumed, effects, ..unchanged(before, after.state) };
+        Ok(done(Outcome::Changed(Box::new(changed)), metadata))
+    }
+
+    fn ask_what_if_of_delete(&mut self) -> Planned {
+        if self.lacks_before() {
+            return self.read(Stage::Before);
+        }
+        let Some(what_if) = self.deleted.take() else { return Ok(Step::Invoke(Method::Delete(Execution::WhatIf))) };
+        let before = self.take_before();
+        let after = overlaid(&before, self.desired, &self.rules);
+        let changed = Some(changes_between(&before, &after));
+        let effects = if what_if.is_empty() { Effects::default() } else { Effects::of(Effect::Remove) };
+        let changed = Changed { changed, what_if, effects, ..unchanged(before, after) };
+        Ok(done(Outcome::Changed(Box::new(changed)), None))
+    }
+
+    /// What a resource would do that cannot say so itself: what its test finds to differ.
+    fn predict(&mut self) -> Planned {
+        let (tested, metadata) = match &self.call.tested {
+            Some(tested) => ((**tested).clone(), None),
+            None => match self.tested(Stage::Test)? {
+                Ok(found) => found,
+                Err(step) => return Ok(step),
+            },
+        };
+        let before = tested.actual;
+        let after = match absence(self.desired) {
+            Some(after) => after,
+            None if tested.in_desired_state => before.clone(),
+            None => overlaid(&before, self.desired, &self.rules),
+        };
+        let changed = (!tested.in_desired_state).then_some(tested.differing);
+        let changed = Changed { changed, ..unchanged(before, after) };
+        Ok(done(Outcome::Changed(Box::new(changed)), metadata))
+    }
+
+    /// Removes the instance without a look. In what-if a resource that cannot say what it would do is not called at all.
+    fn remove(&mut self) -> Planned {
+        let capabilities = self.capabilities();
+        if !capabilities.delete {
+            return Err(unsupported("the resource does not support 'delete'"));
+        }
+        let silent = self.call.execution == Execution::WhatIf && !capabilities.delete_what_if;
+        if silent {
+            self.deleted = Some(Vec::new());
+        }
+        match self.deleted.take() {
+            Some(words) => Ok(done(Outcome::Deleted(words), None)),
+            None => Ok(Step::Invoke(Method::Delete(self.call.execution))),
+        }
+    }
+
+    fn export(&mut self) -> Planned {
+        if !self.capabilities().export {
+            return self.export_the_only_one();
+        }
+        let Some(found) = self.exported.take() else { return Ok(Step::Invoke(Method::Export)) };
+        Ok(done(Outcome::Exported(found.into_iter().map(as_in_document).collect()), None))
+    }
+
+    fn export_the_only_one(&mut self) -> Planned {
+        let Some(Reading { state, metadata }) = self.before.take() else { return self.read(Stage::Before) };
+        let only = Exported { type_name: None, name: None, properties: state, depends_on: Vec::new(), metadata };
+        Ok(done(Outcome::Exported(vec![as_in_document(only)]), None))
+    }
+}
+
+fn unsupported(message: &str) -> Failure {
+    Failure::new(FailureKind::Unsupported, message)
+}
+
+/// Two states, and nothing said of what lies between.
+fn unchanged(before: Value, after: Value) -> Changed {
+    let (changed, what_if, presumed, effects) = (None, Vec::new(), None, Effects::default());
+    Changed { before, after, changed, what_if, presumed, effects, verified: Verification::NotVerifiable }
+}
+
+fn done(outcome: Outcome, metadata: Option<Value>) -> Step {
+    let restarts = reported_state(&outcome).map(restarts).unwrap_or_default();
+    Step::Done(Box::new(Response { outcome, metadata, restarts }))
+}
+
+fn reported_state(outcome: &Outcome) -> Option<&Value> {
+    match outcome {
+        Outcome::Got(state) => Some(state),
+        Outcome::Tested(tested) => Some(&tested.actual),
+        Outcome::Changed(changed) => Some(&changed.after),
+        Outcome::Exported(_) | Outcome::Deleted(_) | Outcome::Pending(_) | Outcome::Failed(_) => None,
+    }
+}
+
+/// What is wrong with the restarts that a state asks for, in one sentence.
+pub fn invalid_restart_message(state: &Value) -> Option<String> {
+    let found = state.as_object().and_then(|members| members.get("_restartRequired"));
+    let found = found.filter(|_| invalid_restarts(state))?.to_redacted_json();
+    Some(format!("the resource returned '_restartRequired' with an item that is not understood: {found}"))
+}
+
+fn verification(differing: Vec<String>) -> Verification {
+    if differing.is_empty() { Verification::InState } else { Verification::Differs(differing) }
+}
+
+/// The properties of the later state that are not as before. Where nobody knows what was before, all may have changed.
+fn changes_between(before: &Value, after: &Value) -> Vec<String> {
+    let nothing = Value::Object(Object::new());
+    let before = if *before == Value::Null { &nothing } else { before };
+    differing(after, before, &Rules::default())
+}
+
+/// `whatIf` of the metadata, apart from the rest of it.
+fn what_if_words(metadata: Option<Value>) -> (Vec<String>, Option<Value>) {
+    let Some(Value::Object(mut members)) = metadata else { return (Vec::new(), metadata) };
+    let words = match members.remove("whatIf") {
+        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::String(word)) => vec![word],
+        _ => Vec::new(),
+    };
+    (words, (!members.is_empty()).then_some(Value::Object(members)))
+}
+
+/// The instance as a document has it.
+fn as_in_document(found: Exported) -> Exported {
+    let Exported { type_name, mut name, properties, depends_on, mut metadata } = found;
+    let Value::Object(mut members) = properties else {
+        return Exported { type_name, name, properties: escaped(properties), depends_on, metadata };
+    };
+    // As in dsc, the last property takes the place of each that is taken out.
+    if let Some(Value::String(own)) = members.swap_remove("_name") {
+        name = name.or(Some(own));
+    }
+    if let Some(context) = members.swap_remove("_securityContext") {
+        metadata = Some(with_security_context(metadata, context));
+    }
+    Exported { type_name, name, properties: escaped(Value::Object(members)), depends_on, metadata }
+}
+
+fn with_security_context(metadata: Option<Value>, context: Value) -> Value {
+    let mut members = match metadata {
+        Some(Value::Object(members)) => members,
+        _ => Object::new(),
+    };
+    let own = Object::from_iter([("securityContext".to_owned(), context)]);
+    members.insert("Microsoft.DSC".to_owned(), Value::Object(own));
+    Value::Object(members)
+}

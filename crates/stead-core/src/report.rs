@@ -1,0 +1,332 @@
+//! What came of a run, instance by instance: a fold over its events, without the graph.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::call::{Changed, Execution, Failure, Operation, Outcome, Response, Restart, Tested, Verification};
+use crate::diag::Diagnostic;
+use crate::event::{Event, EventKind, Header, Problem, Status};
+use crate::id::NodeId;
+use crate::instance_path::InstancePath;
+use crate::value::Value;
+
+/// What is known of a run and of each of its instances.
+///
+/// Guarantees: events may be handed in late, twice and in any order; the report is that of those that are there without a
+/// gap, and equal reports come of equal events.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// What the run is about; `None` before its first event.
+    pub header: Option<Arc<Header>>,
+    /// By [`NodeId`].
+    records: Vec<Record>,
+    /// When the first event was recorded.
+    pub began: Option<Timestamp>,
+    /// When the last event was recorded.
+    pub ended: Option<Timestamp>,
+    /// What has to be restarted, in the order in which it was asked for, each once.
+    pub restarts: Vec<Restart>,
+    /// Whether the run was told to end early.
+    pub cancelled: bool,
+    /// Whether the run was told to stop and be resumed, and was not resumed.
+    pub suspended: bool,
+    /// How many events it holds: the number of the next one.
+    next: u64,
+    /// Events that came before others that precede them.
+    early: BTreeMap<u64, Event>,
+    unknown: Record,
+}
+
+/// What is known of one instance.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// Its name; `None` before its first event.
+    pub instance: Option<InstancePath>,
+    /// How far it has come.
+    pub phase: Phase,
+    /// How many of its calls were started for the present try.
+    pub calls: u32,
+    /// How many tries came before the present one.
+    pub retries: u32,
+    /// How many of the last tries came to the same: no progress was made between them.
+    pub repeats: u32,
+    /// Whether a call that may have changed something was interrupted, so that nobody knows how far it came.
+    pub interrupted: bool,
+    /// The desired state as evaluated.
+    pub desired: Option<Arc<Value>>,
+    /// What a test found in the present try.
+    pub tested: Option<Arc<Tested>>,
+    /// The last response of its provider.
+    pub response: Option<Arc<Response>>,
+    /// Why it failed, where that is not in the response.
+    pub problem: Option<Arc<Problem>>,
+    /// The time that its calls took together; for a container, from opening to settling.
+    pub elapsed: Duration,
+    /// When it was first worked on.
+    pub began: Option<Timestamp>,
+}
+
+/// How far an instance has come.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Phase {
+    /// It waits for its needs, for room, or for a decision.
+    #[default]
+    Waiting,
+    /// Its nested instances are worked on.
+    Open,
+    /// Its provider is working on a call.
+    InFlight(Operation, Execution),
+    /// It is tried again, not before this instant.
+    BackingOff(Timestamp),
+    /// It has ended.
+    Settled(Status),
+}
+
+/// How many instances ended how. Containers are not counted: what is nested in them is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Read or in the desired state.
+    pub unchanged: usize,
+    /// Changed, or in what-if to be changed.
+    pub changed: usize,
+    /// Not in the desired state.
+    pub drifted: usize,
+    /// Failed.
+    pub failed: usize,
+    /// Still pending when the run gave up waiting.
+    pub pending: usize,
+    /// Skipped.
+    pub skipped: usize,
+    /// Unknown until something else has changed.
+    pub unknown: usize,
+}
+
+impl Report {
+    /// The report of these events.
+    pub fn of<'e>(events: impl IntoIterator<Item = &'e Event>) -> Self {
+        let mut report = Self::default();
+        for event in events {
+            report.apply(event);
+        }
+        report
+    }
+
+    /// What is known of an instance.
+    pub fn record(&self, node: NodeId) -> &Record {
+        self.records.get(node.index()).unwrap_or(&self.unknown)
+    }
+
+    /// What is known of every instance, in document order.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// How an instance ended, if it has.
+    pub fn status(&self, node: NodeId) -> Option<&Status> {
+        self.record(node).status()
+    }
+
+    /// The number of the event that comes next.
+    pub fn next_sequence(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes an event in, and those that waited for it. One that is known already changes nothing.
+    pub fn apply(&mut self, event: &Event) {
+        if event.sequence > self.next {
+            self.early.insert(event.sequence, event.clone());
+        } else if event.sequence == self.next {
+            self.take(event);
+            while let Some(event) = self.early.remove(&self.next) {
+                self.take(&event);
+            }
+        }
+    }
+
+    fn take(&mut self, event: &Event) {
+        self.next += 1;
+        self.began.get_or_insert(event.at);
+        self.ended = Some(event.at);
+        match &event.kind {
+            EventKind::Began(header) => self.begin(header),
+            EventKind::Resumed => self.resume(),
+            EventKind::Cancelled => self.cancelled = true,
+            EventKind::Suspended => self.suspended = true,
+            EventKind::FactObserved { .. } => {}
+            EventKind::CallEnded { response, .. } => self.restarts(response),
+            _ => {}
+        }
+        let Some(instance) = event.kind.instance() else { return };
+        let (at, instances) = (instance.node().index(), self.header.as_ref().map_or(0, |header| header.instances));
+        if at >= self.records.len() && at < instances as usize {
+            self.records.resize_with(at + 1, Record::default);
+        }
+        if let Some(record) = self.records.get_mut(at) {
+            record.instance.get_or_insert_with(|| instance.clone());
+            record.take(event);
+        }
+    }
+
+    fn begin(&mut self, header: &Arc<Header>) {
+        // What a header says is not worth more memory than its events are.
+        self.records.reserve((header.instances as usize).min(1 << 20));
+        self.header = Some(Arc::clone(header));
+    }
+
+    fn resume(&mut self) {
+        self.suspended = false;
+        for record in &mut self.records {
+            record.resume();
+        }
+    }
+
+    fn restarts(&mut self, response: &Response) {
+        for restart in &response.restarts {
+            if !self.restarts.contains(restart) {
+                self.restarts.push(restart.clone());
+            }
+        }
+    }
+
+    /// The counts over `nodes`.
+    pub fn totals(&self, nodes: impl Iterator<Item = NodeId>) -> Totals {
+        let mut totals = Totals::default();
+        for status in nodes.filter_map(|node| self.status(node)) {
+            let count = match status {
+                Status::Read | Status::InState => &mut totals.unchanged,
+                Status::Changed => &mut totals.changed,
+                Status::Drifted => &mut totals.drifted,
+                Status::Failed => &mut totals.failed,
+                Status::Pending => &mut totals.pending,
+                Status::Skipped(_) => &mut totals.skipped,
+                Status::Unknown(_) => &mut totals.unknown,
+            };
+            *count += 1;
+        }
+        totals
+    }
+}
+
+/// Whether two tries came to the same, so that there was no progress between them.
+fn same_result(one: &Response, other: &Response) -> bool {
+    match (&one.outcome, &other.outcome) {
+        (Outcome::Changed(one), Outcome::Changed(other)) => one.changed == other.changed && one.after == other.after,
+        (Outcome::Failed(one), Outcome::Failed(other)) => one == other,
+        (Outcome::Tested(one), Outcome::Tested(other)) => one == other,
+        (Outcome::Pending(_), Outcome::Pending(_)) => true,
+        _ => false,
+    }
+}
+
+impl Record {
+    fn take(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::ContainerOpened { .. } => {
+                self.phase = Phase::Open;
+                self.began.get_or_insert(event.at);
+            }
+            EventKind::CallStarted { operation, execution, desired, .. } => {
+                self.phase = Phase::InFlight(*operation, *execution);
+                self.calls += 1;
+                self.began.get_or_insert(event.at);
+                self.desired = Some(Arc::clone(desired));
+            }
+            EventKind::CallEnded { response, elapsed, .. } => self.respond(response, *elapsed),
+            EventKind::RetryScheduled { until, .. } => self.retry(*until),
+            EventKind::Settled { status, problem, .. } => {
+                if self.phase == Phase::Open {
+                    let began = self.began.unwrap_or(event.at);
+                    self.elapsed = Duration::try_from(event.at - began).unwrap_or_default();
+                }
+                self.problem.clone_from(problem);
+                self.phase = Phase::Settled(status.clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn respond(&mut self, response: &Arc<Response>, elapsed: Duration) {
+        self.phase = Phase::Waiting;
+        self.elapsed += elapsed;
+        if let Outcome::Tested(tested) = &response.outcome {
+            self.tested = Some(Arc::clone(tested));
+        }
+        let same = self.retries > 0 && self.response.as_ref().is_some_and(|last| same_result(last, response));
+        self.repeats = if same { self.repeats + 1 } else { 0 };
+        self.response = Some(Arc::clone(response));
+    }
+
+    /// The next try begins from the start; the last response stays for comparison.
+    fn retry(&mut self, until: Timestamp) {
+        self.phase = Phase::BackingOff(until);
+        self.retries += 1;
+        self.calls = 0;
+        self.tested = None;
+    }
+
+    /// After a crash: nobody knows how far a call came that was started and not ended. It is made again from the start.
+    fn resume(&mut self) {
+        if let Phase::InFlight(operation, execution) = self.phase {
+            let may_have_changed = matches!(operation, Operation::Set | Operation::Delete);
+            self.interrupted |= may_have_changed && execution == Execution::Actual;
+            self.phase = Phase::Waiting;
+            self.calls = 0;
+            (self.tested, self.desired, self.response) = (None, None, None);
+        }
+    }
+
+    /// How it ended, if it has.
+    pub fn status(&self) -> Option<&Status> {
+        if let Phase::Settled(status) = &self.phase { Some(status) } else { None }
+    }
+
+    /// The response of the present try, if there is one and no decision was made about it.
+    pub fn undecided(&self) -> Option<&Arc<Response>> {
+        self.response.as_ref().filter(|_| self.phase == Phase::Waiting && self.calls > 0)
+    }
+
+    /// What is wrong with its declaration, if that is why it failed.
+    pub fn finding(&self) -> Option<&Diagnostic> {
+        match self.problem.as_deref()? {
+            Problem::Finding(finding) => Some(finding),
+            Problem::Failure(_) => None,
+        }
+    }
+
+    /// Why it could not be carried out.
+    pub fn failure(&self) -> Option<&Failure> {
+        match (self.problem.as_deref(), self.response.as_ref().map(|response| &response.outcome)) {
+            (Some(Problem::Failure(failure)), _) | (None, Some(Outcome::Failed(failure))) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// What a set did, if there was one.
+    pub fn changed(&self) -> Option<&Changed> {
+        match &self.response.as_ref()?.outcome {
+            Outcome::Changed(changed) => Some(changed),
+            _ => None,
+        }
+    }
+
+    /// The state that the last response tells of: actual, or after a set.
+    pub fn state(&self) -> Option<&Value> {
+        match &self.response.as_ref()?.outcome {
+            Outcome::Got(actual) => Some(actual),
+            Outcome::Tested(tested) => Some(&tested.actual),
+            Outcome::Changed(changed) => Some(&changed.after),
+            Outcome::Exported(_) | Outcome::Deleted(_) | Outcome::Pending(_) | Outcome::Failed(_) => None,
+        }
+    }
+
+    /// The properties that still differ after a set, if it was verified and they do.
+    pub fn not_converged(&self) -> Option<&[String]> {
+        match &self.changed()?.verified {
+            Verification::Differs(properties) => Some(properties),
+            Verification::InState | Verification::NotVerifiable => None,
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! What is decided about one node, from how far it has come.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::pending_failure::Otherwise;
+use super::policy::{Attempt, Verdict};
+use super::readiness::Gate;
+use super::view::View;
+use super::{Privilege, Run, codes};
+use crate::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Response, Verification};
+use crate::diag::Diagnostic;
+use crate::event::{Approach, EventKind, Mode, Problem, SkipReason, Status, Verify};
+use crate::expr::{FactKey, Stop};
+use crate::graph::{Halt, Purpose, Role, ScopeView, evaluate};
+use crate::id::NodeId;
+use crate::manifest::Kind;
+use crate::planner::opening;
+use crate::report::{Phase, Record};
+use crate::value::{Value, sealing_wrapped};
+
+/// What is decided about a node that nothing is missing to.
+pub(super) enum Decision {
+    Record(EventKind),
+    Want(FactKey),
+    Call(Box<Call>),
+}
+
+/// What keeps a condition or properties from being evaluated.
+enum Trouble {
+    Halt(Halt),
+    Finding(Diagnostic),
+}
+
+impl Run {
+    /// What happens to a node that is ready.
+    pub(super) fn decide(&self, id: NodeId) -> Decision {
+        let record = self.report.record(id);
+        if record.phase == Phase::Open {
+            return Decision::Record(self.settle(id, self.summary(id)));
+        }
+        if let Phase::BackingOff(_) = record.phase
+            && self.report.cancelled
+        {
+            return Decision::Record(self.settle(id, self.given_up(record)));
+        }
+        match self.gate(id) {
+            Gate::Skip(reason) => return Decision::Record(self.settle(id, Status::Skipped(reason))),
+            Gate::Unknown(other) => return Decision::Record(self.settle(id, Status::Unknown(self.path(other)))),
+            Gate::Begin => {}
+        }
+        let decided = match self.condition(id) {
+            Ok(true) => self.begun(id),
+            Ok(false) => Ok(Decision::Record(self.settle(id, Status::Skipped(SkipReason::Condition)))),
+            Err(trouble) => Err(trouble),
+        };
+        decided.unwrap_or_else(|trouble| self.halted(id, *trouble))
+    }
+
+    fn begun(&self, id: NodeId) -> Result<Decision, Box<Trouble>> {
+        if let Role::Container { .. } = self.graph.node(id).role {
+            return Ok(Decision::Record(EventKind::ContainerOpened { instance: self.path(id) }));
+        }
+        if let Some(why) = self.graph.refusal(id, self.privilege == Privilege::Elevated) {
+            let problem = Problem::Failure(Failure::new(FailureKind::Unsupported, why));
+            return Ok(Decision::Record(self.fail(id, problem)));
+        }
+        let desired = self.desired(id)?;
+        Ok(Decision::Call(Box::new(self.call(id, desired))))
+    }
+
+    fn settle(&self, id: NodeId, status: Status) -> EventKind {
+        EventKind::Settled { instance: self.path(id), status, problem: None }
+    }
+
+    fn fail(&self, id: NodeId, problem: Problem) -> EventKind {
+        EventKind::Settled { instance: self.path(id), status: Status::Failed, problem: Some(Arc::new(problem)) }
+    }
+
+    pub(super) fn view(&self, id: NodeId) -> View<'_> {
+        let node = self.graph.node(id);
+        let iteration = node.iteration.as_ref();
+        let place = ScopeView { scopes: &self.graph.scopes, scope: node.scope, iteration, facts: &self.facts, seal: &*self.seal };
+        View { place, run: self }
+    }
+
+    fn condition(&self, id: NodeId) -> Result<bool, Box<Trouble>> {
+        let record = self.report.record(id);
+        // It was true when the instance was begun; what it said then holds for all that follows.
+        if record.calls > 0 || record.retries > 0 {
+            return Ok(true);
+        }
+        let Some(condition) = &self.graph.declaration(id).condition else { return Ok(true) };
+        let value = evaluate(condition, &self.view(id)).map_err(|halt| Box::new(Trouble::Halt(halt)))?;
+        let finding = match value {
+            Value::Bool(truth) => return Ok(truth),
+            Value::Sealed(_) => {
+                let message = format!("the condition of {} depends on a secret", self.graph.label(id));
+                Diagnostic::error(&codes::SECRET_CONDITION, condition.span, message)
+            }
+            other => {
+                let message = format!("the condition of {} is {}", self.graph.label(id), other.described());
+                Diagnostic::error(&codes::BAD_CONDITION, condition.span, message)
+            }
+        };
+        Err(Box::new(Trouble::Finding(finding)))
+    }
+
+    fn desired(&self, id: NodeId) -> Result<Arc<Value>, Box<Trouble>> {
+        let record = self.report.record(id);
+        if let (Some(desired), Some(_)) = (&record.desired, &record.tested) {
+            return Ok(Arc::clone(desired));
+        }
+        let Some(properties) = &self.graph.declaration(id).properties else { return Ok(Arc::new(Value::Null)) };
+        // A group that is a program gets its nested instances as they were written: they are its own to evaluate.
+        if self.graph.node(id).manifest.kind == Kind::Group {
+            return Ok(Arc::new(properties.literal()));
+        }
+        let desired = evaluate(properties, &self.view(id)).map(|value| sealing_wrapped(value, &*self.seal));
+        desired.map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
+    }
+
+    fn halted(&self, id: NodeId, trouble: Trouble) -> Decision {
+        let refused = |finding| Decision::Record(self.fail(id, Problem::Finding(finding)));
+        let halt = match trouble {
+            Trouble::Finding(finding) => return refused(finding),
+            Trouble::Halt(halt) => halt,
+        };
+        refused(match &halt.stop {
+            Stop::Missing(key) => match self.facts.get(key) {
+                Some(Err(reason)) => Diagnostic::error(&codes::NO_FACT, halt.span, reason.clone()),
+                _ => return Decision::Want(key.clone()),
+            },
+            Stop::Unknown(other) => match self.graph.scope(self.graph.node(id).scope).ids.get(other) {
+                Some(because) if self.report.status(*because).is_some() => {
+                    return Decision::Record(self.settle(id, Status::Unknown(self.path(*because))));
+                }
+                _ => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, format!("'{other}' has not run yet"))
+                    .with_help("name it in 'dependsOn'"),
+            },
+            Stop::Fault(_) => match halt.diagnostic(&self.sources) {
+                Some(finding) => finding,
+                None => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, "the expression cannot be evaluated"),
+            },
+        })
+    }
+
+    fn call(&self, id: NodeId, desired: Arc<Value>) -> Call {
+        let (node, record) = (self.graph.node(id), self.report.record(id));
+        let mode = self.mode_of(id);
+        let operation = match record.tested {
+            Some(_) => Operation::Set,
+            None => opening(mode, &node.manifest, &desired),
+        };
+        let pending = match record.response.as_deref().map(|response| &response.outcome) {
+            Some(Outcome::Pending(pending)) => pending.data.clone().map(Arc::new),
+            _ => None,
+        };
+        Call {
+            instance: node.path.clone(),
+            manifest: Arc::clone(&node.manifest),
+            operation,
+            execution: mode.execution,
+            desired,
+            tested: record.tested.clone(),
+            pending,
+            metadata: self.graph.declaration(id).metadata.as_ref().map(|node| Arc::new(node.literal())),
+        }
+    }
+
+    /// What is done with an instance: that of the run, but what is within an assertion is only tested.
+    pub(super) fn mode_of(&self, id: NodeId) -> Mode {
+        let asserted = self.graph.node(id).path.outward().skip(1).any(|container| {
+            matches!(self.graph.node(container.node()).role, Role::Container { purpose: Purpose::Assertion, .. })
+        });
+        if asserted && self.mode.operation != Operation::Export {
+            return Mode { operation: Operation::Test, ..self.mode };
+        }
+        self.mode
+    }
+
+    /// Whether a response leads to the next call: a test that found a difference, to the set.
+    pub(super) fn continues(&self, id: NodeId, outcome: &Outcome) -> bool {
+        let mode = self.mode_of(id);
+        let converges = mode.operation == Operation::Set && mode.approach == Approach::Converge;
+        converges && matches!(outcome, Outcome::Tested(tested) if !tested.in_desired_state)
+    }
+
+    /// What follows from a response; `None` while that is open.
+    pub(super) fn judge(&self, id: NodeId, now: Timestamp) -> Option<EventKind> {
+        let record = self.report.record(id);
+        let response = record.undecided()?;
+        let status = self.status_after(id, record, response);
+        let is_final = !matches!(status, Status::Failed | Status::Pending);
+        if is_final || self.report.cancelled || !self.can_heal(id, response) {
+            return Some(self.settle(id, status));
+        }
+        let (retries, repeats) = (record.retries, record.repeats);
+        let attempt = Attempt { instance: &self.graph.node(id).path, retries, repeats, response };
+        Some(match self.policy.after(&attempt) {
+            Verdict::GiveUp => self.settle(id, status),
+            Verdict::RetryAfter(wait) => {
+                let until = jiff::SignedDuration::try_from(wait).ok().and_then(|wait| now.checked_add(wait).ok());
+                EventKind::RetryScheduled { instance: self.path(id), until: until.unwrap_or(Timestamp::MAX) }
+            }
+        })
+    }
+
+    fn can_heal(&self, id: NodeId, response: &Response) -> bool {
+        let mode = self.mode_of(id);
+        let acts = mode.operation.may_change() && mode.execution == Execution::Actual;
+        acts && match &response.outcome {
+            Outcome::Failed(failure) => failure.can_heal(),
+            _ => true,
+        }
+    }
+
+    fn status_after(&self, id: NodeId, record: &Record, response: &Response) -> Status {
+        let found_to_differ = record.tested.as_ref().is_some_and(|tested| !tested.in_desired_state);
+        // Where a change was cut off, what is found to be in the desired state came into it by that change.
+        let in_state = if record.interrupted { Status::Changed } else { Status::InState };
+        match &response.outcome {
+            Outcome::Got(_) | Outcome::Exported(_) => Status::Read,
+            Outcome::Failed(_) => Status::Failed,
+            Outcome::Pending(_) => Status::Pending,
+            Outcome::Deleted(_) => Status::Changed,
+            Outcome::Tested(tested) if tested.in_desired_state => self.unless_reached(id, in_state),
+            Outcome::Tested(_) => self.unless_reached(id, Status::Drifted),
+            // Even where it claims to have changed nothing: that is a resource that does not do what it should.
+            Outcome::Changed(changed)
+                if self.mode.verification == Verify::Strict && matches!(changed.verified, Verification::Differs(_)) =>
+            {
+                Status::Failed
+            }
+            Outcome::Changed(changed) if changed.changed.as_ref().is_none_or(Vec::is_empty) && !found_to_differ => {
+                self.unless_reached(id, in_state)
+            }
+            Outcome::Changed(_) => self.unless_exchanged(id, Status::Changed),
+        }
+    }
+
+    /// How an instance ends that is not tried again.
+    fn given_up(&self, record: &Record) -> Status {
+        match record.response.as_deref().map(|response| &response.outcome) {
+            Some(Outcome::Pending(_)) => Status::Pending,
+            Some(_) => Status::Failed,
+            None => Status::Skipped(SkipReason::Cancelled),
+        }
+    }
+
+    /// In what-if, what a test finds now may be otherwise once the changes before it are made.
+    fn unless_reached(&self, id: NodeId, status: Status) -> Status {
+        match self.mode.execution {
+            Execution::Actual => status,
+            Execution::WhatIf => self.unknown_after(self.forecast.reaches(&self.graph, id, self.touches(id)), status),
+        }
+    }
+
+    /// In what-if, what is found to be changed may be replaced with a tree that is changed before it.
+    fn unless_exchanged(&self, id: NodeId, status: Status) -> Status {
+        match self.mode.execution {
+            Execution::Actual => status,
+            Execution::WhatIf => self.unknown_after(self.forecast.exchanges(&self.graph, id, self.touches(id)), status),
+        }
+    }
+
+    fn unknown_after(&self, change: Option<NodeId>, status: Status) -> Status {
+        change.map_or(status, |change| Status::Unknown(self.path(change)))
+    }
+
+    fn touches(&self, id: NodeId) -> Option<&[PathBuf]> {
+        self.touches.get(&id).map(Vec::as_slice)
+    }
+
+    /// Settles the first instance whose failure another change may prevent, once all in front of it are settled: what comes
+    /// of it must not depend on who answered first.
+    pub(super) fn predicted_failures(&self) -> Option<EventKind> {
+        let ((rank, id), pending) = self.pending_failures.first_key_value()?;
+        if self.settled_prefix < *rank as usize {
+            return None;
+        }
+        let (id, touches) = (*id, self.touches(*id));
+        let change = match (touches, pending.otherwise) {
+            // What may look at anything may have missed anything.
+            (None, Otherwise::Unknown) => self.forecast.reaches(&self.graph, id, None),
+            _ => self.forecast.enables(&self.graph, id, *rank, &pending.paths),
+        };
+        Some(match change {
+            Some(_) if pending.otherwise == Otherwise::Changed => {
+                self.settle(id, self.unless_exchanged(id, Status::Changed))
+            }
+            Some(change) => self.settle(id, Status::Unknown(self.path(change))),
+            None => self.fail(id, Problem::Failure(pending.failure.clone())),
+        })
+    }
+
+    /// How a container ended, from how its members did.
+    fn summary(&self, id: NodeId) -> Status {
+        let Role::Container { inner, purpose } = self.graph.node(id).role else { return Status::Failed };
+        let members = &self.graph.scope(inner).members;
+        let any = |wanted: fn(&Status) -> bool| {
+            members.iter().find(|member| self.report.status(**member).is_some_and(wanted)).copied()
+        };
+        let drifted = any(|status| *status == Status::Drifted).is_some();
+        if any(|status| *status == Status::Failed).is_some() || (purpose == Purpose::Assertion && drifted) {
+            return Status::Failed;
+        }
+        if any(|status| *status == Status::Pending).is_some() {
+            return Status::Pending;
+        }
+        // Without a failure beside it, what blocks can only have been skipped because the run was cancelled.
+        if any(Status::blocks).is_some() {
+            return Status::Skipped(SkipReason::Cancelled);
+        }
+        if let Some(member) = any(|status| matches!(status, Status::Unknown(_))) {
+            return Status::Unknown(self.path(member));
+        }
+        match self.mode.operation {
+            // Not only in a test: what is within an assertion is tested, whatever is done with the rest.
+            _ if drifted => Status::Drifted,
+            Operation::Get | Operation::Export => Status::Read,
+            Operation::Set | Operation::Delete if any(|status| *status == Status::Changed).is_some() => Status::Changed,
+            Operation::Test | Operation::Set | Operation::Delete => Status::InState,
+        }
+    }
+}

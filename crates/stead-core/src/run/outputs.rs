@@ -1,0 +1,84 @@
+//! The outputs of a document, computed from what its instances answered.
+
+use std::collections::BTreeSet;
+
+use super::view::View;
+use super::{Run, codes};
+use crate::call::Execution;
+use crate::diag::Diagnostic;
+use crate::document::{DataType, Output};
+use crate::expr::{FactKey, Stop};
+use crate::graph::{Halt, ScopeId, ScopeView, evaluate};
+use crate::value::{Value, sealing_wrapped};
+
+impl Run {
+    /// The values of the outputs of the outermost document, in the order declared, or what is wrong with them.
+    ///
+    /// Left out are those whose condition is false, those of secure type, and in what-if all: they tell of what was done.
+    pub fn outputs(&self) -> Vec<(String, Result<Value, Diagnostic>)> {
+        let Some(scope) = self.graph.scopes.first().filter(|_| self.mode.execution == Execution::Actual) else {
+            return Vec::new();
+        };
+        let view = self.outermost();
+        let shown = scope.document.outputs.iter().filter(|output| !output.data_type.value.is_secure());
+        shown.filter_map(|output| Some((output.name.value.clone(), self.output(output, &view)?))).collect()
+    }
+
+    fn outermost(&self) -> View<'_> {
+        let (scopes, facts, seal) = (&self.graph.scopes, &self.facts, &*self.seal);
+        View { place: ScopeView { scopes, scope: ScopeId(0), iteration: None, facts, seal }, run: self }
+    }
+
+    fn output(&self, output: &Output, view: &View<'_>) -> Option<Result<Value, Diagnostic>> {
+        let wanted = output.condition.as_ref().map(|condition| evaluate(condition, view));
+        match wanted {
+            None | Some(Ok(Value::Bool(true))) => {}
+            Some(Ok(_)) => return None,
+            Some(Err(halt)) => return Some(Err(self.halted_output(&halt))),
+        }
+        Some(match evaluate(&output.value, view) {
+            Ok(value) if fits(output.data_type.value, &value) => Ok(sealing_wrapped(value, &*self.seal)),
+            Ok(value) => {
+                let (name, wanted) = (&output.name.value, output.data_type.value.as_str());
+                let message = format!("Output '{name}' is {}, but is declared as '{wanted}'", value.described());
+                Err(Diagnostic::error(&codes::WRONG_OUTPUT, output.value.span, message))
+            }
+            Err(halt) => Err(self.halted_output(&halt)),
+        })
+    }
+
+    fn halted_output(&self, halt: &Halt) -> Diagnostic {
+        halt.diagnostic(&self.sources).unwrap_or_else(|| {
+            let message = match &halt.stop {
+                Stop::Missing(key) => match self.facts.get(key) {
+                    Some(Err(reason)) => reason.clone(),
+                    _ => "the machine was not asked for a value that this needs".to_owned(),
+                },
+                _ => "it depends on what is not known".to_owned(),
+            };
+            Diagnostic::error(&codes::NO_FACT, halt.span, message)
+        })
+    }
+
+    /// What the outputs ask of the machine, to be observed before they are computed.
+    pub fn output_wants(&self) -> BTreeSet<FactKey> {
+        let Some(scope) = self.graph.scopes.first() else { return BTreeSet::new() };
+        let view = self.outermost();
+        let nodes = scope.document.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
+        let wanted = nodes.filter_map(|node| match evaluate(node, &view).err()?.stop {
+            Stop::Missing(key) if !self.facts.contains_key(&key) => Some(key),
+            _ => None,
+        });
+        wanted.collect()
+    }
+}
+
+fn fits(wanted: DataType, value: &Value) -> bool {
+    match wanted {
+        DataType::String | DataType::SecureString => matches!(value, Value::String(_) | Value::Sealed(_)),
+        DataType::Int => value.as_i64().is_some() || matches!(value, Value::Sealed(_)),
+        DataType::Bool => matches!(value, Value::Bool(_) | Value::Sealed(_)),
+        DataType::Object | DataType::SecureObject => matches!(value, Value::Object(_) | Value::Sealed(_)),
+        DataType::Array => matches!(value, Value::Array(_) | Value::Sealed(_)),
+    }
+}

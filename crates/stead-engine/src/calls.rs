@@ -1,0 +1,137 @@
+//! Carrying out the calls of a run with the resources of a session.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use stead_core::call::{Call, Response};
+use stead_core::diff::exists;
+use stead_core::expr::FactKey;
+use stead_core::id::TypeName;
+use stead_core::manifest::{Implementation, Manifest};
+use stead_core::value::Value;
+use stead_host::command::{CommandProvider, Settings};
+use stead_host::executor::Calls;
+use stead_host::facts::Machine;
+use stead_host::fs::Writes;
+use stead_host::operate::carry_out;
+use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
+use stead_host::vault::MemoryVault;
+use stead_resources::BuiltIn;
+
+/// What carries out each resource; made once for each.
+#[derive(Clone)]
+pub(crate) struct Providers {
+    built_ins: Arc<HashMap<TypeName, BuiltIn>>,
+    settings: Settings,
+    made: Arc<RwLock<BTreeMap<Key, Arc<dyn Provider>>>>,
+}
+
+/// What tells resources apart: the catalog has one of each.
+type Key = (TypeName, String, Option<TypeName>);
+
+impl Providers {
+    pub(crate) fn new(built_ins: &Arc<HashMap<TypeName, BuiltIn>>, settings: Settings) -> Self {
+        Self { built_ins: Arc::clone(built_ins), settings, made: Arc::default() }
+    }
+
+    pub(crate) fn of(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
+        if let Some(built_in) = self.built_ins.get(&manifest.type_name)
+            && matches!(manifest.implementation, Implementation::BuiltIn | Implementation::Engine)
+        {
+            return Arc::clone(&built_in.provider);
+        }
+        let key = key(manifest);
+        let known = self.made.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        known.unwrap_or_else(|| {
+            let made = self.make(manifest);
+            let mut all = self.made.write().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(all.entry(key).or_insert(made))
+        })
+    }
+
+    fn make(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
+        match CommandProvider::new(manifest, self.settings.clone()) {
+            Some(provider) => Arc::new(provider),
+            None => Arc::new(Incapable),
+        }
+    }
+}
+
+fn key(manifest: &Manifest) -> Key {
+    let adapter = match &manifest.implementation {
+        Implementation::Adapted { adapter, .. } => Some(adapter.type_name.clone()),
+        _ => None,
+    };
+    (manifest.type_name.clone(), manifest.version.to_string(), adapter)
+}
+
+struct Incapable;
+impl Provider for Incapable {}
+
+/// Everything that the calls of one run need.
+#[derive(Clone)]
+pub(crate) struct SessionCalls {
+    pub(crate) providers: Providers,
+    pub(crate) machine: Arc<Machine>,
+    pub(crate) vault: Arc<MemoryVault>,
+    pub(crate) deadline: Duration,
+    pub(crate) cancel: Cancel,
+    pub(crate) root: Arc<Path>,
+    pub(crate) trace: Trace,
+    pub(crate) writes: Writes,
+}
+
+impl SessionCalls {
+    /// What a call is carried out with.
+    pub(crate) fn context(&self, name: Arc<str>) -> Context {
+        Context {
+            name,
+            deadline: self.deadline,
+            cancel: self.cancel.clone(),
+            writes: self.writes.clone(),
+            trace: Arc::clone(&self.trace),
+            ..Context::new(Arc::clone(&self.root))
+        }
+    }
+}
+
+impl Calls for SessionCalls {
+    fn carry_out(&self, call: &Call) -> Response {
+        let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
+        let found_absent = found.is_some_and(|found| !exists(found));
+        let cx = Context { found_absent, pending: call.pending.clone(), ..self.context(Arc::clone(call.name())) };
+        carry_out(call, &*self.providers.of(&call.manifest), &*self.vault, &cx)
+    }
+
+    fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
+        // Paths are not secret: where one is all the same, its placeholder overlaps with nothing.
+        let touches = self.providers.of(&call.manifest).touches(&Plain::new(call.desired.to_redacted_json()))?;
+        // Written in one way, so that paths can be compared.
+        Some(touches.iter().map(|path| self.root.join(path).components().collect()).collect())
+    }
+
+    fn cost(&self, call: &Call) -> Cost {
+        self.providers.of(&call.manifest).cost(&call.desired)
+    }
+
+    fn fact(&self, key: &FactKey) -> Result<Value, String> {
+        self.machine.fact(key)
+    }
+
+    fn flush(&self) -> std::io::Result<()> {
+        self.writes.flush().map_err(std::io::Error::other)
+    }
+}
+
+/// Hands on what a resource wrote about what it does.
+pub(crate) fn forward(level: TraceLevel, message: &str) {
+    match level {
+        TraceLevel::Error => tracing::error!("{message}"),
+        TraceLevel::Warn => tracing::warn!("{message}"),
+        TraceLevel::Info => tracing::info!("{message}"),
+        TraceLevel::Debug => tracing::debug!("{message}"),
+        TraceLevel::Trace => tracing::trace!("{message}"),
+    }
+}

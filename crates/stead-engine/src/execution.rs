@@ -1,0 +1,92 @@
+//! Running what was prepared.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use stead_core::event::{Event, Mode};
+use stead_core::run::policy::{Policy, SinglePass};
+use stead_core::run::{Privilege, ReplayError, Run, Setup};
+use stead_host::executor::{Calls, ExecuteError, Limits, Stop, execute};
+use stead_host::journal::{Journal, NoJournal};
+
+use crate::session::{Prepared, Session};
+
+/// The version that `directives.version` is held against. A dsc of [`crate::DSC_VERSION`] takes that of its engine, which is
+/// counted by itself, and a document that it takes is taken here.
+pub const ENGINE_VERSION: &str = "3.2.0";
+
+/// How a prepared document is run.
+pub struct Execution<'a> {
+    /// What it is run for.
+    pub mode: Mode,
+    /// How many calls are carried out at once.
+    pub width: NonZeroUsize,
+    /// Whether an instance is tried again.
+    pub policy: Arc<dyn Policy>,
+    /// Where events are recorded before they count.
+    pub journal: Box<dyn Journal + 'a>,
+    /// Sees every event once it is recorded and applied.
+    pub consumer: Box<dyn FnMut(&Run, &Event) + 'a>,
+}
+
+impl<'a> Execution<'a> {
+    /// One pass, recorded nowhere, seen by nobody.
+    pub fn new(mode: Mode, width: NonZeroUsize) -> Self {
+        Self { mode, width, policy: Arc::new(SinglePass), journal: Box::new(NoJournal), consumer: Box::new(|_, _| {}) }
+    }
+
+    /// The same, with every event given to `consumer` once it is recorded and applied.
+    #[must_use]
+    pub fn consumer(self, consumer: impl FnMut(&Run, &Event) + 'a) -> Self {
+        Self { consumer: Box::new(consumer), ..self }
+    }
+}
+
+impl Session {
+    /// Runs a document to its end, or until the session is cancelled.
+    pub fn run(&self, prepared: &Prepared, execution: Execution<'_>) -> Result<Run, ExecuteError> {
+        let run = Run::new(self.setup(prepared, &execution));
+        self.drive(run, execution)
+    }
+
+    /// Goes on with a run that another process began, from the events of its journal.
+    ///
+    /// Assumptions: the document was prepared from the same text and parameters; otherwise it is refused.
+    pub fn resume(&self, prepared: &Prepared, journal: &[Event], execution: Execution<'_>) -> Result<Run, ResumeError> {
+        let setup = Setup { digest: prepared.digest().into(), ..self.setup(prepared, &execution) };
+        let run = Run::resume(setup, journal)?;
+        Ok(self.drive(run, execution)?)
+    }
+
+    fn setup(&self, prepared: &Prepared, execution: &Execution<'_>) -> Setup {
+        let privilege = if self.machine.elevated { Privilege::Elevated } else { Privilege::Restricted };
+        Setup {
+            facts: prepared.facts.clone(),
+            privilege,
+            policy: Arc::clone(&execution.policy),
+            origin: Arc::clone(&prepared.origin),
+            digest: if execution.journal.is_durable() { prepared.digest().into() } else { "".into() },
+            ..Setup::new(Arc::clone(&prepared.graph), Arc::clone(&prepared.sources), self.vault.clone(), execution.mode)
+        }
+    }
+
+    fn drive(&self, mut run: Run, execution: Execution<'_>) -> Result<Run, ExecuteError> {
+        let Execution { width, mut journal, mut consumer, .. } = execution;
+        let calls: Arc<dyn Calls> = Arc::new(self.calls());
+        let stop = Stop { cancel: self.cancel.clone(), suspend: self.suspend.clone() };
+        let limits = Limits::of(width);
+        execute(&mut run, &calls, &self.host.pool, &mut *journal, limits, &stop, &mut *consumer)?;
+        Ok(run)
+    }
+}
+
+/// Why a run could not be gone on with.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    /// The journal does not fit.
+    #[error(transparent)]
+    Journal(#[from] ReplayError),
+    /// The rest could not be carried out.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+}

@@ -1,0 +1,78 @@
+//! What lives as long as the process.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use stead_core::id::TypeName;
+use stead_host::catalog::{Search, SearchEnvironment, User};
+use stead_host::provider::Cancel;
+use stead_host::settings::{Layers, Stated, TraceLevel, resolve};
+use stead_host::worker_pool::WorkerPool;
+use stead_resources::BuiltIn;
+
+use crate::session::Session;
+
+/// The version of DSC that documents and results are compatible with.
+pub const DSC_VERSION: &str = "3.4.0-preview.1";
+
+/// What an administrator, the environment and the command line decided.
+#[derive(Clone)]
+pub struct HostOptions {
+    /// Where resources are looked for.
+    pub search: Search,
+    /// Whether the process may do everything.
+    pub elevated: bool,
+    /// How much programs of resources are told to report.
+    pub trace_level: TraceLevel,
+    /// How long one program of a resource may take; `None` for the usual time.
+    pub deadline: Option<Duration>,
+}
+
+impl Default for HostOptions {
+    /// Built-in resources alone, by an ordinary user.
+    fn default() -> Self {
+        let settings = resolve(&Layers::default(), &Stated::default());
+        let search = Search::new(&SearchEnvironment::default(), &settings.resource_path, User::current());
+        Self { search, elevated: false, trace_level: settings.trace_level, deadline: None }
+    }
+}
+
+/// Built-in resources and threads that all sessions of a process share. Clones share them as well.
+#[derive(Clone)]
+pub struct Host {
+    pub(crate) options: Arc<HostOptions>,
+    /// The resources that are built in, by type.
+    pub(crate) built_ins: Arc<HashMap<TypeName, BuiltIn>>,
+    pub(crate) pool: Arc<WorkerPool>,
+}
+
+impl Host {
+    /// A host with these options.
+    pub fn new(options: HostOptions) -> Self {
+        let built_ins = stead_resources::builtins().into_iter();
+        Self {
+            options: Arc::new(options),
+            built_ins: Arc::new(built_ins.map(|each| (each.manifest.type_name.clone(), each)).collect()),
+            pool: Arc::default(),
+        }
+    }
+
+    /// A piece of work whose relative paths start from `root`.
+    pub fn session(&self, root: impl Into<PathBuf>) -> Session {
+        Session::new(self, root.into(), Cancel::default())
+    }
+
+    /// The same, ended early by `cancel`.
+    pub fn session_with(&self, root: impl Into<PathBuf>, cancel: Cancel) -> Session {
+        Session::new(self, root.into(), cancel)
+    }
+
+    /// How many calls are carried out at once unless somebody says otherwise: as many as there are processors.
+    pub fn width(&self) -> NonZeroUsize {
+        available_parallelism().unwrap_or(NonZeroUsize::MIN)
+    }
+}

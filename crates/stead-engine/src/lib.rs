@@ -1,0 +1,21 @@
+//! stead as a library: what the command line, the server and everything else that applies documents is built on.
+//!
+//! ```text
+//! text ──Session::prepare──▶ Prepared ──Session::check──▶ findings ──Session::run──▶ Run, and its report
+//! ```
+//!
+//! A [`Host`] lives as long as the process. A [`Session`] is one piece of work with its texts and secrets: a document that is
+//! prepared and run, or a resource that is called. `examples/embed.rs` is the whole way in thirty lines.
+
+mod calls;
+pub mod conflicts;
+mod execution;
+mod host;
+pub mod property_check;
+mod resource;
+mod session;
+
+pub use execution::{ENGINE_VERSION, Execution, ResumeError};
+pub use host::{DSC_VERSION, Host, HostOptions};
+pub use resource::{Refusal, ResourceCall, error_chain, failure_lines, finding_line, set_mode};
+pub use session::{NotFound, Prepared, Session, Unusable, folder_of, problem_text, unplaced};

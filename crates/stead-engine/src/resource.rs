@@ -1,0 +1,228 @@
+//! Calling one resource: a run of a single instance.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Value as Json, json};
+use stead_core::call::{Execution, Exported, Failure, Operation, Outcome};
+use stead_core::diag::Diagnostic;
+use stead_core::event::{Mode, Status, Verify};
+use stead_core::graph::{Facts, Graph};
+use stead_core::id::{NodeId, TypeName};
+use stead_core::manifest::{Implementation, Kind, Manifest};
+use stead_core::report::Record;
+use stead_core::run::Run;
+use stead_core::text::Sources;
+use stead_core::value::{Object, Value};
+use stead_core::wire::results::{Setting, document, exported_document, reason, stated, tested};
+use stead_host::executor::ExecuteError;
+
+use crate::execution::Execution as Plan;
+use crate::host::DSC_VERSION;
+use crate::session::{Prepared, Session};
+
+/// A set whose outcome is reported as the resource reports it, as dsc does.
+pub fn set_mode(execution: Execution) -> Mode {
+    Mode { execution, verification: Verify::Lenient, ..Mode::APPLY }
+}
+
+impl Session {
+    /// The result document of a run, in the shape that dsc gives it.
+    pub fn result_document(&self, run: &Run) -> Json {
+        document(run, Setting { version: DSC_VERSION, elevated: self.machine.elevated })
+    }
+}
+
+/// What failed in a run, one line each, outputs included.
+pub fn failure_lines(run: &Run) -> Vec<String> {
+    let (graph, report, sources) = (run.graph(), run.report(), run.sources());
+    let failed = graph.order.iter().filter(|id| report.status(**id).is_some_and(Status::blocks));
+    let why = failed.map(|id| {
+        if let Some(finding) = report.record(*id).finding() {
+            return finding_line(finding, sources);
+        }
+        let place = sources.place(graph.declaration(*id).name.span);
+        let why = reason(graph, report, *id).unwrap_or_default();
+        format!("{place}: {}: {}", graph.label(*id), why.trim_end())
+    });
+    let bad_outputs = run.outputs().into_iter().filter_map(|(_, value)| value.err());
+    why.chain(bad_outputs.map(|finding| finding_line(&finding, sources))).collect()
+}
+
+/// A finding in one line.
+pub fn finding_line(finding: &Diagnostic, sources: &Sources) -> String {
+    let help = finding.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+    let place = finding.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();
+    format!("{place}{}{help} [{}]", finding.message, finding.code)
+}
+
+/// Why a resource was not called, or what it failed at.
+#[derive(Debug)]
+pub enum Refusal {
+    /// There is none of that type and version.
+    NotFound(String),
+    /// What it was given cannot be read.
+    Input(Vec<Diagnostic>),
+    /// It cannot do that, or failed.
+    Failed(String),
+}
+
+impl From<ExecuteError> for Refusal {
+    fn from(error: ExecuteError) -> Self {
+        Self::Failed(error_chain(&error))
+    }
+}
+
+/// An error and what caused it, in one line.
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        let message = failure.message.trim_end();
+        // Most messages about a property begin with it.
+        let unsaid = failure.property.as_ref().filter(|property| !message.starts_with(property.as_str()));
+        let place = unsaid.map(|property| format!(" (at '{property}')")).unwrap_or_default();
+        Self::Failed(format!("{message}{place}"))
+    }
+}
+
+/// A resource to be called, and the session that it is called in.
+pub struct ResourceCall {
+    /// The session.
+    pub session: Session,
+    /// The resource.
+    pub manifest: Arc<Manifest>,
+}
+
+impl ResourceCall {
+    /// The resource of that type, and of a version that satisfies the requirement.
+    pub fn find(session: Session, type_name: &str, version: Option<&str>) -> Result<Self, Refusal> {
+        let type_name = TypeName::parse(type_name).map_err(|error| Refusal::Failed(error.to_string()))?;
+        let found = session.find(&type_name, version);
+        session.trace_problems();
+        match found {
+            Ok(manifest) => {
+                if let Some(advice) = &manifest.deprecation {
+                    tracing::warn!("Resource '{}' is deprecated: {advice}", manifest.type_name);
+                }
+                Ok(Self { session, manifest })
+            }
+            Err(error) => {
+                let help = error.help.map(|help| format!(" ({help})")).unwrap_or_default();
+                Err(Refusal::NotFound(format!("{}{help}", error.message)))
+            }
+        }
+    }
+
+    /// Refuses to call an adapter itself: it carries out others.
+    pub fn not_an_adapter(self) -> Result<Self, Refusal> {
+        match self.manifest.kind {
+            Kind::Adapter => Err(Refusal::Failed("Can not perform this operation on the adapter itself".to_owned())),
+            _ => Ok(self),
+        }
+    }
+
+    /// Has one operation carried out, as a run of this one instance. Secrets in their wrapping are sealed on the way.
+    pub fn ask(&self, operation: Operation, execution: Execution, desired: Value) -> Result<Record, Refusal> {
+        let graph = Graph::of_instance(Arc::clone(&self.manifest), self.manifest.type_name.as_str(), desired);
+        let (sources, facts) = (Arc::new(self.session.sources.clone()), Facts::new());
+        let origin = "<command line>".into();
+        let prepared = Prepared { graph: Arc::new(graph), sources, facts, warnings: Vec::new(), origin };
+        let run = self.session.run(&prepared, Plan::new(Mode::direct(operation, execution), NonZeroUsize::MIN))?;
+        let record = run.report().record(NodeId(0));
+        match (record.failure(), record.finding(), &record.response) {
+            (Some(failure), _, _) => Err(failure.clone().into()),
+            (None, Some(finding), _) => Err(Refusal::Failed(finding_line(finding, &prepared.sources))),
+            (None, None, None) => Err(Refusal::Failed("the operation was cancelled".to_owned())),
+            (None, None, Some(_)) => Ok(record.clone()),
+        }
+    }
+
+    /// Whether it holds other instances, which the engine works on itself.
+    pub fn is_container(&self) -> bool {
+        matches!(self.manifest.implementation, Implementation::Engine)
+    }
+
+    /// Works on what the properties of a container hold, as on a document with this one instance.
+    pub fn nested(&mut self, properties: &Value, mode: Mode) -> Result<Json, Refusal> {
+        let type_name = &self.manifest.type_name;
+        let instance = json!({
+            "name": type_name.short(), "type": type_name.as_str(), "properties": properties.to_redacted_json(),
+        });
+        let text = json!({ "resources": [instance] }).to_string();
+        let prepared = self.session.prepare("<instance>", &text, Object::new());
+        let prepared = prepared.map_err(|unusable| Refusal::Failed(self.lines(&unusable.findings)))?;
+        let run = self.session.run(&prepared, Plan::new(mode, self.session.host.width()))?;
+        let failures = failure_lines(&run);
+        if failures.is_empty() {
+            let mut document = self.session.result_document(&run);
+            return Ok(document.pointer_mut("/results/0/result").map(Json::take).unwrap_or_default());
+        }
+        Err(Refusal::Failed(failures.join("\n")))
+    }
+
+    fn lines(&self, findings: &[Diagnostic]) -> String {
+        findings.iter().map(|finding| finding_line(finding, &self.session.sources)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The result of `get`.
+    pub fn get(&self, desired: Value) -> Result<Json, Refusal> {
+        let record = self.ask(Operation::Get, Execution::Actual, desired)?;
+        Ok(record.response.map_or(Json::Null, |response| stated(&response, "actualState")))
+    }
+
+    /// The result of `set`, or of what it would do.
+    pub fn set(&self, desired: Value, execution: Execution) -> Result<Json, Refusal> {
+        let record = self.ask(Operation::Set, execution, desired)?;
+        Ok(record.response.map_or(Json::Null, |response| stated(&response, "afterState")))
+    }
+
+    /// The result of `test`.
+    pub fn test(&self, desired: Value) -> Result<Json, Refusal> {
+        let record = self.ask(Operation::Test, Execution::Actual, desired)?;
+        let desired = record.desired.unwrap_or_default();
+        Ok(record.response.map_or(Json::Null, |response| tested(&desired, &response)))
+    }
+
+    /// The result of `delete`: nothing, unless it says what it would do.
+    pub fn delete(&self, desired: Value, execution: Execution) -> Result<Option<Json>, Refusal> {
+        let record = self.ask(Operation::Delete, execution, desired)?;
+        let says_so = execution == Execution::WhatIf && self.manifest.capabilities.delete_what_if;
+        Ok(match record.response.as_deref().map(|response| &response.outcome) {
+            Some(Outcome::Deleted(words)) if says_so => Some(json!({ "_metadata": { "whatIf": words } })),
+            _ => None,
+        })
+    }
+
+    /// Every instance that fits the filter.
+    pub fn exported(&self, filter: Value) -> Result<Vec<Exported>, Refusal> {
+        let record = self.ask(Operation::Export, Execution::Actual, filter)?;
+        match record.response.as_deref().map(|response| &response.outcome) {
+            Some(Outcome::Exported(found)) => Ok(found.clone()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The result of `export`: a document that holds every instance that fits the filter.
+    pub fn export(&self, filter: Value) -> Result<Json, Refusal> {
+        let began = Instant::now();
+        let found = self.exported(filter)?;
+        Ok(exported_document(&self.manifest.type_name, &found, began.elapsed()))
+    }
+
+    /// The schema of its properties.
+    pub fn schema(&self) -> Result<Json, Refusal> {
+        if let Some(built_in) = self.session.built_in(&self.manifest.type_name) {
+            return Ok(built_in.schema.clone());
+        }
+        let cx = self.session.context(self.manifest.type_name.as_str());
+        match self.session.provider(&self.manifest).schema(&cx)? {
+            Some(schema) => Ok(schema.json().clone()),
+            None => Err(Refusal::Failed(format!("'{}' has no schema", self.manifest.type_name))),
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! One piece of work: the texts it read, the resources it knows, its secrets, and the machine it works on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use stead_core::call::Failure;
+use stead_core::diag::{Diagnostic, any_error};
+use stead_core::document::{self, Document};
+use stead_core::expr::FactKey;
+use stead_core::graph::codes;
+use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, resolve};
+use stead_core::id::TypeName;
+use stead_core::manifest::{Catalog, Extension, Form, Kind, Manifest, VersionRequirement};
+use stead_core::parameters::Finding;
+use stead_core::text::{Limits, Source, Sources, Span};
+use stead_core::value::{Object, Value};
+use stead_host::catalog::{Discovery, Problem, Programs, Wanted};
+use stead_host::command::{Settings, extension, list_adapted};
+use stead_host::extensions::Extensions;
+use stead_host::facts::Machine;
+use stead_host::fs::Writes;
+use stead_host::lock::Locks;
+use stead_host::provider::{Cancel, Context, Provider, Trace};
+use stead_host::settings;
+use stead_host::vault::{MemoryVault, take_secrets};
+use stead_resources::BuiltIn;
+
+use crate::calls::{Providers, SessionCalls, forward};
+use crate::execution::ENGINE_VERSION;
+use crate::host::{Host, HostOptions};
+
+/// One piece of work. What it holds of secrets is wiped when it is dropped.
+pub struct Session {
+    /// Every text that findings can point into.
+    pub sources: Sources,
+    /// The machine.
+    pub machine: Arc<Machine>,
+    /// The secrets.
+    pub vault: Arc<MemoryVault>,
+    /// The resources that there are.
+    pub discovery: Arc<Discovery>,
+    /// The extensions that there are, at work.
+    pub extensions: Arc<Extensions>,
+    /// Ends everything early.
+    pub cancel: Cancel,
+    /// Stops a run so that it can be resumed.
+    pub suspend: Cancel,
+    /// How long one program of a resource may take.
+    pub deadline: Duration,
+    /// What programs of resources are given.
+    pub settings: Settings,
+    /// Whether instances of a document are told apart by their names.
+    pub names: Names,
+    pub(crate) host: Host,
+    providers: Providers,
+    root: Arc<Path>,
+    trace: Trace,
+    writes: Writes,
+}
+
+/// A document that can be run.
+pub struct Prepared {
+    /// What there is to do.
+    pub graph: Arc<Graph>,
+    /// The texts that findings point into.
+    pub sources: Arc<Sources>,
+    /// What the machine was asked for while it was resolved.
+    pub facts: Facts,
+    /// What is suspicious about it.
+    pub warnings: Vec<Diagnostic>,
+    /// Where it came from.
+    pub origin: Arc<str>,
+}
+
+impl Prepared {
+    /// What tells it from other documents, or from itself with other parameters.
+    pub fn digest(&self) -> String {
+        self.graph.digest(&self.sources)
+    }
+}
+
+/// A document that cannot be run.
+pub struct Unusable {
+    /// Everything that is wrong with it.
+    pub findings: Vec<Diagnostic>,
+    /// Whether it is already the input that cannot be used: text that cannot be read, parameters that do not fit,
+    /// variables that cannot be computed. dsc has an exit code of its own for that.
+    pub is_input: bool,
+}
+
+impl Unusable {
+    fn new(document: &Document, findings: Vec<Diagnostic>) -> Self {
+        let errors = || findings.iter().filter(|finding| any_error(std::slice::from_ref(*finding)));
+        let of = |module: &str| errors().any(|finding| finding.code.id.starts_with(module));
+        let defaults = document.parameters.iter().filter_map(|parameter| parameter.default.as_ref());
+        let values: Vec<_> = defaults.chain(document.variables.iter().map(|variable| &variable.value)).collect();
+        let within = |span: Span| {
+            let holds = |of: Span| of.source == span.source && of.start <= span.start && span.end <= of.end;
+            values.iter().any(|value| holds(value.span))
+        };
+        // dsc reads the text, then checks its form, then computes what it holds.
+        let is_input =
+            of("E01") || !of("E02") && (of("E07") || errors().any(|finding| finding.span.is_some_and(within)));
+        Self { findings, is_input }
+    }
+}
+
+impl Session {
+    pub(crate) fn new(host: &Host, root: PathBuf, cancel: Cancel) -> Self {
+        let settings = command_settings(&root, &host.options);
+        let vault = Arc::<MemoryVault>::default();
+        let context_root = Arc::from(root.as_path());
+        let context = extension_context(&root, &cancel, &host.options);
+        let mut catalog = Catalog::default();
+        let mut built_ins: Vec<&BuiltIn> = host.built_ins.values().collect();
+        built_ins.sort_by(|one, other| one.manifest.type_name.cmp(&other.manifest.type_name));
+        built_ins.iter().for_each(|each| catalog.add(Arc::clone(&each.manifest)));
+        let programs = OnMachine {
+            machine: machine(root.clone(), &host.options),
+            settings: settings.clone(),
+            context: context.clone(),
+        };
+        let discovery = Arc::new(Discovery::new(host.options.search.clone(), catalog, Arc::new(programs)));
+        let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), settings.clone(), context));
+        Self {
+            sources: Sources::default(),
+            machine: Arc::new(with_secrets(machine(root, &host.options), &extensions, &vault)),
+            vault,
+            discovery,
+            extensions,
+            cancel,
+            suspend: Cancel::default(),
+            deadline: host.options.deadline.unwrap_or(Context::DEADLINE),
+            names: Names::Unique,
+            providers: Providers::new(&host.built_ins, settings.clone()),
+            settings,
+            host: host.clone(),
+            root: context_root,
+            trace: Arc::new(forward),
+            writes: Writes::default().with_locks(Locks::of_this_user()),
+        }
+    }
+
+    /// What the calls of a run are carried out with.
+    pub(crate) fn calls(&self) -> SessionCalls {
+        SessionCalls {
+            providers: self.providers.clone(),
+            machine: Arc::clone(&self.machine),
+            vault: Arc::clone(&self.vault),
+            deadline: self.deadline,
+            cancel: self.cancel.clone(),
+            root: Arc::clone(&self.root),
+            trace: Arc::clone(&self.trace),
+            writes: self.writes.clone(),
+        }
+    }
+
+    /// The resource of that type that is built in.
+    pub fn built_in(&self, type_name: &TypeName) -> Option<&BuiltIn> {
+        self.host.built_ins.get(type_name)
+    }
+
+    /// Where relative paths start from.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Makes another folder the root of the operating system.
+    pub fn set_system_root(&mut self, root: &Path) {
+        // Nobody else has the machine before the first document is looked at.
+        if let Some(machine) = Arc::get_mut(&mut self.machine) {
+            machine.system_root = root.to_path_buf();
+        }
+    }
+
+    /// Makes a document ready to run, or says everything that is wrong with it.
+    pub fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
+        let source = self.sources.add(Source::new(name, text));
+        let (document, findings) = document::parse(source, text, &Limits::default());
+        self.prepare_parsed(document, findings, supplied)
+    }
+
+    /// The same of its parameters and variables alone: what it asks of resources is not looked at.
+    pub fn prepare_values(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
+        let source = self.sources.add(Source::new(name, text));
+        let (mut document, findings) = document::parse(source, text, &Limits::default());
+        document.resources = Vec::new();
+        document.outputs = Vec::new();
+        self.prepare_parsed(document, findings, supplied)
+    }
+
+    fn prepare_parsed(
+        &mut self,
+        document: Document,
+        mut findings: Vec<Diagnostic>,
+        supplied: Object,
+    ) -> Result<Prepared, Unusable> {
+        if any_error(&findings) {
+            let mut unusable = Unusable::new(&document, findings);
+            unusable.findings.extend(self.more_findings(document, supplied));
+            return Err(unusable);
+        }
+        let supplied = match take_secrets(&document.parameters, supplied, &*self.vault) {
+            Ok(supplied) => supplied,
+            Err(wrong) => {
+                findings.extend(wrong.into_iter().map(unplaced));
+                return Err(Unusable::new(&document, findings));
+            }
+        };
+        self.resolve(document, &supplied, findings)
+    }
+
+    /// What else is wrong with a document whose text is. Instances that could not be read are missing from it, so that
+    /// nothing is said of what is not there.
+    fn more_findings(&mut self, document: Document, supplied: Object) -> Vec<Diagnostic> {
+        let Ok(supplied) = take_secrets(&document.parameters, supplied, &*self.vault) else { return Vec::new() };
+        let Err(Unusable { mut findings, .. }) = self.resolve(document, &supplied, Vec::new()) else {
+            return Vec::new();
+        };
+        findings.retain(|finding| finding.code != &codes::UNKNOWN_INSTANCE && finding.code != &codes::MISSING_FACT);
+        findings
+    }
+
+    fn resolve(
+        &mut self,
+        document: Document,
+        supplied: &Object,
+        mut findings: Vec<Diagnostic>,
+    ) -> Result<Prepared, Unusable> {
+        let document = Arc::new(document);
+        let mut facts = Facts::new();
+        loop {
+            let known = Known(&self.discovery);
+            let inputs = Inputs {
+                catalog: &known,
+                parameters: supplied,
+                facts: &facts,
+                version: ENGINE_VERSION,
+                names: self.names,
+                seal: &*self.vault,
+            };
+            match resolve(&document, &inputs, &mut self.sources) {
+                Resolution::Graph(graph, warnings) => {
+                    findings.extend(warnings);
+                    let sources = Arc::new(self.sources.clone());
+                    let origin = sources.get(document.source).map_or("", |source| source.name.as_str()).into();
+                    return Ok(Prepared { graph: Arc::new(graph), sources, facts, warnings: findings, origin });
+                }
+                Resolution::Faulty(wrong) => {
+                    findings.extend(wrong);
+                    return Err(Unusable::new(&document, findings));
+                }
+                Resolution::Needs(keys) => {
+                    for key in keys {
+                        let value = self.machine.fact(&key);
+                        facts.insert(key, value);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells what was found wrong while resources were looked for, if that was done.
+    pub fn trace_problems(&self) {
+        for problem in self.discovery.problems() {
+            if problem.is_notable() {
+                tracing::warn!("{}", problem_text(&problem));
+            } else {
+                tracing::info!("{}", problem_text(&problem));
+            }
+        }
+        if self.discovery.has_searched() {
+            let deprecated =
+                self.discovery.extensions().values().filter_map(|each| Some((each, each.deprecation.as_ref()?)));
+            for (extension, advice) in deprecated {
+                tracing::warn!("Extension '{}' is deprecated: {advice}", extension.type_name);
+            }
+        }
+    }
+
+    /// What was found wrong that may be why types are unknown, for the findings that say so.
+    pub fn explanations(&self, findings: &[Diagnostic]) -> Vec<String> {
+        let missing: Vec<TypeName> = findings.iter().filter_map(|finding| self.missing_type(finding)).collect();
+        let problems = self.discovery.problems();
+        let explain = |problem: &&Problem| missing.iter().any(|name| problem.may_explain(name));
+        problems.iter().filter(explain).map(problem_text).collect()
+    }
+
+    fn missing_type(&self, finding: &Diagnostic) -> Option<TypeName> {
+        let span = finding.span.filter(|_| *finding.code == codes::UNKNOWN_TYPE)?;
+        let text = self.sources.get(span.source)?.text.get(span.start as usize..span.end as usize)?;
+        TypeName::parse(text.trim_matches(['"', '\''])).ok()
+    }
+
+    /// The resource of that type, looked for on the machine if it is not built in.
+    pub fn find(&self, type_name: &TypeName, version: Option<&str>) -> Result<Arc<Manifest>, NotFound> {
+        match Known(&self.discovery).find(type_name, version, None) {
+            Found::Resource(manifest) => Ok(manifest),
+            Found::Nothing { message, help } => Err(NotFound { message, help }),
+        }
+    }
+
+    /// What carries out a resource; made once for each.
+    pub fn provider(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
+        self.providers.of(manifest)
+    }
+
+    /// What a call is carried out with.
+    pub fn context(&self, name: impl Into<Arc<str>>) -> Context {
+        self.calls().context(name.into())
+    }
+}
+
+/// A finding that has no place in any text.
+pub fn unplaced(finding: Finding) -> Diagnostic {
+    let Finding { code, message, help } = finding;
+    let severity = stead_core::diag::Severity::Error;
+    Diagnostic { code, severity, message, span: None, labels: Vec::new(), help, fix: None }
+}
+
+/// A resource that is not there.
+#[derive(Debug)]
+pub struct NotFound {
+    /// One sentence.
+    pub message: String,
+    /// What was probably meant.
+    pub help: Option<String>,
+}
+
+/// Discovery as the core asks it.
+struct Known<'a>(&'a Discovery);
+
+impl Known<'_> {
+    fn has_adapter(&self, type_name: &TypeName) -> bool {
+        self.0.discovered().catalog.find(type_name, None).is_ok_and(|found| found.kind == Kind::Adapter)
+    }
+}
+
+impl Resources for Known<'_> {
+    fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
+        let requirement = match requirement.map(VersionRequirement::parse).transpose() {
+            Ok(requirement) => requirement,
+            Err(error) => return Found::Nothing { message: error.to_string(), help: None },
+        };
+        let version = requirement.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+        match self.0.find(&Wanted { type_name: type_name.clone(), requirement, adapter: adapter.cloned() }) {
+            Ok(manifest) => Found::Resource(manifest),
+            Err(error) => match adapter.filter(|adapter| !self.has_adapter(adapter)) {
+                Some(adapter) => {
+                    let message = format!("Adapter not found: {adapter}, which is to carry out '{type_name}'");
+                    Found::Nothing { message, help: None }
+                }
+                None => Found::Nothing {
+                    message: format!("Resource not found: {type_name}{version}: {error}"),
+                    help: error.help(),
+                },
+            },
+        }
+    }
+}
+
+/// What discovery has done by this program.
+struct OnMachine {
+    /// Without secrets: extensions that open them are what is being discovered.
+    machine: Machine,
+    settings: Settings,
+    context: Context,
+}
+
+impl OnMachine {
+    fn context(&self, name: &TypeName) -> Context {
+        Context { name: name.as_str().into(), ..self.context.clone() }
+    }
+}
+
+impl Programs for OnMachine {
+    fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure> {
+        list_adapted(adapter, &self.settings, &self.context(&adapter.type_name))
+    }
+
+    fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure> {
+        extension::discover(extension, &Form::ENDINGS, &self.settings, &self.context(&extension.type_name))
+    }
+
+    fn fact(&self, key: &FactKey) -> Option<Value> {
+        self.machine.fact(key).ok()
+    }
+}
+
+fn machine(root: PathBuf, options: &HostOptions) -> Machine {
+    let mut machine = Machine::of_this_process(root);
+    machine.elevated = options.elevated;
+    machine
+}
+
+/// The machine, with extensions as its source of secrets.
+fn with_secrets(mut machine: Machine, extensions: &Arc<Extensions>, vault: &Arc<MemoryVault>) -> Machine {
+    let (extensions, vault) = (Arc::clone(extensions), Arc::clone(vault));
+    machine.find_secret = Arc::new(move |name, from| extensions.open_secret(name, from, &*vault));
+    machine
+}
+
+/// What programs of resources are given: what may be handed on, where the document is, and how much is traced.
+fn command_settings(root: &Path, options: &HostOptions) -> Settings {
+    let mut settings = Settings { elevated: options.elevated, ..Settings::of_this_process() };
+    settings.environment.set("DSC_CONFIG_ROOT", root);
+    let level = options.trace_level;
+    if let Some((word, _)) = settings::TraceLevel::ALL.iter().find(|(_, each)| *each == level) {
+        settings.environment.set("DSC_TRACE_LEVEL", word.to_lowercase());
+    }
+    settings
+}
+
+/// What programs of adapters and extensions are called with while resources, secrets and documents are looked for.
+fn extension_context(root: &Path, cancel: &Cancel, options: &HostOptions) -> Context {
+    Context {
+        deadline: options.deadline.unwrap_or(Duration::from_mins(1)),
+        cancel: cancel.clone(),
+        trace: Arc::new(forward),
+        ..Context::new(root)
+    }
+}
+
+/// A problem in one line.
+pub fn problem_text(problem: &Problem) -> String {
+    let help = problem.help().map(|help| format!(" ({help})")).unwrap_or_default();
+    format!("{problem}{help}").replace('\n', "; ")
+}
+
+/// The folder of a document, which relative paths start from.
+pub fn folder_of(file: &Path) -> PathBuf {
+    let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf())
+}

@@ -1,0 +1,268 @@
+//! Carries a run out: does what the run decides, and records what came of it.
+//!
+//! ```text
+//! Run::next ──▶ events, calls ──▶ Journal::append ──▶ Run::apply ──▶ calls are made ──▶ responses ──▶ Journal::append …
+//! ```
+
+mod lanes;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use stead_core::call::{Call, Execution, Response};
+use stead_core::event::{Event, EventKind};
+use stead_core::expr::FactKey;
+use stead_core::run::{ReplayError, Room, Run};
+use stead_core::value::Value;
+
+use crate::journal::{Journal, JournalError};
+use crate::provider::{Cancel, Cost};
+use crate::worker_pool::WorkerPool;
+use lanes::{Finished, Lanes};
+
+/// What an executor needs of the machine.
+pub trait Calls: Send + Sync {
+    /// Carries out a call. Blocks; called from several threads at once.
+    fn carry_out(&self, call: &Call) -> Response;
+
+    /// In what-if: the paths that the instance of a call reads or writes, if that is all it can have an effect on.
+    fn touches(&self, call: &Call) -> Option<Vec<PathBuf>>;
+
+    /// How long a call takes, in order of magnitude.
+    fn cost(&self, call: &Call) -> Cost;
+
+    /// Supplies a fact.
+    fn fact(&self, key: &FactKey) -> Result<Value, String>;
+
+    /// Returns once a power cut cannot lose what calls have written, as far as the durability policy asks for it.
+    fn flush(&self) -> std::io::Result<()>;
+}
+
+/// How a run is carried out.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How many calls are carried out at once.
+    pub width: NonZeroUsize,
+    /// How long a call may take that is expected to take microseconds. One that takes longer has failed, and the run goes
+    /// on without waiting for it: a file system that hangs does not hang the run.
+    pub inline_deadline: Duration,
+}
+
+impl Limits {
+    /// So many calls at once, and the usual deadline.
+    pub fn of(width: NonZeroUsize) -> Self {
+        Self { width, inline_deadline: Duration::from_mins(1) }
+    }
+}
+
+/// Ends a run early.
+#[derive(Clone, Default, Debug)]
+pub struct Stop {
+    /// What is under way is asked to end; what was not begun is skipped.
+    pub cancel: Cancel,
+    /// What is under way ends by itself; the rest is left for whoever resumes the run.
+    pub suspend: Cancel,
+}
+
+/// Why a run could not be carried out to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError {
+    /// What is about to be done could not be recorded, so that it was not done.
+    #[error("cannot record the run in its journal")]
+    Journal(#[from] JournalError),
+    /// What was done may not survive a power cut.
+    #[error("cannot flush what was written to disk")]
+    Flush(#[source] std::io::Error),
+    /// The run refused its own event.
+    #[error("internal error: the run refused an event of its own")]
+    Internal(#[from] ReplayError),
+}
+
+/// How long it takes at most until a run that waits notices that it is to stop.
+const CANCEL_POLL: Duration = Duration::from_millis(50);
+
+/// How many calls of microseconds are handed out ahead.
+const BATCH: usize = 64;
+
+/// Carries out a run until it is finished or stopped. Every event is given to `consumer` once it is recorded and applied.
+///
+/// Guarantees: a call is made only after the journal holds its announcement. At most [`Limits::width`] calls are under way;
+/// with a width of 1 they are made one after the other in the order of the graph, and calls of microseconds are made in that
+/// order with every width. Once it is to stop nothing more is begun, and it returns when what is under way has ended. A call
+/// that panics has failed. After an error no call is under way, but for one that exceeded [`Limits::inline_deadline`].
+pub fn execute(
+    run: &mut Run,
+    calls: &Arc<dyn Calls>,
+    pool: &Arc<WorkerPool>,
+    journal: &mut dyn Journal,
+    limits: Limits,
+    stop: &Stop,
+    consumer: &mut dyn FnMut(&Run, &Event),
+) -> Result<(), ExecuteError> {
+    let lanes = Lanes::new(calls, pool, limits);
+    let clock = Clock::new();
+    let mut executor = Executor { run, calls: &**calls, journal, stop, consumer, lanes, clock, unflushed: false };
+    let ended = executor.carry_out();
+    executor.lanes.drain();
+    ended
+}
+
+/// Wall time that only goes forward while the process lasts.
+struct Clock {
+    wall: Timestamp,
+    monotonic: Instant,
+}
+
+impl Clock {
+    fn new() -> Self {
+        Self { wall: Timestamp::now(), monotonic: Instant::now() }
+    }
+
+    fn now(&self) -> Timestamp {
+        let passed = SignedDuration::try_from(self.monotonic.elapsed()).unwrap_or_default();
+        self.wall.checked_add(passed).unwrap_or(Timestamp::MAX)
+    }
+}
+
+struct Executor<'a> {
+    run: &'a mut Run,
+    calls: &'a dyn Calls,
+    journal: &'a mut dyn Journal,
+    stop: &'a Stop,
+    consumer: &'a mut dyn FnMut(&Run, &Event),
+    lanes: Lanes,
+    clock: Clock,
+    /// Whether something was changed that the last flush did not cover.
+    unflushed: bool,
+}
+
+impl Executor<'_> {
+    fn carry_out(&mut self) -> Result<(), ExecuteError> {
+        let mut room = BATCH;
+        loop {
+            let wake = self.decide(&mut room)?;
+            if self.run.in_flight() == 0 && wake.is_none() && (self.run.is_finished() || self.run.report().suspended) {
+                break;
+            }
+            self.wait(wake)?;
+        }
+        if self.run.is_finished() {
+            self.observe_for_outputs()?;
+        }
+        self.flush()
+    }
+
+    /// Records and hands out what can be, until there is nothing more; returns when to look again at the latest.
+    fn decide(&mut self, room: &mut usize) -> Result<Option<Timestamp>, ExecuteError> {
+        loop {
+            self.record_stop()?;
+            let open = self.lanes.room();
+            let next = self.run.next(self.clock.now(), &Room::of(open.min(*room)));
+            if next.is_idle() {
+                return Ok(next.wake);
+            }
+            let mut kinds = next.events;
+            kinds.extend(next.wants.into_iter().map(|key| self.observed(key)));
+            let calls = self.chosen(next.calls, room);
+            kinds.extend(calls.iter().map(|(_, call)| call.started()));
+            if kinds.is_empty() {
+                return Ok(next.wake);
+            }
+            self.record(kinds)?;
+            self.lanes.start(calls);
+        }
+    }
+
+    /// The calls that there is room for now. The others are decided again; so as few as possible are decided for nothing.
+    fn chosen(&self, calls: Vec<Call>, room: &mut usize) -> Vec<(Cost, Call)> {
+        let (mut short, mut long) = (self.lanes.room_for(Cost::Inline), self.lanes.room_for(Cost::Process));
+        let mut chosen = Vec::with_capacity(calls.len());
+        for call in calls {
+            let cost = self.calls.cost(&call);
+            let left = if cost == Cost::Inline { &mut short } else { &mut long };
+            if *left == 0 {
+                break;
+            }
+            *left -= 1;
+            chosen.push((cost, call));
+        }
+        *room = match chosen.last() {
+            Some((Cost::Process, _)) => long.max(1),
+            _ => BATCH,
+        };
+        chosen
+    }
+
+    fn record_stop(&mut self) -> Result<(), ExecuteError> {
+        let begun = self.run.report().header.is_some();
+        if begun && self.stop.cancel.is_cancelled() && !self.run.report().cancelled {
+            self.record(vec![EventKind::Cancelled])?;
+        }
+        if begun && self.stop.suspend.is_cancelled() && !self.run.report().suspended {
+            self.record(vec![EventKind::Suspended])?;
+        }
+        Ok(())
+    }
+
+    fn observed(&self, key: FactKey) -> EventKind {
+        let value = self.calls.fact(&key);
+        EventKind::FactObserved { key, value }
+    }
+
+    /// Outputs may ask for facts that nothing else needed; one may lead to the next.
+    fn observe_for_outputs(&mut self) -> Result<(), ExecuteError> {
+        loop {
+            let wants = self.run.output_wants();
+            if wants.is_empty() {
+                return Ok(());
+            }
+            let kinds = wants.into_iter().map(|key| self.observed(key)).collect();
+            self.record(kinds)?;
+        }
+    }
+
+    /// Waits for a response, for the next try, or until it is time to look whether the run is to stop.
+    fn wait(&mut self, wake: Option<Timestamp>) -> Result<(), ExecuteError> {
+        let until_wake = wake.map(|wake| Duration::try_from(wake - self.clock.now()).unwrap_or_default());
+        let longest = until_wake.map_or(CANCEL_POLL, |wait| wait.min(CANCEL_POLL));
+        match self.lanes.finished(longest) {
+            Ok(finished) => self.record_finished(finished),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(()),
+        }
+    }
+
+    fn record_finished(&mut self, finished: Vec<Finished>) -> Result<(), ExecuteError> {
+        let changes = |done: &Finished| done.call.operation.may_change() && done.call.execution == Execution::Actual;
+        if finished.iter().any(changes) {
+            self.unflushed = true;
+            // What a durable journal says was done has to be on the disk before the journal says so.
+            if self.journal.is_durable() {
+                self.flush()?;
+            }
+        }
+        let ended = |done: Finished| self.run.observe(&done.call, done.response, done.elapsed, done.touches);
+        let kinds = finished.into_iter().map(ended).collect();
+        self.record(kinds)
+    }
+
+    fn flush(&mut self) -> Result<(), ExecuteError> {
+        if std::mem::take(&mut self.unflushed) {
+            self.calls.flush().map_err(ExecuteError::Flush)?;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, kinds: Vec<EventKind>) -> Result<(), ExecuteError> {
+        let events = self.run.stamp(self.clock.now(), kinds);
+        self.journal.append(&events)?;
+        for event in &events {
+            self.run.apply(event)?;
+            (self.consumer)(self.run, event);
+        }
+        Ok(())
+    }
+}

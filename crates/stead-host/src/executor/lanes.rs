@@ -1,0 +1,171 @@
+//! Where calls are carried out: short ones in order on one thread, long ones beside each other.
+
+mod long;
+mod short;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use stead_core::call::{Call, Execution, Failure, FailureKind, Response};
+
+use super::{BATCH, Calls, Limits};
+use crate::provider::Cost;
+use crate::worker_pool::WorkerPool;
+use long::LongLane;
+use short::ShortLane;
+
+/// A call that has ended.
+pub(super) struct Finished {
+    pub(super) call: Arc<Call>,
+    pub(super) response: Response,
+    pub(super) elapsed: Duration,
+    pub(super) touches: Option<Vec<PathBuf>>,
+}
+
+/// Both lanes, and what comes out of them.
+pub(super) struct Lanes {
+    width: usize,
+    short: ShortLane,
+    long: LongLane,
+    signals: Receiver<Signal>,
+    context: Context,
+}
+
+/// What the threads of both lanes share.
+#[derive(Clone)]
+struct Context {
+    calls: Arc<dyn Calls>,
+    pool: Arc<WorkerPool>,
+    permits: Arc<Permits>,
+    sender: Sender<Signal>,
+}
+
+/// What wakes the executor.
+enum Signal {
+    /// Short calls have ended.
+    Short,
+    /// A long call has ended.
+    Long(Box<Finished>),
+}
+
+impl Lanes {
+    pub(super) fn new(calls: &Arc<dyn Calls>, pool: &Arc<WorkerPool>, limits: Limits) -> Self {
+        let (sender, signals) = channel();
+        let width = limits.width.get();
+        let permits = Arc::new(Permits::of(width));
+        let context = Context { calls: Arc::clone(calls), pool: Arc::clone(pool), permits, sender };
+        let short = ShortLane::new(if width == 1 { 1 } else { BATCH }, limits.inline_deadline);
+        Self { width, short, long: LongLane::new(width), signals, context }
+    }
+
+    /// How many more calls can be handed out, whatever they cost.
+    pub(super) fn room(&self) -> usize {
+        match self.width {
+            // One after the other, whichever lane they take.
+            1 => 1_usize.saturating_sub(self.short.given() + self.long.given()),
+            _ => self.short.room().max(self.long.room()),
+        }
+    }
+
+    pub(super) fn room_for(&self, cost: Cost) -> usize {
+        match cost {
+            Cost::Inline => self.short.room(),
+            Cost::Process => self.long.room(),
+        }
+    }
+
+    /// Hands out calls. Assumptions: there is room for them.
+    pub(super) fn start(&mut self, calls: Vec<(Cost, Call)>) {
+        let (short, long): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(cost, _)| *cost == Cost::Inline);
+        if !short.is_empty() {
+            self.short.start(short.into_iter().map(|(_, call)| Arc::new(call)), &self.context);
+        }
+        for (_, call) in long {
+            self.long.start(Arc::new(call), &self.context);
+        }
+    }
+
+    /// What has ended, as soon as something has.
+    pub(super) fn finished(&mut self, longest: Duration) -> Result<Vec<Finished>, RecvTimeoutError> {
+        let mut finished = Vec::new();
+        let first = self.signals.recv_timeout(longest);
+        for signal in first.into_iter().chain(self.signals.try_iter()) {
+            match signal {
+                Signal::Short => {}
+                Signal::Long(done) => {
+                    self.long.ended();
+                    finished.push(*done);
+                }
+            }
+        }
+        self.short.take_finished(&mut finished);
+        self.short.overdue(&self.context, &mut finished);
+        if finished.is_empty() { Err(RecvTimeoutError::Timeout) } else { Ok(finished) }
+    }
+
+    /// Waits for what is under way; nothing that waits in a queue is begun any more. What ends now is not recorded.
+    pub(super) fn drain(&mut self) {
+        self.short.close();
+        self.long.close();
+        while self.short.given() + self.long.given() > 0 {
+            drop(self.finished(Duration::from_millis(50)));
+        }
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        self.short.close();
+        self.long.close();
+    }
+}
+
+fn carry_out(calls: &dyn Calls, call: Arc<Call>) -> Finished {
+    let began = Instant::now();
+    // A defect in one call must neither end the others nor let the run wait for an answer that never comes.
+    let response = catch_unwind(AssertUnwindSafe(|| calls.carry_out(&call))).unwrap_or_else(|_| internal_error());
+    let elapsed = began.elapsed();
+    let touches = match call.execution {
+        Execution::WhatIf => catch_unwind(AssertUnwindSafe(|| calls.touches(&call))).unwrap_or_default(),
+        Execution::Actual => None,
+    };
+    Finished { call, response, elapsed, touches }
+}
+
+fn internal_error() -> Response {
+    Failure::new(FailureKind::System, "internal error: the call panicked; please report this bug").into()
+}
+
+/// Where the system gives no thread, a call fails as if its program could not be started.
+fn no_thread(call: Arc<Call>, error: &std::io::Error) -> Finished {
+    let response = Failure::new(FailureKind::Start, format!("cannot start a thread: {error}")).into();
+    Finished { call, response, elapsed: Duration::ZERO, touches: None }
+}
+
+/// Limits how many calls are under way, whichever lane they take.
+struct Permits {
+    free: Mutex<usize>,
+    released: Condvar,
+}
+
+impl Permits {
+    fn of(count: usize) -> Self {
+        Self { free: Mutex::new(count), released: Condvar::new() }
+    }
+
+    fn acquire(&self) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            free = self.released.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+    }
+
+    fn release(&self) {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.released.notify_one();
+    }
+}

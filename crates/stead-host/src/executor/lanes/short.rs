@@ -1,0 +1,188 @@
+//! Calls of microseconds: one thread, in order, watched from outside.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use stead_core::call::{Call, Failure, FailureKind};
+
+use super::{Context, Finished, Signal, carry_out, no_thread};
+
+/// How many calls end before the executor is woken, which costs more than a call.
+const SIGNAL_AFTER: usize = 32;
+
+/// How long a call that has ended waits at most until the executor is woken.
+const SIGNAL_WITHIN: Duration = Duration::from_millis(5);
+
+/// The lane of short calls.
+pub(super) struct ShortLane {
+    capacity: usize,
+    deadline: Duration,
+    /// How many calls were handed out and have not come back.
+    given: usize,
+    queue: Arc<Queue>,
+    has_worker: bool,
+    /// When a call came back last, or the first was handed out.
+    progress: Instant,
+}
+
+impl ShortLane {
+    pub(super) fn new(capacity: usize, deadline: Duration) -> Self {
+        let (queue, progress) = (Arc::default(), Instant::now());
+        Self { capacity, deadline, given: 0, queue, has_worker: false, progress }
+    }
+
+    pub(super) fn given(&self) -> usize {
+        self.given
+    }
+
+    pub(super) fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.given)
+    }
+
+    pub(super) fn start(&mut self, calls: impl Iterator<Item = Arc<Call>>, context: &Context) {
+        if self.given == 0 {
+            self.progress = Instant::now();
+        }
+        let mut state = self.queue.lock();
+        let before = state.waiting.len();
+        state.waiting.extend(calls);
+        self.given += state.waiting.len() - before;
+        drop(state);
+        self.queue.changed.notify_one();
+        self.ensure_worker(context);
+    }
+
+    fn ensure_worker(&mut self, context: &Context) {
+        if self.has_worker {
+            return;
+        }
+        let (queue, own) = (Arc::clone(&self.queue), context.clone());
+        match context.pool.submit(move || work(&own, &queue)) {
+            Ok(()) => self.has_worker = true,
+            Err(error) => {
+                let mut state = self.queue.lock();
+                let failed: Vec<_> = state.waiting.drain(..).map(|call| no_thread(call, &error)).collect();
+                state.finished.extend(failed);
+                // Nobody is gone while the executor has the receiver.
+                let _ = context.sender.send(Signal::Short);
+            }
+        }
+    }
+
+    pub(super) fn take_finished(&mut self, into: &mut Vec<Finished>) {
+        let finished = std::mem::take(&mut self.queue.lock().finished);
+        if !finished.is_empty() {
+            self.given -= finished.len();
+            self.progress = Instant::now();
+            into.extend(finished);
+        }
+    }
+
+    /// A call that takes too long has failed. Its thread is left alone, and another goes on with the rest.
+    pub(super) fn overdue(&mut self, context: &Context, into: &mut Vec<Finished>) {
+        if self.given == 0 || self.progress.elapsed() < self.deadline {
+            return;
+        }
+        let mut state = self.queue.lock();
+        let Some(call) = state.current.take() else { return };
+        let waiting = std::mem::take(&mut state.waiting);
+        state.closed = true;
+        drop(state);
+        context.permits.release();
+        let message = format!("no answer within {} s: the file system may hang", self.deadline.as_secs());
+        let response = Failure::new(FailureKind::Deadline, message).into();
+        into.push(Finished { call, response, elapsed: self.deadline, touches: None });
+        (self.queue, self.has_worker, self.progress) = (Arc::default(), false, Instant::now());
+        self.given = waiting.len();
+        if !waiting.is_empty() {
+            self.queue.lock().waiting = waiting;
+            self.ensure_worker(context);
+        }
+    }
+
+    /// Hands out nothing more.
+    pub(super) fn close(&mut self) {
+        let mut state = self.queue.lock();
+        self.given -= std::mem::take(&mut state.waiting).len().min(self.given);
+        state.closed = true;
+        self.queue.changed.notify_all();
+    }
+}
+
+/// Carries out calls until the queue is closed, or another thread has taken over.
+fn work(context: &Context, queue: &Queue) {
+    while let Some(mut call) = queue.first() {
+        context.permits.acquire();
+        let mut signalled = Instant::now();
+        loop {
+            let finished = carry_out(&*context.calls, call);
+            let Some(next) = queue.exchange(finished, &mut signalled, context) else { return };
+            match next {
+                Some(next) => call = next,
+                None => break,
+            }
+        }
+        context.permits.release();
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Arc<Call>>,
+    /// The call that is under way. Whoever takes it out answers it.
+    current: Option<Arc<Call>>,
+    finished: Vec<Finished>,
+    closed: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a call; `None` once the queue is closed.
+    fn first(&self) -> Option<Arc<Call>> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if let Some(call) = state.begin() {
+                return Some(call);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Hands in what has ended, and takes the next call if one waits. `None` if somebody else has answered the call.
+    fn exchange(&self, finished: Finished, signalled: &mut Instant, context: &Context) -> Option<Option<Arc<Call>>> {
+        let mut state = self.lock();
+        state.current.take()?;
+        state.finished.push(finished);
+        let next = state.begin();
+        let many = state.finished.len() >= SIGNAL_AFTER || next.is_none();
+        drop(state);
+        if many || signalled.elapsed() >= SIGNAL_WITHIN {
+            *signalled = Instant::now();
+            // The executor may have gone; then nobody is interested.
+            let _ = context.sender.send(Signal::Short);
+        }
+        Some(next)
+    }
+}
+
+impl State {
+    fn begin(&mut self) -> Option<Arc<Call>> {
+        let call = self.waiting.pop_front();
+        self.current.clone_from(&call);
+        call
+    }
+}

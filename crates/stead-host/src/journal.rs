@@ -1,0 +1,44 @@
+//! Where the events of a run are recorded before they count.
+
+use stead_core::event::Event;
+
+/// Takes the events of a run, in order.
+pub trait Journal {
+    /// Records events. Returns once they survive what the journal promises to survive; after an error none of them counts,
+    /// and nothing may be appended any more.
+    fn append(&mut self, events: &[Event]) -> Result<(), JournalError>;
+
+    /// Whether what was appended survives a power cut, so that what it says was done has to survive one as well.
+    fn is_durable(&self) -> bool {
+        false
+    }
+}
+
+/// Why events could not be recorded.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the journal {path}")]
+pub struct JournalError {
+    /// The journal.
+    pub path: String,
+    /// What went wrong.
+    #[source]
+    pub source: std::io::Error,
+}
+
+/// Keeps nothing: a run that nobody resumes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoJournal;
+
+impl Journal for NoJournal {
+    fn append(&mut self, _: &[Event]) -> Result<(), JournalError> {
+        Ok(())
+    }
+}
+
+/// Keeps events in memory.
+impl Journal for Vec<Event> {
+    fn append(&mut self, events: &[Event]) -> Result<(), JournalError> {
+        self.extend_from_slice(events);
+        Ok(())
+    }
+}

@@ -1,0 +1,294 @@
+//! Locks between processes: one run at a time changes a machine root, and one at a time edits a file that it read.
+//!
+//! A lock is a `flock` on a file in a directory that only this user can write to. The kernel releases it when its holder
+//! ends, however that happens; what the file says about the holder is for messages only.
+
+use std::fmt;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, ftruncate, openat, statat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::fs::{self, FsError, Place, Status, Writes};
+use crate::provider::Cancel;
+
+/// Where locks are kept: the first of these directories that exists or can be created.
+#[derive(Clone, Debug)]
+pub struct Locks {
+    candidates: Vec<PathBuf>,
+}
+
+/// How long a lock is waited for, and who is told.
+pub struct Wait<'a> {
+    /// Ends the wait early.
+    pub cancel: &'a Cancel,
+    /// How long the wait may take.
+    pub deadline: Duration,
+    /// Told once about each holder that is waited for; `None` when it did not say who it is.
+    pub on_wait: &'a mut dyn FnMut(Option<&Holder>),
+}
+
+/// Who holds a lock, as far as it said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// Its process id.
+    pub pid: u32,
+    /// Since when, as RFC 3339 text.
+    pub since: String,
+    /// What it does, such as `stead apply web.yaml`.
+    pub command: String,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' (process {}, since {})", self.command, self.pid, self.since)
+    }
+}
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// No directory for locks.
+    #[error("no directory for locks can be used")]
+    Directory(#[source] FsError),
+    /// Others could take or remove locks in it.
+    #[error("the lock directory '{}' must belong to the user who runs this, and nobody else may write to it", .0.display())]
+    Untrusted(PathBuf),
+    /// There is no such root.
+    #[error("the root '{}' is not a directory", .0.display())]
+    NoRoot(PathBuf),
+    /// The run was cancelled.
+    #[error("cancelled while waiting for a lock")]
+    Cancelled,
+    /// Somebody else kept it for too long.
+    #[error("gave up waiting after {} s for {}", after.as_secs(), describe(holder.as_ref()))]
+    Deadline {
+        /// How long was waited.
+        after: Duration,
+        /// Who has it.
+        holder: Option<Holder>,
+    },
+    /// The system failed.
+    #[error("cannot lock '{}'", path.display())]
+    System {
+        /// The file of the lock.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A holder in words.
+pub fn describe(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), ToString::to_string)
+}
+
+/// A lock that is held until this is dropped.
+#[must_use = "the lock is released when this is dropped"]
+pub struct Lock {
+    // The file holds the lock; it is closed last.
+    named: Option<Named>,
+    _file: File,
+}
+
+struct Named {
+    directory: OwnedFd,
+    name: String,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Before the lock is released. Whoever waits for this file finds that it has no name any more, and opens the
+        // next one.
+        if let Some(Named { directory, name }) = &self.named {
+            let _ = unlinkat(directory, name.as_str(), AtFlags::empty());
+        }
+    }
+}
+
+impl Locks {
+    /// Those of this user: below `/run`, or else in the state directory, for root; below the runtime directory, or else
+    /// the cache directory, for others.
+    pub fn of_this_user() -> Self {
+        if geteuid().is_root() {
+            // Never below HOME, which may be that of another user.
+            return Self { candidates: vec!["/run/stead".into(), "/var/lib/stead".into()] };
+        }
+        let variable = |name, below: &str| std::env::var_os(name).map(|value| Path::new(&value).join(below));
+        let candidates = [variable("XDG_RUNTIME_DIR", "stead"), variable("HOME", ".cache/stead")];
+        Self { candidates: candidates.into_iter().flatten().filter(|path| path.is_absolute()).collect() }
+    }
+
+    /// In this directory, which is created if it is not there.
+    pub fn in_directory(path: &Path) -> Self {
+        Self { candidates: vec![path.to_owned()] }
+    }
+
+    /// Locks a machine root: only one run at a time may change what is below it. Whoever only reads does not need it.
+    ///
+    /// Guarantees: the same lock by whatever path the root is named; free within a second once its holder ended.
+    pub fn lock_root(&self, root: &Path, command: &str, wait: Wait<'_>) -> Result<Lock, LockError> {
+        let opened = fs::open_directory(root).map_err(LockError::Directory)?;
+        let opened = opened.ok_or_else(|| LockError::NoRoot(root.to_owned()))?;
+        let (device, inode) = status(&opened, root)?.identity.inode();
+        let name = format!("root-{device}-{inode}");
+        let (directory, path) = self.open()?;
+        let file = Acquire { directory: &directory, path: path.join(&name), name: &name }.acquire(wait)?;
+        introduce(&file, command).map_err(|source| LockError::System { path, source })?;
+        Ok(Lock { named: Some(Named { directory, name }), _file: file })
+    }
+
+    /// Locks a name in a directory while what is there is read, changed and replaced.
+    ///
+    /// Caveats: different names may share a lock, so a thread must not hold two.
+    pub fn lock_place(&self, place: &Place, wait: Wait<'_>) -> Result<Lock, LockError> {
+        // As many files as this stay in the directory, whatever is edited.
+        const FILES: u64 = 64;
+        let mut hasher = DefaultHasher::new();
+        place.directory_status().map_err(LockError::Directory)?.identity.inode().hash(&mut hasher);
+        place.name().hash(&mut hasher);
+        let name = format!("file-{:02}", hasher.finish() % FILES);
+        let (directory, path) = self.open()?;
+        let file = Acquire { directory: &directory, path: path.join(&name), name: &name }.acquire(wait)?;
+        Ok(Lock { named: None, _file: file })
+    }
+
+    fn open(&self) -> Result<(OwnedFd, PathBuf), LockError> {
+        let mut failed = None;
+        for path in &self.candidates {
+            match open_or_create(path) {
+                Ok(directory) => return trusted(directory, path),
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(LockError::Directory(failed.unwrap_or_else(|| FsError::NoName(PathBuf::new()))))
+    }
+}
+
+fn open_or_create(path: &Path) -> Result<OwnedFd, FsError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let absent = || FsError::System { doing: "open", path: path.to_owned(), source: Errno::NOENT.into() };
+    if let Some(found) = fs::open(path, flags)? {
+        return Ok(found);
+    }
+    let place = Place::find(path, &Writes::unrecorded())?.ok_or_else(absent)?;
+    match place.make_directory() {
+        // Another process may have been faster.
+        Err(FsError::System { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+            place.open(flags)?.ok_or_else(absent)
+        }
+        made => made,
+    }
+}
+
+fn trusted(directory: OwnedFd, path: &Path) -> Result<(OwnedFd, PathBuf), LockError> {
+    let found = status(&directory, path)?;
+    let own = found.uid == geteuid().as_raw() && found.mode & 0o022 == 0;
+    if own { Ok((directory, path.to_owned())) } else { Err(LockError::Untrusted(path.to_owned())) }
+}
+
+fn status(fd: &OwnedFd, path: &Path) -> Result<Status, LockError> {
+    let failed = |errno: Errno| LockError::System { path: path.to_owned(), source: errno.into() };
+    fstat(fd).map(Status::from).map_err(failed)
+}
+
+/// Taking one lock.
+struct Acquire<'a> {
+    directory: &'a OwnedFd,
+    path: PathBuf,
+    name: &'a str,
+}
+
+impl Acquire<'_> {
+    fn acquire(&self, mut wait: Wait<'_>) -> Result<File, LockError> {
+        let begun = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        let mut known: Option<Option<Holder>> = None;
+        loop {
+            let mut file = self.open()?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) if self.is_named(&file)? => return Ok(file),
+                Ok(()) => continue,
+                Err(Errno::WOULDBLOCK) => {}
+                Err(errno) => return Err(self.failed(errno)),
+            }
+            let holder = read_holder(&mut file);
+            if known.as_ref() != Some(&holder) {
+                (wait.on_wait)(holder.as_ref());
+                known = Some(holder.clone());
+            }
+            check(&mut wait, begun, holder)?;
+            std::thread::sleep(pause);
+            // Short for those who edit one file in turns, long for those who wait for a whole run.
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    fn open(&self) -> Result<File, LockError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat(self.directory, self.name, flags, Mode::RUSR | Mode::WUSR);
+        opened.map(File::from).map_err(|errno| self.failed(errno))
+    }
+
+    /// Whether the file that is locked is the one that others will find.
+    fn is_named(&self, file: &File) -> Result<bool, LockError> {
+        let own = fstat(file).map_err(|errno| self.failed(errno))?;
+        match statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Ok((found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(self.failed(errno)),
+        }
+    }
+
+    fn failed(&self, errno: Errno) -> LockError {
+        LockError::System { path: self.path.clone(), source: errno.into() }
+    }
+}
+
+fn check(wait: &mut Wait<'_>, begun: Instant, holder: Option<Holder>) -> Result<(), LockError> {
+    if wait.cancel.is_cancelled() {
+        Err(LockError::Cancelled)
+    } else if begun.elapsed() >= wait.deadline {
+        Err(LockError::Deadline { after: wait.deadline, holder })
+    } else {
+        Ok(())
+    }
+}
+
+/// Says who has the lock: a line each for the process, the time and the command.
+fn introduce(mut file: &File, command: &str) -> io::Result<()> {
+    ftruncate(file, 0)?;
+    let command = command.replace('\n', " ");
+    file.write_all(format!("{}\n{}\n{command}\n", std::process::id(), jiff::Timestamp::now()).as_bytes())
+}
+
+fn read_holder(file: &mut File) -> Option<Holder> {
+    // Nobody's command needs more.
+    const MOST: u64 = 64 << 10;
+    let mut text = String::new();
+    file.take(MOST).read_to_string(&mut text).ok()?;
+    let mut lines = text.lines();
+    let (pid, since, command) = (lines.next()?.parse().ok()?, lines.next()?.to_owned(), lines.next()?.to_owned());
+    Some(Holder { pid, since, command })
+}
+
+impl Place {
+    /// Locks the name against other processes that record their writes with the same [`Locks`].
+    ///
+    /// `None` when there are no locks, or no directory for them: then a change by another process is still noticed
+    /// before a file is replaced, but for the last moment.
+    pub fn lock(&self, cancel: &Cancel, deadline: Duration) -> Result<Option<Lock>, LockError> {
+        let Some(locks) = self.writes().locks() else { return Ok(None) };
+        match locks.lock_place(self, Wait { cancel, deadline, on_wait: &mut |_| {} }) {
+            Err(LockError::Directory(_)) => Ok(None),
+            locked => locked.map(Some),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Threads that are kept for the next run.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that carry out jobs, each job at once: where none is idle, one more is started.
+///
+/// Guarantees: a job never waits for another, so that one that hangs holds up nobody. Threads that idle end when the pool is
+/// dropped; those that work are not waited for.
+#[derive(Default)]
+pub struct WorkerPool {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    idle: usize,
+    closed: bool,
+}
+
+impl WorkerPool {
+    /// Carries out a job. An error says that the system gave no thread; the job is dropped.
+    ///
+    /// Assumptions: the job does not panic; a thread whose job panics ends.
+    pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.jobs.push_back(Box::new(job));
+        if state.idle >= state.jobs.len() {
+            self.shared.changed.notify_one();
+            return Ok(());
+        }
+        let shared = Arc::clone(&self.shared);
+        match thread::Builder::new().name("stead-worker".to_owned()).spawn(move || shared.work()) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                state.jobs.pop_back();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for WorkerPool {
+    fn drop(&mut self) {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                job();
+                state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            if state.closed {
+                return;
+            }
+            state.idle += 1;
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Locks between runs: one at a time, waited for by name, and free when their holder ended.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use stead_host::lock::{Holder, Lock, LockError, Locks, Wait};
+use stead_host::provider::Cancel;
+use tempfile::TempDir;
+
+/// The directory of the locks and the root, in the environment of the process that takes one.
+const HOLDER: &str = "STEAD_TEST_LOCK";
+
+/// Far longer than anything takes here.
+const LONG: Duration = Duration::from_mins(2);
+
+fn lock(locks: &Locks, root: &Path) -> Lock {
+    lock_within(locks, root, LONG).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn lock_within(locks: &Locks, root: &Path, deadline: Duration) -> Result<Lock, LockError> {
+    locks.lock_root(root, "stead apply", Wait { cancel: &Cancel::default(), deadline, on_wait: &mut |_| {} })
+}
+
+/// Takes the lock, says so, and waits to be killed: what [`holder`] starts.
+#[test]
+fn process_that_holds_a_lock() {
+    let Ok(directory) = std::env::var(HOLDER) else { return };
+    let directory = Path::new(&directory);
+    let _lock = lock(&Locks::in_directory(&directory.join("locks")), directory);
+    let mut out = std::io::stdout();
+    out.write_all(b"\nlocked\n").and_then(|()| out.flush()).expect("standard output");
+    std::thread::sleep(LONG);
+}
+
+/// A process that holds the lock of a root.
+fn holder(directory: &Path) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "process_that_holds_a_lock", "--nocapture"])
+        .env(HOLDER, directory)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    assert!(out.lines().any(|line| line.unwrap() == "locked"));
+    child
+}
+
+#[test]
+fn one_at_a_time() {
+    let directory = TempDir::new().unwrap();
+    let locks = Locks::in_directory(&directory.path().join("locks"));
+    let inside = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..25 {
+                    let _lock = lock(&locks, directory.path());
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two have the lock");
+                    assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+                }
+            });
+        }
+    });
+    assert_eq!(std::fs::read_dir(directory.path().join("locks")).unwrap().count(), 0, "no file stays");
+}
+
+#[test]
+fn whoever_waits_is_told_for_whom_until_the_holder_is_killed() {
+    let directory = TempDir::new().unwrap();
+    let locks = Locks::in_directory(&directory.path().join("locks"));
+    let mut child = holder(directory.path());
+    let pid = child.id();
+    let mut told: Vec<Holder> = Vec::new();
+    // Its end is what the wait is for: killed once it has been waited for.
+    let mut on_wait = |holder: Option<&Holder>| {
+        told.extend(holder.cloned());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    };
+    let (cancel, begun) = (Cancel::default(), Instant::now());
+    let wait = Wait { cancel: &cancel, deadline: LONG, on_wait: &mut on_wait };
+    let taken = locks.lock_root(directory.path(), "stead apply", wait);
+    assert!(taken.is_ok());
+    assert!(begun.elapsed() < Duration::from_secs(10), "took {:?}", begun.elapsed());
+    let [Holder { pid: said, command, .. }] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!((*said, command.as_str()), (pid, "stead apply"));
+    assert!(told[0].to_string().starts_with(&format!("'stead apply' (process {pid}, since 2")), "{}", told[0]);
+}
+
+#[test]
+fn a_wait_ends_at_its_deadline_and_when_it_is_cancelled() {
+    let directory = TempDir::new().unwrap();
+    let locks = Locks::in_directory(&directory.path().join("locks"));
+    let held = lock(&locks, directory.path());
+    let error = lock_within(&locks, directory.path(), Duration::from_millis(20)).err().unwrap();
+    let LockError::Deadline { holder: Some(holder), .. } = &error else { panic!("{error}") };
+    assert_eq!(holder.pid, std::process::id());
+
+    let cancel = Cancel::default();
+    let mut on_wait = |_: Option<&Holder>| cancel.cancel();
+    let wait = Wait { cancel: &cancel, deadline: LONG, on_wait: &mut on_wait };
+    assert!(matches!(locks.lock_root(directory.path(), "", wait), Err(LockError::Cancelled)));
+    drop(held);
+    assert!(lock_within(&locks, directory.path(), Duration::ZERO).is_ok());
+}
+
+#[test]
+fn a_root_has_one_lock_whatever_it_is_called() {
+    let directory = TempDir::new().unwrap();
+    let [root, other, link] = ["root", "other", "link"].map(|name| directory.path().join(name));
+    std::fs::create_dir(&root).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    symlink(&root, &link).unwrap();
+    let locks = Locks::in_directory(&directory.path().join("locks"));
+    let _lock = lock(&locks, &root);
+    assert!(matches!(lock_within(&locks, &link, Duration::ZERO), Err(LockError::Deadline { .. })));
+    assert!(lock_within(&locks, &other, Duration::ZERO).is_ok());
+    assert!(matches!(lock_within(&locks, &directory.path().join("none"), LONG), Err(LockError::NoRoot(_))));
+}
+
+#[test]
+fn a_directory_that_others_can_write_to_is_refused() {
+    let directory = TempDir::new().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let error = lock_within(&Locks::in_directory(directory.path()), Path::new("/"), LONG).err().unwrap();
+    assert!(matches!(error, LockError::Untrusted(_)), "{error}");
+    let error = lock_within(&Locks::in_directory(Path::new("/dev/null/none")), Path::new("/"), LONG).err().unwrap();
+    assert!(matches!(error, LockError::Directory(_)), "{error}");
+}

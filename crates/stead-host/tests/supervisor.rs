@@ -1,0 +1,138 @@
+//! Programs end with the process that runs them, also when that is killed.
+//!
+//! The processes that are killed and their supervisor are this very program, told apart by its first argument.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+#![expect(clippy::print_stdout, reason = "it says what was tested, as tests do")]
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use stead_host::process::{self, Environment, Limits, Program};
+use stead_host::provider::Cancel;
+
+/// How long the supervisor may take on a busy machine.
+const SOON: Duration = Duration::from_secs(20);
+
+fn main() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match arguments.get(1).and_then(|first| first.to_str()) {
+        Some("supervise") => process::supervise(&arguments[2]).unwrap(),
+        Some("run") => run_forever(),
+        Some("--list") => {}
+        _ => tests(),
+    }
+}
+
+fn tests() {
+    // Not SIGQUIT, which tests may have been started to ignore; it ends a process in the same way as SIGABRT.
+    for signal in [Signal::KILL, Signal::ABORT] {
+        programs_end_after(signal);
+    }
+    println!("test programs_end_with_a_process_that_is_killed ... ok");
+    an_orderly_end_leaves_no_supervisor();
+    println!("test an_orderly_end_leaves_no_supervisor ... ok");
+    a_core_file_cannot_be_written();
+    println!("test a_core_file_cannot_be_written ... ok");
+}
+
+/// Programs that ignore every polite signal: in the group, out of it, and one in it with an empty environment.
+const PROGRAM: &str = r#"trap '' TERM INT HUP QUIT
+echo "$$" >&2
+setsid sh -c 'trap "" TERM; echo "$$" >&2; exec sleep 3600' &
+env -i sh -c 'trap "" TERM; echo "$$" >&2; exec sleep 3600' &
+while :; do sleep 3600; done"#;
+
+fn run(body: &str) {
+    let program = Program {
+        path: Path::new("/bin/sh"),
+        arguments: &["-c".into(), body.into()],
+        directory: Path::new("/"),
+        environment: &Environment::of_this_process(&[]),
+        variables: &[],
+        input: None,
+    };
+    let mut out = std::io::stdout();
+    let finished = process::run(&program, &Limits::default(), &Cancel::default(), &mut |errors| {
+        out.write_all(errors).and_then(|()| out.flush()).unwrap();
+    });
+    assert!(finished.is_ok());
+}
+
+fn run_forever() {
+    let _supervision = process::start_supervision(Path::new("/proc/self/exe"), &["supervise"]);
+    run(PROGRAM);
+}
+
+fn runner() -> (Child, BufReader<ChildStdout>) {
+    let mut command = Command::new("/proc/self/exe");
+    let mut child = command.arg("run").stdout(Stdio::piped()).spawn().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    (child, out)
+}
+
+fn programs_end_after(signal: Signal) {
+    let (mut child, out) = runner();
+    let pids: Vec<i32> = out.lines().take(3).map(|line| line.unwrap().parse().unwrap()).collect();
+    assert!(pids.iter().all(|pid| is_running(*pid)), "{pids:?}");
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    child.wait().unwrap();
+    let begun = Instant::now();
+    while pids.iter().any(|pid| is_running(*pid)) {
+        assert!(begun.elapsed() < SOON, "still running after {signal:?}: {pids:?}");
+        std::thread::yield_now();
+    }
+}
+
+fn is_running(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
+}
+
+/// The children of this process, ended or not.
+fn children() -> String {
+    std::fs::read_to_string("/proc/thread-self/children").unwrap()
+}
+
+fn an_orderly_end_leaves_no_supervisor() {
+    let supervision = process::start_supervision(Path::new("/proc/self/exe"), &["supervise"]);
+    assert_eq!(children(), "", "nothing is started before it is needed");
+    run("exit 0");
+    let supervisor = children();
+    assert_eq!(supervisor.split_whitespace().count(), 1);
+    // A stray is still found, although there is a child that stays.
+    let body = "(setsid env -i /bin/sh -c 'exec sleep 3600' &) </dev/null >/dev/null 2>&1; sleep 0.5";
+    let program = Program {
+        path: Path::new("/bin/sh"),
+        arguments: &["-c".into(), body.into()],
+        directory: Path::new("/"),
+        environment: &Environment::of_this_process(&[]),
+        variables: &[],
+        input: None,
+    };
+    let limits = Limits { settle: Duration::from_millis(100), ..Limits::default() };
+    let left = process::run(&program, &limits, &Cancel::default(), &mut |_| {}).err().unwrap();
+    assert_eq!(left.kind(), stead_core::call::FailureKind::LeftBehind, "{left}");
+    assert_eq!(children(), supervisor, "the supervisor stays, and nothing else");
+    drop(supervision);
+    assert_eq!(children(), "");
+}
+
+fn a_core_file_cannot_be_written() {
+    process::forbid_core_dumps().unwrap();
+    let dumpable = rustix::process::dumpable_behavior().unwrap();
+    assert_eq!(dumpable, rustix::process::DumpableBehavior::NotDumpable);
+    let limit = || Command::new("/bin/sh").args(["-c", "ulimit -c"]).output().unwrap().stdout;
+    let own = rustix::process::getrlimit(rustix::process::Resource::Core).current;
+    let own = own.map_or("unlimited".to_owned(), |bytes| (bytes / 512).to_string());
+    assert_eq!(String::from_utf8(limit()).unwrap().trim_end(), own, "programs keep the limit that they inherit");
+    // A process that cannot be dumped is not even owned by its user there.
+    let of_child = "stat -c %u /proc/self/environ";
+    let owner = Command::new("/bin/sh").args(["-c", of_child]).output().unwrap().stdout;
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    assert_eq!(String::from_utf8(owner).unwrap().trim_end(), uid, "programs can be dumped as before");
+}

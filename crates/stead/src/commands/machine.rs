@@ -1,0 +1,159 @@
+//! Reports and events of people's commands, as JSON for programs.
+//!
+//! Every object has `version`: 1 as long as members are only added.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::Outcome;
+use stead_core::diag::{self, Diagnostic};
+use stead_core::diff::Alteration;
+use stead_core::event::{Event, EventKind, Mode, Problem, SkipReason, Status};
+use stead_core::graph::Role;
+use stead_core::id::NodeId;
+use stead_core::run::Run;
+use stead_core::text::Sources;
+use stead_core::wire::results::{duration, operation_name, reason, restarts};
+
+use super::differences::{Difference, Kind};
+
+/// The report of a run: totals, every instance, restarts, outputs.
+pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
+    let totals = run.totals();
+    let instances = run.graph().order.iter().map(|id| instance(run, *id));
+    let outputs = run.outputs().into_iter().map(|(name, value)| {
+        let value = value.map_or_else(|finding| json!({ "error": finding.message }), |value| value.to_redacted_json());
+        (name, value)
+    });
+    json!({
+        "version": 1,
+        "operation": operation_name(run.mode().operation),
+        "whatIf": run.mode() == Mode::PLAN,
+        "changes": totals.changed + totals.drifted + totals.unknown > 0,
+        "totals": {
+            "changed": totals.changed,
+            "unchanged": totals.unchanged,
+            "drifted": totals.drifted,
+            "unknown": totals.unknown,
+            "failed": totals.failed,
+            "pending": totals.pending,
+            "skipped": totals.skipped,
+        },
+        "duration": duration(elapsed),
+        "cancelled": run.report().cancelled,
+        "restartRequired": restarts(&run.report().restarts),
+        "outputs": Json::Object(outputs.collect()),
+        "instances": instances.collect::<Vec<_>>(),
+    })
+}
+
+fn instance(run: &Run, id: NodeId) -> Json {
+    let (graph, record) = (run.graph(), run.report().record(id));
+    let mut all = Map::new();
+    all.insert("name".into(), (*graph.node(id).name).into());
+    all.insert("type".into(), graph.declaration(id).type_name.value.as_str().into());
+    if let Some(container) = graph.container(id) {
+        all.insert("within".into(), graph.id_of(container).to_string().into());
+    }
+    all.insert("status".into(), record.status().map_or("notRun", word).into());
+    if let Some(message) = reason(graph, run.report(), id) {
+        all.insert("message".into(), message.into());
+    }
+    if let Some(Status::Unknown(because)) = record.status() {
+        all.insert("because".into(), graph.id_of(because.node()).to_string().into());
+    }
+    if graph.node(id).role == Role::Instance {
+        let told = matches!(record.status(), Some(Status::Changed | Status::Drifted));
+        let difference = Difference::of(record).filter(|_| told);
+        all.insert("changes".into(), Json::Array(difference.as_ref().map(differences).unwrap_or_default()));
+        if let Some(Difference { words, .. }) = difference.filter(|difference| !difference.words.is_empty()) {
+            all.insert("drift".into(), json!(words));
+        }
+    }
+    all.insert("duration".into(), duration(record.elapsed).into());
+    Json::Object(all)
+}
+
+fn word(status: &Status) -> &'static str {
+    match status {
+        Status::Read => "read",
+        Status::InState => "unchanged",
+        Status::Drifted => "drifted",
+        Status::Changed => "changed",
+        Status::Failed => "failed",
+        Status::Pending => "pending",
+        Status::Skipped(SkipReason::Condition) => "skippedByCondition",
+        Status::Skipped(_) => "skipped",
+        Status::Unknown(_) => "unknown",
+    }
+}
+
+fn differences(difference: &Difference) -> Vec<Json> {
+    let exist = match difference.kind {
+        Kind::Comes => Some(json!({ "path": "/_exist", "before": false, "after": true })),
+        Kind::Goes => Some(json!({ "path": "/_exist", "before": true, "after": false })),
+        Kind::Stays => None,
+    };
+    let each = difference.properties.iter().map(|change| match &change.what {
+        Alteration::Added(new) => json!({ "path": change.path, "after": new.to_redacted_json() }),
+        Alteration::Removed(old) => json!({ "path": change.path, "before": old.to_redacted_json() }),
+        Alteration::Replaced { old, new } => {
+            json!({ "path": change.path, "before": old.to_redacted_json(), "after": new.to_redacted_json() })
+        }
+    });
+    exist.into_iter().chain(each).collect()
+}
+
+/// One event in a line, without the states of instances.
+pub(super) fn event(event: &Event) -> Json {
+    let mut line = Map::from_iter([("at".to_owned(), Json::from(event.at.to_string()))]);
+    line.insert("event".into(), event_word(&event.kind).into());
+    if let Some(instance) = event.kind.instance() {
+        line.insert("instance".into(), instance.to_string().into());
+    }
+    match &event.kind {
+        EventKind::CallStarted { operation, .. } => {
+            line.insert("operation".into(), operation_name(*operation).into());
+        }
+        EventKind::CallEnded { response, elapsed, .. } => {
+            line.insert("duration".into(), duration(*elapsed).into());
+            if let Outcome::Failed(failure) = &response.outcome {
+                line.insert("failure".into(), failure.message.clone().into());
+            }
+        }
+        EventKind::RetryScheduled { until, .. } => {
+            line.insert("until".into(), until.to_string().into());
+        }
+        EventKind::Settled { status, problem, .. } => {
+            line.insert("status".into(), word(status).into());
+            let message = problem.as_deref().map(|problem| match problem {
+                Problem::Finding(finding) => finding.message.clone(),
+                Problem::Failure(failure) => failure.message.clone(),
+            });
+            line.extend(message.map(|message| ("failure".to_owned(), message.into())));
+        }
+        _ => {}
+    }
+    Json::Object(line)
+}
+
+fn event_word(kind: &EventKind) -> &'static str {
+    match kind {
+        EventKind::Began(_) => "began",
+        EventKind::Resumed => "resumed",
+        EventKind::FactObserved { .. } => "factObserved",
+        EventKind::ContainerOpened { .. } => "containerOpened",
+        EventKind::CallStarted { .. } => "callStarted",
+        EventKind::CallEnded { .. } => "callEnded",
+        EventKind::RetryScheduled { .. } => "retryScheduled",
+        EventKind::Settled { .. } => "settled",
+        EventKind::Suspended => "suspended",
+        EventKind::Cancelled => "cancelled",
+    }
+}
+
+/// Findings of a document.
+pub(super) fn findings(findings: &[Diagnostic], sources: &Sources) -> Json {
+    let all: Vec<Json> = findings.iter().map(|finding| diag::to_json(finding, sources)).collect();
+    json!({ "version": 1, "findings": all })
+}

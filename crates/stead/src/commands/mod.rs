@@ -1,0 +1,257 @@
+//! The commands for people: plan, apply, check, graph, lint, explain.
+
+mod differences;
+mod drawing;
+mod machine;
+mod report;
+mod values;
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use stead_core::diag::{self, Diagnostic, any_error};
+use stead_core::event::{Event, EventKind, Mode, Status};
+use stead_core::report::Report;
+use stead_core::run::Run;
+use stead_core::text::Sources;
+
+use crate::args::{Document, Explain, Graph, Output};
+use crate::exit::Exit;
+use crate::input::{self, BadParameters, ParameterSources};
+use crate::interrupt;
+use crate::output::{complain, complain_text, data_as, print, write_soon};
+use crate::process_env::ProcessEnv;
+use report::{Printer, Style};
+use stead_engine::conflicts::conflicts;
+use stead_engine::property_check::Depth;
+use stead_engine::{Execution, Prepared, Session, Unusable, error_chain};
+
+/// Shows what apply would change.
+pub(crate) fn plan(document: &Document, env: &ProcessEnv) -> Exit {
+    carry_out(document, Mode::PLAN, env)
+}
+
+/// Brings the machine to the desired state.
+pub(crate) fn apply(document: &Document, env: &ProcessEnv) -> Exit {
+    carry_out(document, Mode::APPLY, env)
+}
+
+/// Reports what is not as it should be.
+pub(crate) fn check(document: &Document, env: &ProcessEnv) -> Exit {
+    carry_out(document, Mode::TEST, env)
+}
+
+fn carry_out(document: &Document, mode: Mode, env: &ProcessEnv) -> Exit {
+    let (session, prepared) = match prepare(document, env) {
+        Ok(ready) => ready,
+        Err(exit) => return exit,
+    };
+    if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
+        refuse(document, &[finding], &session);
+        return Exit::Unusable;
+    }
+    if let Err(exit) = check_properties(document, &session, &prepared, Depth::Shallow) {
+        return exit;
+    }
+    show_findings(&distinct(&prepared.warnings), &prepared.sources);
+    interrupt::catch(&session);
+    write_soon();
+    let began = Instant::now();
+    let sources = Arc::clone(&prepared.sources);
+    let mut printer = Printer::new(Style::new(document, mode), Arc::clone(&sources));
+    let execution = Execution::new(mode, width(document.width)).consumer(|run, event| {
+        if document.events {
+            complain(&machine::event(event).to_string());
+        }
+        printer.event(run, event);
+    });
+    let run = match session.run(&prepared, execution) {
+        Ok(run) => run,
+        Err(error) => {
+            complain(&format!("error: {}", error_chain(&error)));
+            return Exit::Failed;
+        }
+    };
+    show_findings(&conflicts(&run, session.root()), &sources);
+    let exit = finish(document, &run, &mut printer, began.elapsed());
+    // The program ends here; taking a large run apart value by value would only take time. It holds no secret.
+    std::mem::forget((run, prepared));
+    exit
+}
+
+fn finish(document: &Document, run: &Run, printer: &mut Printer, elapsed: Duration) -> Exit {
+    match document.output {
+        Output::Text => printer.summary(run, elapsed),
+        Output::Json | Output::Yaml => data_as(&machine::report(run, elapsed), document.output),
+    }
+    exit_of(run.report(), run)
+}
+
+fn exit_of(report: &Report, run: &Run) -> Exit {
+    let totals = run.totals();
+    if report.cancelled {
+        Exit::Cancelled
+    } else if totals.failed > 0 || run.graph().iter().any(|(id, _)| report.status(id).is_some_and(Status::blocks)) {
+        Exit::Failed
+    } else if run.mode() != Mode::APPLY && totals.changed + totals.drifted + totals.unknown > 0 {
+        Exit::Drifted
+    } else {
+        Exit::Success
+    }
+}
+
+/// How many instances are worked on at once.
+pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
+    asked.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
+}
+
+fn prepare(document: &Document, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
+    let mut session = session_for(document, env);
+    let text = input::document(&session, document.path()).map_err(|error| {
+        complain(&format!("error: {error}"));
+        Exit::Unusable
+    })?;
+    let from = ParameterSources {
+        file: document.parameters_file.as_deref(),
+        inline: document.parameters.as_deref(),
+        single: &document.set,
+        document: Some(&text),
+    };
+    let supplied = input::parameters(&mut session, &from).map_err(|bad| {
+        match bad {
+            BadParameters::Unreadable(error) => complain(&format!("error: {error}")),
+            BadParameters::Findings(findings) => show_findings(&findings, &session.sources),
+        }
+        Exit::Unusable
+    })?;
+    match session.prepare(&text.name, &text.text, supplied) {
+        Ok(prepared) => Ok((session, prepared)),
+        Err(Unusable { findings, .. }) => {
+            refuse(document, &findings, &session);
+            Err(Exit::Unusable)
+        }
+    }
+}
+
+fn session_for(document: &Document, env: &ProcessEnv) -> Session {
+    let root = match &document.root {
+        Some(root) => std::path::absolute(root).unwrap_or_else(|_| root.clone()),
+        None => input::folder(document.path()),
+    };
+    env.host.session(root)
+}
+
+/// Tells why a document cannot be used.
+fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
+    let findings = &distinct(findings);
+    let explanations = session.explanations(findings);
+    for explanation in &explanations {
+        complain(&format!("warning: {explanation}"));
+    }
+    match document.output {
+        Output::Text => {
+            show_findings(findings, &session.sources);
+            let errors = findings.iter().filter(|finding| any_error(std::slice::from_ref(finding))).count();
+            complain(&format!("{errors} error{} found; nothing was run", if errors == 1 { "" } else { "s" }));
+        }
+        Output::Json | Output::Yaml => data_as(&machine::findings(findings, &session.sources), document.output),
+    }
+}
+
+/// Each finding once: the iterations of a loop have one text. What follows from another finding is left out.
+fn distinct(findings: &[Diagnostic]) -> Vec<Diagnostic> {
+    let mut seen = HashSet::new();
+    // A parameter whose value cannot be used is missing wherever it, or what is made of it, is asked for: no news.
+    let unfit = findings.iter().any(|finding| finding.code.id.starts_with("E07"));
+    let news = findings.iter().filter(|finding| !unfit || *finding.code != stead_core::expr::codes::UNKNOWN_NAME);
+    news.filter(|finding| seen.insert((finding.code.id, finding.span, &finding.message))).cloned().collect()
+}
+
+/// Prints findings on standard error, with the lines they are about.
+pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
+    for finding in findings {
+        complain_text(&diag::render(finding, sources, crate::output::is_coloured()));
+    }
+}
+
+fn check_properties(document: &Document, session: &Session, prepared: &Prepared, depth: Depth) -> Result<(), Exit> {
+    let mismatches = session.check_properties(prepared, depth);
+    if mismatches.is_empty() {
+        return Ok(());
+    }
+    let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(mismatches).collect();
+    refuse(document, &findings, session);
+    Err(Exit::Unusable)
+}
+
+/// Looks for mistakes without looking at the machine.
+pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
+    let (session, prepared) = match prepare(document, env) {
+        Ok(ready) => ready,
+        Err(exit) => return exit,
+    };
+    if let Err(exit) = check_properties(document, &session, &prepared, Depth::Full) {
+        return exit;
+    }
+    match document.output {
+        Output::Text => {
+            show_findings(&prepared.warnings, &prepared.sources);
+            if prepared.warnings.is_empty() && !document.quiet {
+                let instances = prepared.graph.nodes.len();
+                print(&format!("{}: no mistakes found in {instances} instances\n", document.path().display()));
+            }
+        }
+        Output::Json | Output::Yaml => {
+            data_as(&machine::findings(&prepared.warnings, &session.sources), document.output);
+        }
+    }
+    if prepared.warnings.is_empty() { Exit::Success } else { Exit::Drifted }
+}
+
+/// Draws the order and the dependencies.
+pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
+    match prepare(&arguments.document, env) {
+        Ok((_, prepared)) => {
+            print(&drawing::draw(&prepared.graph, arguments.format));
+            Exit::Success
+        }
+        Err(exit) => exit,
+    }
+}
+
+/// Says what a code means.
+pub(crate) fn explain(arguments: &Explain) -> Exit {
+    let Some(code) = &arguments.code else {
+        for code in codes() {
+            print(&format!("{}  {}\n", code.id, code.title));
+        }
+        return Exit::Success;
+    };
+    if let Some(code) = codes().into_iter().find(|each| each.id.eq_ignore_ascii_case(code)) {
+        print(&format!("{}: {}\n\n{}\n", code.id, code.title, code.explanation));
+        return Exit::Success;
+    }
+    let near = diag::nearest(code, codes().iter().map(|code| code.id));
+    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    complain(&format!("error: there is no code '{code}'{hint}"));
+    Exit::Unusable
+}
+
+/// Every code there is.
+fn codes() -> Vec<diag::Code> {
+    let mut codes = diag::all();
+    codes.extend(stead_host::settings::codes::CODES);
+    codes.extend(stead_host::check::codes::CODES);
+    codes
+}
+
+/// The instance that an event settles.
+fn settled(event: &Event) -> Option<stead_core::id::NodeId> {
+    match &event.kind {
+        EventKind::Settled { instance, .. } => Some(instance.node()),
+        _ => None,
+    }
+}

@@ -1,0 +1,106 @@
+//! What the settings, the environment and the command line decide for the whole process.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use stead_engine::{Host, HostOptions};
+use stead_host::catalog::{Search, SearchEnvironment, User};
+use stead_host::settings::{
+    self, Ignore, Layers, Place, Settings, SettingsFiles, Stated, TraceFormat, TraceLevel, UnusableFile,
+};
+
+use crate::args::{self, Arguments};
+
+/// What an administrator, the environment and the command line decided.
+pub(crate) struct ProcessEnv {
+    /// The settings that count.
+    pub(crate) settings: Settings,
+    /// What all that this process does has in common.
+    pub(crate) host: Host,
+    /// What is reported as soon as messages can be: settings that do not count, and why.
+    pub(crate) warnings: Vec<String>,
+    /// Why the policy cannot be used. Nothing may be done then.
+    pub(crate) unusable_policy: Option<String>,
+}
+
+impl ProcessEnv {
+    /// Reads the settings files and the environment of this process.
+    pub(crate) fn of_this_process(arguments: &Arguments) -> Self {
+        let program = env::current_exe().ok();
+        let directory = program.as_deref().and_then(Path::parent);
+        let mut warnings = Vec::new();
+        let (layers, unusable) = layers(directory, ignore(arguments), &mut warnings);
+        let settings = settings::resolve(&layers, &stated(arguments, &mut warnings));
+        let is_policy = |file: &&UnusableFile| file.place == Place::Policy;
+        let ignored = unusable.iter().filter(|file| !is_policy(file));
+        warnings.extend(ignored.map(|file| file.describe().replace('\n', "; ")));
+        let options = HostOptions {
+            search: search(&settings, directory),
+            elevated: rustix::process::geteuid().is_root(),
+            trace_level: settings.trace_level,
+            deadline: arguments.command.deadline(),
+        };
+        let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
+        Self { settings, host: Host::new(options), warnings, unusable_policy }
+    }
+}
+
+fn layers(directory: Option<&Path>, ignore: Ignore, warnings: &mut Vec<String>) -> (Layers, Vec<UnusableFile>) {
+    if ignore == Ignore::Settings {
+        let why = "'--ignore-settings-file' or the environment variable 'DSC_IGNORE_SETTINGS_FILE' says so";
+        warnings.push(format!("Ignoring settings files, since {why}"));
+    }
+    Layers::load(&SettingsFiles::beside(directory.unwrap_or(Path::new("/")), ignore), User::current())
+}
+
+fn ignore(arguments: &Arguments) -> Ignore {
+    let ignored = arguments.ignore_settings_file || env::var_os("DSC_IGNORE_SETTINGS_FILE").is_some();
+    if ignored { Ignore::Settings } else { Ignore::Nothing }
+}
+
+fn stated(arguments: &Arguments, warnings: &mut Vec<String>) -> Stated {
+    let environment = env::var("DSC_TRACE_LEVEL").ok();
+    let environment_level = environment.as_deref().and_then(TraceLevel::parse);
+    if let (Some(text), None) = (&environment, environment_level) {
+        let words: Vec<_> = TraceLevel::ALL.iter().map(|(word, _)| *word).collect();
+        warnings.push(format!("DSC_TRACE_LEVEL is '{text}', but must be one of {}; ignored", words.join(", ")));
+    }
+    Stated {
+        argument_level: arguments.trace_level.and_then(argument_level),
+        argument_format: arguments.trace_format.map(argument_format),
+        environment_level,
+    }
+}
+
+fn argument_level(level: args::TraceLevel) -> Option<TraceLevel> {
+    TraceLevel::parse(level.to_possible_value()?.get_name())
+}
+
+fn argument_format(format: args::TraceFormat) -> TraceFormat {
+    match format {
+        args::TraceFormat::Default => TraceFormat::Default,
+        args::TraceFormat::Plaintext => TraceFormat::Plaintext,
+        args::TraceFormat::Json => TraceFormat::Json,
+        args::TraceFormat::PassThrough => TraceFormat::PassThrough,
+    }
+}
+
+fn search(settings: &Settings, program_directory: Option<&Path>) -> Search {
+    let [path, resource_path, restricted_path, home, cache] =
+        ["PATH", "DSC_RESOURCE_PATH", "DSC_RESTRICTED_PATH", "HOME", "XDG_CACHE_HOME"].map(env::var_os);
+    let current = env::current_dir().ok();
+    let environment = SearchEnvironment {
+        path: path.as_deref(),
+        resource_path: resource_path.as_deref(),
+        restricted_path: restricted_path.as_deref(),
+        program_directory,
+        current_directory: current.as_deref(),
+    };
+    let search = Search::new(&environment, &settings.resource_path, User::current());
+    let cache = cache.map(PathBuf::from).or_else(|| Some(PathBuf::from(home?).join(".cache")));
+    match cache.filter(|cache| cache.is_absolute()) {
+        Some(cache) => search.with_cache(cache.join("stead")),
+        None => search,
+    }
+}

@@ -1,0 +1,73 @@
+//! What is left of a run that is ended early: no program of a resource.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// How long anything here may take on a busy machine.
+const SOON: Duration = Duration::from_mins(1);
+
+/// A run with a program that ends for nobody, and the process id of that.
+fn run(folder: &TempDir) -> (Child, i32) {
+    let script = r#"trap "" TERM INT HUP; echo $$ > pid.new; mv pid.new pid; while :; do sleep 3600; done"#;
+    let document = serde_json::json!({"resources": [{
+        "name": "stubborn",
+        "type": "Stead/Command",
+        "properties": {"test": "false", "set": format!("cd {}; {script}", folder.path().display())},
+    }]});
+    let path = folder.path().join("stubborn.dsc.json");
+    std::fs::write(&path, document.to_string()).unwrap();
+    let stead = Command::new(env!("CARGO_BIN_EXE_stead"))
+        .args(["apply"])
+        .arg(&path)
+        .env("HOME", folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = until(|| std::fs::read_to_string(folder.path().join("pid")).ok());
+    (stead, pid.trim().parse().unwrap())
+}
+
+fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(begun.elapsed() < SOON, "it takes too long");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn is_gone(pid: i32) -> Option<()> {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['Z', 'X'])).then_some(())
+}
+
+#[test]
+fn a_second_signal_ends_programs_that_ignore_the_first() {
+    let folder = TempDir::new().unwrap();
+    let (mut stead, pid) = run(&folder);
+    // Two that are sent at once can arrive as one.
+    until(|| {
+        kill_process(Pid::from_child(&stead), Signal::TERM).unwrap();
+        stead.try_wait().unwrap()
+    });
+    until(|| is_gone(pid));
+}
+
+#[test]
+fn a_kill_ends_programs_too() {
+    let folder = TempDir::new().unwrap();
+    let (mut stead, pid) = run(&folder);
+    stead.kill().unwrap();
+    stead.wait().unwrap();
+    until(|| is_gone(pid));
+}
