@@ -63,11 +63,11 @@ impl Claims {
         self
     }
 
-    /// The same with relative paths below a root, and all paths written in one way.
+    /// The same with the paths that are meant, which `resolve` says, all written in one way.
     #[must_use]
-    pub fn resolved(self, root: &Path) -> Self {
-        let resolve = |Claim::Path { path, extent }| {
-            let joined = root.join(path);
+    pub fn resolved(self, resolve: impl Fn(&Path) -> PathBuf) -> Self {
+        let resolve = |Claim::Path { path, extent }: Claim| {
+            let joined = resolve(&path);
             let plain = joined.components().filter(|component| !matches!(component, Component::CurDir));
             Claim::Path { path: plain.collect(), extent }
         };

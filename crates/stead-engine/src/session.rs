@@ -56,6 +56,7 @@ pub struct Session {
     pub(crate) host: Host,
     providers: Providers,
     root: Arc<Path>,
+    system_root: Option<Arc<Path>>,
     trace: Trace,
     writes: Writes,
 }
@@ -138,6 +139,7 @@ impl Session {
             settings,
             host: host.clone(),
             root: context_root,
+            system_root: None,
             trace: Arc::new(forward),
             writes: Writes::default().with_locks(Locks::of_this_user()),
         }
@@ -152,6 +154,7 @@ impl Session {
             deadline: self.deadline,
             cancel: self.cancel.clone(),
             root: Arc::clone(&self.root),
+            system_root: self.system_root.clone(),
             trace: Arc::clone(&self.trace),
             writes: self.writes.clone(),
         }
@@ -167,8 +170,10 @@ impl Session {
         &self.root
     }
 
-    /// Makes another folder the root of the operating system.
+    /// Makes another folder the root of the operating system: the paths of built-in resources start there.
     pub fn set_system_root(&mut self, root: &Path) {
+        // `resolve` only adds to it.
+        self.system_root = Some(std::path::absolute(root).unwrap_or_else(|_| root.to_path_buf()).into());
         // Nobody else has the machine before the first document is looked at.
         if let Some(machine) = Arc::get_mut(&mut self.machine) {
             machine.system_root = root.to_path_buf();

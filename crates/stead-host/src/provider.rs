@@ -1,6 +1,6 @@
 //! The seam to resources: one trait, implemented by built-in, command and adapted ones.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -68,17 +68,12 @@ pub trait Provider: Send + Sync {
     }
 
     /// What an instance with this desired state reads and manages, if it has an effect on nothing else; `None` means
-    /// anything. Relative paths start from the root of the [`Context`].
+    /// anything. Paths are as the instance states them; [`Context::resolve`] says which ones are meant.
     ///
     /// Conflicts between instances and what a change can reach are derived from it. The input may hold place holders for
     /// what is not known yet.
     fn claims(&self, _input: &Plain) -> Option<Claims> {
         None
-    }
-
-    /// The paths of [`Provider::claims`]; one that ends in [`stead_core::call::TREE`] stands for all below.
-    fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
-        self.claims(input).map(|claims| claims.touches())
     }
 }
 
@@ -199,8 +194,10 @@ pub struct Context {
     pub pending: Option<Arc<Value>>,
     /// Ends the call early.
     pub cancel: Cancel,
-    /// The directory that relative paths of a document are resolved against.
-    pub root: Arc<std::path::Path>,
+    /// The directory of the document. [`Context::resolve`] says what a path means.
+    pub root: Arc<Path>,
+    /// The root of the operating system that is managed, if it is not the running one.
+    pub system_root: Option<Arc<Path>>,
     /// Where messages of a resource go: level and text, one call each.
     pub trace: Trace,
     /// What files are written is recorded here, so that the run can make it durable at its end.
@@ -215,7 +212,7 @@ impl Context {
     pub const OUTPUT_LIMIT: usize = 16 * 1024 * 1024;
 
     /// For calls below a root: of nothing in particular, not cancelled, with messages discarded and writes unrecorded.
-    pub fn new(root: impl Into<Arc<std::path::Path>>) -> Self {
+    pub fn new(root: impl Into<Arc<Path>>) -> Self {
         Self {
             name: "".into(),
             deadline: Self::DEADLINE,
@@ -224,9 +221,32 @@ impl Context {
             pending: None,
             cancel: Cancel::default(),
             root: root.into(),
+            system_root: None,
             trace: Arc::new(|_, _| {}),
             writes: Writes::unrecorded(),
         }
+    }
+
+    /// Where relative paths start: at the root of the operating system if one is given, else at the directory of the
+    /// document.
+    pub fn directory(&self) -> &Path {
+        self.system_root.as_deref().unwrap_or(&self.root)
+    }
+
+    /// What a path of an instance means.
+    ///
+    /// Guarantees: where a root of the operating system is given, every path is below it; `..` does not lead out of it.
+    pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
+        let Some(system) = &self.system_root else { return self.root.join(path) };
+        let mut below = PathBuf::new();
+        for component in path.as_ref().components() {
+            match component {
+                Component::Normal(name) => below.push(name),
+                Component::ParentDir => _ = below.pop(),
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        system.join(below)
     }
 }
 

@@ -207,7 +207,8 @@ impl Provider for Command {
         if ended.code != 0 {
             return Err(ended.failure("the command 'set'"));
         }
-        Ok(SetReply { after: Some(Plain::new(desired.state_after(&ended))), ..runs_set() })
+        let found = desired.run(Step::Get, cx)?.unwrap_or(ended);
+        Ok(SetReply { after: Some(Plain::new(desired.state_after(&found))), ..runs_set() })
     }
 }
 
@@ -250,31 +251,32 @@ struct Desired<'a> {
     stated: Properties<'a>,
     json: &'a Json,
     directory: PathBuf,
+    creates: Option<PathBuf>,
 }
 
 impl<'a> Desired<'a> {
     fn read(input: &'a Plain, cx: &Context) -> Result<Self, Failure> {
         let stated: Properties<'a> = read(input)?;
-        let directory = stated.working_directory.map_or_else(|| cx.root.to_path_buf(), |path| path.resolve(cx));
-        Ok(Self { stated, json: input.expose(), directory })
+        let directory = stated.working_directory.map_or_else(|| cx.directory().to_path_buf(), |path| path.resolve(cx));
+        let created = |NonEmpty(path): NonEmpty<'_>| {
+            if Path::new(path).is_absolute() { cx.resolve(path) } else { directory.join(path) }
+        };
+        let creates = stated.creates.map(created);
+        Ok(Self { stated, json: input.expose(), directory, creates })
     }
 
     /// Whether `creates` says that nothing is to be done, without a test that could say otherwise.
     fn is_created(&self) -> bool {
-        self.stated.test.is_none() && self.creates().is_some_and(|path| exists(&path))
+        self.stated.test.is_none() && self.creates.as_deref().is_some_and(exists)
     }
 
     /// The properties that differ, as far as that can be told without running anything.
     fn differing(&self) -> Vec<&'static str> {
-        let missing = self.creates().is_some_and(|path| !exists(&path)).then_some("creates");
+        let missing = self.creates.as_deref().is_some_and(|path| !exists(path)).then_some("creates");
         // Nothing tells whether it has to be run, so that it has to be.
         let unguarded = self.stated.test.is_none() && self.stated.creates.is_none();
         let always = (unguarded && self.stated.set.is_some()).then_some("set");
         missing.into_iter().chain(always).collect()
-    }
-
-    fn creates(&self) -> Option<PathBuf> {
-        self.stated.creates.map(|path| self.directory.join(path.0))
     }
 
     /// Runs a command; `None` when there is none.
@@ -313,7 +315,7 @@ impl<'a> Desired<'a> {
 
     /// The state after a set: with every property that needs no second look. What is left out is tested again.
     fn state_after(&self, found: &Ended) -> Json {
-        let missing = self.creates().is_some_and(|path| !exists(&path)).then_some("creates");
+        let missing = self.creates.as_deref().is_some_and(|path| !exists(path)).then_some("creates");
         self.state(Some(found), &[&["test"], missing.as_slice()].concat())
     }
 }

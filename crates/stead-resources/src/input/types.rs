@@ -82,9 +82,9 @@ impl<'a> Text<'a> for PathText<'a> {
 }
 
 impl PathText<'_> {
-    /// The path below the root of the call.
+    /// The path that is meant.
     pub(crate) fn resolve(self, cx: &Context) -> PathBuf {
-        cx.root.join(self.0)
+        cx.resolve(self.0)
     }
 }
 

@@ -106,12 +106,12 @@ impl Provider for OsInfo {
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         self.validate(cx, input)?;
-        Ok(Plain::new(Json::Object(machine_state()?)))
+        Ok(Plain::new(Json::Object(machine_state(cx)?)))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         self.validate(cx, input)?;
-        let mut actual = machine_state()?;
+        let mut actual = machine_state(cx)?;
         let differing = differing(input.expose(), &actual);
         actual.insert("_inDesiredState".to_owned(), Json::Bool(differing.is_empty()));
         Ok(TestReply {
@@ -121,8 +121,8 @@ impl Provider for OsInfo {
         })
     }
 
-    fn export(&self, _cx: &Context, _input: &Plain) -> Result<Vec<Exported>, Failure> {
-        let state = machine_state()?;
+    fn export(&self, cx: &Context, _input: &Plain) -> Result<Vec<Exported>, Failure> {
+        let state = machine_state(cx)?;
         let words = ["family", "version", "architecture"].map(|property| text(&state, property));
         let name = Some(words.join(" "));
         Ok(vec![Exported {
@@ -161,8 +161,8 @@ fn text<'a>(state: &'a Map<String, Json>, property: &str) -> &'a str {
     state.get(property).and_then(Json::as_str).unwrap_or_default()
 }
 
-fn machine_state() -> Result<Map<String, Json>, Failure> {
-    let release = OS_RELEASE.iter().find_map(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+fn machine_state(cx: &Context) -> Result<Map<String, Json>, Failure> {
+    let release = OS_RELEASE.iter().find_map(|path| fs::read_to_string(cx.resolve(path)).ok()).unwrap_or_default();
     let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
     let family = match std::env::consts::OS {
         "linux" => "Linux",

@@ -115,7 +115,7 @@ fn invocation(stated: Properties<'_>, cx: &Context) -> Invocation {
         program: stated.executable.0.to_owned(),
         arguments: stated.arguments.into_iter().flatten().map(|argument| argument.0).collect(),
         environment: Vec::new(),
-        directory: cx.root.to_path_buf(),
+        directory: cx.directory().to_path_buf(),
         timeout: None,
     }
 }
