@@ -100,7 +100,9 @@ fn message(one: &str, other: &str, about: Contradiction, path: &Path) -> String 
         Contradiction::Same => format!("{one} and {other} both manage the same file '{path}'"),
         Contradiction::Existence => format!("of {one} and {other}, one removes '{path}' and the other creates it"),
         Contradiction::Purged => {
-            format!("of {one} and {other}, one removes what its directory should not hold, and the other creates '{path}'")
+            format!(
+                "of {one} and {other}, one removes what its directory should not hold, and the other creates '{path}'"
+            )
         }
     }
 }

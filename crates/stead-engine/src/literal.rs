@@ -8,9 +8,9 @@ pub(crate) fn is_literal(value: &Node) -> bool {
     match &value.kind {
         Kind::Expression(_) => false,
         Kind::Array(items) => items.iter().all(is_literal),
-        Kind::Object(entries) => entries.iter().all(|entry| {
-            !matches!(&*entry.key, "secureString" | "secureObject") && is_literal(&entry.value)
-        }),
+        Kind::Object(entries) => entries
+            .iter()
+            .all(|entry| !matches!(&*entry.key, "secureString" | "secureObject") && is_literal(&entry.value)),
         Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => true,
     }
 }

@@ -18,7 +18,8 @@ fn session(root: &Path) -> Session {
 
 fn prepared(session: &mut Session, resources: &str) -> Prepared {
     let schema = "https://aka.ms/dsc/schemas/v3/bundled/config/document.json";
-    let text = format!("$schema: {schema}\nparameters:\n  p: {{type: string, defaultValue: f}}\nresources:\n{resources}");
+    let text =
+        format!("$schema: {schema}\nparameters:\n  p: {{type: string, defaultValue: f}}\nresources:\n{resources}");
     match session.prepare("main.yaml", &text, Object::new()) {
         Ok(prepared) => prepared,
         Err(unusable) => panic!("{:?}", messages(&unusable.findings)),
@@ -80,7 +81,8 @@ fn what_depends_on_a_condition_or_is_computed_conflicts_only_when_it_is_known() 
     let prepared = prepared(&mut session, resources);
     let found = session.computed_conflicts(&run(&session, &prepared, Mode::PLAN));
     let path = folder.path().join("f");
-    let expected = format!("'one' (Stead/File) and 'computed' (Stead/File) both manage the same file '{}'", path.display());
+    let expected =
+        format!("'one' (Stead/File) and 'computed' (Stead/File) both manage the same file '{}'", path.display());
     assert_eq!(messages(&found), [expected]);
 }
 
@@ -93,7 +95,7 @@ fn every_mistake_is_told_in_the_words_of_the_resource() {
 - {name: b, type: Stead/File, properties: {path: f, content: x, source: y}}
 - {name: c, type: Stead/Symlink, properties: {path: f}}
 - {name: d, type: Stead/Symlink, properties: {path: f, target: \"[parameters('p')]\"}}
-- {name: e, type: Stead/Line, properties: {path: f, match: '('}}
+- {name: e, type: Stead/Line, properties: {path: f, line: x, match: '('}}
 - {name: f, type: Stead/File, properties: {content: \"[parameters('p')]\", mode: 7}}
 - {name: g, type: Stead/Command, properties: {test: 'true', timeout: -1}}
 ",
