@@ -73,10 +73,13 @@ impl Known {
     }
 }
 
+/// Texts up to this size are checked, whatever they are: a regular expression is short, the content of a file may not be.
+const SHORT: usize = 4096;
+
 /// What the schema of a built-in says of its properties, at hand for every instance.
 struct Outline {
     required: Vec<String>,
-    /// Texts that are not constrained, so that they need not be copied to be checked.
+    /// Texts that the schema does not constrain: long ones are content, and not copied to be checked.
     free: Vec<String>,
     descriptions: HashMap<String, String>,
 }
@@ -115,7 +118,8 @@ impl Checked<'_> {
     fn by_built_in(&self, outline: &Outline) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         let mut is_complete = is_literal(self.properties);
-        let mut rest = members(self.properties, |name, _| !outline.free.iter().any(|free| free == name));
+        let is_free = |name: &str| outline.free.iter().any(|free| free == name);
+        let mut rest = members(self.properties, |name, text| text.len() <= SHORT || !is_free(name));
         loop {
             let input = Plain::new(Json::Object(rest));
             let Err(failure) = self.provider.validate(self.cx, &input) else { return found };
