@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::destruction::Effects;
 use crate::diag::Code;
 pub use crate::diag::codes::call::*;
 use crate::id::ResourceId;
@@ -111,6 +112,9 @@ pub struct Changed {
     pub what_if: Vec<String>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
+    /// What is created and destroyed, as far as the resource says so; the same in what-if.
+    #[serde(default, skip_serializing_if = "Effects::is_empty")]
+    pub effects: Effects,
     /// Whether the state after it is the desired one. What that means for the run is not decided here.
     pub verified: Verification,
 }

@@ -8,6 +8,8 @@
 //! ([`expr::FactKey`], [`call::Outcome`]), what should happen goes out as values ([`call::Call`], `event::Event`).
 
 pub mod call;
+pub mod claims;
+pub mod destruction;
 pub mod diag;
 pub mod diff;
 pub mod document;

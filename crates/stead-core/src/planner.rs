@@ -14,6 +14,7 @@ use crate::call::{
     Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Pending, Presumed, Response, Tested,
     Verification, invalid_restarts, restarts,
 };
+use crate::destruction::{Effect, Effects};
 use crate::diff::{Rules, absence, differing, exists, overlaid};
 use crate::event::{Approach, Mode};
 use crate::export::escaped;
@@ -104,6 +105,8 @@ pub struct SetReply {
     pub what_if: Vec<String>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
+    /// What is created and destroyed besides what the states show.
+    pub effects: Effects,
 }
 
 /// What happens next.
@@ -298,10 +301,9 @@ impl<'a> Planner<'a> {
             Err(step) => return Ok(step),
         };
         let (before, after) = (self.take_before(), self.after.take().unwrap_or_default());
-        let reply = self.set.take().unwrap_or_default();
-        let changed = reply.changed.unwrap_or_else(|| changes_between(&before, &after.state));
-        let changed =
-            Changed { changed: Some(changed), what_if: reply.what_if, verified, ..unchanged(before, after.state) };
+        let SetReply { changed, what_if, effects, .. } = self.set.take().unwrap_or_default();
+        let changed = Some(changed.unwrap_or_else(|| changes_between(&before, &after.state)));
+        let changed = Changed { changed, what_if, effects, verified, ..unchanged(before, after.state) };
         Ok(done(Outcome::Changed(Box::new(changed)), after.metadata))
     }
 
@@ -313,9 +315,10 @@ impl<'a> Planner<'a> {
     fn blindly_set(&mut self) -> Step {
         let before = self.take_before();
         let after = overlaid(&before, self.desired, &self.rules);
-        let reported = self.set.take().and_then(|reply| reply.changed);
-        let changed = reported.unwrap_or_else(|| changes_between(&before, &after));
-        let changed = Changed { changed: Some(changed), ..unchanged(before, after) };
+        let removed = || SetReply { effects: Effects::of(Effect::Remove), ..SetReply::default() };
+        let SetReply { changed, effects, .. } = self.set.take().unwrap_or_else(removed);
+        let changed = Some(changed.unwrap_or_else(|| changes_between(&before, &after)));
+        let changed = Changed { changed, effects, ..unchanged(before, after) };
         done(Outcome::Changed(Box::new(changed)), None)
     }
 
@@ -358,8 +361,8 @@ impl<'a> Planner<'a> {
         let gone = !after.state.as_object().is_none_or(exists);
         let verified = if gone { Verification::InState } else { Verification::Differs(vec!["_exist".to_owned()]) };
         let before = self.take_before();
-        let changed = Some(changes_between(&before, &after.state));
-        let changed = Changed { changed, verified, ..unchanged(before, after.state) };
+        let (changed, effects) = (Some(changes_between(&before, &after.state)), Effects::of(Effect::Remove));
+        let changed = Changed { changed, effects, verified, ..unchanged(before, after.state) };
         Ok(done(Outcome::Changed(Box::new(changed)), after.metadata))
     }
 
@@ -377,8 +380,8 @@ impl<'a> Planner<'a> {
         let mut what_if = reply.what_if;
         // The provider may have read them in the state already.
         what_if.extend(words.into_iter().filter(|word| !what_if.contains(word)).collect::<Vec<_>>());
-        let presumed = reply.presumed;
-        let changed = Changed { changed: Some(changed), what_if, presumed, ..unchanged(before, after.state) };
+        let SetReply { presumed, effects, .. } = reply;
+        let changed = Changed { changed: Some(changed), what_if, presumed, effects, ..unchanged(before, after.state) };
         Ok(done(Outcome::Changed(Box::new(changed)), metadata))
     }
 
@@ -390,7 +393,8 @@ impl<'a> Planner<'a> {
         let before = self.take_before();
         let after = overlaid(&before, self.desired, &self.rules);
         let changed = Some(changes_between(&before, &after));
-        let changed = Changed { changed, what_if, ..unchanged(before, after) };
+        let effects = if what_if.is_empty() { Effects::default() } else { Effects::of(Effect::Remove) };
+        let changed = Changed { changed, what_if, effects, ..unchanged(before, after) };
         Ok(done(Outcome::Changed(Box::new(changed)), None))
     }
 
@@ -451,8 +455,8 @@ fn unsupported(message: &str) -> Failure {
 
 /// Two states, and nothing said of what lies between.
 fn unchanged(before: Value, after: Value) -> Changed {
-    let (changed, what_if, presumed) = (None, Vec::new(), None);
-    Changed { before, after, changed, what_if, presumed, verified: Verification::NotVerifiable }
+    let (changed, what_if, presumed, effects) = (None, Vec::new(), None, Effects::default());
+    Changed { before, after, changed, what_if, presumed, effects, verified: Verification::NotVerifiable }
 }
 
 fn done(outcome: Outcome, metadata: Option<Value>) -> Step {

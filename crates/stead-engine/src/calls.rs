@@ -1,11 +1,12 @@
 //! Carrying out the calls of a run with the resources of a session.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use stead_core::call::{Call, Response};
+use stead_core::claims::Claims;
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
 use stead_core::id::TypeName;
@@ -19,9 +20,6 @@ use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
 use stead_host::vault::MemoryVault;
 use stead_resources::BuiltIn;
-
-/// How much one program of a resource may print: far more than a state, far less than the memory of a machine.
-pub(crate) const OUTPUT_LIMIT: usize = 16 * 1024 * 1024;
 
 /// What carries out each resource; made once for each.
 #[derive(Clone)]
@@ -82,6 +80,7 @@ pub(crate) struct SessionCalls {
     pub(crate) deadline: Duration,
     pub(crate) cancel: Cancel,
     pub(crate) root: Arc<Path>,
+    pub(crate) system_root: Option<Arc<Path>>,
     pub(crate) trace: Trace,
     pub(crate) writes: Writes,
 }
@@ -92,14 +91,17 @@ impl SessionCalls {
         Context {
             name,
             deadline: self.deadline,
-            found_absent: false,
-            output_limit: OUTPUT_LIMIT,
-            pending: None,
             cancel: self.cancel.clone(),
             writes: self.writes.clone(),
-            root: Arc::clone(&self.root),
             trace: Arc::clone(&self.trace),
+            system_root: self.system_root.clone(),
+            ..Context::new(Arc::clone(&self.root))
         }
+    }
+
+    /// What an instance of a resource with this desired state reads and manages, with absolute paths.
+    pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> Option<Claims> {
+        Some(self.providers.of(manifest).claims(desired)?.resolved(|path| cx.resolve(path)))
     }
 }
 
@@ -111,11 +113,10 @@ impl Calls for SessionCalls {
         carry_out(call, &*self.providers.of(&call.manifest), &*self.vault, &cx)
     }
 
-    fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
+    fn claims(&self, call: &Call) -> Option<Claims> {
         // Paths are not secret: where one is all the same, its placeholder overlaps with nothing.
-        let touches = self.providers.of(&call.manifest).touches(&Plain::new(call.desired.to_redacted_json()))?;
-        // Written in one way, so that paths can be compared.
-        Some(touches.iter().map(|path| self.root.join(path).components().collect()).collect())
+        let desired = Plain::new(call.desired.to_redacted_json());
+        self.claims_of(&call.manifest, &desired, &self.context(Arc::clone(call.name())))
     }
 
     fn cost(&self, call: &Call) -> Cost {

@@ -1,70 +1,108 @@
-//! Instances that manage the same file, so that each undoes what the other did.
+//! Instances that manage the same thing, so that each undoes what the other did.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
+use serde_json::Value as Json;
+use stead_core::claims::{Claims, Conflict, Contradiction, conflicts};
 use stead_core::diag::Diagnostic;
+use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_core::run::codes::CONFLICT;
-use stead_core::value::Value;
+use stead_host::provider::Plain;
 
-/// How much of what is at a path an instance decides.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Claim {
-    Whole,
-    Part,
-}
+use crate::literal::{is_literal, members};
+use crate::session::{Prepared, Session};
 
-/// A warning for each instance that another one before it in the order undoes.
-pub fn conflicts(run: &Run, root: &Path) -> Vec<Diagnostic> {
-    let mut first: HashMap<Cow<'_, OsStr>, (NodeId, Claim)> = HashMap::with_capacity(run.graph().order.len());
-    let mut found = Vec::new();
-    for id in &run.graph().order {
-        let Some(desired) = run.report().record(*id).desired.as_deref() else { continue };
-        let Some((path, claim)) = claim(run.graph().node(*id).manifest.type_name.as_str(), desired) else {
-            continue;
-        };
-        let path = normal(root, path);
-        match first.get(&path) {
-            Some((_, Claim::Part)) if claim == Claim::Part => {}
-            Some((other, _)) if run.report().record(*other).desired.as_deref() == Some(desired) => {}
-            Some((other, _)) => found.push(finding(run, *other, *id)),
-            None => _ = first.insert(path, (*id, claim)),
+/// No path is longer, and claims are about paths: longer texts, such as the content of files, are not copied.
+const LONGEST_PATH: usize = 4096;
+
+impl Session {
+    /// A warning for each two instances that undo each other's work, as far as that is known before anything runs: of
+    /// instances without a condition whose properties are written out.
+    pub fn conflicts(&self, prepared: &Prepared) -> Vec<Diagnostic> {
+        let graph = &prepared.graph;
+        let found = self.conflicts_among(graph, |id| settled(graph, id).then(|| written(graph, id)));
+        let equal = |one, other| literal(graph, one) == literal(graph, other);
+        found.iter().filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found)).collect()
+    }
+
+    /// The other ones, which are known after a run: of instances whose properties were computed.
+    pub fn computed_conflicts(&self, run: &Run) -> Vec<Diagnostic> {
+        let graph = run.graph();
+        let is_computed = |id: NodeId| !settled(graph, id);
+        if !graph.order.iter().any(|id| is_computed(*id)) {
+            return Vec::new();
         }
+        let desired = |id: NodeId| run.report().record(id).desired.as_deref();
+        let found = self.conflicts_among(graph, |id| {
+            let desired = desired(id)?;
+            Some(if is_computed(id) { desired.to_redacted_json() } else { written(graph, id) })
+        });
+        let equal = |one, other| desired(one) == desired(other);
+        let news = found.iter().filter(|found| is_computed(found.first) || is_computed(found.second));
+        news.filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found)).collect()
     }
-    found
-}
 
-/// The path written in one way, so that it can be compared.
-fn normal<'p>(root: &Path, path: &'p str) -> Cow<'p, OsStr> {
-    // Most are written so already.
-    let is_normal = path.starts_with('/') && !path.ends_with('/') && !path.contains("//") && !path.contains("/.");
-    if is_normal {
-        return Cow::Borrowed(OsStr::new(path));
+    /// The conflicts among the instances of which the desired state is known.
+    fn conflicts_among(&self, graph: &Graph, desired: impl Fn(NodeId) -> Option<Json>) -> Vec<Conflict> {
+        let (calls, cx) = (self.calls(), self.context(Arc::<str>::default()));
+        let claims_of = |id: &NodeId| {
+            let node = graph.node(*id);
+            // What a program manages, nobody knows.
+            self.built_in(&node.manifest.type_name).filter(|_| node.role == Role::Instance)?;
+            Some((*id, calls.claims_of(&node.manifest, &Plain::new(desired(*id)?), &cx)?))
+        };
+        let claims: Vec<(NodeId, Claims)> = graph.order.iter().filter_map(claims_of).collect();
+        conflicts(&claims.iter().map(|(id, claims)| (*id, claims)).collect::<Vec<_>>())
     }
-    Cow::Owned(root.join(path).components().collect::<PathBuf>().into_os_string())
 }
 
-fn finding(run: &Run, one: NodeId, other: NodeId) -> Diagnostic {
-    let graph = run.graph();
-    let message = format!("{} and {} both manage the same file", graph.label(one), graph.label(other));
-    Diagnostic::warning(&CONFLICT, graph.declaration(other).name.span, message)
-        .with_label(graph.declaration(one).name.span, "the other one")
-        .with_help("remove one of them, or give them different paths")
+/// Whether the desired state of an instance is known before anything runs, and that it will be brought about.
+fn settled(graph: &Graph, id: NodeId) -> bool {
+    let unconditional = |id: NodeId| graph.declaration(id).condition.is_none();
+    graph.declaration(id).properties.as_ref().is_some_and(is_literal)
+        && std::iter::successors(Some(id), |id| graph.container(*id)).all(unconditional)
 }
 
-fn claim<'a>(type_name: &str, desired: &'a Value) -> Option<(&'a str, Claim)> {
-    let desired = desired.as_object()?;
-    let path = desired.get("path")?.as_str()?;
-    let decides = ["content", "contentBase64", "source"].iter().any(|name| desired.contains_key(name));
-    let gone = desired.get("_exist").and_then(Value::as_bool) == Some(false);
-    match type_name {
-        "Stead/File" if decides || gone => Some((path, Claim::Whole)),
-        "Stead/Symlink" => Some((path, Claim::Whole)),
-        "Stead/Line" => Some((path, Claim::Part)),
-        _ => None,
+fn written(graph: &Graph, id: NodeId) -> Json {
+    let properties = graph.declaration(id).properties.as_ref();
+    let members = properties.map(|properties| members(properties, |_, text| text.len() <= LONGEST_PATH));
+    Json::Object(members.unwrap_or_default())
+}
+
+fn literal(graph: &Graph, id: NodeId) -> Option<stead_core::value::Value> {
+    graph.declaration(id).properties.as_ref().map(stead_core::text::Node::literal)
+}
+
+/// Whether both want the very same thing.
+fn is_same(graph: &Graph, found: &Conflict, equal: impl Fn(NodeId, NodeId) -> bool) -> bool {
+    let Conflict { first, second, .. } = *found;
+    graph.node(first).manifest.type_name == graph.node(second).manifest.type_name && equal(first, second)
+}
+
+fn finding(graph: &Graph, found: &Conflict) -> Diagnostic {
+    let Conflict { first, second, about, path } = found;
+    let (one, other) = (graph.label(*first), graph.label(*second));
+    Diagnostic::warning(&CONFLICT, graph.declaration(*second).name.span, message(&one, &other, *about, path))
+        .with_label(graph.declaration(*first).name.span, "the other one")
+        .with_help(match about {
+            Contradiction::Same => "remove one of them, or give them different paths",
+            Contradiction::Existence => "remove one of them",
+            Contradiction::Purged => "add the name to the 'entries' of the directory, or remove one of them",
+        })
+}
+
+fn message(one: &str, other: &str, about: Contradiction, path: &Path) -> String {
+    let path = path.display();
+    match about {
+        Contradiction::Same => format!("{one} and {other} both manage the same file '{path}'"),
+        Contradiction::Existence => format!("of {one} and {other}, one removes '{path}' and the other creates it"),
+        Contradiction::Purged => {
+            format!(
+                "of {one} and {other}, one removes what its directory should not hold, and the other creates '{path}'"
+            )
+        }
     }
 }

@@ -8,9 +8,10 @@
 //! prepared and run, or a resource that is called. `examples/embed.rs` is the whole way in thirty lines.
 
 mod calls;
-pub mod conflicts;
+mod conflicts;
 mod execution;
 mod host;
+mod literal;
 pub mod property_check;
 mod resource;
 mod session;

@@ -3,18 +3,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::Value as Json;
-use stead_core::call::{INVALID, code};
+use serde_json::{Map, Value as Json};
+use stead_core::call::{Failure, INVALID, code};
 use stead_core::diag::Diagnostic;
 use stead_core::document::Instance;
 use stead_core::expr::Template;
 use stead_core::graph::{Node as GraphNode, Role};
-use stead_core::manifest::Manifest;
+use stead_core::id::NodeId;
+use stead_core::manifest::{Implementation, Manifest};
 use stead_core::schema::{Mismatch, Schema};
-use stead_core::text::{Entry, Kind, Span};
+use stead_core::text::{Kind, Span};
+use stead_host::provider::{Context, Plain, Provider};
 
-use stead_host::provider::Plain;
-
+use crate::literal::{is_literal, members};
 use crate::session::{Prepared, Session};
 
 /// How much is checked.
@@ -30,73 +31,143 @@ impl Session {
     /// A finding for each property that its resource does not accept. What is still to be computed is accepted.
     pub fn check_properties(&self, prepared: &Prepared, depth: Depth) -> Vec<Diagnostic> {
         let mut types = HashMap::new();
-        let mut found: Vec<Diagnostic> = Vec::new();
-        for (id, node) in prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance) {
+        let cx = self.context(Arc::<str>::default());
+        let instances = prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance);
+        let check = |(id, node): (NodeId, &GraphNode)| {
             let instance = prepared.graph.declaration(id);
-            let Some(properties) = &instance.properties else { continue };
+            let properties = instance.properties.as_ref()?;
             let key = (node.manifest.type_name.clone(), node.manifest.version.to_string());
             let known = types.entry(key).or_insert_with(|| Known::of(self, &node.manifest, depth));
-            let Some(known) = known else { continue };
-            if !known.outline.as_ref().is_some_and(|outline| outline.takes(properties)) {
-                let schema = known.schema.get_or_insert_with(|| schema(self, &node.manifest));
-                let before = found.len();
-                found.extend(schema.iter().flat_map(|schema| of(instance, properties, schema)));
-                if found.len() > before {
-                    continue;
-                }
-            }
-            found.extend(self.refused(node, instance, properties));
-        }
-        found
-    }
-
-    /// What a resource says itself of properties that are known already.
-    fn refused(&self, node: &GraphNode, instance: &Instance, properties: &Template) -> Option<Diagnostic> {
-        let written = properties.literal().to_redacted_json();
-        if !is_settled(&written) {
-            return None;
-        }
-        let cx = self.context(Arc::clone(&node.name));
-        let failure = self.provider(&node.manifest).validate(&cx, &Plain::new(written)).err()?;
-        let span = failure.property.as_deref().and_then(|pointer| place(properties, pointer));
-        Some(Diagnostic::error(code(&failure.kind), span.unwrap_or(instance.name.span), failure.message))
+            let checked = Checked { instance, properties, provider: self.provider(&node.manifest), cx: &cx };
+            Some(match known {
+                Known::Unchecked => Vec::new(),
+                Known::BuiltIn(outline) => checked.by_built_in(outline),
+                Known::Program(schema) => checked.by_program(schema.as_deref()),
+            })
+        };
+        instances.filter_map(check).flatten().collect()
     }
 }
 
 /// What is known of the properties of a type.
-struct Known {
-    /// For what is built in: enough to accept most properties without a look at the whole schema.
-    outline: Option<Outline>,
-    /// Compiled when first needed; `None` within when there is none.
-    schema: Option<Option<Arc<Schema>>>,
+enum Known {
+    /// Nothing is checked at this depth.
+    Unchecked,
+    /// It says itself what is wrong.
+    BuiltIn(Outline),
+    /// It is a program, or a kind that the engine carries out; its schema says most of it.
+    Program(Option<Arc<Schema>>),
 }
 
 impl Known {
-    /// `None` for what is not checked at this depth.
-    fn of(session: &Session, manifest: &Arc<Manifest>, depth: Depth) -> Option<Self> {
+    fn of(session: &Session, manifest: &Arc<Manifest>, depth: Depth) -> Self {
         let built_in = session.built_in(&manifest.type_name);
-        let outline = built_in.and_then(|built_in| Outline::of(&built_in.schema));
-        (depth == Depth::Full || built_in.is_some()).then_some(Self { outline, schema: None })
-    }
-}
-
-fn schema(session: &Session, manifest: &Arc<Manifest>) -> Option<Arc<Schema>> {
-    match session.built_in(&manifest.type_name) {
-        Some(built_in) => Schema::compile(built_in.schema.clone()).ok().map(Arc::new),
-        None => session.provider(manifest).schema(&session.context(manifest.type_name.as_str())).ok().flatten(),
-    }
-}
-
-/// Whether nothing in properties is still to be computed or opened, so that the resource can be asked about them.
-fn is_settled(written: &Json) -> bool {
-    match written {
-        Json::String(text) => !text.starts_with('['),
-        Json::Array(items) => items.iter().all(is_settled),
-        Json::Object(members) => {
-            members.iter().all(|(key, value)| key != "secureString" && key != "secureObject" && is_settled(value))
+        match (built_in, &manifest.implementation) {
+            (Some(built_in), Implementation::BuiltIn) => Self::BuiltIn(Outline::of(&built_in.schema)),
+            (Some(built_in), _) => Self::Program(Schema::compile(built_in.schema.clone()).ok().map(Arc::new)),
+            (None, _) if depth == Depth::Full => {
+                let cx = session.context(manifest.type_name.as_str());
+                Self::Program(session.provider(manifest).schema(&cx).ok().flatten())
+            }
+            (None, _) => Self::Unchecked,
         }
-        _ => true,
     }
+}
+
+/// Texts up to this size are checked, whatever they are: a regular expression is short, the content of a file may not be.
+const SHORT: usize = 4096;
+
+/// What the schema of a built-in says of its properties, at hand for every instance.
+struct Outline {
+    required: Vec<String>,
+    /// Texts that the schema does not constrain: long ones are content, and not copied to be checked.
+    free: Vec<String>,
+    descriptions: HashMap<String, String>,
+}
+
+impl Outline {
+    fn of(schema: &Json) -> Self {
+        let properties = || schema.get("properties").and_then(Json::as_object).into_iter().flatten();
+        let required = schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
+        let description = |(name, property): (&String, &Json)| {
+            Some((name.clone(), property.get("description")?.as_str()?.to_owned()))
+        };
+        Self {
+            required: required.map(str::to_owned).collect(),
+            free: properties().filter(|(_, property)| is_free_text(property)).map(|(name, _)| name.clone()).collect(),
+            descriptions: properties().filter_map(description).collect(),
+        }
+    }
+}
+
+fn is_free_text(property: &Json) -> bool {
+    let annotations = ["type", "title", "description", "default"];
+    let plain = |members: &Map<String, Json>| members.keys().all(|key| annotations.contains(&key.as_str()));
+    property.get("type").is_some_and(|kind| kind == "string") && property.as_object().is_some_and(plain)
+}
+
+/// An instance that is checked.
+struct Checked<'a> {
+    instance: &'a Instance,
+    properties: &'a Template,
+    provider: Arc<dyn Provider>,
+    cx: &'a Context,
+}
+
+impl Checked<'_> {
+    /// What a built-in says: it names one property at a time, which is then left out.
+    fn by_built_in(&self, outline: &Outline) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        let mut is_complete = is_literal(self.properties);
+        let is_free = |name: &str| outline.free.iter().any(|free| free == name);
+        let mut rest = members(self.properties, |name, text| text.len() <= SHORT || !is_free(name));
+        loop {
+            let input = Plain::new(Json::Object(rest));
+            let Err(failure) = self.provider.validate(self.cx, &input) else { return found };
+            let Json::Object(left) = input.into_exposed() else { return found };
+            rest = left;
+            let name = failure.property.as_deref().map(property_of);
+            let stated = name.as_deref().and_then(|name| self.properties.get(name));
+            let Some((name, value)) = name.as_deref().zip(stated) else {
+                // Something is missing; where something else was left out, that may be why.
+                let is_certain = is_complete || name.is_some_and(|name| outline.required.contains(&name));
+                found.extend(is_certain.then(|| self.refused(failure)));
+                return found;
+            };
+            if rest.shift_remove(name).is_none() {
+                return found;
+            }
+            if is_literal(value) {
+                let description = outline.descriptions.get(name);
+                let finding = self.refused(failure);
+                found.push(match description {
+                    Some(description) => finding.with_help(description),
+                    None => finding,
+                });
+            }
+            is_complete = false;
+        }
+    }
+
+    fn by_program(&self, schema: Option<&Schema>) -> Vec<Diagnostic> {
+        let mismatches = schema.map(|schema| of(self.instance, self.properties, schema)).unwrap_or_default();
+        if !mismatches.is_empty() || !is_literal(self.properties) {
+            return mismatches;
+        }
+        let written = Plain::new(self.properties.literal().to_redacted_json());
+        self.provider.validate(self.cx, &written).err().map(|failure| self.refused(failure)).into_iter().collect()
+    }
+
+    fn refused(&self, failure: Failure) -> Diagnostic {
+        let span = failure.property.as_deref().and_then(|pointer| place(self.properties, pointer));
+        Diagnostic::error(code(&failure.kind), span.unwrap_or(self.instance.name.span), failure.message)
+    }
+}
+
+/// The name of the property that a pointer leads to or into.
+fn property_of(pointer: &str) -> String {
+    let name = pointer.trim_start_matches('/').split('/').next().unwrap_or_default();
+    name.replace("~1", "/").replace("~0", "~")
 }
 
 /// Whether what is wrong with a value may be because it, or what it is in, is still to be computed or opened.
@@ -108,53 +179,6 @@ fn is_open(written: &Json, pointer: &str) -> bool {
         Json::Object(members) => members.keys().any(|key| key == "secureString" || key == "secureObject"),
         _ => false,
     })
-}
-
-/// What a schema says of names and kinds of properties, at hand for every instance.
-struct Outline {
-    /// Each property and the kind that it has to be of, if it says so.
-    known: Vec<(String, Option<String>)>,
-    required: Vec<String>,
-    /// Whether there are no others.
-    closed: bool,
-}
-
-impl Outline {
-    /// `None` if the schema names no properties.
-    fn of(schema: &Json) -> Option<Self> {
-        let known = schema.get("properties")?.as_object()?.iter();
-        let required = schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
-        Some(Self {
-            known: known.map(|(name, property)| (name.clone(), kind(property))).collect(),
-            required: required.map(str::to_owned).collect(),
-            closed: schema.get("additionalProperties") == Some(&Json::Bool(false)),
-        })
-    }
-
-    /// Whether all properties are known and of the kind that they have to be, and none is missing.
-    fn takes(&self, properties: &Template) -> bool {
-        let Some(entries) = properties.entries() else { return true };
-        let fits = |entry: &Entry<_>| match self.known.iter().find(|(name, _)| **name == *entry.key) {
-            Some((_, kind)) => has_kind(&entry.value, kind.as_deref()),
-            None => !self.closed,
-        };
-        entries.iter().all(fits) && self.required.iter().all(|name| properties.get(name).is_some())
-    }
-}
-
-fn kind(property: &Json) -> Option<String> {
-    property.get("type").and_then(Json::as_str).map(str::to_owned)
-}
-
-fn has_kind(value: &Template, wanted: Option<&str>) -> bool {
-    match (&value.kind, wanted) {
-        (Kind::Bool(_), Some(wanted)) => wanted == "boolean",
-        (Kind::Number(_), Some(wanted)) => matches!(wanted, "number" | "integer"),
-        (Kind::String(_), Some(wanted)) => wanted == "string",
-        (Kind::Array(_), Some(wanted)) => wanted == "array",
-        // An object may be a secret, and what an expression gives is not known.
-        _ => true,
-    }
 }
 
 fn of(instance: &Instance, properties: &Template, schema: &Schema) -> Vec<Diagnostic> {

@@ -27,7 +27,7 @@ use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_resources::BuiltIn;
 
-use crate::calls::{OUTPUT_LIMIT, Providers, SessionCalls, forward};
+use crate::calls::{Providers, SessionCalls, forward};
 use crate::execution::ENGINE_VERSION;
 use crate::host::{Host, HostOptions};
 
@@ -56,6 +56,7 @@ pub struct Session {
     pub(crate) host: Host,
     providers: Providers,
     root: Arc<Path>,
+    system_root: Option<Arc<Path>>,
     trace: Trace,
     writes: Writes,
 }
@@ -132,12 +133,13 @@ impl Session {
             extensions,
             cancel,
             suspend: Cancel::default(),
-            deadline: host.options.deadline.unwrap_or(Duration::from_mins(10)),
+            deadline: host.options.deadline.unwrap_or(Context::DEADLINE),
             names: Names::Unique,
             providers: Providers::new(&host.built_ins, settings.clone()),
             settings,
             host: host.clone(),
             root: context_root,
+            system_root: None,
             trace: Arc::new(forward),
             writes: Writes::default().with_locks(Locks::of_this_user()),
         }
@@ -152,6 +154,7 @@ impl Session {
             deadline: self.deadline,
             cancel: self.cancel.clone(),
             root: Arc::clone(&self.root),
+            system_root: self.system_root.clone(),
             trace: Arc::clone(&self.trace),
             writes: self.writes.clone(),
         }
@@ -167,8 +170,10 @@ impl Session {
         &self.root
     }
 
-    /// Makes another folder the root of the operating system.
+    /// Makes another folder the root of the operating system: the paths of built-in resources start there.
     pub fn set_system_root(&mut self, root: &Path) {
+        // `resolve` only adds to it.
+        self.system_root = Some(std::path::absolute(root).unwrap_or_else(|_| root.to_path_buf()).into());
         // Nobody else has the machine before the first document is looked at.
         if let Some(machine) = Arc::get_mut(&mut self.machine) {
             machine.system_root = root.to_path_buf();
@@ -416,15 +421,10 @@ fn command_settings(root: &Path, options: &HostOptions) -> Settings {
 /// What programs of adapters and extensions are called with while resources, secrets and documents are looked for.
 fn extension_context(root: &Path, cancel: &Cancel, options: &HostOptions) -> Context {
     Context {
-        found_absent: false,
-        pending: None,
-        name: "".into(),
         deadline: options.deadline.unwrap_or(Duration::from_mins(1)),
-        output_limit: OUTPUT_LIMIT,
         cancel: cancel.clone(),
-        writes: Writes::unrecorded(),
-        root: Arc::from(root),
         trace: Arc::new(forward),
+        ..Context::new(root)
     }
 }
 

@@ -36,6 +36,7 @@ impl World for Nothing {
                 changed: Some(vec!["output".to_owned()]),
                 what_if: Vec::new(),
                 presumed: None,
+                effects: stead_core::destruction::Effects::default(),
                 verified: Verification::NotVerifiable,
             }))
         } else {

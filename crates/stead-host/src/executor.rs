@@ -7,13 +7,13 @@
 mod lanes;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use stead_core::call::{Call, Execution, Response};
+use stead_core::claims::Claims;
 use stead_core::event::{Event, EventKind};
 use stead_core::expr::FactKey;
 use stead_core::run::{ReplayError, Room, Run};
@@ -29,8 +29,8 @@ pub trait Calls: Send + Sync {
     /// Carries out a call. Blocks; called from several threads at once.
     fn carry_out(&self, call: &Call) -> Response;
 
-    /// In what-if: the paths that the instance of a call reads or writes, if that is all it can have an effect on.
-    fn touches(&self, call: &Call) -> Option<Vec<PathBuf>>;
+    /// What the instance of a call reads and manages, if it has an effect on nothing else; with absolute paths.
+    fn claims(&self, call: &Call) -> Option<Claims>;
 
     /// How long a call takes, in order of magnitude.
     fn cost(&self, call: &Call) -> Cost;

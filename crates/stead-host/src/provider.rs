@@ -1,12 +1,14 @@
 //! The seam to resources: one trait, implemented by built-in, command and adapted ones.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Exported, Failure, FailureKind, Pending, Presumed};
+use stead_core::claims::Claims;
+use stead_core::destruction::Effects;
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 
@@ -65,11 +67,12 @@ pub trait Provider: Send + Sync {
         Cost::Process
     }
 
-    /// The paths that an instance with this desired state reads or writes, if that is all it can have an effect on.
+    /// What an instance with this desired state reads and manages, if it has an effect on nothing else; `None` means
+    /// anything. Paths are as the instance states them; [`Context::resolve`] says which ones are meant.
     ///
-    /// Relative ones start from the root of the [`Context`]; one that ends in [`stead_core::call::TREE`] stands for all below. `None` means:
-    /// anything. A plan uses it to tell what a change can reach; watching will use it too.
-    fn touches(&self, _input: &Plain) -> Option<Vec<PathBuf>> {
+    /// Conflicts between instances and what a change can reach are derived from it. The input may hold place holders for
+    /// what is not known yet.
+    fn claims(&self, _input: &Plain) -> Option<Claims> {
         None
     }
 }
@@ -131,6 +134,8 @@ pub struct SetReply {
     pub what_if: Vec<String>,
     /// In what-if: what is not there yet without which it would fail.
     pub presumed: Option<Presumed>,
+    /// What is created and destroyed besides what the states show; the same in what-if and when it is done.
+    pub effects: Effects,
     /// It is still working on it and wants to be called again; nothing else of the reply counts then. What it hands back
     /// comes with the next call, in [`Context::pending`].
     pub pending: Option<Pending>,
@@ -189,12 +194,60 @@ pub struct Context {
     pub pending: Option<Arc<Value>>,
     /// Ends the call early.
     pub cancel: Cancel,
-    /// The directory that relative paths of a document are resolved against.
-    pub root: Arc<std::path::Path>,
+    /// The directory of the document. [`Context::resolve`] says what a path means.
+    pub root: Arc<Path>,
+    /// The root of the operating system that is managed, if it is not the running one.
+    pub system_root: Option<Arc<Path>>,
     /// Where messages of a resource go: level and text, one call each.
     pub trace: Trace,
     /// What files are written is recorded here, so that the run can make it durable at its end.
     pub writes: Writes,
+}
+
+impl Context {
+    /// How long one process may take unless something else is said.
+    pub const DEADLINE: Duration = Duration::from_mins(10);
+    /// How much one process may print unless something else is said: far more than a state, far less than the memory of a
+    /// machine.
+    pub const OUTPUT_LIMIT: usize = 16 * 1024 * 1024;
+
+    /// For calls below a root: of nothing in particular, not cancelled, with messages discarded and writes unrecorded.
+    pub fn new(root: impl Into<Arc<Path>>) -> Self {
+        Self {
+            name: "".into(),
+            deadline: Self::DEADLINE,
+            output_limit: Self::OUTPUT_LIMIT,
+            found_absent: false,
+            pending: None,
+            cancel: Cancel::default(),
+            root: root.into(),
+            system_root: None,
+            trace: Arc::new(|_, _| {}),
+            writes: Writes::unrecorded(),
+        }
+    }
+
+    /// Where relative paths start: at the root of the operating system if one is given, else at the directory of the
+    /// document.
+    pub fn directory(&self) -> &Path {
+        self.system_root.as_deref().unwrap_or(&self.root)
+    }
+
+    /// What a path of an instance means.
+    ///
+    /// Guarantees: where a root of the operating system is given, every path is below it; `..` does not lead out of it.
+    pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
+        let Some(system) = &self.system_root else { return self.root.join(path) };
+        let mut below = PathBuf::new();
+        for component in path.as_ref().components() {
+            match component {
+                Component::Normal(name) => below.push(name),
+                Component::ParentDir => _ = below.pop(),
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        system.join(below)
+    }
 }
 
 /// Takes what resources write about what they do: a level and a text.

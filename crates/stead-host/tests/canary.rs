@@ -3,18 +3,19 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail this way")]
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value as Json, json};
 use stead_core::call::{Call, Execution, Exported, Failure, FailureKind, Operation, Outcome, Response};
-use stead_core::id::{NodeId, TypeName};
+use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::id::{NodeId, ResourceId, TypeName};
+use stead_core::instance_path::InstancePath;
 use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
 use stead_core::value::{Object, Seal, Step, Value};
 use stead_host::operate::carry_out;
-use stead_host::provider::{Cancel, Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 use stead_host::vault::MemoryVault;
 
 /// What is secret, and every text that must not be seen of it.
@@ -146,7 +147,13 @@ impl Provider for Chatty {
     fn set(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {
         let after = Some(Plain::new(self.tell(cx, input)?));
         let words = gossip(input.expose());
-        Ok(SetReply { after, changed: Some(words.clone()), what_if: words, presumed: None })
+        let mut effects = Effects::of(Effect::Change);
+        for word in &words {
+            let line = ItemKind::Line { number: 1, text: word.clone() };
+            effects.destroys.push(Item { path: word.clone(), kind: line });
+            effects.creates.push(Item { path: "link".to_owned(), kind: ItemKind::Symlink { target: word.clone() } });
+        }
+        Ok(SetReply { after, changed: Some(words.clone()), what_if: words, effects, ..SetReply::default() })
     }
     fn delete(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<Vec<String>, Failure> {
         self.tell(cx, input)?;
@@ -199,7 +206,7 @@ fn readable(answer: &Response) -> String {
         Outcome::Exported(all) => {
             all.iter().flat_map(|each| std::iter::once(&each.properties).chain(&each.metadata)).collect()
         }
-        Outcome::Failed(_) => Vec::new(),
+        Outcome::Deleted(_) | Outcome::Pending(_) | Outcome::Failed(_) => Vec::new(),
     };
     let json = values.into_iter().chain(&answer.metadata).map(|value| value.to_redacted_json().to_string());
     format!("{answer:?}\n{}", json.collect::<Vec<_>>().join("\n"))
@@ -264,22 +271,18 @@ fn shown(
     let to = Arc::clone(&traced);
     let cx = Context {
         name: "chatty".into(),
-        deadline: Duration::from_secs(10),
-        found_absent: false,
-        output_limit: 1 << 20,
-        cancel: Cancel::default(),
-        writes: stead_host::fs::Writes::default(),
-        root: Arc::from(std::path::Path::new("/")),
         trace: Arc::new(move |_, text| to.lock().unwrap().push_str(text)),
+        ..Context::new(std::path::Path::new("/"))
     };
+    let id = ResourceId { type_name: manifest.type_name.clone(), name: "chatty".into() };
     let call = Call {
-        node: NodeId(0),
-        name: "chatty".into(),
+        instance: InstancePath::new(None, id, NodeId(0)),
         manifest,
         operation,
         execution,
         desired: Arc::new(Value::Object(desired.clone())),
         tested: None,
+        pending: None,
         metadata: None,
     };
     let answer = carry_out(&call, provider, vault, &cx);

@@ -16,14 +16,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{
     Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification,
 };
 use stead_core::expr::{Answer, Environment, Expression};
-use stead_core::id::{NodeId, SecretName, TypeName};
+use stead_core::id::{NodeId, ResourceId, SecretName, TypeName};
+use stead_core::instance_path::InstancePath;
 use stead_core::manifest::{Capabilities, CommandResource, Implementation, Kind, Manifest, Version};
 use stead_core::schema::Schema;
 use stead_core::value::{Recipe, Seal, Sensitive, Value};
@@ -62,15 +62,11 @@ fn context(traced: &Arc<Mutex<String>>, cancelled: bool) -> Context {
     }
     Context {
         name: "instance".into(),
-        deadline: Duration::from_secs(10),
-        found_absent: false,
-        output_limit: 1 << 20,
         cancel,
-        writes: stead_host::fs::Writes::default(),
-        root: Arc::from(std::path::Path::new("/")),
         trace: Arc::new(move |level, text| {
             writeln!(traced.lock().unwrap(), "{level:?}: {text}").unwrap();
         }),
+        ..Context::new(std::path::Path::new("/"))
     }
 }
 
@@ -90,14 +86,15 @@ fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
             differing: names.map(str::to_owned).collect(),
         })
     });
+    let id = ResourceId { type_name: manifest.type_name.clone(), name: "instance".into() };
     Call {
-        node: NodeId(0),
-        name: "instance".into(),
+        instance: InstancePath::new(None, id, NodeId(0)),
         manifest,
         operation,
         execution,
         desired: Arc::new(value(&json["desired"])),
         tested,
+        pending: None,
         metadata: json.get("metadata").map(|metadata| Arc::new(value(metadata))),
     }
 }
@@ -274,7 +271,7 @@ impl Provider for Scripted {
             after: answer.get("after").cloned().map(Plain::new),
             changed: names(answer.get("changed")),
             what_if: names(answer.get("whatIf")).unwrap_or_default(),
-            presumed: None,
+            ..SetReply::default()
         })
     }
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -355,6 +352,8 @@ fn outcome(outcome: &Outcome) -> Json {
             };
             json!({ "exported": instances.iter().map(instance).collect::<Vec<_>>() })
         }
+        Outcome::Deleted(words) => json!({ "deleted": words }),
+        Outcome::Pending(pending) => json!({ "pending": pending.message }),
         Outcome::Failed(Failure { kind, message, property }) => {
             json!({ "failed": format!("{kind:?}"), "message": message, "property": property })
         }

@@ -15,9 +15,11 @@ pub mod file;
 mod input;
 pub mod line;
 pub mod osinfo;
+mod pending;
 mod permissions;
 pub mod process;
 mod program;
+mod removal;
 mod reply;
 pub mod run_command_on_set;
 mod schema;
@@ -61,12 +63,12 @@ struct Profile {
     description: &'static str,
     tags: &'static [&'static str],
     capabilities: Capabilities,
-    /// Text of a JSON Schema.
-    schema: &'static str,
+    /// Makes the JSON Schema of its properties.
+    schema: fn() -> Json,
 }
 
 impl Profile {
-    /// `None` when the type name or the schema is not valid; a test makes sure that all are.
+    /// `None` when the type name is not valid; a test makes sure that all are.
     fn built_in(&self, provider: Arc<dyn Provider>) -> Option<BuiltIn> {
         let version = Version::Semantic(semver::Version::new(1, 0, 0));
         let manifest = Manifest {
@@ -75,8 +77,13 @@ impl Profile {
             tags: self.tags.iter().map(|tag| (*tag).to_owned()).collect(),
             ..Manifest::new(TypeName::parse(self.type_name).ok()?, version, Implementation::BuiltIn)
         };
-        Some(BuiltIn { manifest: Arc::new(manifest), schema: serde_json::from_str(self.schema).ok()?, provider })
+        Some(BuiltIn { manifest: Arc::new(manifest), schema: (self.schema)(), provider })
     }
+}
+
+/// `_exist`, when it is not mentioned.
+fn is_wanted() -> bool {
+    true
 }
 
 /// A resource of DSC v3 keeps the version that it has there: documents may require it.

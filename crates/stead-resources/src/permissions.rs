@@ -1,10 +1,12 @@
 //! `mode`, `owner` and `group`: what files, directories and links have in common.
 
+use std::io;
+
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Failure, Presumed};
-use stead_host::fs::{Names, Ownership, Status, Subject, format_mode, parse_mode};
+use stead_host::fs::{Names, Ownership, Status, Subject, format_mode};
 
-use crate::input::{Input, invalid, kind, refused};
+use crate::input::{AccountName, Mode, refused};
 
 /// The permissions that a desired state asks for; what it does not mention stays as it is.
 pub(crate) struct Permissions<'a> {
@@ -21,12 +23,19 @@ pub(crate) struct Account<'a> {
 }
 
 impl<'a> Permissions<'a> {
-    /// Reads `mode`, `owner` and `group`.
-    pub(crate) fn read(input: &Input<'a>, names: &Names) -> Result<Self, Failure> {
-        let mode = read_mode(input)?;
-        let owner = read_account(input, names, Subject::User, "owner")?;
-        let group = read_account(input, names, Subject::Group, "group")?;
-        Ok(Self { mode, owner, group })
+    /// Looks up the numbers of owner and group.
+    pub(crate) fn find(
+        mode: Option<Mode<'a>>,
+        owner: Option<AccountName<'a>>,
+        group: Option<AccountName<'a>>,
+        names: &Names,
+    ) -> Result<Self, Failure> {
+        let account = |name: Option<AccountName<'a>>, subject: Subject, property: &str| {
+            name.map(|AccountName(text)| Account::find(text, names, subject, property)).transpose()
+        };
+        let owner = account(owner, Subject::User, "owner")?;
+        let group = account(group, Subject::Group, "group")?;
+        Ok(Self { mode: mode.map(|mode| (mode.text, mode.bits)), owner, group })
     }
 
     /// The names of those that differ.
@@ -112,33 +121,12 @@ pub(crate) fn report_accounts(status: &Status, names: &Names, state: &mut Map<St
     state.insert("group".into(), json!(names.name(Subject::Group, status.gid)));
 }
 
-fn read_mode<'a>(input: &Input<'a>) -> Result<Option<(&'a str, u32)>, Failure> {
-    match input.json("mode") {
-        None => Ok(None),
-        Some(Json::String(text)) => match parse_mode(text) {
-            Some(mode) => Ok(Some((text, mode))),
-            None => Err(invalid("mode", "'mode' has to be three or four octal digits such as \"0644\"")),
-        },
-        Some(Json::Number(_)) => {
-            let message = "'mode' has to be text, not a number: YAML readers do not agree on what 0644 is";
-            Err(invalid("mode", format!("{message}. Put it in quotes, as in \"0644\"")))
-        }
-        Some(other) => Err(invalid("mode", format!("'mode' has to be text such as \"0644\", not {}", kind(other)))),
+impl<'a> Account<'a> {
+    fn find(text: &'a str, names: &Names, subject: Subject, property: &str) -> Result<Self, Failure> {
+        let unknown = |error: io::Error| {
+            let reason = stead_host::fs::reason(&error);
+            refused(property, format!("cannot look up the {}: {reason}", subject.word()))
+        };
+        Ok(Self { text, id: names.id(subject, text).map_err(unknown)? })
     }
-}
-
-fn read_account<'a>(
-    input: &Input<'a>,
-    names: &Names,
-    subject: Subject,
-    property: &str,
-) -> Result<Option<Account<'a>>, Failure> {
-    let Some(text) = input.text(property)? else { return Ok(None) };
-    if text.is_empty() || text.contains('\0') {
-        return Err(invalid(property, format!("'{property}' has to be the name or number of a {}", subject.word())));
-    }
-    let id = names.id(subject, text).map_err(|error| {
-        refused(property, format!("cannot look up the {}: {}", subject.word(), stead_host::fs::reason(&error)))
-    })?;
-    Ok(Some(Account { text, id }))
 }

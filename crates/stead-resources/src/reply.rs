@@ -1,8 +1,7 @@
 //! What resources that are about a path have in common: their states and their answers.
 
-use std::path::PathBuf;
-
 use serde_json::{Map, Value as Json, json};
+use stead_core::claims::{Claims, Extent};
 use stead_core::value::Value;
 use stead_host::provider::{Cost, Plain, SetReply, TestReply};
 
@@ -26,7 +25,8 @@ pub(crate) fn tested(actual: Map<String, Json>, differing: &[&str]) -> TestReply
 
 /// The answer to a set after which, or in what-if would be, this state; these properties differed.
 pub(crate) fn set(after: Map<String, Json>, differing: &[&str], what_if: Vec<String>) -> SetReply {
-    SetReply { after: Some(Plain::new(after.into())), changed: Some(owned(differing)), what_if, ..SetReply::default() }
+    let (after, changed) = (Some(Plain::new(after.into())), Some(owned(differing)));
+    SetReply { after, changed, what_if, ..SetReply::default() }
 }
 
 fn owned(names: &[&str]) -> Vec<String> {
@@ -39,8 +39,21 @@ pub(crate) fn cost(desired: &Value) -> Cost {
     if copies { Cost::Process } else { Cost::Inline }
 }
 
-/// The paths of `path` and `source`; `None` without the first.
-pub(crate) fn touches(input: &Plain) -> Option<Vec<PathBuf>> {
-    let text = |name| input.expose().get(name).and_then(Json::as_str).map(PathBuf::from);
-    Some([text("path")?].into_iter().chain(text("source")).collect())
+/// The claims of an instance that manages this much of what is at its `path`, and reads its `source`; `None` without a
+/// path.
+pub(crate) fn claims(input: &Plain, extent: Extent) -> Option<Claims> {
+    let claims = Claims::path(text(input, "path")?, extent);
+    Some(match text(input, "source") {
+        Some(source) => claims.and_reads(source),
+        None => claims,
+    })
+}
+
+/// Whether an instance is to be removed, as far as that is known.
+pub(crate) fn is_removal(input: &Plain) -> bool {
+    input.expose().get("_exist") == Some(&Json::Bool(false))
+}
+
+fn text<'a>(input: &'a Plain, name: &str) -> Option<&'a str> {
+    input.expose().get(name).and_then(Json::as_str)
 }

@@ -1,27 +1,53 @@
-//! The schema of a built-in resource, compiled when it is first needed.
+//! The JSON Schema of a resource, from the type that declares its properties.
 
-use std::sync::{Arc, OnceLock};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value as Json};
 
-use stead_core::call::{Failure, FailureKind};
-use stead_core::schema::Schema;
-
-/// The text of a schema, and what became of it.
-pub(crate) struct Lazy {
-    text: &'static str,
-    compiled: OnceLock<Option<Arc<Schema>>>,
+/// The JSON Schema of the properties that a type declares: descriptions are its doc comments.
+pub(crate) fn of<T: JsonSchema>() -> Json {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut json = settings.with_transform(plain).into_generator().into_root_schema_for::<T>().to_value();
+    let properties = json.get_mut("properties").and_then(Json::as_object_mut);
+    properties.into_iter().flatten().filter_map(|(_, property)| property.as_object_mut()).for_each(of_json);
+    json
 }
 
-impl Lazy {
-    pub(crate) const fn new(text: &'static str) -> Self {
-        Self { text, compiled: OnceLock::new() }
+/// Without the line breaks of its comments.
+fn plain(schema: &mut Schema) {
+    schemars::transform::transform_subschemas(&mut plain, schema);
+    if let Some(Json::String(text)) = schema.get("description") {
+        let text = text.replace('\n', " ");
+        schema.insert("description".to_owned(), text.into());
     }
+}
 
-    /// The compiled schema. A test makes sure that it is one; a failure here is a defect of stead.
-    pub(crate) fn get(&self) -> Result<Option<Arc<Schema>>, Failure> {
-        let compile = || serde_json::from_str(self.text).ok().and_then(|json| Schema::compile(json).ok()).map(Arc::new);
-        match self.compiled.get_or_init(compile) {
-            Some(schema) => Ok(Some(Arc::clone(schema))),
-            None => Err(Failure::new(FailureKind::System, "the built-in schema of the resource is not valid")),
+/// Without what is about Rust: null for what may be left out but is never null, and the widths of numbers.
+fn of_json(property: &mut Map<String, Json>) {
+    if property.get("default") == Some(&Json::Null) {
+        property.remove("default");
+    }
+    let is_width = |format: &Json| ["int64", "uint64", "uint32", "double"].iter().any(|width| format == width);
+    if property.get("format").is_some_and(is_width) {
+        property.remove("format");
+    }
+    // What is optional has null behind its own type; where null stands first it is meant.
+    if let Some(Json::Array(types)) = property.get("type")
+        && let [own, Json::String(last)] = types.as_slice()
+        && last == "null"
+    {
+        let own = own.clone();
+        property.insert("type".to_owned(), own);
+    }
+    if let Some(Json::Array(forms)) = property.get_mut("anyOf") {
+        forms.retain(|form| form.get("type") != Some(&"null".into()));
+        if let [Json::Object(only)] = forms.as_slice() {
+            let only = only.clone();
+            property.remove("anyOf");
+            property.extend(only);
         }
+    }
+    if let Some(Json::Array(values)) = property.get_mut("enum") {
+        values.retain(|value| !value.is_null());
     }
 }

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::{Call, Changed, Execution, Exported, Operation, Outcome, Tested};
-use stead_core::id::NodeId;
+use stead_core::id::{NodeId, ResourceId};
+use stead_core::instance_path::InstancePath;
 use stead_core::value::{Seal, Value};
 use stead_host::operate::carry_out;
-use stead_host::provider::{Cancel, Context};
+use stead_host::provider::Context;
 use stead_host::vault::MemoryVault;
 use stead_resources::{BuiltIn, builtins, osinfo};
 use stead_testkit::{Case, Computed, Suite};
@@ -98,20 +99,17 @@ impl Run {
         let messages = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&messages);
         let context = Context {
-            found_absent: false,
             name: "case".into(),
             deadline: Duration::from_secs(20),
             output_limit: 1 << 16,
-            cancel: Cancel::default(),
-            writes: stead_host::fs::Writes::default(),
-            root: root.into(),
             trace: Arc::new(move |level, text| {
                 if let Ok(mut heard) = heard.lock() {
                     heard.push(format!("{level:?}: {text}\n"));
                 }
             }),
+            ..Context::new(root)
         };
-        Self { built_in, desired: Arc::new(desired), context, messages }
+        Self { built_in, desired: Arc::new(desired), vault, context, messages }
     }
 
     fn carry_out(&self, word: &str) -> Result<String, String> {
@@ -137,14 +135,15 @@ impl Run {
     }
 
     fn call(&self, operation: Operation, execution: Execution, tested: Option<Arc<Tested>>) -> Outcome {
+        let id = ResourceId { type_name: self.built_in.manifest.type_name.clone(), name: "case".into() };
         let call = Call {
-            node: NodeId(0),
-            name: "case".into(),
+            instance: InstancePath::new(None, id, NodeId(0)),
             manifest: Arc::clone(&self.built_in.manifest),
             operation,
             execution,
             desired: Arc::clone(&self.desired),
             tested,
+            pending: None,
             metadata: None,
         };
         carry_out(&call, &*self.built_in.provider, &self.vault, &self.context).outcome
@@ -160,12 +159,13 @@ fn shown(outcome: &Outcome) -> String {
             format!("{verdict} {differing:?} {}", actual.to_redacted_json())
         }
         Outcome::Changed(done) => {
-            let Changed { before, after, changed, what_if, verified, .. } = &**done;
+            let Changed { before, after, changed, what_if, verified, effects, .. } = &**done;
             let mut text = format!("{verified:?}, changed {changed:?}");
             for (title, state) in [("before", before), ("after", after)] {
                 let _infallible = write!(text, "\n    {title} {}", state.to_redacted_json());
             }
-            what_if.iter().fold(text, |text, words| format!("{text}\n    {words}"))
+            let effect = effects.effect.map(|effect| format!("effect: {}", effect.word()));
+            what_if.iter().chain(&effect).fold(text, |text, words| format!("{text}\n    {words}"))
         }
         Outcome::Exported(instances) => {
             instances.iter().fold(format!("{} instances", instances.len()), |text, each| {
@@ -173,6 +173,8 @@ fn shown(outcome: &Outcome) -> String {
                 format!("{text}\n    {name:?} {}", properties.to_redacted_json())
             })
         }
+        Outcome::Deleted(words) => format!("deleted: {words:?}"),
+        Outcome::Pending(pending) => format!("pending: {}", pending.message),
         Outcome::Failed(failure) => format!("{:?} {:?}: {}", failure.kind, failure.property, failure.message),
     }
 }

@@ -1,4 +1,5 @@
-//! The cases of `corpus/resources`: a tree, a desired state, and all that the operations make of them.
+//! The cases of `corpus/resources`: the type, a tree, a desired state, and all that the operations make of them; or the
+//! type, a tree, and a filter of an export.
 //!
 //! Besides what the cases say, for each of them: a what-if changes nothing and predicts what the set does; after a set
 //! the test is content; a second set changes nothing at all.
@@ -11,18 +12,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use stead_core::call::{Execution, Failure};
+use stead_core::destruction::Effects;
 use stead_host::provider::{Context, Plain, Provider, SetReply, TestReply};
 use stead_testkit::{Case, Computed, Suite};
 use support::{World, lasting, plain, provider};
 
 fn main() -> ExitCode {
-    stead_testkit::main(&[
-        Suite { folder: "resources/file", run: |case| run("Stead/File", case) },
-        Suite { folder: "resources/directory", run: |case| run("Stead/Directory", case) },
-        Suite { folder: "resources/symlink", run: |case| run("Stead/Symlink", case) },
-        Suite { folder: "resources/line", run: |case| run("Stead/Line", case) },
-        Suite { folder: "resources/export", run: |case| Ok(export("Stead/Directory", case)) },
-    ])
+    stead_testkit::main(&[Suite { folder: "resources", run: run_case }])
+}
+
+fn run_case(case: &Case) -> Result<Computed, String> {
+    let type_name = case.section("resource").trim();
+    if case.has("filter") { Ok(export(type_name, case)) } else { run(type_name, case) }
 }
 
 struct Subject<'a> {
@@ -37,6 +38,7 @@ fn run(type_name: &str, case: &Case) -> Result<Computed, String> {
     let world = World::build(case.section("given"));
     let subject = Subject { cx: world.context(), world, provider: provider(type_name), desired: &desired };
     let untouched = subject.world.imprint();
+    let before = subject.world.tree();
     let get = subject.get();
     let test = subject.test(&subject.provider.test(&subject.cx, &desired));
     let what_if = subject.provider.set(&subject.cx, &desired, Execution::WhatIf);
@@ -44,9 +46,9 @@ fn run(type_name: &str, case: &Case) -> Result<Computed, String> {
         return Err("get, test or what-if changed something".to_owned());
     }
     let set = subject.provider.set(&subject.cx, &desired, Execution::Actual);
-    let after = subject.world.tree();
+    let after = changes(&before, &subject.world.tree());
     subject.check_laws(&what_if, &set)?;
-    let what_if = subject.show(&what_if, |reply| reply.what_if.iter().flat_map(|text| [text, "\n"]).collect());
+    let what_if = subject.show(&what_if, predicted);
     let set = subject.show(&set, |reply| subject.set(reply));
     let trace: String = subject.world.trace.lock().unwrap().iter().flat_map(|text| ["trace: ", text, "\n"]).collect();
     Ok(vec![("get", get), ("test", test), ("what-if", what_if), ("set", set + &trace), ("after", after)])
@@ -86,10 +88,16 @@ impl Subject<'_> {
     }
 
     fn check_laws(&self, what_if: &Result<SetReply, Failure>, set: &Result<SetReply, Failure>) -> Result<(), String> {
-        let Ok(set) = set else { return Ok(()) };
+        let Ok(set) = set else {
+            let foreseen = what_if.as_ref().map_or(true, |reply| reply.presumed.is_some());
+            return if foreseen { Ok(()) } else { Err("the set failed, and the what-if did not say so".to_owned()) };
+        };
         let Ok(what_if) = what_if else { return Err("the what-if failed, the set did not".to_owned()) };
         if self.set(what_if) != self.set(set) {
             return Err(format!("what-if predicted\n{}and set did\n{}", self.set(what_if), self.set(set)));
+        }
+        if what_if.effects != set.effects {
+            return Err(format!("what-if predicted {:?} and set did {:?}", what_if.effects, set.effects));
         }
         let settled = self.world.imprint();
         let again = self.provider.set(&self.cx, self.desired, Execution::Actual);
@@ -101,6 +109,29 @@ impl Subject<'_> {
             other => Err(format!("after the set, the test says: {}", self.test(&other))),
         }
     }
+}
+
+/// What a what-if says: in words, what is created and destroyed, and what the set would fail for as things are.
+fn predicted(reply: &SetReply) -> String {
+    let mut lines = reply.what_if.clone();
+    let Effects { effect, creates, destroys } = &reply.effects;
+    lines.extend(effect.map(|effect| format!("effect: {}", effect.word())));
+    for (word, listing) in [("creates", creates), ("destroys", destroys)] {
+        lines.extend(listing.items().iter().map(|item| format!("{word}: {item}")));
+        lines.extend((listing.more() > 0).then(|| format!("{word}: {} more", listing.more())));
+    }
+    lines.extend(reply.presumed.as_ref().map(|presumed| format!("would fail: {}", presumed.failure.message)));
+    lines.iter().flat_map(|line| [line, "\n"]).collect()
+}
+
+/// The lines of a tree that are gone and those that are new.
+fn changes(before: &str, after: &str) -> String {
+    let of = |sign: char, own: &str, other: &str| -> String {
+        let has = |line: &&str| other.lines().any(|each| each == *line);
+        let own = own.lines().filter(|line| !has(line));
+        own.fold(String::new(), |text, line| text + &format!("{sign} {line}\n"))
+    };
+    of('-', before, after) + &of('+', after, before)
 }
 
 fn export(type_name: &str, case: &Case) -> Computed {

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
@@ -11,8 +12,9 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
+use stead_core::destruction::{Effects, Item, ItemKind};
 use stead_host::provider::Plain;
-use support::{World, plain, provider, walk};
+use support::{Node, Tree, World, plain, provider, walk};
 
 /// What may be at the path in question, besides what is around it.
 fn start() -> impl Strategy<Value = String> {
@@ -57,6 +59,7 @@ fn desired() -> impl Strategy<Value = (&'static str, Json)> {
         ("_exist", flags()),
     ];
     let directory = vec![
+        ("entries", vec![json!(["a"]), json!([])]),
         ("source", vec![json!("src"), json!("d")]),
         ("mode", modes()),
         ("_purge", flags()),
@@ -80,8 +83,50 @@ fn desired() -> impl Strategy<Value = (&'static str, Json)> {
     ]
 }
 
+/// Whether effects name exactly what is gone from a tree, and what is new in it besides the instance at `own`.
+fn told(before: &Tree, after: &Tree, effects: &Effects, own: &str) -> Result<(), String> {
+    let is_above = |above: &str, path: &str| Path::new(path).starts_with(above);
+    let whole = |item: &&Item| !matches!(item.kind, ItemKind::Content { .. } | ItemKind::Line { .. });
+    let destroyed: Vec<&Item> = effects.destroys.items().iter().filter(whole).collect();
+    let created: Vec<&Item> = effects.creates.items().iter().filter(whole).collect();
+    let remains = |path: &str, node: &Node| after.get(OsStr::new(path)).is_some_and(|now| now.kind() == node.kind());
+    let is_kept = |path: &str, node: &Node| {
+        let mut others = after.iter().filter(|(other, _)| other.to_str().unwrap().starts_with(&format!("{path}.")));
+        others.any(|(_, other)| other.copied() == node.copied())
+    };
+    for (path, node) in before.iter().map(|(path, node)| (path.to_str().unwrap(), node)) {
+        if !remains(path, node) && !is_kept(path, node) && !destroyed.iter().any(|item| is_above(&item.path, path)) {
+            return Err(format!("'{path}' is gone, and nobody said so"));
+        }
+    }
+    for item in &destroyed {
+        let was = before.get(OsStr::new(&item.path)).ok_or(format!("'{item}' was never there"))?;
+        let same = after.get(OsStr::new(&item.path)).is_some_and(|now| now == was);
+        let below = before.keys().filter(|path| Path::new(path).starts_with(&item.path)).count() as u64 - 1;
+        let entries = if let ItemKind::Directory { entries_below } = item.kind { entries_below } else { 0 };
+        if same || entries != below {
+            return Err(format!("'{item}' is not what was destroyed: {below} entries below, still there: {same}"));
+        }
+    }
+    for path in after.keys().filter(|path| !before.contains_key(*path)).map(|path| path.to_str().unwrap()) {
+        let kept = path.starts_with(&format!("{own}.")) || path == own;
+        if !kept && !created.iter().any(|item| is_above(path, &item.path)) {
+            return Err(format!("'{path}' is new, and nobody said so"));
+        }
+    }
+    match created.iter().find(|item| !after.contains_key(OsStr::new(&item.path))) {
+        Some(item) => Err(format!("'{item}' was not created")),
+        None => Ok(()),
+    }
+}
+
+/// How many starts and desired states are tried.
+fn states() -> u32 {
+    u32::try_from(stead_testkit::times("STEAD_STATES", 500)).unwrap_or(u32::MAX)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: states(), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Either a typed failure, or the desired state: as predicted, once and for all, and without leftovers.
     #[test]
@@ -92,9 +137,17 @@ proptest! {
         let tested = provider.test(&cx, &desired);
         let predicted = provider.set(&cx, &desired, Execution::WhatIf);
         prop_assert_eq!(&world.imprint(), &before, "a test or a what-if changed something");
-        if let Ok(set) = provider.set(&cx, &desired, Execution::Actual) {
+        let set = provider.set(&cx, &desired, Execution::Actual);
+        let foreseen = predicted.as_ref().map_or(true, |reply| reply.presumed.is_some());
+        prop_assert!(set.is_ok() || foreseen, "the set failed, and the what-if did not say so");
+        if let Ok(set) = set {
+            prop_assert!(set.effects.destroys.more() == 0 && set.effects.creates.more() == 0);
+            let told = told(&before, &world.imprint(), &set.effects, "p");
+            prop_assert!(told.is_ok(), "{}", told.unwrap_err());
             let predicted = predicted.map_err(|failure| TestCaseError::fail(failure.message))?;
             prop_assert_eq!(&predicted.changed, &set.changed);
+            prop_assert_eq!(&predicted.effects, &set.effects);
+            prop_assert_eq!(set.effects.effect.is_some(), set.changed.as_ref().is_some_and(|names| !names.is_empty()));
             prop_assert!(predicted.after.unwrap().expose() == set.after.unwrap().expose(), "another state than predicted");
             let tested = tested.map_err(|failure| TestCaseError::fail(failure.message))?;
             prop_assert_eq!(tested.differing, set.changed);
@@ -272,33 +325,4 @@ fn nobody_else_can_read_content_before_it_has_its_mode() {
     assert!(!tree.contains("d/f "), "{tree}");
     drop(replacement);
     assert_eq!(world.tree(), "dir d 0755\n");
-}
-
-#[test]
-fn every_schema_names_exactly_what_is_accepted() {
-    const OF_FILES: [&str; 4] = ["Directory", "File", "Line", "Symlink"];
-    let is_of_files = |built_in: &stead_resources::BuiltIn| {
-        let name = &built_in.manifest.type_name;
-        name.as_str().starts_with("Stead/") && OF_FILES.contains(&name.short())
-    };
-    let of_files: Vec<_> = stead_resources::builtins().into_iter().filter(is_of_files).collect();
-    assert_eq!(of_files.len(), OF_FILES.len());
-    for built_in in of_files {
-        let properties = built_in.schema["properties"].as_object().unwrap();
-        assert_eq!(built_in.schema["additionalProperties"], json!(false));
-        for (name, property) in properties {
-            assert!(property["description"].is_string(), "{name}");
-            let mut state = json!({ "path": "p" });
-            match built_in.manifest.type_name.short() {
-                "Line" => state["line"] = json!("a line"),
-                "Symlink" => state["target"] = json!("a target"),
-                _ => {}
-            }
-            // Something that no property takes.
-            state[name] = json!([[]]);
-            let failure = built_in.provider.test(&World::build("").context(), &Plain::new(state)).err().unwrap();
-            let refusal = if property["readOnly"] == json!(true) { "can only be read" } else { "has to be" };
-            assert!(failure.message.contains(refusal), "{}: {name}: {}", built_in.manifest.type_name, failure.message);
-        }
-    }
 }

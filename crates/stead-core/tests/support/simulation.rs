@@ -196,7 +196,8 @@ impl Thing {
             Presumed { failure, path: Some(path.clone()) }
         };
         let presumed = self.presumes.as_ref().filter(|_| execution == Execution::WhatIf).map(missing);
-        let changed = Changed { before, after, changed: Some(wanted), what_if: Vec::new(), presumed, verified };
+        let (what_if, effects) = (Vec::new(), stead_core::destruction::Effects::default());
+        let changed = Changed { before, after, changed: Some(wanted), what_if, presumed, effects, verified };
         Response { outcome: Outcome::Changed(Box::new(changed)), metadata: None, restarts }
     }
 }

@@ -129,7 +129,9 @@ fn carry_out(calls: &dyn Calls, call: Arc<Call>) -> Finished {
     let response = catch_unwind(AssertUnwindSafe(|| calls.carry_out(&call))).unwrap_or_else(|_| internal_error());
     let elapsed = began.elapsed();
     let touches = match call.execution {
-        Execution::WhatIf => catch_unwind(AssertUnwindSafe(|| calls.touches(&call))).unwrap_or_default(),
+        Execution::WhatIf => {
+            catch_unwind(AssertUnwindSafe(|| Some(calls.claims(&call)?.touches()))).unwrap_or_default()
+        }
         Execution::Actual => None,
     };
     Finished { call, response, elapsed, touches }

@@ -69,7 +69,8 @@ impl Attempt<'_> {
         let changed = reply.changed.map(|names| self.scrubbed_names(names));
         let presumed =
             reply.presumed.map(|Presumed { failure, path }| Presumed { failure: self.scrubbed(failure), path });
-        Ok(Reply::Set(SetReply { after, changed, what_if: self.texts(&reply.what_if), presumed }))
+        let effects = reply.effects.map_text(|text| self.resealer.text(text));
+        Ok(Reply::Set(SetReply { after, changed, what_if: self.texts(&reply.what_if), presumed, effects }))
     }
 
     fn texts(&self, texts: &[String]) -> Vec<String> {

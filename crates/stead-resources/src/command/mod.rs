@@ -1,20 +1,24 @@
 //! `Stead/Command`: something that commands read, test and set, for what no other resource manages.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, FailureKind};
+use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
-use stead_core::schema::Schema;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
+use crate::input::{NonEmpty, PathText, ReadOnly, read};
 use crate::program::{self, Ended, Invocation};
-use crate::schema::Lazy;
-use crate::{BuiltIn, NOTHING, Profile};
-
-const SCHEMA: &str = include_str!("schema.json");
+use crate::{BuiltIn, NOTHING, Profile, schema};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
     let profile = Profile {
@@ -22,76 +26,214 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
         description: "Something that commands read, test and set, for what no other resource manages.",
         tags: &["command", "script", "shell"],
         capabilities: Capabilities { get: true, set: true, set_what_if: true, test: true, ..NOTHING },
-        schema: SCHEMA,
+        schema: schema::of::<Properties<'_>>,
     };
-    profile.built_in(Arc::new(Command { schema: Lazy::new(SCHEMA) }))
+    profile.built_in(Arc::new(Command))
 }
 
-struct Command {
-    schema: Lazy,
+/// Something that commands read, test and set, for what no other resource manages. It is in the desired state when the path
+/// 'creates' exists and the command 'test' ends with exit code 0, as far as they are given. Where neither is given, 'set' is
+/// run by every set.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(title = "Stead/Command")]
+#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+struct Properties<'a> {
+    /// Reads the state; what it prints becomes 'output'. Text is run by '/bin/sh -c', an array is a program and its
+    /// arguments. It must not change anything: it is run by every operation, in what-if too.
+    #[serde(borrow)]
+    get: Option<Script<'a>>,
+    /// Tests the state: exit code 0 says that it is the desired one, any other that it is not. 126 and 127 say that the
+    /// command could not be run, which is a failure. It must not change anything: it is run in what-if too.
+    #[serde(borrow)]
+    test: Option<Script<'a>>,
+    /// Brings about the desired state. Any exit code but 0 is a failure.
+    #[serde(borrow)]
+    set: Option<Script<'a>>,
+    /// A path that exists in the desired state. A relative path starts at the working directory.
+    #[serde(borrow)]
+    creates: Option<NonEmpty<'a>>,
+    /// Variables for the commands. This is the way to hand them secrets: the arguments of a program can be read by every
+    /// user of the machine.
+    #[serde(borrow)]
+    environment: Option<BTreeMap<&'a str, &'a str>>,
+    /// Where the commands are started. A relative path starts at the directory of the document, or at the system root that
+    /// was given, which is also the default.
+    #[serde(borrow)]
+    working_directory: Option<PathText<'a>>,
+    /// After how many seconds a command is ended, which is a failure.
+    timeout: Option<Seconds>,
+    /// What the command 'get' printed, or without it the last one, without the newlines at the end.
+    output: Option<ReadOnly<String>>,
+    /// The exit code of the same command.
+    exit_code: Option<ReadOnly<i64>>,
 }
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        if self.get.is_none() && self.test.is_none() && self.set.is_none() && self.creates.is_none() {
+            let message = "one of 'get', 'test', 'set' and 'creates' is required";
+            return Err(Failure::new(FailureKind::Invalid, message));
+        }
+        Ok(())
+    }
+}
+
+/// A program and its arguments.
+struct Script<'a>(Vec<&'a str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Script<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ScriptVisitor)
+    }
+}
+
+struct ScriptVisitor;
+
+impl<'de> Visitor<'de> for ScriptVisitor {
+    type Value = Script<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string for the shell, or a list of a program and its arguments")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, script: &'de str) -> Result<Script<'de>, E> {
+        if script.is_empty() { Err(E::custom("must not be empty")) } else { Ok(Script(vec!["/bin/sh", "-c", script])) }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Script<'de>, A::Error> {
+        let mut words = Vec::new();
+        while let Some(word) = items.next_element()? {
+            words.push(word);
+        }
+        if words.is_empty() { Err(A::Error::custom("must not be empty")) } else { Ok(Script(words)) }
+    }
+}
+
+impl JsonSchema for Script<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        "Command".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [
+                { "type": "string", "minLength": 1 },
+                { "type": "array", "minItems": 1, "items": { "type": "string" } }
+            ]
+        })
+    }
+}
+
+/// A time, at most a week.
+#[derive(Deserialize)]
+#[serde(try_from = "f64")]
+struct Seconds(Duration);
+
+impl Seconds {
+    const MOST: f64 = 604_800.0;
+}
+
+impl TryFrom<f64> for Seconds {
+    type Error = &'static str;
+
+    fn try_from(seconds: f64) -> Result<Self, Self::Error> {
+        let duration = Duration::try_from_secs_f64(seconds).ok().filter(|_| seconds > 0.0 && seconds <= Self::MOST);
+        duration.map(Self).ok_or("must be more than 0 and at most 604800 seconds")
+    }
+}
+
+impl JsonSchema for Seconds {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Seconds".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "exclusiveMinimum": 0, "maximum": Self::MOST })
+    }
+}
+
+struct Command;
 
 impl Provider for Command {
-    fn schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
-        self.schema.get()
+    fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
+        Desired::read(input, cx).map(|_| ())
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired = Desired::read(input, cx)?;
-        let ended = desired.run("get", cx)?;
-        Ok(Plain::new(desired.state(ended.as_ref())))
+        let found = desired.run(Step::Get, cx)?;
+        let mut differing = desired.differing();
+        // Only a test tells.
+        differing.push("test");
+        Ok(Plain::new(desired.state(found.as_ref(), &differing)))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired = Desired::read(input, cx)?;
-        let ended = desired.run("test", cx)?;
-        if let Some(ended) = ended.as_ref().filter(|ended| could_not_run(ended)) {
+        let tested = desired.run(Step::Test, cx)?;
+        if let Some(ended) = tested.as_ref().filter(|ended| could_not_run(ended)) {
             return Err(ended.failure("the command 'test' cannot be run: it"));
         }
-        let mut differing = Vec::new();
-        if desired.creates().is_some_and(|path| !exists(&path)) {
-            differing.push("creates".to_owned());
+        let mut differing = desired.differing();
+        if tested.as_ref().is_some_and(|ended| ended.code != 0) {
+            differing.push("test");
         }
-        if ended.as_ref().is_some_and(|ended| ended.code != 0) {
-            differing.push("test".to_owned());
-        }
-        if !desired.has_guard() && desired.has("set") {
-            differing.push("set".to_owned());
-        }
+        let found = desired.run(Step::Get, cx)?.or(tested);
         Ok(TestReply {
-            actual: Some(Plain::new(desired.state(ended.as_ref()))),
+            actual: Some(Plain::new(desired.state(found.as_ref(), &differing))),
             in_desired_state: Some(differing.is_empty()),
-            differing: Some(differing),
+            differing: Some(differing.into_iter().map(str::to_owned).collect()),
         })
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::read(input, cx)?;
-        if execution == Execution::WhatIf && desired.has("set") {
-            return self.foresee(cx, input);
+        if execution == Execution::WhatIf && desired.stated.set.is_some() {
+            return self.predict(cx, input);
         }
-        let Some(ended) = desired.run("set", cx)? else {
+        if desired.is_created() {
+            let after = Some(Plain::new(desired.state(desired.run(Step::Get, cx)?.as_ref(), &[])));
+            return Ok(SetReply { after, changed: Some(Vec::new()), ..SetReply::default() });
+        }
+        let Some(ended) = desired.run(Step::Set, cx)? else {
             let message = "it is not in the desired state, and there is no command 'set' to change that";
             return Err(Failure::new(FailureKind::Unsupported, message));
         };
         if ended.code != 0 {
             return Err(ended.failure("the command 'set'"));
         }
-        let after = Plain::new(desired.state_after(&ended));
-        Ok(SetReply { after: Some(after), changed: Some(vec!["set".to_owned()]), ..SetReply::default() })
+        let found = desired.run(Step::Get, cx)?.unwrap_or(ended);
+        Ok(SetReply { after: Some(Plain::new(desired.state_after(&found))), ..runs_set() })
     }
 }
 
 impl Command {
     /// What a set would do: that the command would be run is all that can be said.
-    fn foresee(&self, cx: &Context, input: &Plain) -> Result<SetReply, Failure> {
+    fn predict(&self, cx: &Context, input: &Plain) -> Result<SetReply, Failure> {
         let TestReply { actual, in_desired_state, .. } = self.test(cx, input)?;
         if in_desired_state == Some(true) {
             return Ok(SetReply { after: actual, changed: Some(Vec::new()), ..SetReply::default() });
         }
-        let what_if = vec!["run the command 'set'".to_owned()];
-        Ok(SetReply { changed: Some(vec!["set".to_owned()]), what_if, ..SetReply::default() })
+        Ok(SetReply { what_if: vec!["run the command 'set'".to_owned()], ..runs_set() })
     }
+}
+
+fn runs_set() -> SetReply {
+    let effects = Effects::of(Effect::Change);
+    SetReply { changed: Some(vec!["set".to_owned()]), effects, ..SetReply::default() }
+}
+
+/// One of the commands.
+#[derive(Clone, Copy)]
+enum Step {
+    Get,
+    Test,
+    Set,
 }
 
 /// What a shell says of a command that is not there or is no program.
@@ -106,89 +248,74 @@ fn exists(path: &Path) -> bool {
 
 /// The properties of one instance.
 struct Desired<'a> {
-    properties: &'a Map<String, Json>,
+    stated: Properties<'a>,
+    json: &'a Json,
     directory: PathBuf,
+    creates: Option<PathBuf>,
 }
 
 impl<'a> Desired<'a> {
     fn read(input: &'a Plain, cx: &Context) -> Result<Self, Failure> {
-        let properties = input.expose().as_object();
-        let properties = properties.ok_or_else(|| Failure::new(FailureKind::Invalid, "there are no properties"))?;
-        // The schema cannot say so: states have to fit it too.
-        if !["get", "test", "set", "creates"].iter().any(|property| properties.contains_key(*property)) {
-            let message =
-                "there is nothing to run and nothing to look for: 'get', 'test', 'set' or 'creates' is missing";
-            return Err(Failure::new(FailureKind::Invalid, message));
-        }
-        let directory = properties.get("workingDirectory").and_then(Json::as_str);
-        Ok(Self { properties, directory: cx.root.join(directory.unwrap_or_default()) })
-    }
-
-    fn has(&self, property: &str) -> bool {
-        self.properties.contains_key(property)
-    }
-
-    /// Whether anything tells if `set` has to be run.
-    fn has_guard(&self) -> bool {
-        self.has("test") || self.has("creates")
-    }
-
-    fn creates(&self) -> Option<PathBuf> {
-        Some(self.directory.join(self.properties.get("creates")?.as_str()?))
-    }
-
-    /// Runs the command of that name; `None` when there is none.
-    fn run(&self, command: &str, cx: &Context) -> Result<Option<Ended>, Failure> {
-        let words = match self.properties.get(command) {
-            None => return Ok(None),
-            Some(Json::String(script)) => vec!["/bin/sh".to_owned(), "-c".to_owned(), script.clone()],
-            Some(words) => words.as_array().into_iter().flatten().filter_map(owned).collect(),
+        let stated: Properties<'a> = read(input)?;
+        let directory = stated.working_directory.map_or_else(|| cx.directory().to_path_buf(), |path| path.resolve(cx));
+        let created = |NonEmpty(path): NonEmpty<'_>| {
+            if Path::new(path).is_absolute() { cx.resolve(path) } else { directory.join(path) }
         };
-        let (program, arguments) = words
-            .split_first()
-            .ok_or_else(|| Failure::new(FailureKind::Invalid, format!("the command '{command}' is empty")))?;
+        let creates = stated.creates.map(created);
+        Ok(Self { stated, json: input.expose(), directory, creates })
+    }
+
+    /// Whether `creates` says that nothing is to be done, without a test that could say otherwise.
+    fn is_created(&self) -> bool {
+        self.stated.test.is_none() && self.creates.as_deref().is_some_and(exists)
+    }
+
+    /// The properties that differ, as far as that can be told without running anything.
+    fn differing(&self) -> Vec<&'static str> {
+        let missing = self.creates.as_deref().is_some_and(|path| !exists(path)).then_some("creates");
+        // Nothing tells whether it has to be run, so that it has to be.
+        let unguarded = self.stated.test.is_none() && self.stated.creates.is_none();
+        let always = (unguarded && self.stated.set.is_some()).then_some("set");
+        missing.into_iter().chain(always).collect()
+    }
+
+    /// Runs a command; `None` when there is none.
+    fn run(&self, step: Step, cx: &Context) -> Result<Option<Ended>, Failure> {
+        let (name, script) = match step {
+            Step::Get => ("get", &self.stated.get),
+            Step::Test => ("test", &self.stated.test),
+            Step::Set => ("set", &self.stated.set),
+        };
+        let Some((program, arguments)) = script.as_ref().and_then(|Script(words)| words.split_first()) else {
+            return Ok(None);
+        };
+        let owned = |text: &&str| (*text).to_owned();
+        let variables = self.stated.environment.iter().flatten();
         let invocation = Invocation {
-            program: program.clone(),
-            arguments: arguments.to_vec(),
-            environment: self.environment(),
+            program: owned(program),
+            arguments: arguments.iter().map(owned).collect(),
+            environment: variables.map(|(name, value)| (owned(name), owned(value))).collect(),
             directory: self.directory.clone(),
-            timeout: self.timeout(),
+            timeout: self.stated.timeout.as_ref().map(|seconds| seconds.0),
         };
-        program::run(cx, &invocation, &format!("the command '{command}'")).map(Some)
+        program::run(cx, &invocation, &format!("the command '{name}'")).map(Some)
     }
 
-    fn environment(&self) -> Vec<(String, String)> {
-        let variables = self.properties.get("environment").and_then(Json::as_object).into_iter().flatten();
-        variables.filter_map(|(name, value)| Some((name.clone(), owned(value)?))).collect()
-    }
-
-    fn timeout(&self) -> Option<Duration> {
-        Duration::try_from_secs_f64(self.properties.get("timeout")?.as_f64()?).ok()
-    }
-
-    /// What a command found.
-    fn state(&self, ended: Option<&Ended>) -> Json {
-        let mut state = Map::new();
-        if let Some(ended) = ended {
+    /// The state: what is stated and does not differ, and what a command found.
+    fn state(&self, found: Option<&Ended>, differing: &[&str]) -> Json {
+        let stated = self.json.as_object().into_iter().flatten();
+        let settled = stated.filter(|(name, _)| !differing.contains(&name.as_str()));
+        let mut state: Map<String, Json> = settled.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if let Some(ended) = found {
             state.insert("output".to_owned(), json!(ended.output));
             state.insert("exitCode".to_owned(), json!(ended.code));
         }
-        let created = self.properties.get("creates").filter(|_| self.creates().is_some_and(|path| exists(&path)));
-        state.extend(created.map(|path| ("creates".to_owned(), path.clone())));
         Json::Object(state)
     }
 
     /// The state after a set: with every property that needs no second look. What is left out is tested again.
-    fn state_after(&self, ended: &Ended) -> Json {
-        let settled = self.properties.iter().filter(|(name, _)| !matches!(name.as_str(), "test" | "creates"));
-        let mut state: Map<String, Json> = settled.map(|(name, value)| (name.clone(), value.clone())).collect();
-        if let Json::Object(found) = self.state(Some(ended)) {
-            state.extend(found);
-        }
-        Json::Object(state)
+    fn state_after(&self, found: &Ended) -> Json {
+        let missing = self.creates.as_deref().is_some_and(|path| !exists(path)).then_some("creates");
+        self.state(Some(found), &[&["test"], missing.as_slice()].concat())
     }
-}
-
-fn owned(value: &Json) -> Option<String> {
-    value.as_str().map(str::to_owned)
 }

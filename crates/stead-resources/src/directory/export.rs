@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustix::fs::{OFlags, fstat};
+use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Exported, Failure};
 use stead_core::id::{ResourceId, TypeName};
@@ -16,33 +17,43 @@ use stead_host::fs::{self, FsError, Kind, Names, Patience, Place, Status, Writes
 use stead_host::provider::{Context, Plain, TraceLevel};
 
 use crate::file::content::read_all;
-use crate::input::{Input, cannot, invalid, refused};
+use crate::input::{PathText, cannot, invalid, read_each, refused};
 use crate::permissions::{report_accounts, report_all};
 
 /// A file of more would make a document that nobody can work with.
 const MAX_SIZE: u64 = 64 * 1024 * 1024;
+
+/// Which directory is exported, and how.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Filter<'a> {
+    #[serde(borrow)]
+    path: PathText<'a>,
+    /// What the paths of the instances are relative to; by default they begin with `path` as it is written.
+    #[serde(borrow)]
+    relative_to: Option<PathText<'a>>,
+    #[serde(default)]
+    purge: bool,
+}
 
 /// Every directory, file and link below a path, each directory before what is in it.
 ///
 /// What cannot be part of a document is left out with a warning: FIFOs, sockets and devices, what is mounted, what may
 /// not be read, names that are not UTF-8, and huge files.
 pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exported>, Failure> {
-    if input.expose().is_null() {
-        return Err(invalid("path", "an export of directories needs to know of which. Give a filter with 'path'"));
-    }
-    let input = Input::read(input, &["path", "relativeTo", "purge"], &[])?;
-    let (text, path) = input.required_path("path", cx)?;
-    let base = input.path("relativeTo", cx)?;
-    let outside = || invalid("relativeTo", "'path' has to be below 'relativeTo'");
+    let filter: Filter<'_> = read_each(input)?;
+    let (text, path) = (filter.path.0, filter.path.resolve(cx));
+    let base = filter.relative_to.map(|base| base.resolve(cx));
+    let outside = || invalid("relativeTo", "'path' must be below 'relativeTo'");
     let shown = match &base {
-        Some((_, base)) => path.strip_prefix(base).map_err(|_| outside())?.to_owned(),
+        Some(base) => path.strip_prefix(base).map_err(|_| outside())?.to_owned(),
         None => PathBuf::from(text),
     };
     let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
     let missing = || refused("path", format!("there is no directory '{}'", path.display()));
     let directory = fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY)?.ok_or_else(missing)?;
-    let purge = input.flag("purge")?.unwrap_or(false);
-    let mut export = Export { cx, names, patience: Patience::of(cx), found: Vec::new(), holders: Vec::new(), purge };
+    let (patience, purge) = (Patience::of(cx), filter.purge);
+    let mut export = Export { cx, names, patience, found: Vec::new(), holders: Vec::new(), purge };
     export.directory(&directory, &path, &shown)?;
     Ok(export.found)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -11,19 +12,40 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use stead_core::call::{Execution, Failure};
+use stead_core::destruction::{Effects, Item, ItemKind};
 use stead_host::fs::{self, Former, FsError, Kind, Ownership, Patience, Place, Replacement, Status, Writes};
 use stead_host::provider::{Context, TraceLevel};
 
 use crate::file::{content, set_mode};
 use crate::input::{cannot, invalid, refused};
+use crate::removal;
 
 /// What one tree has differently from another.
 #[derive(Default)]
 pub(super) struct Drift {
     lines: Vec<String>,
-    more: usize,
-    differs: bool,
-    extra: bool,
+    missing: usize,
+    different: usize,
+    extra: usize,
+    effects: Effects,
+}
+
+/// How an entry of the target differs.
+#[derive(Clone, Copy)]
+enum Difference {
+    Missing,
+    Different,
+    Extra,
+}
+
+impl Difference {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Different => "different",
+            Self::Extra => "extra",
+        }
+    }
 }
 
 impl Drift {
@@ -32,28 +54,40 @@ impl Drift {
 
     /// The properties that it is about.
     pub(super) fn properties(&self) -> Vec<&'static str> {
-        [("source", self.differs), ("_purge", self.extra)]
+        [("source", self.missing + self.different), ("_purge", self.extra)]
             .into_iter()
-            .filter_map(|(name, is)| is.then_some(name))
+            .filter_map(|(name, count)| (count > 0).then_some(name))
             .collect()
     }
 
     /// One line for each difference, up to a limit.
     pub(super) fn lines(&self) -> Vec<String> {
-        let more = (self.more > 0).then(|| format!("and {} more", self.more));
+        let more = (self.missing + self.different + self.extra).saturating_sub(self.lines.len());
+        let more = (more > 0).then(|| format!("and {more} more"));
         self.lines.iter().cloned().chain(more).collect()
     }
 
-    fn note(&mut self, what: &str, path: &Path) {
-        if what == "extra" {
-            self.extra = true;
-        } else {
-            self.differs = true;
+    /// How many differences there are of each kind.
+    pub(super) fn summary(&self) -> String {
+        use Difference::{Different, Extra, Missing};
+        let counts = [(Missing, self.missing), (Different, self.different), (Extra, self.extra)];
+        let told = counts.into_iter().filter(|(_, count)| *count > 0);
+        told.map(|(what, count)| format!("{count} {}", what.word())).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What is created and destroyed below.
+    pub(super) fn into_effects(self) -> Effects {
+        self.effects
+    }
+
+    fn note(&mut self, what: Difference, path: &Path) {
+        match what {
+            Difference::Missing => self.missing += 1,
+            Difference::Different => self.different += 1,
+            Difference::Extra => self.extra += 1,
         }
         if self.lines.len() < Self::SHOWN {
-            self.lines.push(format!("{what}: {}", path.display()));
-        } else {
-            self.more += 1;
+            self.lines.push(format!("{}: {}", what.word(), path.display()));
         }
     }
 }
@@ -63,6 +97,8 @@ pub(super) struct Mirror<'a> {
     cx: &'a Context,
     execution: Execution,
     purge: bool,
+    /// The path of the target as the instance states it.
+    stated: &'a str,
     patience: Patience,
     drift: Drift,
     /// The inode that is copied to: met in the source it would be copied into itself without an end.
@@ -70,9 +106,9 @@ pub(super) struct Mirror<'a> {
 }
 
 impl<'a> Mirror<'a> {
-    pub(super) fn new(cx: &'a Context, execution: Execution, purge: bool) -> Self {
-        let drift = Drift::default();
-        Self { cx, execution, purge, patience: Patience::of(cx), drift, top: None }
+    pub(super) fn new(cx: &'a Context, execution: Execution, purge: bool, stated: &'a str) -> Self {
+        let (patience, drift) = (Patience::of(cx), Drift::default());
+        Self { cx, execution, purge, stated, patience, drift, top: None }
     }
 
     /// Compares or copies. Where there is no target yet, everything is missing.
@@ -95,11 +131,9 @@ impl<'a> Mirror<'a> {
             if name.to_str().is_some_and(|name| belonging.contains(name)) {
                 continue;
             }
-            self.drift.note("extra", Path::new(&name));
-            if self.execution == Execution::Actual {
-                let place = Place::within(target, &name, path.join(&name), &self.cx.writes)?;
-                self.remove(&place, kind)?;
-            }
+            self.drift.note(Difference::Extra, Path::new(&name));
+            let place = Place::within(target, &name, path.join(&name), &self.cx.writes)?;
+            self.remove(&place, kind, Path::new(&name))?;
         }
         Ok(self.drift)
     }
@@ -111,7 +145,8 @@ impl<'a> Mirror<'a> {
         Ok(())
     }
 
-    fn directory(&mut self, at: &Pair<'_>) -> Result<(), Failure> {
+    /// Compares or copies what is in a directory. Returns whether there is anything in the source.
+    fn directory(&mut self, at: &Pair<'_>) -> Result<bool, Failure> {
         let wanted = fs::entries(at.source, at.source_path)?;
         for (name, kind) in &wanted {
             self.patience.check()?;
@@ -123,13 +158,14 @@ impl<'a> Mirror<'a> {
                 Kind::Special => self.skip(&entry),
             }
         }
-        let Some(target) = at.target.filter(|_| self.purge) else { return Ok(()) };
-        for (name, kind) in fs::entries(target, at.target_path)? {
-            if !wanted.contains_key(&name) {
-                self.extra(&at.entry(&name)?, kind)?;
+        if let Some(target) = at.target.filter(|_| self.purge) {
+            for (name, kind) in fs::entries(target, at.target_path)? {
+                if !wanted.contains_key(&name) {
+                    self.extra(&at.entry(&name)?, kind)?;
+                }
             }
         }
-        Ok(())
+        Ok(wanted.values().any(|kind| *kind != Kind::Special))
     }
 
     fn skip(&self, entry: &Entry) {
@@ -138,19 +174,30 @@ impl<'a> Mirror<'a> {
     }
 
     fn extra(&mut self, entry: &Entry, kind: Kind) -> Result<(), Failure> {
-        self.drift.note("extra", &entry.below);
-        if let (Some(place), Execution::Actual) = (&entry.place, self.execution) {
-            self.remove(place, kind)?;
+        self.drift.note(Difference::Extra, &entry.below);
+        entry.place.as_ref().map_or(Ok(()), |place| self.remove(place, kind, &entry.below))
+    }
+
+    /// Removes what is at a place, or in what-if notes that it would be.
+    fn remove(&mut self, place: &Place, kind: Kind, below: &Path) -> Result<(), Failure> {
+        self.lose(place, below)?;
+        match (self.execution, kind) {
+            (Execution::WhatIf, _) => {}
+            (Execution::Actual, Kind::Directory) => _ = fs::remove_tree(place, &self.patience)?,
+            (Execution::Actual, _) => _ = place.remove()?,
         }
         Ok(())
     }
 
-    fn remove(&self, place: &Place, kind: Kind) -> Result<(), Failure> {
-        match kind {
-            Kind::Directory => fs::remove_tree(place, &self.patience)?,
-            _ => place.remove()?,
-        };
+    /// Notes that what is at a place is lost.
+    fn lose(&mut self, place: &Place, below: &Path) -> Result<(), Failure> {
+        let lost = removal::item(place, removal::shown(self.stated, below), &self.patience)?;
+        self.drift.effects.destroys.extend(lost);
         Ok(())
+    }
+
+    fn creates(&mut self, below: &Path, kind: ItemKind) {
+        self.drift.effects.creates.push(Item { path: removal::shown(self.stated, below), kind });
     }
 
     /// Refuses to let a directory make way for something else without being told so.
@@ -171,32 +218,42 @@ impl<'a> Mirror<'a> {
             (Some(place), Some(Kind::Directory)) => fs::open_below(&place.directory(), place.name(), place.path())?,
             _ => None,
         };
+        let existed = existing.is_some();
         let target = match existing {
-            Some(existing) => existing,
-            None => match self.new_directory(entry, found)? {
-                Some(created) => created,
-                None => return Ok(()),
-            },
+            Some(existing) => Some(existing),
+            None => self.new_directory(entry, found)?,
         };
         let below = Pair {
             source: &source,
-            target: Some(&target),
+            target: target.as_ref(),
             source_path: &entry.source_path,
             target_path: &entry.target_path,
             below: &entry.below,
             writes: at.writes,
         };
-        self.directory(&below)?;
-        self.permissions(target, &wanted, entry, found.is_some())
+        let is_empty = !self.directory(&below)?;
+        if is_empty && !existed {
+            self.creates(&entry.below, ItemKind::Directory { entries_below: 0 });
+        }
+        target.map_or(Ok(()), |target| self.permissions(target, &wanted, entry, existed))
     }
 
+    fn note(&mut self, entry: &Entry, found: Option<Status>) {
+        let what = if found.is_some() { Difference::Different } else { Difference::Missing };
+        self.drift.note(what, &entry.below);
+    }
+
+    /// Creates a directory, in place of something else if there is any; `None` in what-if.
     fn new_directory(&mut self, entry: &Entry, found: Option<Status>) -> Result<Option<OwnedFd>, Failure> {
-        self.drift.note(if found.is_some() { "different" } else { "missing" }, &entry.below);
-        let (Some(place), Execution::Actual) = (&entry.place, self.execution) else { return Ok(None) };
+        self.note(entry, found);
+        let Some(place) = &entry.place else { return Ok(None) };
         if let Some(found) = found {
-            self.remove(place, found.kind)?;
+            self.remove(place, found.kind, &entry.below)?;
         }
-        Ok(Some(place.make_directory()?))
+        match self.execution {
+            Execution::Actual => Ok(Some(place.make_directory()?)),
+            Execution::WhatIf => Ok(None),
+        }
     }
 
     fn permissions(&mut self, target: OwnedFd, wanted: &Status, entry: &Entry, existed: bool) -> Result<(), Failure> {
@@ -206,7 +263,7 @@ impl<'a> Mirror<'a> {
             return Ok(());
         }
         if existed {
-            self.drift.note("different", &entry.below);
+            self.drift.note(Difference::Different, &entry.below);
         }
         if self.execution == Execution::WhatIf {
             return Ok(());
@@ -232,14 +289,49 @@ impl<'a> Mirror<'a> {
             return Ok(());
         }
         self.check_way(entry, found)?;
-        self.drift.note(if found.is_some() { "different" } else { "missing" }, &entry.below);
-        let (Some(place), Execution::Actual) = (&entry.place, self.execution) else { return Ok(()) };
-        if found.is_some_and(|found| found.kind == Kind::Directory) {
-            self.remove(place, Kind::Directory)?;
-        }
+        self.note(entry, found);
+        self.replaces_content(entry, found, &source, &wanted)?;
+        let Some(place) = self.make_way(entry, found)? else { return Ok(()) };
         let replacement = Replacement::begin(place, Former::Any)?;
         content::copy(&source, &replacement)?;
         replacement.finish(wanted.mode, inherited_ownership(&wanted))?;
+        Ok(())
+    }
+
+    /// Removes a directory that is where something else should be. Returns the place, unless in what-if.
+    fn make_way<'e>(&mut self, entry: &'e Entry, found: Option<Status>) -> Result<Option<&'e Place>, Failure> {
+        let Some(place) = &entry.place else { return Ok(None) };
+        if found.is_some_and(|found| found.kind == Kind::Directory) {
+            self.remove(place, Kind::Directory, &entry.below)?;
+        }
+        Ok((self.execution == Execution::Actual).then_some(place))
+    }
+
+    /// Notes what a file is created with, and what is lost where it is put.
+    fn replaces_content(
+        &mut self,
+        entry: &Entry,
+        found: Option<Status>,
+        source: &File,
+        wanted: &Status,
+    ) -> Result<(), Failure> {
+        match (found, &entry.place) {
+            (Some(found), Some(place)) if found.kind == Kind::File => {
+                if !has_content_of(source, wanted, &found, place)? {
+                    let (path, content) =
+                        (removal::shown(self.stated, &entry.below), |size| ItemKind::Content { size, sha256: None });
+                    self.drift.effects.destroys.push(Item { path: path.clone(), kind: content(found.size) });
+                    self.drift.effects.creates.push(Item { path, kind: content(wanted.size) });
+                }
+            }
+            (Some(found), Some(place)) => {
+                if found.kind != Kind::Directory {
+                    self.lose(place, &entry.below)?;
+                }
+                self.creates(&entry.below, ItemKind::File { size: wanted.size });
+            }
+            _ => self.creates(&entry.below, ItemKind::File { size: wanted.size }),
+        }
         Ok(())
     }
 
@@ -257,11 +349,14 @@ impl<'a> Mirror<'a> {
             return Ok(());
         }
         self.check_way(entry, found)?;
-        self.drift.note(if found.is_some() { "different" } else { "missing" }, &entry.below);
-        let (Some(place), Execution::Actual) = (&entry.place, self.execution) else { return Ok(()) };
-        if found.is_some_and(|found| found.kind == Kind::Directory) {
-            self.remove(place, Kind::Directory)?;
+        self.note(entry, found);
+        if let (Some(Status { kind: Kind::File | Kind::Symlink | Kind::Special, .. }), Some(place)) =
+            (found, &entry.place)
+        {
+            self.lose(place, &entry.below)?;
         }
+        self.creates(&entry.below, ItemKind::Symlink { target: String::from_utf8_lossy(&target).into_owned() });
+        let Some(place) = self.make_way(entry, found)? else { return Ok(()) };
         place.replace_by_link(OsStr::from_bytes(&target), ownership)?;
         Ok(())
     }
@@ -331,13 +426,21 @@ fn status(fd: &OwnedFd, path: &Path) -> Result<Status, Failure> {
 }
 
 fn is_same_file(source: &File, wanted: &Status, found: &Status, place: &Place) -> Result<bool, Failure> {
-    let alike = found.kind == Kind::File && found.size == wanted.size && found.mode == wanted.mode;
-    if !alike || !inherited_ownership(wanted).beyond(found).is_none() {
+    let alike = found.kind == Kind::File && found.mode == wanted.mode;
+    let same_owner = inherited_ownership(wanted).beyond(found).is_none();
+    Ok(alike && same_owner && has_content_of(source, wanted, found, place)?)
+}
+
+/// Whether the file at a place has the content of the source.
+fn has_content_of(mut source: &File, wanted: &Status, found: &Status, place: &Place) -> Result<bool, Failure> {
+    if found.size != wanted.size {
         return Ok(false);
     }
     let Some(target) = place.open(OFlags::RDONLY | OFlags::NONBLOCK)? else { return Ok(false) };
     if status(&target, place.path())?.kind != Kind::File {
         return Ok(false);
     }
-    content::same(source, &File::from(target)).map_err(|error| cannot("compare", place.path(), error))
+    let rewound = source.seek(SeekFrom::Start(0));
+    let same = rewound.and_then(|_| content::same(source, &File::from(target)));
+    same.map_err(|error| cannot("compare", place.path(), error))
 }

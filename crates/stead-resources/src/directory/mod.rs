@@ -7,17 +7,21 @@ use std::sync::Arc;
 
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, Exported, Failure, Presumed, TREE};
+use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::claims::{Claims, Extent};
+use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::Value;
 use stead_host::fs::{self, FsError, Kind, Names, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::file::{no_directory, presumed_place, set_mode};
-use crate::input::{Input, cannot, invalid, refused};
+use crate::file::set_mode;
+use crate::input::{AccountName, EntryName, Mode, PathText, ReadOnly, cannot, exclusive, invalid, read, refused};
 use crate::permissions::{Permissions, report_all};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, reply};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
 
 mod export;
 mod mirror;
@@ -32,11 +36,63 @@ const PROFILE: Profile = Profile {
     description: "A directory with its mode and owner, or a copy of a whole tree.",
     tags: &["file", "directory", "linux"],
     capabilities: Capabilities { export: true, export_filters: true, ..ALL_BUT_EXPORT },
-    schema: include_str!("schema.json"),
+    schema: schema::of::<Properties<'_>>,
 };
 
-const PROPERTIES: &[&str] = &["path", "mode", "owner", "group", "source", "entries", "_purge", "recurse", "_exist"];
-const READ_ONLY: &[&str] = &["drift"];
+/// A directory with its mode and owner, and on request with the content of another. Export lists a whole tree: the filter
+/// takes 'path', 'relativeTo' and 'purge' (whether directories state their entries, so that others are removed), and yields
+/// Stead/Directory, Stead/File and Stead/Symlink.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Stead/Directory")]
+#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+struct Properties<'a> {
+    /// Where the directory is. A relative path starts at the directory of the document, or at the system root that was
+    /// given. The directory above has to be there.
+    #[serde(borrow)]
+    path: PathText<'a>,
+    /// The permissions of the directory itself, as octal digits in quotes. A new directory gets those of 'source', or 0755,
+    /// when none are given.
+    #[serde(borrow)]
+    mode: Option<Mode<'a>>,
+    /// The name or number of the user that the directory itself belongs to.
+    #[serde(borrow)]
+    owner: Option<AccountName<'a>>,
+    /// The name or number of the group that the directory itself belongs to.
+    #[serde(borrow)]
+    group: Option<AccountName<'a>>,
+    /// A directory on this machine whose files, directories and symbolic links are to be in this one, with their modes, and
+    /// with their owners when run as root. FIFOs, sockets and devices are left out.
+    #[serde(borrow)]
+    source: Option<PathText<'a>>,
+    /// The names that belong into the directory. They are not created; with '_purge' everything else in it is removed.
+    #[serde(borrow)]
+    entries: Option<Vec<EntryName<'a>>>,
+    /// Whether what 'source' or 'entries' does not have is removed. Takes one of them. Never follows symbolic links and
+    /// never crosses mount points.
+    #[serde(rename = "_purge", default)]
+    #[schemars(extend("writeOnly" = true))]
+    purge: bool,
+    /// Whether the directory is removed with everything in it. Without it only an empty directory is removed.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    recurse: bool,
+    /// Whether the directory is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+    /// In what the content differs from 'source' or 'entries': at most 100 lines such as 'missing: a/b', 'different: c' and
+    /// 'extra: d'.
+    drift: Option<ReadOnly<Vec<String>>>,
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        if self.purge && self.source.is_none() && self.entries.is_none() {
+            return Err(invalid("_purge", "'_purge' requires 'source' or 'entries'"));
+        }
+        exclusive(("source", self.source.is_some()), ("entries", self.entries.is_some()))
+    }
+}
 
 /// The mode of a new directory when none is asked for, whatever the umask is.
 const DEFAULT_MODE: u32 = 0o755;
@@ -53,6 +109,10 @@ pub struct Directories {
 }
 
 impl Provider for Directories {
+    fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
+        Desired::read(cx, input, &self.names).map(|_| ())
+    }
+
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
         let Some(current) = desired.look()? else {
@@ -84,11 +144,11 @@ impl Provider for Directories {
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
         let current = desired.look()?;
-        let mut differing = desired.differing(current.as_ref());
+        let differing = desired.differing(current.as_ref());
         if !desired.exist {
-            let what_if = if current.is_some() { desired.remove(cx, execution)? } else { Vec::new() };
-            return Ok(desired.reply(&differing, what_if));
+            return desired.set_absent(cx, current.is_some(), execution);
         }
+        let created = current.is_none();
         let (drift, what_if, presumed) = match execution {
             Execution::Actual => (desired.bring_about(cx, current)?, Vec::new(), None),
             Execution::WhatIf => {
@@ -97,11 +157,7 @@ impl Provider for Directories {
                 (drift, intentions, desired.presumed(current.as_ref())?)
             }
         };
-        // What is new is new as a whole.
-        if !differing.contains(&"_exist") {
-            differing.extend(drift.iter().flat_map(Drift::properties));
-        }
-        Ok(SetReply { presumed, ..desired.reply(&differing, what_if) })
+        Ok(SetReply { presumed, ..desired.done(differing, created, drift, what_if) })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -117,13 +173,18 @@ impl Provider for Directories {
         reply::cost(desired)
     }
 
-    fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
-        let mut touched = reply::touches(input)?;
-        // What 'entries' names stays as it is, and what it does not name is nobody else's.
-        let inside = ["source", "recurse"].iter().any(|name| input.expose().get(name).is_some());
-        let tree = touched.first().filter(|_| inside).map(|path| path.join(TREE));
-        touched.extend(tree);
-        Some(touched)
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        let (stated, purge) = (input.expose(), input.expose().get("_purge") == Some(&Json::Bool(true)));
+        let names = |listed: &Json| -> Option<BTreeSet<String>> {
+            listed.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect()
+        };
+        let extent = match () {
+            () if reply::is_removal(input) => Extent::Absent,
+            () if stated.get("source").is_some() => Extent::Tree { purge },
+            () if purge => Extent::Entries { kept: names(stated.get("entries")?)? },
+            () => Extent::Attributes,
+        };
+        reply::claims(input, extent)
     }
 }
 
@@ -147,28 +208,16 @@ struct Desired<'a> {
 
 impl<'a> Desired<'a> {
     fn read(cx: &Context, input: &'a Plain, names: &Names) -> Result<Self, Failure> {
-        let input = Input::read(input, PROPERTIES, READ_ONLY)?;
-        let (path_text, path) = input.required_path("path", cx)?;
-        let source = input.path("source", cx)?;
-        let purge = input.flag("_purge")?.unwrap_or(false);
-        let entries = entries(&input)?;
-        match (&source, &entries) {
-            (None, None) if purge => {
-                let message = "'_purge' removes what 'source' or 'entries' does not have, so it takes one of them";
-                return Err(invalid("_purge", message));
-            }
-            (Some(_), Some(_)) => return Err(invalid("entries", "what belongs there is said by 'source' already")),
-            _ => {}
-        }
+        let stated: Properties<'a> = read(input)?;
         Ok(Self {
-            path_text,
-            path,
-            exist: input.flag("_exist")?.unwrap_or(true),
-            source,
-            entries,
-            purge,
-            recurse: input.flag("recurse")?.unwrap_or(false),
-            permissions: Permissions::read(&input, names)?,
+            path_text: stated.path.0,
+            path: stated.path.resolve(cx),
+            exist: stated.exist,
+            source: stated.source.map(|source| (source.0, source.resolve(cx))),
+            entries: stated.entries.map(|entries| entries.into_iter().map(|name| name.0).collect()),
+            purge: stated.purge,
+            recurse: stated.recurse,
+            permissions: Permissions::find(stated.mode, stated.owner, stated.group, names)?,
         })
     }
 
@@ -203,7 +252,7 @@ impl<'a> Desired<'a> {
 
     /// Compares the content with that of the source, or copies it.
     fn mirror(&self, cx: &Context, target: Option<&OwnedFd>, execution: Execution) -> Result<Option<Drift>, Failure> {
-        let mirror = Mirror::new(cx, execution, self.purge);
+        let mirror = Mirror::new(cx, execution, self.purge, self.path_text);
         match (&self.source, &self.entries, target) {
             (Some((_, source)), _, target) => mirror.run(source, target, &self.path).map(Some),
             (None, Some(entries), Some(target)) if self.purge => mirror.purge(entries, target, &self.path).map(Some),
@@ -231,27 +280,58 @@ impl<'a> Desired<'a> {
         reply::set(after, differing, what_if)
     }
 
+    /// The answer once its content is, or in what-if would be, as desired.
+    fn done(
+        &self,
+        mut differing: Vec<&'static str>,
+        created: bool,
+        drift: Option<Drift>,
+        what_if: Vec<String>,
+    ) -> SetReply {
+        // What is new is new as a whole.
+        if !created {
+            differing.extend(drift.iter().flat_map(Drift::properties));
+        }
+        let effects = drift.map(Drift::into_effects).unwrap_or_default();
+        let effect = if created { Effect::Create } else { Effect::Change };
+        let effects = Effects { effect: (!differing.is_empty()).then_some(effect), ..effects };
+        SetReply { effects, ..self.reply(&differing, what_if) }
+    }
+
+    fn set_absent(&self, cx: &Context, is_there: bool, execution: Execution) -> Result<SetReply, Failure> {
+        if !is_there {
+            return Ok(self.reply(&[], Vec::new()));
+        }
+        let mut effects = Effects::of(Effect::Remove);
+        if let Some(place) = Place::find(&self.path, &cx.writes)? {
+            let lost = removal::item(&place, self.path_text.to_owned(), &Patience::of(cx))?;
+            effects.destroys.extend(lost);
+        }
+        let what_if = self.remove(cx, execution)?;
+        let presumed = match execution {
+            Execution::WhatIf => pending::at(&self.path)?,
+            Execution::Actual => None,
+        };
+        Ok(SetReply { presumed, effects, ..self.reply(&["_exist"], what_if) })
+    }
+
     /// What is not there yet without which it cannot be brought about.
     fn presumed(&self, current: Option<&Current>) -> Result<Option<Presumed>, Failure> {
         if let Some(missing) = self.permissions.presumed() {
             return Ok(Some(missing));
         }
-        let Some(Current { status, .. }) = current else { return presumed_place(&self.path) };
-        let euid = rustix::process::geteuid();
+        let Some(Current { status, directory }) = current else { return pending::at(&self.path) };
         let changes = self.permissions.mode.is_some_and(|(_, mode)| mode != status.mode);
-        let foreign = changes && !euid.is_root() && status.uid != euid.as_raw();
-        let failure = || cannot("change the mode of", &self.path, Errno::PERM);
-        Ok(foreign.then(|| Presumed { failure: failure(), path: None }))
+        let mode = changes.then(|| pending::not_changeable(&self.path, status, directory)).flatten();
+        let owner = || pending::not_owner(&self.path, self.permissions.ownership().ok()?.beyond(status));
+        Ok(mode.or_else(owner))
     }
 
     fn intentions(&self, differing: &[&str], drift: Option<&Drift>) -> Vec<String> {
         let create = differing.contains(&"_exist").then(|| "create the directory".to_owned());
-        let content = drift.filter(|drift| !drift.properties().is_empty()).map(|drift| {
-            let lines = drift.lines().join(", ");
-            match &self.source {
-                Some((source, _)) => format!("make its content that of '{source}' ({lines})"),
-                None => format!("remove what does not belong there ({lines})"),
-            }
+        let content = drift.filter(|drift| !drift.properties().is_empty()).map(|drift| match &self.source {
+            Some((source, _)) => format!("copy the content of '{source}' ({})", drift.summary()),
+            None => format!("remove what 'entries' does not name ({})", drift.summary()),
         });
         create.into_iter().chain(content).chain(self.permissions.intentions(differing)).collect()
     }
@@ -264,7 +344,7 @@ impl<'a> Desired<'a> {
             change_permissions(cx, &current, &self.path, mode, ownership)?;
             return Ok(drift);
         }
-        let Some(place) = Place::find(&self.path, &cx.writes)? else { return Err(no_directory(&self.path)) };
+        let Some(place) = Place::find(&self.path, &cx.writes)? else { return Err(pending::no_directory(&self.path)) };
         let (mode, ownership) = self.initial_permissions(ownership)?;
         let directory = place.make_directory()?;
         let drift = self.mirror(cx, Some(&directory), Execution::Actual)?;
@@ -299,23 +379,13 @@ impl<'a> Desired<'a> {
                 removed => removed.map(|_| Vec::new()).map_err(Failure::from),
             },
             (false, Execution::WhatIf) => {
-                let opened = place.open(OFlags::RDONLY | OFlags::DIRECTORY)?;
-                let filled = opened.map(|directory| fs::entries(&directory, &self.path)).transpose()?;
-                let filled = filled.is_some_and(|entries| !entries.is_empty());
-                if filled { Err(not_empty()) } else { Ok(vec!["remove the empty directory".to_owned()]) }
+                if removal::is_filled(&place)? {
+                    Err(not_empty())
+                } else {
+                    Ok(vec!["remove the empty directory".to_owned()])
+                }
             }
         }
-    }
-}
-
-/// The names that belong into the directory.
-fn entries<'a>(input: &Input<'a>) -> Result<Option<BTreeSet<&'a str>>, Failure> {
-    let Some(listed) = input.json("entries") else { return Ok(None) };
-    let name = |item: &'a Json| item.as_str().filter(|name| !name.is_empty() && !name.contains('/'));
-    let names = listed.as_array().and_then(|items| items.iter().map(name).collect::<Option<BTreeSet<_>>>());
-    match names {
-        Some(names) => Ok(Some(names)),
-        None => Err(invalid("entries", "'entries' has to be a list of names, each of one file or directory")),
     }
 }
 

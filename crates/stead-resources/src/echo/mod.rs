@@ -3,19 +3,21 @@
 //! It is for trying out documents. `showSecrets` is taken as DSC v3 takes it and has no effect: stead never prints a
 //! secret.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Exported, Failure};
+use stead_core::claims::Claims;
 use stead_core::manifest::Capabilities;
-use stead_core::schema::Schema;
 use stead_core::value::{REDACTED, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::schema::Lazy;
-use crate::{BuiltIn, NOTHING, Profile, with_version};
-
-const SCHEMA: &str = include_str!("schema.json");
+use crate::input::read;
+use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
     let profile = Profile {
@@ -23,22 +25,119 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
         description: "Echo resource for testing and debugging purposes",
         tags: &[],
         capabilities: Capabilities { get: true, set: true, test: true, export: true, export_filters: true, ..NOTHING },
-        schema: SCHEMA,
+        schema: schema::of::<Properties>,
     };
-    let built_in = profile.built_in(Arc::new(Echo { schema: Lazy::new(SCHEMA) }))?;
+    let built_in = profile.built_in(Arc::new(Echo))?;
     Some(with_version(built_in, semver::Version::new(1, 0, 0)))
 }
 
-struct Echo {
-    schema: Lazy,
+/// What is given back.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(
+    title = "Echo",
+    extend("$defs" = {
+        "Output": {
+            "anyOf": [
+                { "type": "array", "items": true },
+                { "type": "boolean" },
+                { "type": "integer", "format": "int64" },
+                { "$ref": "#/$defs/SecureObject" },
+                { "$ref": "#/$defs/SecureString" },
+                { "type": "string" },
+                { "type": "object", "additionalProperties": true },
+                { "type": "null" }
+            ]
+        },
+        "SecureObject": {
+            "type": "object",
+            "properties": { "secureObject": { "type": "object", "additionalProperties": true } },
+            "additionalProperties": false,
+            "required": ["secureObject"]
+        },
+        "SecureString": {
+            "type": "object",
+            "properties": { "secureString": { "type": "string" } },
+            "additionalProperties": false,
+            "required": ["secureString"]
+        }
+    })
+)]
+#[expect(dead_code, reason = "what is given back is the JSON itself")]
+struct Properties {
+    /// Anything but a number with a fraction.
+    output: Output,
+    /// Has no effect: a secret is never shown.
+    #[serde(default)]
+    show_secrets: Switch,
 }
 
+impl crate::input::Properties<'_> for Properties {}
+
+/// Anything but a number with a fraction.
+struct Output;
+
+impl<'de> Deserialize<'de> for Output {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Json::deserialize(deserializer)?;
+        if json.is_f64() { Err(D::Error::custom("must not be a number with a fraction")) } else { Ok(Self) }
+    }
+}
+
+impl JsonSchema for Output {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Output".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "$ref": "#/$defs/Output" })
+    }
+}
+
+/// True, false, or null.
+#[derive(Default)]
+struct Switch;
+
+impl<'de> Deserialize<'de> for Switch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Json::deserialize(deserializer)? {
+            Json::Bool(_) | Json::Null => Ok(Self),
+            _ => Err(D::Error::custom("must be true, false or null")),
+        }
+    }
+}
+
+impl JsonSchema for Switch {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Switch".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["null", "boolean"] })
+    }
+}
+
+struct Echo;
+
 impl Provider for Echo {
-    fn schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
-        self.schema.get()
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties>(input).map(|_| ())
+    }
+
+    fn wants_wrapped_secrets(&self) -> bool {
+        true
     }
 
     fn get(&self, _cx: &Context, input: &Plain) -> Result<State, Failure> {
+        read::<Properties>(input)?;
         Ok(Plain::new(covered(input.expose())))
     }
 
@@ -62,8 +161,8 @@ impl Provider for Echo {
         Cost::Inline
     }
 
-    fn touches(&self, _input: &Plain) -> Option<Vec<std::path::PathBuf>> {
-        Some(Vec::new())
+    fn claims(&self, _input: &Plain) -> Option<Claims> {
+        Some(Claims::default())
     }
 }
 

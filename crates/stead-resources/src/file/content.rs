@@ -11,10 +11,12 @@ use rustix::fs::OFlags;
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest, Sha256};
 use stead_core::call::{Failure, Presumed};
+use stead_core::destruction::{Item, ItemKind};
 use stead_host::fs::{self, Kind, Replacement, Status};
 use stead_host::provider::Context;
 
-use crate::input::{Input, cannot, invalid, refused};
+use super::{Current, Properties};
+use crate::input::{Base64, cannot, refused};
 
 /// Content up to this size is part of a reported state, so that people see what changes; of more, only the digest.
 const SHOWN: u64 = 256 * 1024;
@@ -27,10 +29,7 @@ pub(crate) enum Content<'a> {
     /// It does not matter; a new file is empty.
     Any,
     Text(&'a str),
-    Binary {
-        text: &'a str,
-        bytes: Vec<u8>,
-    },
+    Binary(Vec<u8>),
     /// That of another file.
     Source {
         text: &'a str,
@@ -38,33 +37,70 @@ pub(crate) enum Content<'a> {
     },
 }
 
-impl<'a> Content<'a> {
-    pub(crate) fn read(input: &Input<'a>, cx: &Context) -> Result<Self, Failure> {
-        let stated = ["content", "contentBase64", "source"].into_iter().filter(|name| input.has(name));
-        if let Some(second) = stated.clone().nth(1) {
-            let first = stated.clone().next().unwrap_or_default();
-            return Err(invalid(second, format!("'{second}' and '{first}' exclude each other")));
-        }
-        if let Some(text) = input.text("content")? {
-            Ok(Self::Text(text))
-        } else if let Some(text) = input.text("contentBase64")? {
-            let bytes = STANDARD
-                .decode(text.trim_end())
-                .map_err(|_| invalid("contentBase64", "'contentBase64' is not Base64"))?;
-            Ok(Self::Binary { text, bytes })
-        } else if let Some((text, path)) = input.path("source", cx)? {
-            Ok(Self::Source { text, path })
-        } else {
-            Ok(Self::Any)
+/// Content as a state or a plan shows it.
+pub(super) enum Shown {
+    /// The whole text.
+    Text(String),
+    /// What is not text, too long, or not for everyone to read.
+    Digest { size: u64, sha256: Option<String> },
+}
+
+impl Shown {
+    /// Of the bytes of something.
+    fn of(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if bytes.len() as u64 <= SHOWN => Self::Text(text.to_owned()),
+            _ => Self::Digest { size: bytes.len() as u64, sha256: Some(hex(&Sha256::digest(bytes))) },
         }
     }
 
-    /// The property that states it.
+    fn of_file(file: &File, status: &Status, may_be_text: bool) -> io::Result<Self> {
+        if may_be_text
+            && status.size <= SHOWN
+            && let Ok(text) = String::from_utf8(read_all(file)?)
+        {
+            return Ok(Self::Text(text));
+        }
+        Ok(Self::Digest { size: status.size, sha256: sha256(file)? })
+    }
+
+    /// Adds it to a state.
+    fn report(self, state: &mut Map<String, Json>) {
+        match self {
+            Self::Text(text) => _ = state.insert("content".into(), json!(text)),
+            Self::Digest { size, sha256 } => {
+                state.insert("size".into(), json!(size));
+                state.extend(sha256.map(|digest| ("sha256".to_owned(), json!(digest))));
+            }
+        }
+    }
+
+    /// What it is where a text is not shown.
+    pub(super) fn item(self, path: &str) -> Option<Item> {
+        let Self::Digest { size, sha256 } = self else { return None };
+        Some(Item { path: path.to_owned(), kind: ItemKind::Content { size, sha256 } })
+    }
+}
+
+impl<'a> Content<'a> {
+    /// The content that the properties state, in one way or not at all.
+    pub(super) fn of(properties: &mut Properties<'a>, cx: &Context) -> Self {
+        if let Some(text) = properties.content {
+            Self::Text(text)
+        } else if let Some(Base64(bytes)) = properties.content_base64.take() {
+            Self::Binary(bytes)
+        } else if let Some(source) = properties.source {
+            Self::Source { text: source.0, path: source.resolve(cx) }
+        } else {
+            Self::Any
+        }
+    }
+
+    /// The property that differs where the content does.
     pub(crate) fn property(&self) -> &'static str {
         match self {
-            Self::Any | Self::Text(_) => "content",
-            Self::Binary { .. } => "contentBase64",
-            Self::Source { .. } => "source",
+            Self::Any | Self::Text(_) | Self::Source { .. } => "content",
+            Self::Binary(_) => "contentBase64",
         }
     }
 
@@ -74,10 +110,10 @@ impl<'a> Content<'a> {
         match self {
             Self::Any => Ok(true),
             Self::Text(text) => equals(file, status, text.as_bytes()).map_err(unreadable),
-            Self::Binary { bytes, .. } => equals(file, status, bytes).map_err(unreadable),
+            Self::Binary(bytes) => equals(file, status, bytes).map_err(unreadable),
             Self::Source { path, .. } => {
-                let (source, size) = open_source(path)?;
-                Ok(size == status.size && same(file, &source).map_err(unreadable)?)
+                let (source, wanted) = open_source(path)?;
+                Ok(wanted.size == status.size && same(file, &source).map_err(unreadable)?)
             }
         }
     }
@@ -88,36 +124,81 @@ impl<'a> Content<'a> {
         open_source(path).err().map(|failure| Presumed { failure, path: Some(path.clone()) })
     }
 
-    /// Adds it to a state, as it was written.
-    pub(crate) fn echo(&self, state: &mut Map<String, Json>) {
-        let (text, shown) = match self {
-            Self::Any => return,
-            Self::Text(text) => (text, text.len() as u64 <= SHOWN),
-            Self::Binary { text, bytes } => (text, bytes.len() as u64 <= SHOWN),
-            Self::Source { text, .. } => (text, true),
-        };
-        if shown {
-            state.insert(self.property().into(), json!(text));
+    /// Adds what a file that has it contains to a state.
+    pub(super) fn echo(&self, state: &mut Map<String, Json>) {
+        match self {
+            Self::Text(text) if text.len() as u64 <= SHOWN => _ = state.insert("content".into(), json!(text)),
+            Self::Binary(bytes) if bytes.len() as u64 <= SHOWN => {
+                state.insert("contentBase64".into(), json!(STANDARD.encode(bytes)));
+            }
+            Self::Source { text, .. } => _ = state.insert("source".into(), json!(text)),
+            Self::Any | Self::Text(_) | Self::Binary(_) => {}
         }
     }
 
-    /// Adds what a file contains to a state, in the form that was asked for; the digest where that is not possible.
-    pub(crate) fn report(&self, file: &File, status: &Status, state: &mut Map<String, Json>) -> io::Result<()> {
-        if matches!(self, Self::Any) {
-            return Ok(());
+    /// Adds what a file will contain, that has something else, to a state.
+    pub(super) fn announce(&self, state: &mut Map<String, Json>) {
+        let shown = self.shown();
+        // No state has both: what is shown as text is compared as text.
+        if let (Self::Source { text, .. }, None | Some(Shown::Digest { .. })) = (self, &shown) {
+            state.insert("source".into(), json!(text));
         }
-        let small = status.size <= SHOWN && !matches!(self, Self::Source { .. });
-        let bytes = if small { read_all(file)? } else { Vec::new() };
-        match (self, String::from_utf8(bytes)) {
-            (Self::Text(_), Ok(text)) if small => state.insert("content".into(), json!(text)),
-            (Self::Binary { .. }, Ok(text)) if small => {
-                state.insert("contentBase64".into(), json!(STANDARD.encode(text)))
+        if let Some(shown) = shown {
+            shown.report(state);
+        }
+    }
+
+    /// How the content that is asked for is shown; `None` where none is, or its source cannot be read.
+    pub(super) fn shown(&self) -> Option<Shown> {
+        match self {
+            Self::Any => None,
+            Self::Text(text) => Some(Shown::of(text.as_bytes())),
+            Self::Binary(bytes) => {
+                Some(Shown::Digest { size: bytes.len() as u64, sha256: Some(hex(&Sha256::digest(bytes))) })
             }
-            (Self::Binary { .. }, Err(bytes)) => {
-                state.insert("contentBase64".into(), json!(STANDARD.encode(bytes.as_bytes())))
+            Self::Source { path, .. } => {
+                let (source, status) = open_source(path).ok()?;
+                Shown::of_file(&source, &status, is_public(&status)).ok()
             }
-            _ => state.insert("sha256".into(), json!(sha256(file)?)),
+        }
+    }
+
+    /// How the content of a file is shown that differs from this.
+    pub(super) fn shown_of(&self, file: &File, status: &Status) -> io::Result<Shown> {
+        let may_be_text = match self {
+            Self::Any | Self::Text(_) => true,
+            Self::Binary(_) => false,
+            Self::Source { .. } => is_public(status),
         };
+        Shown::of_file(file, status, may_be_text)
+    }
+
+    /// Adds what a file contains to a state that lacks it.
+    pub(super) fn report(&self, file: &File, status: &Status, state: &mut Map<String, Json>) -> io::Result<()> {
+        self.shown_of(file, status)?.report(state);
+        Ok(())
+    }
+
+    /// Adds the whole content of a file, in the form in which it is stated, for whoever asks for it.
+    pub(super) fn give(&self, current: &Current, at: &Path, state: &mut Map<String, Json>) -> Result<(), Failure> {
+        let (file, status) = (&current.file, &current.status);
+        let unreadable = |error| cannot("read", at, error);
+        match self {
+            Self::Any => {}
+            Self::Text(_) => self.report(file, status, state).map_err(unreadable)?,
+            Self::Binary(_) if status.size > SHOWN => {}
+            Self::Binary(_) => {
+                let bytes = read_all(file).map_err(unreadable)?;
+                state.insert("contentBase64".into(), json!(STANDARD.encode(bytes)));
+            }
+            // A look needs no source that can be read.
+            Self::Source { text, path } => {
+                let rewound = (&*file).seek(SeekFrom::Start(0)).is_ok();
+                if rewound && open_source(path).is_ok() && self.is_in(file, status, at)? {
+                    state.insert("source".into(), json!(text));
+                }
+            }
+        }
         Ok(())
     }
 
@@ -126,14 +207,14 @@ impl<'a> Content<'a> {
         match self {
             Self::Any => {}
             Self::Text(text) => replacement.write(text.as_bytes())?,
-            Self::Binary { bytes, .. } => replacement.write(bytes)?,
+            Self::Binary(bytes) => replacement.write(bytes)?,
             Self::Source { path, .. } => copy(&open_source(path)?.0, replacement)?,
         }
         Ok(())
     }
 }
 
-fn open_source(path: &Path) -> Result<(File, u64), Failure> {
+fn open_source(path: &Path) -> Result<(File, Status), Failure> {
     let about_source = |failure: Failure| Failure { property: Some("/source".to_owned()), ..failure };
     let opened = fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
     let opened = opened.map_err(|error| about_source(error.into()))?;
@@ -144,7 +225,12 @@ fn open_source(path: &Path) -> Result<(File, u64), Failure> {
     if status.kind != Kind::File {
         return Err(refused("source", format!("'{}' is a {}, not a file", path.display(), status.kind.word())));
     }
-    Ok((file, status.size))
+    Ok((file, status))
+}
+
+/// Whether everyone may read it, so that a plan may show it. What is copied may be a key.
+fn is_public(status: &Status) -> bool {
+    status.mode & 0o004 != 0
 }
 
 /// Copies the whole content of a file.
@@ -227,10 +313,14 @@ pub(crate) fn sha256(mut file: &File) -> io::Result<Option<String>> {
             read => hasher.update(chunk.get(..read).unwrap_or_default()),
         }
     }
-    let mut text = String::with_capacity(64);
-    for byte in hasher.finalize() {
+    Ok(Some(hex(&hasher.finalize())))
+}
+
+fn hex(digest: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * digest.len());
+    for byte in digest {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
-    Ok(Some(text))
+    text
 }

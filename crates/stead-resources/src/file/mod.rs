@@ -7,16 +7,20 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags, fchmod, fstat};
+use rustix::fs::{OFlags, fchmod, fstat};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, Presumed};
+use stead_core::claims::{Claims, Extent};
+use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::Value;
-use stead_host::fs::{self, Former, FsError, Kind, Names, Ownership, Place, Replacement, Status, Writes};
+use stead_host::fs::{self, Former, FsError, Kind, Names, Ownership, Place, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{Input, cannot, invalid, refused};
+use crate::input::{AccountName, Backup, Base64, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, refused};
 use crate::permissions::{Permissions, report_all};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, reply};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
 
 pub(crate) mod content;
 
@@ -27,12 +31,72 @@ const PROFILE: Profile = Profile {
     description: "A file with its content, mode and owner.",
     tags: &["file", "content", "linux"],
     capabilities: ALL_BUT_EXPORT,
-    schema: include_str!("schema.json"),
+    schema: schema::of::<Properties<'_>>,
 };
 
-const PROPERTIES: &[&str] =
-    &["path", "content", "contentBase64", "source", "mode", "owner", "group", "backup", "_exist"];
-const READ_ONLY: &[&str] = &["size", "sha256", "modified"];
+/// A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so
+/// other hard links keep the former content. What is not mentioned stays as it is.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(
+    title = "Stead/File",
+    extend("dependentSchemas" = {
+        "content": { "properties": { "contentBase64": false, "source": false } },
+        "contentBase64": { "properties": { "source": false } },
+    })
+)]
+#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+struct Properties<'a> {
+    /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given. A
+    /// symbolic link as the last component is refused; links before it are followed when only root could have placed them.
+    #[serde(borrow)]
+    path: FilePath<'a>,
+    /// The whole content, as UTF-8 text. Only one of content, contentBase64 and source can be given.
+    content: Option<&'a str>,
+    /// The whole content, as Base64; for what is not text.
+    content_base64: Option<Base64>,
+    /// A file on this machine that has the desired content; in place of content and contentBase64. A relative path starts
+    /// where that of 'path' does.
+    #[serde(borrow)]
+    source: Option<PathText<'a>>,
+    /// The permissions, as octal digits in quotes. A new file gets 0644 when none are given, whatever the umask is.
+    #[serde(borrow)]
+    mode: Option<Mode<'a>>,
+    /// The name or number of the user that the file belongs to.
+    #[serde(borrow)]
+    owner: Option<AccountName<'a>>,
+    /// The name or number of the group that the file belongs to.
+    #[serde(borrow)]
+    group: Option<AccountName<'a>>,
+    /// Whether former content is kept when it is replaced or removed. With true it is kept beside the file as
+    /// 'NAME.backup-' and the begin of its SHA-256, every content once; with a suffix as 'NAMESUFFIX', the last one only.
+    #[serde(borrow, default)]
+    #[schemars(extend("writeOnly" = true, "default" = false))]
+    backup: Backup<'a>,
+    /// Whether the file is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+    /// The number of bytes.
+    size: Option<ReadOnly<u64>>,
+    /// The digest of the content. Also reported where content that differs is not text or has more than 256 KiB.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    sha256: Option<ReadOnly<String>>,
+    /// When the content was last changed.
+    #[schemars(extend("format" = "date-time"))]
+    modified: Option<ReadOnly<String>>,
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        let stated = [
+            ("content", self.content.is_some()),
+            ("contentBase64", self.content_base64.is_some()),
+            ("source", self.source.is_some()),
+        ];
+        let [content, binary, source] = stated;
+        exclusive(content, binary).and_then(|()| exclusive(content, source)).and_then(|()| exclusive(binary, source))
+    }
+}
 
 /// The mode of a new file when none is asked for, whatever the umask is: a run has to give the same result everywhere.
 const DEFAULT_MODE: u32 = 0o644;
@@ -49,6 +113,10 @@ pub struct Files {
 }
 
 impl Provider for Files {
+    fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
+        Desired::read(cx, input, &self.names).map(|_| ())
+    }
+
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
         let Some(current) = Current::open(&desired.path, |flags| fs::open(&desired.path, flags), false)? else {
@@ -63,10 +131,7 @@ impl Provider for Files {
         if let Some(modified) = current.status.modified() {
             state.insert("modified".into(), json!(modified));
         }
-        desired
-            .content
-            .report(&current.file, &current.status, &mut state)
-            .map_err(|error| cannot("read", &desired.path, error))?;
+        desired.content.give(&current, &desired.path, &mut state)?;
         Ok(Plain::new(state.into()))
     }
 
@@ -82,15 +147,18 @@ impl Provider for Files {
         let desired = Desired::read(cx, input, &self.names)?;
         let Some(place) = Place::find(&desired.path, &cx.writes)? else { return desired.without_directory(execution) };
         if cx.found_absent && desired.exist && execution == Execution::Actual && desired.create(&place)? {
-            return Ok(desired.reply(&["_exist"], Vec::new()));
+            let effects = desired.effects(&place, None, &["_exist"])?;
+            return Ok(SetReply { effects, ..desired.reply(&["_exist"], Vec::new()) });
         }
         if execution == Execution::Actual {
-            let differing = fs::retry_changed(&desired.path, || desired.converge(&place))?;
-            return Ok(desired.reply(&differing, Vec::new()));
+            let (differing, effects) = fs::retry_changed(&desired.path, || desired.converge(&place))?;
+            return Ok(SetReply { effects, ..desired.reply(&differing, Vec::new()) });
         }
         let (current, differing) = desired.compare(&place)?;
+        let effects = desired.effects(&place, current.as_ref(), &differing)?;
+        let presumed = desired.presumed(&place, current.as_ref(), &differing)?;
         let reply = desired.reply(&differing, desired.intentions(current.as_ref(), &differing));
-        Ok(SetReply { presumed: desired.presumed(&place, current.as_ref(), &differing)?, ..reply })
+        Ok(SetReply { presumed, effects, ..reply })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -108,8 +176,14 @@ impl Provider for Files {
         reply::cost(desired)
     }
 
-    fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
-        reply::touches(input)
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        let states = |name: &&str| input.expose().get(*name).is_some();
+        let extent = match () {
+            () if reply::is_removal(input) => Extent::Absent,
+            () if ["content", "contentBase64", "source"].iter().any(states) => Extent::Whole,
+            () => Extent::Attributes,
+        };
+        reply::claims(input, extent)
     }
 }
 
@@ -159,15 +233,6 @@ fn not_a_file(found: Kind) -> Failure {
     refused("path", format!("there is a {} where the file should be. {hint}", found.word()))
 }
 
-/// Whether and how former content is kept.
-enum Backup<'a> {
-    No,
-    /// As `name.backup-` and the begin of the SHA-256 of the content, so that every content is kept once.
-    Numbered,
-    /// Under the name with this suffix, the last one only.
-    Suffix(&'a str),
-}
-
 /// A desired state.
 struct Desired<'a> {
     path_text: &'a str,
@@ -180,15 +245,14 @@ struct Desired<'a> {
 
 impl<'a> Desired<'a> {
     fn read(cx: &Context, input: &'a Plain, names: &Names) -> Result<Self, Failure> {
-        let input = Input::read(input, PROPERTIES, READ_ONLY)?;
-        let (path_text, path) = input.required_file("path", cx)?;
+        let mut stated: Properties<'a> = read(input)?;
         Ok(Self {
-            path_text,
-            path,
-            exist: input.flag("_exist")?.unwrap_or(true),
-            content: Content::read(&input, cx)?,
-            permissions: Permissions::read(&input, names)?,
-            backup: read_backup(&input)?,
+            path_text: stated.path.0.0,
+            path: stated.path.0.resolve(cx),
+            exist: stated.exist,
+            content: Content::of(&mut stated, cx),
+            permissions: Permissions::find(stated.mode, stated.owner, stated.group, names)?,
+            backup: stated.backup,
         })
     }
 
@@ -234,10 +298,59 @@ impl<'a> Desired<'a> {
     fn reply(&self, differing: &[&str], what_if: Vec<String>) -> SetReply {
         let mut after = reply::state(self.path_text, self.exist);
         if self.exist {
-            self.content.echo(&mut after);
+            if differing.contains(&"_exist") || differing.contains(&self.content.property()) {
+                self.content.announce(&mut after);
+            } else {
+                self.content.echo(&mut after);
+            }
             self.permissions.echo(&mut after);
         }
         reply::set(after, differing, what_if)
+    }
+
+    /// What a set creates and destroys besides what the states show.
+    fn effects(&self, place: &Place, current: Option<&Current>, differing: &[&str]) -> Result<Effects, Failure> {
+        if differing.is_empty() {
+            return Ok(Effects::default());
+        }
+        let new_content = differing.contains(&"_exist") || differing.contains(&self.content.property());
+        let mut effects = Effects::of(match (self.exist, current) {
+            (false, _) => Effect::Remove,
+            (true, None) => Effect::Create,
+            (true, Some(_)) => Effect::Change,
+        });
+        if !new_content {
+            return Ok(effects);
+        }
+        if self.exist {
+            let shown = self.content.shown();
+            effects.creates.extend(shown.and_then(|shown| shown.item(self.path_text)));
+        }
+        if let Some(current) = current {
+            effects.destroys.extend(self.lost(place, current)?);
+        }
+        Ok(effects)
+    }
+
+    /// What is lost with the content of a file that is there: that content, or what its copy takes the place of.
+    fn lost(&self, place: &Place, current: &Current) -> Result<Option<Item>, Failure> {
+        match self.backup_name(place.name(), current)? {
+            Some(name) if matches!(self.backup, Backup::Suffix(_)) => {
+                let former = place.sibling(&name)?;
+                let shown = Path::new(self.path_text).with_file_name(&name).display().to_string();
+                let Some(status) = former.status()? else { return Ok(None) };
+                Ok(Some(Item { path: shown, kind: ItemKind::File { size: status.size } }))
+            }
+            Some(_) => Ok(None),
+            None if self.exist => {
+                let shown = self.content.shown_of(&current.file, &current.status);
+                Ok(shown.map_err(|error| cannot("read", &self.path, error))?.item(self.path_text))
+            }
+            None => {
+                let kind = ItemKind::File { size: current.status.size };
+                Ok(Some(Item { path: self.path_text.to_owned(), kind }))
+            }
+        }
     }
 
     /// What is not there yet without which it cannot be brought about.
@@ -261,9 +374,18 @@ impl<'a> Desired<'a> {
             (None, Some(current)) => self.permissions.ownership()?.beyond(&current.status),
             (None, None) => self.permissions.ownership()?,
         };
-        let place = writes.then(|| not_writable(place)).flatten();
-        let owner = ownership.check_allowed(&self.path).err().filter(|_| self.exist);
-        Ok(place.or_else(|| owner.map(|error| Presumed { failure: error.into(), path: None })))
+        let pending = if writes { pending::not_writable(place) } else { self.not_changeable(place, current)? };
+        let owner = || pending::not_owner(&self.path, ownership).filter(|_| self.exist);
+        Ok(pending.or_else(owner))
+    }
+
+    /// What keeps the permissions from being changed: in place, or where that is not safe in a new file.
+    fn not_changeable(&self, place: &Place, current: Option<&Current>) -> Result<Option<Presumed>, Failure> {
+        let Some(current) = current else { return Ok(None) };
+        if !fs::may_change_in_place(&place.directory_status()?, &current.status) {
+            return Ok(pending::not_writable(place));
+        }
+        Ok(pending::not_changeable(&self.path, &current.status, &current.file))
     }
 
     fn without_directory(&self, execution: Execution) -> Result<SetReply, Failure> {
@@ -272,9 +394,12 @@ impl<'a> Desired<'a> {
             // Something else in the document may be about to create it.
             (true, Execution::WhatIf) => {
                 let reply = self.reply(&["_exist"], self.intentions(None, &["_exist"]));
-                Ok(SetReply { presumed: Some(presumed_directory(&self.path)), ..reply })
+                let mut effects = Effects::of(Effect::Create);
+                let shown = self.content.shown().and_then(|shown| shown.item(self.path_text));
+                effects.creates.extend(shown);
+                Ok(SetReply { presumed: Some(pending::without_directory(&self.path)), effects, ..reply })
             }
-            (true, Execution::Actual) => Err(no_directory(&self.path)),
+            (true, Execution::Actual) => Err(pending::no_directory(&self.path)),
         }
     }
 
@@ -306,10 +431,11 @@ impl<'a> Desired<'a> {
         Ok((current, differing))
     }
 
-    /// Returns what differed; `None` when somebody else changed the file meanwhile.
-    fn converge(&self, place: &Place) -> Result<Option<Vec<&'static str>>, Failure> {
+    /// Returns what differed and what became of it; `None` when somebody else changed the file meanwhile.
+    fn converge(&self, place: &Place) -> Result<Option<(Vec<&'static str>, Effects)>, Failure> {
         let (current, differing) = self.compare(place)?;
-        Ok(self.bring_about(place, current.as_ref(), &differing)?.then_some(differing))
+        let effects = self.effects(place, current.as_ref(), &differing)?;
+        Ok(self.bring_about(place, current.as_ref(), &differing)?.then_some((differing, effects)))
     }
 
     /// Returns false when somebody else changed the file meanwhile.
@@ -420,7 +546,7 @@ impl<'a> Desired<'a> {
         match self.backup {
             Backup::No => return Ok(None),
             Backup::Suffix(suffix) => backup.push(suffix),
-            Backup::Numbered => {
+            Backup::ByDigest => {
                 let digest = content::sha256(&current.file).map_err(|error| cannot("read", &self.path, error))?;
                 backup.push(format!(".backup-{:.12}", digest.unwrap_or_default()));
             }
@@ -429,46 +555,14 @@ impl<'a> Desired<'a> {
     }
 }
 
-/// The failure that a file is to be created in a directory that is not there.
-pub(crate) fn no_directory(path: &Path) -> Failure {
-    let directory = path.parent().unwrap_or(path).display();
-    let hint = "Create it with a Stead/Directory that this instance depends on";
-    refused("path", format!("there is no directory '{directory}'. {hint}"))
-}
-
-/// In what-if: that the directory has to come about first.
-pub(crate) fn presumed_directory(path: &Path) -> Presumed {
-    Presumed { failure: no_directory(path), path: Some(path.to_owned()) }
-}
-
-/// In what-if: that names in the directory cannot be given or taken away as it is.
-pub(crate) fn not_writable(place: &Place) -> Option<Presumed> {
-    place.check_writable().err().map(|error| Presumed { failure: error.into(), path: Some(place.path().to_owned()) })
-}
-
-/// In what-if: what keeps anything from being put there.
-pub(crate) fn presumed_place(path: &Path) -> Result<Option<Presumed>, Failure> {
-    Ok(Place::find(path, &Writes::unrecorded())?
-        .map_or_else(|| Some(presumed_directory(path)), |place| not_writable(&place)))
-}
-
 /// Changes the mode of an open file, of one that was opened by `O_PATH` too.
 pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     use std::os::fd::AsRawFd;
-    match fchmod(file, Mode::from_raw_mode(mode)) {
+    match fchmod(file, rustix::fs::Mode::from_raw_mode(mode)) {
         Err(rustix::io::Errno::BADF) => {
             let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
-            Ok(rustix::fs::chmod(itself, Mode::from_raw_mode(mode))?)
+            Ok(rustix::fs::chmod(itself, rustix::fs::Mode::from_raw_mode(mode))?)
         }
         changed => Ok(changed?),
-    }
-}
-
-fn read_backup<'a>(input: &Input<'a>) -> Result<Backup<'a>, Failure> {
-    match input.json("backup") {
-        None | Some(Json::Bool(false)) => Ok(Backup::No),
-        Some(Json::Bool(true)) => Ok(Backup::Numbered),
-        Some(Json::String(suffix)) if !suffix.is_empty() && !suffix.contains(['/', '\0']) => Ok(Backup::Suffix(suffix)),
-        Some(_) => Err(invalid("backup", "'backup' has to be true, false, or a suffix such as \".orig\"")),
     }
 }

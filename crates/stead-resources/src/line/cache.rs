@@ -133,16 +133,22 @@ impl Patterns {
         if let Some(regex) = compiled.get(pattern) {
             return Ok(regex.clone());
         }
-        let regex = Regex::new(pattern).map_err(|error| {
-            // The message of the parser quotes the expression, which may be secret; its last line has the reason alone.
-            let reason = error.to_string();
-            let reason = reason.rsplit_once("error: ").map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
-            invalid(property, format!("'{property}' is no regular expression{reason}"))
-        })?;
+        let regex = Regex::new(pattern).map_err(|error| not_usable(property, &error))?;
         if compiled.len() >= Self::MAX {
             compiled.clear();
         }
         compiled.insert(pattern.to_owned(), regex.clone());
         Ok(regex)
     }
+}
+
+fn not_usable(property: &str, error: &regex::Error) -> Failure {
+    if let regex::Error::CompiledTooBig(limit) = error {
+        let limit = limit >> 20;
+        return invalid(property, format!("'{property}' is too large: compiled, it takes more than {limit} MiB"));
+    }
+    // The message of the parser quotes the expression, which may be secret; its last line has the reason alone.
+    let reason = error.to_string();
+    let reason = reason.rsplit_once("error: ").map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
+    invalid(property, format!("'{property}' is not a valid regular expression{reason}"))
 }

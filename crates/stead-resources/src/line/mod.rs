@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use regex::bytes::Regex;
 use rustix::fs::fstat;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, FailureKind, Presumed};
+use stead_core::claims::{Claims, Extent};
+use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::Value;
 use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
 use stead_host::lock::LockError;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::file::{no_directory, presumed_place};
-use crate::input::{Input, cannot, invalid, refused};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, reply};
+use crate::input::{FilePath, SingleLine, cannot, exclusive, invalid, read, refused, required};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
 
 mod cache;
 mod lines;
@@ -27,10 +30,55 @@ const PROFILE: Profile = Profile {
     description: "A line of a text file.",
     tags: &["file", "line", "text", "linux"],
     capabilities: ALL_BUT_EXPORT,
-    schema: include_str!("schema.json"),
+    schema: schema::of::<Properties<'_>>,
 };
 
-const PROPERTIES: &[&str] = &["path", "line", "match", "after", "before", "create", "_exist"];
+/// One line of a text file. Many instances may share a file. The rest of the file stays as it is, with its line endings
+/// and with or without a newline at its end; it is replaced at once and keeps its mode and owner.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(
+    title = "Stead/Line",
+    extend("anyOf" = [{ "required": ["line"] }, { "required": ["match"] }], "not" = { "required": ["after", "before"] })
+)]
+struct Properties<'a> {
+    /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
+    #[serde(borrow)]
+    path: FilePath<'a>,
+    /// The line, without its ending. Has to be given unless '_exist' is false and 'match' is given.
+    #[serde(borrow)]
+    line: Option<SingleLine<'a>>,
+    /// A regular expression for the line that 'line' takes the place of when 'line' is not there. It is an error when
+    /// several lines match that are not all equal to 'line'. With '_exist: false' every line that matches is removed.
+    #[serde(rename = "match")]
+    pattern: Option<&'a str>,
+    /// Where a new line goes: after the last line that this regular expression matches, or at BOF (begin of file) or EOF
+    /// (end of file). At the end when no line matches.
+    #[schemars(extend("writeOnly" = true))]
+    after: Option<&'a str>,
+    /// Where a new line goes: before the last line that this regular expression matches, or at BOF or EOF. At the end when
+    /// no line matches.
+    #[schemars(extend("writeOnly" = true))]
+    before: Option<&'a str>,
+    /// Whether the file is created, with mode 0644, when it is not there.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    create: bool,
+    /// Whether the line is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        exclusive(("after", self.after.is_some()), ("before", self.before.is_some()))?;
+        match (self.line, self.pattern) {
+            (None, None) => Err(invalid("line", "'line' or 'match' is required")),
+            (None, Some(_)) if self.exist => Err(required("line")),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// The mode of a file that is created for its first line.
 const DEFAULT_MODE: u32 = 0o644;
@@ -50,6 +98,10 @@ pub struct LineProvider {
 }
 
 impl Provider for LineProvider {
+    fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
+        Desired::read(cx, input, &self.patterns).map(|_| ())
+    }
+
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired = Desired::read(cx, input, &self.patterns)?;
         let text = self.files.look(&desired.path)?;
@@ -70,19 +122,14 @@ impl Provider for LineProvider {
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::read(cx, input, &self.patterns)?;
-        let mut presumed = None;
-        let (step, what_if) = match execution {
-            Execution::WhatIf => {
-                let text = self.files.look(&desired.path)?;
-                let step = desired.decide(text.as_deref())?;
-                let what_if = intention(&step, text.is_some());
-                presumed = desired.presumed(&step, text.as_deref())?;
-                (step, what_if.into_iter().collect())
-            }
-            Execution::Actual => (self.bring_about(cx, &desired)?, Vec::new()),
-        };
-        let reply = reply::set(desired.after(), differing(&step).as_slice(), what_if);
-        Ok(SetReply { presumed, ..reply })
+        if execution == Execution::Actual {
+            return self.bring_about(cx, &desired).map(|(step, effects)| desired.reply(&step, effects));
+        }
+        let text = self.files.look(&desired.path)?;
+        let step = desired.decide(text.as_deref())?;
+        let reply = desired.reply(&step, desired.effects(&step, text.as_deref()));
+        let what_if = intention(&step, text.is_some()).into_iter().collect();
+        Ok(SetReply { presumed: desired.presumed(&step, text.as_deref())?, what_if, ..reply })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -99,15 +146,19 @@ impl Provider for LineProvider {
         Cost::Inline
     }
 
-    fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
-        reply::touches(input)
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        reply::claims(input, Extent::Part)
     }
 }
 
 impl LineProvider {
-    fn bring_about(&self, cx: &Context, desired: &Desired<'_>) -> Result<Step, Failure> {
+    fn bring_about(&self, cx: &Context, desired: &Desired<'_>) -> Result<(Step, Effects), Failure> {
         let Some(place) = Place::find(&desired.path, &cx.writes)? else {
-            return if desired.wanted.exist { Err(no_directory(&desired.path)) } else { Ok(Step::Keep) };
+            return if desired.wanted.exist {
+                Err(pending::no_directory(&desired.path))
+            } else {
+                Ok((Step::Keep, Effects::default()))
+            };
         };
         let lock = self.files.lock(&place)?;
         let _held = cache::hold(&lock);
@@ -116,11 +167,12 @@ impl LineProvider {
     }
 
     /// Takes the step that is needed; `None` when somebody else changed the file meanwhile.
-    fn attempt(&self, place: &Place, desired: &Desired<'_>) -> Result<Option<Step>, Failure> {
+    fn attempt(&self, place: &Place, desired: &Desired<'_>) -> Result<Option<(Step, Effects)>, Failure> {
         let text = self.files.look_at(place)?;
         let step = desired.decide(text.as_deref())?;
+        let effects = desired.effects(&step, text.as_deref());
         if step == Step::Keep {
-            return Ok(Some(step));
+            return Ok(Some((step, effects)));
         }
         if text.is_none() && !desired.create {
             return Err(desired.no_file());
@@ -129,10 +181,9 @@ impl LineProvider {
             Some(text) => text.lines.after(&step, desired.wanted.line.unwrap_or_default()),
             None => lines::Lines::new(Vec::new()).after(&step, desired.wanted.line.unwrap_or_default()),
         };
-        let (mode, ownership) = text.as_deref().map_or((DEFAULT_MODE, Ownership::default()), |text| {
-            let Status { mode, uid, gid, .. } = text.status;
-            (mode, Ownership { uid: Some(uid), gid: Some(gid) })
-        });
+        let (mode, ownership) = text
+            .as_deref()
+            .map_or((DEFAULT_MODE, Ownership::default()), |text| (text.status.mode, owner_of(&text.status)));
         let former = text.as_deref().map_or(Former::Absent, |text| Former::Unchanged(&text.status));
         let mut replacement = Replacement::begin(place, former)?;
         if let Some(former) = place.open(cache::LOOK)? {
@@ -142,7 +193,7 @@ impl LineProvider {
         let Some(file) = replacement.finish(mode, ownership)? else { return Ok(None) };
         let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", &desired.path, errno))?;
         self.files.remember(&desired.path, Text::new(status, content));
-        Ok(Some(step))
+        Ok(Some((step, effects)))
     }
 }
 
@@ -166,21 +217,17 @@ struct Desired<'a> {
 
 impl<'a> Desired<'a> {
     fn read(cx: &Context, input: &'a Plain, patterns: &Patterns) -> Result<Self, Failure> {
-        let input = Input::read(input, PROPERTIES, &[])?;
-        let (path_text, path) = input.required_file("path", cx)?;
-        let exist = input.flag("_exist")?.unwrap_or(true);
-        let line_text = input.text("line")?;
-        let match_text = input.text("match")?;
-        if line_text.is_some_and(|line| line.contains(['\n', '\r'])) {
-            return Err(invalid("line", "'line' has to be one line. Use an instance for each line"));
-        }
-        if line_text.is_none() && (exist || match_text.is_none()) {
-            return Err(invalid("line", "the property 'line' is missing"));
-        }
-        let matching = match_text.map(|pattern| patterns.compile("match", pattern)).transpose()?;
-        let position = read_position(&input, patterns)?;
-        let wanted = Wanted { exist, line: line_text.map(str::as_bytes), matching, position };
-        Ok(Self { path_text, path, wanted, line_text, match_text, create: input.flag("create")?.unwrap_or(false) })
+        let stated: Properties<'a> = read(input)?;
+        let matching = stated.pattern.map(|pattern| patterns.compile("match", pattern)).transpose()?;
+        let line_text = stated.line.map(|line| line.0);
+        let wanted = Wanted {
+            exist: stated.exist,
+            line: line_text.map(str::as_bytes),
+            matching,
+            position: position(stated.after, stated.before, patterns)?,
+        };
+        let (path_text, path) = (stated.path.0.0, stated.path.0.resolve(cx));
+        Ok(Self { path_text, path, wanted, line_text, match_text: stated.pattern, create: stated.create })
     }
 
     fn decide(&self, text: Option<&Text>) -> Result<Step, Failure> {
@@ -197,14 +244,51 @@ impl<'a> Desired<'a> {
         }
     }
 
+    fn reply(&self, step: &Step, effects: Effects) -> SetReply {
+        SetReply { effects, ..reply::set(self.after(), differing(step).as_slice(), Vec::new()) }
+    }
+
+    /// What a step does to the line, and to which lines besides. One line that is replaced is in the state before.
+    fn effects(&self, step: &Step, text: Option<&Text>) -> Effects {
+        let mut effects = match step {
+            Step::Keep => return Effects::default(),
+            Step::Insert(_) => Effects::of(Effect::Create),
+            Step::Replace(_) => Effects::of(Effect::Change),
+            Step::Remove(_) => Effects::of(Effect::Remove),
+        };
+        if let (Step::Remove(doomed), Some(text)) = (step, text) {
+            for index in doomed {
+                let line = String::from_utf8_lossy(text.lines.text(*index)).into_owned();
+                let kind = ItemKind::Line { number: *index as u64 + 1, text: line };
+                effects.destroys.push(Item { path: self.path_text.to_owned(), kind });
+            }
+        }
+        if text.is_none() {
+            effects
+                .creates
+                .push(Item { path: self.path_text.to_owned(), kind: ItemKind::File { size: self.new_size() } });
+        }
+        effects
+    }
+
+    /// The size of a file that is created for the line.
+    fn new_size(&self) -> u64 {
+        self.line_text.map_or(0, |line| line.len() as u64 + 1)
+    }
+
     /// What is not there yet without which the step cannot be taken.
     fn presumed(&self, step: &Step, text: Option<&Text>) -> Result<Option<Presumed>, Failure> {
-        match presumed_place(&self.path)? {
-            _ if *step == Step::Keep => Ok(None),
-            None if text.is_none() && !self.create => {
-                Ok(Some(Presumed { failure: self.no_file(), path: Some(self.path.clone()) }))
-            }
-            presumed => Ok(presumed),
+        if *step == Step::Keep {
+            return Ok(None);
+        }
+        if let Some(pending) = pending::at(&self.path)? {
+            return Ok(Some(pending));
+        }
+        match text {
+            // The new file is to belong to the owner of the former one.
+            Some(text) => Ok(pending::not_owner(&self.path, owner_of(&text.status))),
+            None if self.create => Ok(None),
+            None => Ok(Some(Presumed { failure: self.no_file(), path: Some(self.path.clone()) })),
         }
     }
 
@@ -227,7 +311,7 @@ impl<'a> Desired<'a> {
         let desired = || self.line_text.map(str::to_owned);
         let (exist, line) = match step {
             Step::Keep => (self.wanted.exist, desired()),
-            Step::Insert(_) => (false, None),
+            Step::Insert(_) => (false, desired()),
             Step::Replace(index) => (true, found(*index)),
             Step::Remove(doomed) => (true, doomed.first().and_then(|index| found(*index))),
         };
@@ -235,7 +319,7 @@ impl<'a> Desired<'a> {
     }
 
     fn after(&self) -> Map<String, Json> {
-        self.described(self.wanted.exist, self.line_text.filter(|_| self.wanted.exist).map(str::to_owned))
+        self.described(self.wanted.exist, self.line_text.map(str::to_owned))
     }
 
     fn described(&self, exist: bool, line: Option<String>) -> Map<String, Json> {
@@ -249,6 +333,10 @@ impl<'a> Desired<'a> {
         state.insert("_exist".into(), json!(exist));
         state
     }
+}
+
+fn owner_of(status: &Status) -> Ownership {
+    Ownership { uid: Some(status.uid), gid: Some(status.gid) }
 }
 
 fn differing(step: &Step) -> Option<&'static str> {
@@ -275,15 +363,14 @@ fn numbers(indices: &[usize]) -> String {
     indices.iter().map(|index| (index + 1).to_string()).collect::<Vec<_>>().join(", ")
 }
 
-fn read_position(input: &Input<'_>, patterns: &Patterns) -> Result<Position, Failure> {
+fn position(after: Option<&str>, before: Option<&str>, patterns: &Patterns) -> Result<Position, Failure> {
     let position = |name, text, make: fn(Regex) -> Position| match text {
         "BOF" => Ok(Position::Begin),
         "EOF" => Ok(Position::End),
         pattern => patterns.compile(name, pattern).map(make),
     };
-    match (input.text("after")?, input.text("before")?) {
-        (Some(_), Some(_)) => Err(invalid("before", "'before' and 'after' exclude each other")),
-        (Some(text), None) => position("after", text, Position::After),
+    match (after, before) {
+        (Some(text), _) => position("after", text, Position::After),
         (None, Some(text)) => position("before", text, Position::Before),
         (None, None) => Ok(Position::End),
     }

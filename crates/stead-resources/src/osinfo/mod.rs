@@ -1,20 +1,21 @@
 //! `Microsoft/OSInfo`: what the operating system says of itself.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Exported, Failure, FailureKind};
+use stead_core::claims::Claims;
 use stead_core::manifest::Capabilities;
-use stead_core::schema::Schema;
 use stead_core::value::Value;
 use stead_host::provider::{Context, Cost, Plain, Provider, State, TestReply};
 
-use crate::schema::Lazy;
-use crate::{BuiltIn, NOTHING, Profile, with_version};
-
-const SCHEMA: &str = include_str!("schema.json");
+use crate::input::read;
+use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
 
 /// Where distributions describe themselves; the first one that is there counts.
 const OS_RELEASE: &[&str] = &["/etc/os-release", "/usr/lib/os-release"];
@@ -25,27 +26,92 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
         description: "Returns information about the operating system.",
         tags: &["linux", "macos", "os", "windows"],
         capabilities: Capabilities { get: true, test: true, export: true, ..NOTHING },
-        schema: SCHEMA,
+        schema: schema::of::<Properties<'_>>,
     };
-    let built_in = profile.built_in(Arc::new(OsInfo { schema: Lazy::new(SCHEMA) }))?;
+    let built_in = profile.built_in(Arc::new(OsInfo))?;
     Some(with_version(built_in, semver::Version::new(0, 1, 0)))
 }
 
-struct OsInfo {
-    schema: Lazy,
+/// What the operating system says of itself. It can be read and asserted, not set.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(title = "OsInfo")]
+#[expect(dead_code, reason = "what is compared is the JSON itself")]
+struct Properties<'a> {
+    /// The family of the operating system.
+    family: Option<Family>,
+    /// The version of the distribution. A version of numbers has three of them: Debian 12 is '12.0.0'.
+    version: Option<&'a str>,
+    /// The edition, where the operating system has any.
+    edition: Option<&'a str>,
+    /// The name of the release, where it has one.
+    codename: Option<&'a str>,
+    /// How many bits an address has.
+    bitness: Option<Bitness>,
+    /// The processor, as 'uname -m' names it.
+    architecture: Option<&'a str>,
+    /// A name for the instance that an export finds.
+    #[serde(rename = "_name")]
+    #[schemars(extend("readOnly" = true))]
+    name: Option<&'a str>,
+    /// What a test found.
+    #[serde(rename = "_inDesiredState")]
+    #[schemars(extend("readOnly" = true))]
+    in_desired_state: Option<bool>,
 }
 
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
+enum Family {
+    Linux,
+    #[serde(rename = "macOS")]
+    MacOs,
+    Windows,
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "i64")]
+struct Bitness;
+
+impl TryFrom<i64> for Bitness {
+    type Error = &'static str;
+
+    fn try_from(bits: i64) -> Result<Self, Self::Error> {
+        if matches!(bits, 32 | 64) { Ok(Self) } else { Err("must be 32 or 64") }
+    }
+}
+
+impl JsonSchema for Bitness {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Bitness".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "enum": [32, 64] })
+    }
+}
+
+struct OsInfo;
+
 impl Provider for OsInfo {
-    fn schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
-        self.schema.get()
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
     }
 
-    fn get(&self, _cx: &Context, _input: &Plain) -> Result<State, Failure> {
-        Ok(Plain::new(Json::Object(read()?)))
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        self.validate(cx, input)?;
+        Ok(Plain::new(Json::Object(machine_state(cx)?)))
     }
 
-    fn test(&self, _cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let mut actual = read()?;
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        self.validate(cx, input)?;
+        let mut actual = machine_state(cx)?;
         let differing = differing(input.expose(), &actual);
         actual.insert("_inDesiredState".to_owned(), Json::Bool(differing.is_empty()));
         Ok(TestReply {
@@ -55,8 +121,8 @@ impl Provider for OsInfo {
         })
     }
 
-    fn export(&self, _cx: &Context, _input: &Plain) -> Result<Vec<Exported>, Failure> {
-        let state = read()?;
+    fn export(&self, cx: &Context, _input: &Plain) -> Result<Vec<Exported>, Failure> {
+        let state = machine_state(cx)?;
         let words = ["family", "version", "architecture"].map(|property| text(&state, property));
         let name = Some(words.join(" "));
         Ok(vec![Exported {
@@ -72,8 +138,8 @@ impl Provider for OsInfo {
         Cost::Inline
     }
 
-    fn touches(&self, _input: &Plain) -> Option<Vec<std::path::PathBuf>> {
-        Some(OS_RELEASE.iter().map(std::path::PathBuf::from).collect())
+    fn claims(&self, _input: &Plain) -> Option<Claims> {
+        Some(OS_RELEASE.iter().fold(Claims::default(), Claims::and_reads))
     }
 }
 
@@ -95,8 +161,8 @@ fn text<'a>(state: &'a Map<String, Json>, property: &str) -> &'a str {
     state.get(property).and_then(Json::as_str).unwrap_or_default()
 }
 
-fn read() -> Result<Map<String, Json>, Failure> {
-    let release = OS_RELEASE.iter().find_map(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+fn machine_state(cx: &Context) -> Result<Map<String, Json>, Failure> {
+    let release = OS_RELEASE.iter().find_map(|path| fs::read_to_string(cx.resolve(path)).ok()).unwrap_or_default();
     let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
     let family = match std::env::consts::OS {
         "linux" => "Linux",

@@ -8,18 +8,17 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use stead_core::call::{Exported, Failure, FailureKind};
 use stead_core::export::Filter;
 use stead_core::manifest::Capabilities;
-use stead_core::schema::Schema;
 use stead_core::value::Value;
 use stead_host::provider::{Context, Cost, Plain, Provider, State};
 
-use crate::schema::Lazy;
-use crate::{BuiltIn, NOTHING, Profile, with_version};
-
-const SCHEMA: &str = include_str!("schema.json");
+use crate::input::{read, read_each};
+use crate::{BuiltIn, NOTHING, Profile, is_wanted, schema, with_version};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
     let profile = Profile {
@@ -27,28 +26,52 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
         description: "Returns information about running processes.",
         tags: &["process"],
         capabilities: Capabilities { get: true, export: true, export_filters: true, ..NOTHING },
-        schema: SCHEMA,
+        schema: schema::of::<Properties<'_>>,
     };
-    let built_in = profile.built_in(Arc::new(Processes { schema: Lazy::new(SCHEMA) }))?;
+    let built_in = profile.built_in(Arc::new(Processes))?;
     Some(with_version(built_in, semver::Version::new(0, 1, 0)))
 }
 
-struct Processes {
-    schema: Lazy,
+/// A process that runs. It can be read and asserted; to start and to stop programs is the business of services.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Process")]
+#[expect(dead_code, reason = "an assertion compares '_exist' with the state")]
+struct Properties<'a> {
+    /// Its number; 0 stands for any.
+    pid: Option<u64>,
+    /// Its name as the kernel has it: at most 15 bytes of the file name of its program.
+    name: Option<&'a str>,
+    /// What it was started with, its words separated by spaces. Empty for what the kernel runs itself.
+    cmdline: Option<&'a str>,
+    /// Whether there is one.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
 }
 
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        let named = self.pid.is_some_and(|pid| pid != NO_PID) || self.name.is_some() || self.cmdline.is_some();
+        let message = "'pid', 'name' or 'cmdline' is required. An export lists all processes";
+        if named { Ok(()) } else { Err(Failure::new(FailureKind::Invalid, message)) }
+    }
+}
+
+struct Processes;
+
 impl Provider for Processes {
-    fn schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
-        self.schema.get()
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
     }
 
     fn get(&self, _cx: &Context, input: &Plain) -> Result<State, Failure> {
-        let wanted = Wanted::read(input.expose())?;
+        let wanted = Wanted::of(&read(input)?);
         let found = list(Path::new("/proc"))?.into_iter().find(|process| wanted.fits(process));
         Ok(Plain::new(found.map_or_else(|| wanted.missing(), |process| process.state())))
     }
 
     fn export(&self, _cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
+        read_each::<Properties<'_>>(input)?;
         let filter = filter(input.expose())?;
         let instance = |process: Process| {
             let properties = filter.apply(&Value::from(process.state()))?;
@@ -88,13 +111,13 @@ pub fn list(proc: &Path) -> Result<Vec<Process>, Failure> {
     let mut found: Vec<Process> = fs::read_dir(proc)
         .map_err(unreadable)?
         .filter_map(Result::ok)
-        .filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?, &entry.path()))
+        .filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?, &entry.path()))
         .collect();
     found.sort_by_key(|process| process.pid);
     Ok(found)
 }
 
-fn read(pid: u32, folder: &Path) -> Option<Process> {
+fn process(pid: u32, folder: &Path) -> Option<Process> {
     let name = fs::read(folder.join("comm")).ok()?;
     let words = fs::read(folder.join("cmdline")).unwrap_or_default();
     let words: Vec<u8> = words.into_iter().map(|byte| if byte == 0 { b' ' } else { byte }).collect();
@@ -122,15 +145,8 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn read(input: &'a Json) -> Result<Self, Failure> {
-        let text = |name: &str| input.get(name).and_then(Json::as_str);
-        let pid = input.get("pid").and_then(Json::as_u64).filter(|pid| *pid != NO_PID);
-        let wanted = Self { pid, name: text("name"), cmdline: text("cmdline") };
-        if wanted.pid.is_none() && wanted.name.is_none() && wanted.cmdline.is_none() {
-            let message = "the process has to be named: by 'pid', 'name' or 'cmdline'. An export lists all of them";
-            return Err(Failure::new(FailureKind::Invalid, message));
-        }
-        Ok(wanted)
+    fn of(stated: &Properties<'a>) -> Self {
+        Self { pid: stated.pid.filter(|pid| *pid != NO_PID), name: stated.name, cmdline: stated.cmdline }
     }
 
     fn fits(&self, process: &Process) -> bool {

@@ -1,18 +1,20 @@
 //! `Microsoft.DSC.Transitional/RunCommandOnSet`: a program that every set runs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 use serde_json::{Value as Json, json};
-use stead_core::call::{Execution, Failure, FailureKind};
+use stead_core::call::{Execution, Failure};
+use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
-use stead_core::schema::Schema;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State};
 
+use crate::input::{NonEmpty, read};
 use crate::program::{self, Invocation};
-use crate::schema::Lazy;
-use crate::{BuiltIn, NOTHING, Profile, with_version};
-
-const SCHEMA: &str = include_str!("schema.json");
+use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
     let profile = Profile {
@@ -20,48 +22,86 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
         description: "Takes a single-command line to execute on DSC set operation",
         tags: &["command"],
         capabilities: Capabilities { get: true, set: true, set_what_if: true, implements_pretest: true, ..NOTHING },
-        schema: SCHEMA,
+        schema: schema::of::<Properties<'_>>,
     };
-    let built_in = profile.built_in(Arc::new(RunCommandOnSet { schema: Lazy::new(SCHEMA) }))?;
+    let built_in = profile.built_in(Arc::new(RunCommandOnSet))?;
     Some(with_version(built_in, semver::Version::new(0, 1, 0)))
 }
 
-struct RunCommandOnSet {
-    schema: Lazy,
+/// A program that is run by every set. 'Stead/Command' can also tell whether it has to be run.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(title = "RunCommandOnSet")]
+struct Properties<'a> {
+    /// A name that is looked for on 'PATH', or a path.
+    #[serde(borrow)]
+    executable: NonEmpty<'a>,
+    /// What the program is called with.
+    arguments: Option<Vec<Argument>>,
+    /// The exit code that means success.
+    #[serde(default)]
+    exit_code: i64,
 }
 
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
+
+/// A word of a command line.
+struct Argument(String);
+
+impl<'de> Deserialize<'de> for Argument {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Json::deserialize(deserializer)? {
+            Json::String(word) => Ok(Self(word)),
+            word @ (Json::Number(_) | Json::Bool(_)) => Ok(Self(word.to_string())),
+            _ => Err(D::Error::custom("must be a list of strings, numbers, true and false")),
+        }
+    }
+}
+
+impl JsonSchema for Argument {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Argument".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "number", "boolean"] })
+    }
+}
+
+struct RunCommandOnSet;
+
 impl Provider for RunCommandOnSet {
-    fn schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
-        self.schema.get()
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
     }
 
     /// There is no state behind it: what is asked is what is there.
-    fn get(&self, _cx: &Context, input: &Plain) -> Result<State, Failure> {
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        self.validate(cx, input)?;
         Ok(input.clone())
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired = input.expose();
-        let invocation = invocation(desired, cx)?;
+        let stated: Properties<'_> = read(input)?;
+        let (expected, invocation) = (stated.exit_code, invocation(stated, cx));
+        let done = SetReply { changed: Some(changed()), effects: Effects::of(Effect::Change), ..SetReply::default() };
         if execution == Execution::WhatIf {
-            let what_if = vec![format!("'{}' would be run", invocation.program)];
-            return Ok(SetReply {
-                after: Some(input.clone()),
-                changed: Some(changed()),
-                what_if,
-                ..SetReply::default()
-            });
+            let what_if = vec![format!("run '{}'", invocation.program)];
+            return Ok(SetReply { after: Some(input.clone()), what_if, ..done });
         }
         let ended = program::run(cx, &invocation, &format!("'{}'", invocation.program))?;
-        let expected = desired.get("exitCode").and_then(Json::as_i64).unwrap_or(0);
         if i64::from(ended.code) != expected {
             return Err(ended.failure(&format!("'{}'", invocation.program)));
         }
-        let mut after = desired.clone();
+        let mut after = input.expose().clone();
         if let Some(after) = after.as_object_mut() {
             after.insert("exitCode".to_owned(), json!(ended.code));
         }
-        Ok(SetReply { after: Some(Plain::new(after)), changed: Some(changed()), ..SetReply::default() })
+        Ok(SetReply { after: Some(Plain::new(after)), ..done })
     }
 }
 
@@ -70,16 +110,12 @@ fn changed() -> Vec<String> {
     vec!["exitCode".to_owned()]
 }
 
-fn invocation(desired: &Json, cx: &Context) -> Result<Invocation, Failure> {
-    let program = desired.get("executable").and_then(Json::as_str);
-    let program = program.ok_or_else(|| Failure::new(FailureKind::Invalid, "'executable' is missing"))?;
-    let arguments = desired.get("arguments").and_then(Json::as_array).into_iter().flatten();
-    let word = |argument: &Json| argument.as_str().map_or_else(|| argument.to_string(), str::to_owned);
-    Ok(Invocation {
-        program: program.to_owned(),
-        arguments: arguments.map(word).collect(),
+fn invocation(stated: Properties<'_>, cx: &Context) -> Invocation {
+    Invocation {
+        program: stated.executable.0.to_owned(),
+        arguments: stated.arguments.into_iter().flatten().map(|argument| argument.0).collect(),
         environment: Vec::new(),
-        directory: cx.root.to_path_buf(),
+        directory: cx.directory().to_path_buf(),
         timeout: None,
-    })
+    }
 }

@@ -5,26 +5,60 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs::{OFlags, fstat, readlinkat};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure};
+use stead_core::claims::{Claims, Extent};
+use stead_core::destruction::{Effect, Effects};
 use stead_core::value::Value;
 use stead_host::fs::{self, Kind, Names, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::file::{no_directory, presumed_place};
-use crate::input::{Input, cannot, invalid, refused};
+use crate::input::{AccountName, FilePath, LinkTarget, cannot, read, read_each, refused, required};
 use crate::permissions::{Permissions, report_accounts};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, reply};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Symlink",
     description: "A symbolic link.",
     tags: &["file", "link", "linux"],
     capabilities: ALL_BUT_EXPORT,
-    schema: include_str!("schema.json"),
+    schema: schema::of::<Properties<'_>>,
 };
 
-const PROPERTIES: &[&str] = &["path", "target", "owner", "group", "force", "_exist"];
+/// A symbolic link. It is replaced at once; what it leads to is neither examined nor changed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Stead/Symlink")]
+struct Properties<'a> {
+    /// Where the link is. A relative path starts at the directory of the document, or at the system root that was given.
+    #[serde(borrow)]
+    path: FilePath<'a>,
+    /// What the link leads to, as it is to be written in the link. It need not exist. Has to be given unless '_exist' is
+    /// false.
+    #[serde(borrow)]
+    target: Option<LinkTarget<'a>>,
+    /// The name or number of the user that the link itself belongs to.
+    #[serde(borrow)]
+    owner: Option<AccountName<'a>>,
+    /// The name or number of the group that the link itself belongs to.
+    #[serde(borrow)]
+    group: Option<AccountName<'a>>,
+    /// Whether a file, or a directory with everything in it, is replaced when it is where the link should be.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    force: bool,
+    /// Whether the link is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        if self.exist && self.target.is_none() { Err(required("target")) } else { Ok(()) }
+    }
+}
 
 /// `Stead/Symlink` as it is registered.
 pub fn built_in() -> Option<BuiltIn> {
@@ -38,8 +72,12 @@ pub struct Symlinks {
 }
 
 impl Provider for Symlinks {
+    fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
+        Desired::read(cx, &read(input)?, &self.names).map(|_| ())
+    }
+
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        let desired = Desired::read(cx, input, &self.names, Purpose::Look)?;
+        let desired = Desired::read(cx, &read_each(input)?, &self.names)?;
         let current = desired.look()?;
         let mut state = desired.state(current.as_ref());
         if let Some(Current { status, target: Some(_) }) = &current {
@@ -49,7 +87,7 @@ impl Provider for Symlinks {
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names, Purpose::Compare)?;
+        let desired = Desired::read(cx, &read(input)?, &self.names)?;
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
         let mut state = desired.state(current.as_ref());
@@ -60,28 +98,30 @@ impl Provider for Symlinks {
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names, Purpose::Compare)?;
+        let desired = Desired::read(cx, &read(input)?, &self.names)?;
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
         let (mut what_if, mut presumed) = (Vec::new(), None);
+        let mut effects = Effects::default();
         if !differing.is_empty() {
             desired.check_force(current.as_ref())?;
+            effects = desired.effects(cx, current.as_ref(), &differing)?;
             match execution {
                 Execution::WhatIf => {
                     what_if = desired.intentions(current.as_ref(), &differing);
                     presumed = desired
                         .permissions
                         .presumed()
-                        .map_or_else(|| presumed_place(&desired.path), |presumed| Ok(Some(presumed)))?;
+                        .map_or_else(|| pending::at(&desired.path), |presumed| Ok(Some(presumed)))?;
                 }
                 Execution::Actual => desired.bring_about(cx, current.as_ref(), &differing)?,
             }
         }
-        Ok(SetReply { presumed, ..desired.reply(&differing, what_if) })
+        Ok(SetReply { presumed, effects, ..desired.reply(&differing, what_if) })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        let desired = Desired { exist: false, ..Desired::read(cx, input, &self.names, Purpose::Look)? };
+        let desired = Desired { exist: false, ..Desired::read(cx, &read_each(input)?, &self.names)? };
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
         if execution == Execution::WhatIf {
@@ -97,8 +137,8 @@ impl Provider for Symlinks {
         Cost::Inline
     }
 
-    fn touches(&self, input: &Plain) -> Option<Vec<PathBuf>> {
-        reply::touches(input)
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        reply::claims(input, if reply::is_removal(input) { Extent::Absent } else { Extent::Whole })
     }
 }
 
@@ -107,13 +147,6 @@ struct Current {
     status: Status,
     /// What it leads to, if it is a link. A target that is not UTF-8 is shown with replacement characters.
     target: Option<Vec<u8>>,
-}
-
-/// What a desired state is read for: only a comparison needs a target.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    Look,
-    Compare,
 }
 
 struct Desired<'a> {
@@ -126,19 +159,15 @@ struct Desired<'a> {
 }
 
 impl<'a> Desired<'a> {
-    fn read(cx: &Context, input: &'a Plain, names: &Names, purpose: Purpose) -> Result<Self, Failure> {
-        let input = Input::read(input, PROPERTIES, &[])?;
-        let (path_text, path) = input.required_file("path", cx)?;
-        let exist = input.flag("_exist")?.unwrap_or(true);
-        let target = input.text("target")?;
-        if target.is_some_and(|target| target.is_empty() || target.contains('\0')) {
-            return Err(invalid("target", "'target' has to be a path"));
-        }
-        if target.is_none() && exist && purpose == Purpose::Compare {
-            return Err(invalid("target", "the property 'target' is missing"));
-        }
-        let force = input.flag("force")?.unwrap_or(false);
-        Ok(Self { path_text, path, exist, target, permissions: Permissions::read(&input, names)?, force })
+    fn read(cx: &Context, stated: &Properties<'a>, names: &Names) -> Result<Self, Failure> {
+        Ok(Self {
+            path_text: stated.path.0.0,
+            path: stated.path.0.resolve(cx),
+            exist: stated.exist,
+            target: stated.target.map(|target| target.0),
+            permissions: Permissions::find(None, stated.owner, stated.group, names)?,
+            force: stated.force,
+        })
     }
 
     fn look(&self) -> Result<Option<Current>, Failure> {
@@ -185,6 +214,22 @@ impl<'a> Desired<'a> {
         }
     }
 
+    /// What a set does to the link, or to what is in its place.
+    fn effects(&self, cx: &Context, current: Option<&Current>, differing: &[&str]) -> Result<Effects, Failure> {
+        let mut effects = Effects::of(match current {
+            _ if !self.exist => Effect::Remove,
+            None => Effect::Create,
+            Some(Current { target: None, .. }) => Effect::Replace,
+            Some(_) => Effect::Change,
+        });
+        let goes = !self.exist || differing.contains(&"_exist");
+        if let (true, Some(place)) = (goes, Place::find(&self.path, &cx.writes)?) {
+            let lost = removal::item(&place, self.path_text.to_owned(), &Patience::of(cx))?;
+            effects.destroys.extend(lost);
+        }
+        Ok(effects)
+    }
+
     fn intentions(&self, current: Option<&Current>, differing: &[&str]) -> Vec<String> {
         let target = self.target.unwrap_or_default();
         let mut intentions = Vec::new();
@@ -205,7 +250,7 @@ impl<'a> Desired<'a> {
     }
 
     fn bring_about(&self, cx: &Context, current: Option<&Current>, differing: &[&str]) -> Result<(), Failure> {
-        let Some(place) = Place::find(&self.path, &cx.writes)? else { return Err(no_directory(&self.path)) };
+        let Some(place) = Place::find(&self.path, &cx.writes)? else { return Err(pending::no_directory(&self.path)) };
         let ownership = self.ownership(current)?;
         match (self.exist, current) {
             (false, _) => {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::Failure;
-use stead_host::provider::{Cancel, Context, Plain, Provider};
+use stead_host::provider::{Context, Plain, Provider};
 use tempfile::TempDir;
 
 /// A temporary root and what was traced in it.
@@ -22,20 +22,23 @@ pub(crate) struct World {
 
 impl World {
     /// Builds a tree from lines such as `file a/b 0644 "text"`, `dir a 0755`, `link l -> target` and `fifo p 0600`.
+    /// Directories above that are not listed are made with mode 0755.
     pub(crate) fn build(given: &str) -> Self {
         let world = Self { root: tempfile::tempdir().unwrap(), trace: Arc::default() };
         let mut modes = Vec::new();
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         for line in given.lines().filter(|line| !line.trim().is_empty()) {
             let (kind, rest) = line.split_once(' ').expect("a kind and a path");
             let (name, rest) = rest.split_once(' ').expect("a path and a mode or target");
             let path = world.root.path().join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).unwrap();
             if kind == "link" {
                 symlink(rest.strip_prefix("-> ").expect("'-> target'"), path).unwrap();
                 continue;
             }
             let (mode, content) = rest.split_once(' ').unwrap_or((rest, "\"\""));
             match kind {
-                "dir" => fs::create_dir(&path).unwrap(),
+                "dir" => fs::create_dir_all(&path).unwrap(),
                 "file" => fs::write(&path, bytes(content)).unwrap(),
                 "fifo" => rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap(),
                 other => panic!("what is a '{other}'?"),
@@ -51,14 +54,9 @@ impl World {
     pub(crate) fn context(&self) -> Context {
         let trace = Arc::clone(&self.trace);
         Context {
-            name: "test".into(),
             deadline: Duration::from_mins(1),
-            found_absent: false,
-            output_limit: 1 << 20,
-            cancel: Cancel::default(),
-            writes: stead_host::fs::Writes::default(),
-            root: self.root.path().into(),
             trace: Arc::new(move |_, text| trace.lock().unwrap().push(text.to_owned())),
+            ..Context::new(self.root.path())
         }
     }
 
@@ -71,7 +69,7 @@ impl World {
 
     /// The tree with inodes and times: equal only if nothing at all was done to it.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
-    pub(crate) fn imprint(&self) -> BTreeMap<OsString, Node> {
+    pub(crate) fn imprint(&self) -> Tree {
         walk(self.root.path())
     }
 
@@ -93,6 +91,9 @@ fn bytes(json: &str) -> Vec<u8> {
     let text: String = serde_json::from_str(json).expect("content as JSON text");
     text.chars().map(|c| u8::try_from(u32::from(c)).expect("one byte")).collect()
 }
+
+/// What is below a directory, by relative paths.
+pub(crate) type Tree = BTreeMap<OsString, Node>;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Node {
@@ -119,6 +120,12 @@ impl Node {
         }
     }
 
+    /// Whether it is a file, a directory, a link or something else.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
+    pub(crate) fn kind(&self) -> u32 {
+        self.mode & 0o170_000
+    }
+
     /// What a copy has in common with its original.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn copied(&self) -> (u32, Vec<u8>, (u32, u32)) {
@@ -127,7 +134,7 @@ impl Node {
 }
 
 #[allow(dead_code, reason = "each test binary uses a part of this module")]
-pub(crate) fn walk(root: &Path) -> BTreeMap<OsString, Node> {
+pub(crate) fn walk(root: &Path) -> Tree {
     let mut nodes = BTreeMap::new();
     let mut pending = vec![root.to_owned()];
     while let Some(directory) = pending.pop() {
@@ -159,6 +166,7 @@ pub(crate) fn provider(type_name: &str) -> Arc<dyn Provider> {
     found.find(|each| each.manifest.type_name.as_str() == type_name).expect("a built-in resource").provider
 }
 
+#[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub(crate) fn plain(json: &str) -> Plain {
     Plain::new(serde_json::from_str(json).expect("JSON"))
 }

@@ -25,7 +25,6 @@ use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, write_soon};
 use crate::process_env::ProcessEnv;
 use report::{Printer, Style};
-use stead_engine::conflicts::conflicts;
 use stead_engine::property_check::Depth;
 use stead_engine::{Execution, Prepared, Session, Unusable, error_chain};
 
@@ -75,7 +74,7 @@ fn carry_out(document: &Document, mode: Mode, env: &ProcessEnv) -> Exit {
             return Exit::Failed;
         }
     };
-    show_findings(&conflicts(&run, session.root()), &sources);
+    show_findings(&session.computed_conflicts(&run), &sources);
     let exit = finish(document, &run, &mut printer, began.elapsed());
     // The program ends here; taking a large run apart value by value would only take time. It holds no secret.
     std::mem::forget((run, prepared));
@@ -128,7 +127,10 @@ fn prepare(document: &Document, env: &ProcessEnv) -> Result<(Session, Prepared),
         Exit::Unusable
     })?;
     match session.prepare(&text.name, &text.text, supplied) {
-        Ok(prepared) => Ok((session, prepared)),
+        Ok(mut prepared) => {
+            prepared.warnings.extend(session.conflicts(&prepared));
+            Ok((session, prepared))
+        }
         Err(Unusable { findings, .. }) => {
             refuse(document, &findings, &session);
             Err(Exit::Unusable)

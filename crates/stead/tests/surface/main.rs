@@ -54,7 +54,12 @@ impl Place {
     /// A call of the program that finds no resources but built-in ones and those beside it.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.program());
-        command.args(arguments).env_clear().env("HOME", self.path()).env("STEAD_LOCKS", self.path()).env("PATH", "/usr/bin:/bin");
+        command
+            .args(arguments)
+            .env_clear()
+            .env("HOME", self.path())
+            .env("STEAD_LOCKS", self.path())
+            .env("PATH", "/usr/bin:/bin");
         command.current_dir(self.path()).stdin(Stdio::null());
         command
     }

@@ -13,9 +13,10 @@ crate::codes! {
     WRONG_OUTPUT = "E0524", "an output has another type than declared",
         "The value of an output has to be of the type that its declaration states. Everything else of the document\n\
          was carried out all the same, and its results are kept.";
-    CONFLICT = "W0525", "two instances manage the same file",
-        "Two instances state different content for the same path, or one its whole content and the other a line of it.\n\
-         Each run applies both, so the machine never converges, and between the two the file is as the first one states.\n\
+    CONFLICT = "W0525", "two instances undo each other's work",
+        "Two instances state different content for the same path, or one its whole content and the other a line of it; or\n\
+         one removes what the other creates, by its own `_exist` or because a directory is to hold other names only.\n\
+         Each run applies both, so the machine never converges, and between the two things are as the first one states.\n\
          Paths are compared as they are written; links are not resolved.";
     NOT_RUN_YET = "E0523", "an instance is referred to that has not run",
         "`reference()` gives what an instance answered, so that has to have run before. Where the id can be told\n\

@@ -1,0 +1,115 @@
+//! Which claims contradict each other: the fast way against the comparison of each pair.
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use stead_core::claims::{Claim, Claims, Conflict, Contradiction, Extent, conflicts};
+use stead_core::id::NodeId;
+
+fn extent() -> impl Strategy<Value = Extent> {
+    prop_oneof![
+        Just(Extent::Read),
+        Just(Extent::Attributes),
+        Just(Extent::Part),
+        Just(Extent::Whole),
+        Just(Extent::Absent),
+        any::<bool>().prop_map(|purge| Extent::Tree { purge }),
+        proptest::collection::btree_set("[ab]", 0..3).prop_map(|kept| Extent::Entries { kept }),
+    ]
+}
+
+fn instances() -> impl Strategy<Value = Vec<Claims>> {
+    let path = "(/[ab]){1,3}".prop_map(PathBuf::from);
+    proptest::collection::vec((path, extent()), 0..12)
+        .prop_map(|all| all.into_iter().map(|(path, extent)| Claims::path(path, extent)).collect())
+}
+
+fn numbered<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Vec<(NodeId, &'c Claims)> {
+    (0..).map(NodeId).zip(claims).collect()
+}
+
+fn found(claims: &[&Claims]) -> Vec<Conflict> {
+    conflicts(&numbered(claims.iter().copied()))
+}
+
+proptest! {
+    #[test]
+    fn a_conflict_is_found_wherever_a_pair_has_one(claims in instances()) {
+        let all = conflicts(&numbered(&claims));
+        let pairs = (0..claims.len()).flat_map(|second| (0..second).map(move |first| (first, second)));
+        let pairwise = pairs.filter(|(first, second)| !found(&[&claims[*first], &claims[*second]]).is_empty()).count();
+        prop_assert_eq!(all.is_empty(), pairwise == 0);
+        prop_assert!(all.len() <= 2 * claims.len(), "more than two for one claim");
+    }
+
+    #[test]
+    fn whoever_is_in_a_conflict_is_so_without_the_others(claims in instances()) {
+        for conflict in conflicts(&numbered(&claims)) {
+            let [first, second] = [conflict.first, conflict.second].map(|id| &claims[id.0 as usize]);
+            let alone = found(&[first, second]);
+            prop_assert!(conflict.first < conflict.second);
+            prop_assert!(alone.iter().any(|each| each.about == conflict.about && each.path == conflict.path));
+        }
+    }
+
+    #[test]
+    fn the_order_decides_nothing_but_the_order(claims in instances()) {
+        let turned: Vec<Claims> = claims.iter().rev().cloned().collect();
+        prop_assert_eq!(conflicts(&numbered(&claims)).is_empty(), conflicts(&numbered(&turned)).is_empty());
+    }
+}
+
+fn about(one: &Claims, other: &Claims) -> Option<Contradiction> {
+    let one_way = found(&[one, other]).first().map(|conflict| conflict.about);
+    let other_way = found(&[other, one]).first().map(|conflict| conflict.about);
+    assert_eq!(one_way, other_way);
+    one_way
+}
+
+#[test]
+fn what_is_purged_is_not_managed_by_another() {
+    let directory = |kept: &[&str]| {
+        Claims::path("/d", Extent::Entries { kept: kept.iter().map(|name| (*name).to_owned()).collect() })
+    };
+    let file = |path: &str| Claims::path(path, Extent::Whole);
+    assert_eq!(about(&directory(&["a"]), &file("/d/b")), Some(Contradiction::Purged));
+    assert_eq!(about(&directory(&["a"]), &file("/d/b/c")), Some(Contradiction::Purged));
+    assert_eq!(about(&directory(&["a"]), &file("/d/a/c")), None);
+    assert_eq!(about(&directory(&["a"]), &Claims::path("/d/b", Extent::Absent)), None);
+    assert_eq!(about(&directory(&["a"]), &directory(&["b"])), Some(Contradiction::Purged));
+    assert_eq!(about(&directory(&["a"]), &Claims::path("/d", Extent::Attributes)), None);
+}
+
+#[test]
+fn content_has_one_owner_and_many_readers() {
+    let at = |extent| Claims::path("/f", extent);
+    assert_eq!(about(&at(Extent::Whole), &at(Extent::Whole)), Some(Contradiction::Same));
+    assert_eq!(about(&at(Extent::Whole), &at(Extent::Part)), Some(Contradiction::Same));
+    assert_eq!(about(&at(Extent::Part), &at(Extent::Part)), None);
+    assert_eq!(about(&at(Extent::Whole), &at(Extent::Read)), None);
+    assert_eq!(about(&at(Extent::Whole), &at(Extent::Attributes)), None);
+    assert_eq!(about(&at(Extent::Attributes), &at(Extent::Absent)), Some(Contradiction::Existence));
+    assert_eq!(about(&Claims::path("/f/g", Extent::Part), &at(Extent::Absent)), Some(Contradiction::Existence));
+}
+
+#[test]
+fn one_instance_does_not_conflict_with_itself() {
+    let link = Claims(vec![
+        Claim::Path { path: "/f".into(), extent: Extent::Whole },
+        Claim::Path { path: "/f".into(), extent: Extent::Part },
+    ]);
+    assert_eq!(found(&[&link]), []);
+}
+
+#[test]
+fn paths_are_written_in_one_way() {
+    let claims =
+        Claims::path("./a//b/", Extent::Absent).and_reads("/etc/./x").resolved(|path| Path::new("/root").join(path));
+    assert_eq!(claims.touches(), ["/root/a/b", "/root/a/b/**", "/etc/x"].map(PathBuf::from));
+}
+
+#[test]
+fn many_claims_take_little_time() {
+    let lines: Vec<Claims> = (0..100_000).map(|_| Claims::path("/f", Extent::Part)).collect();
+    assert_eq!(conflicts(&numbered(&lines)), []);
+}

@@ -1,0 +1,206 @@
+//! From JSON to Rust types, with errors that name the property and quote no value.
+
+use std::fmt::{self, Display};
+use std::slice;
+
+use serde::de::{self, DeserializeSeed, Deserializer, Expected, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::map::Iter;
+use serde_json::{Number, Value as Json};
+use stead_core::call::{Failure, FailureKind};
+use stead_core::diag::nearest;
+
+/// A value that types are read from.
+pub(super) struct Reader<'de>(pub(super) &'de Json);
+
+/// What is wrong with a value, and where.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// The steps from the value outwards: names and indices.
+    path: Vec<String>,
+    message: Message,
+}
+
+#[derive(Debug)]
+enum Message {
+    /// What follows the name of the property, such as "must be a string".
+    Predicate(String),
+    /// All of it.
+    Sentence(String),
+}
+
+impl Fault {
+    fn predicate(text: String) -> Self {
+        Self { path: Vec::new(), message: Message::Predicate(text) }
+    }
+
+    fn about(property: &str, text: String) -> Self {
+        Self { path: vec![property.to_owned()], message: Message::Sentence(text) }
+    }
+
+    fn within(mut self, step: &dyn Display) -> Self {
+        self.path.push(step.to_string());
+        self
+    }
+}
+
+impl Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.message, self.path.last()) {
+            (Message::Predicate(text), Some(property)) => write!(f, "'{property}' {text}"),
+            (Message::Predicate(text), None) => write!(f, "the properties {text}"),
+            (Message::Sentence(text), _) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        let escaped = |step: &String| format!("/{}", step.replace('~', "~0").replace('/', "~1"));
+        let pointer: String = fault.path.iter().rev().map(escaped).collect();
+        let property = Some(pointer).filter(|pointer| !pointer.is_empty());
+        Self { kind: FailureKind::Invalid, message: fault.to_string(), property }
+    }
+}
+
+impl de::Error for Fault {
+    fn custom<T: Display>(message: T) -> Self {
+        Self::predicate(message.to_string())
+    }
+
+    fn invalid_type(_unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::predicate(format!("must be {}", word(expected)))
+    }
+
+    fn invalid_value(_unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::predicate(format!("must be {}", word(expected)))
+    }
+
+    fn unknown_variant(_variant: &str, expected: &'static [&'static str]) -> Self {
+        Self::predicate(format!("must be one of: {}", expected.join(", ")))
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        let hint = nearest(field, expected.iter().copied());
+        let hint = hint.map(|hint| format!(". Did you mean '{hint}'?")).unwrap_or_default();
+        Self::about(field, format!("there is no property '{field}'{hint}"))
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::about(field, format!("'{field}' is required"))
+    }
+}
+
+/// What is expected, in the words of those who write documents.
+fn word(expected: &dyn Expected) -> String {
+    let text = expected.to_string();
+    match text.as_str() {
+        "a borrowed string" => "a string".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "f64" => "a number".to_owned(),
+        "i64" | "u64" | "u32" | "i32" => "an integer".to_owned(),
+        "a map" => "an object".to_owned(),
+        text if text.starts_with("struct ") => "an object".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+impl<'de> Deserializer<'de> for Reader<'de> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.0 {
+            Json::Null => visitor.visit_unit(),
+            Json::Bool(truth) => visitor.visit_bool(*truth),
+            Json::Number(number) => visit_number(number, visitor),
+            Json::String(text) => visitor.visit_borrowed_str(text),
+            Json::Array(items) => visitor.visit_seq(Items { items: items.iter(), at: 0 }),
+            Json::Object(members) => visitor.visit_map(Members { members: members.iter(), value: None }),
+        }
+    }
+
+    /// What is optional may be left out; null is not the same.
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    /// A name without content.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match self.0 {
+            Json::String(text) => visitor.visit_enum(de::value::BorrowedStrDeserializer::new(text)),
+            _ => Err(Fault::predicate("must be a string".to_owned())),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier ignored_any
+    }
+}
+
+/// Beyond that a float does not tell integers apart.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A number without a fraction is an integer however it is written, as in JSON Schema.
+fn visit_number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value, Fault> {
+    if let Some(number) = number.as_u64() {
+        return visitor.visit_u64(number);
+    }
+    if let Some(number) = number.as_i64() {
+        return visitor.visit_i64(number);
+    }
+    let number = number.as_f64().unwrap_or(f64::NAN);
+    if number.fract() == 0.0 && number.abs() <= EXACT {
+        #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is within the range")]
+        return visitor.visit_i64(number as i64);
+    }
+    visitor.visit_f64(number)
+}
+
+struct Members<'de> {
+    members: Iter<'de>,
+    value: Option<(&'de str, &'de Json)>,
+}
+
+impl<'de> MapAccess<'de> for Members<'de> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        let Some((name, value)) = self.members.next() else { return Ok(None) };
+        self.value = Some((name, value));
+        seed.deserialize(de::value::BorrowedStrDeserializer::new(name)).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let Some((name, value)) = self.value.take() else { return Err(de::Error::custom("has no value")) };
+        seed.deserialize(Reader(value)).map_err(|fault| fault.within(&name))
+    }
+}
+
+struct Items<'de> {
+    items: slice::Iter<'de, Json>,
+    at: usize,
+}
+
+impl<'de> SeqAccess<'de> for Items<'de> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+        let Some(item) = self.items.next() else { return Ok(None) };
+        let at = self.at;
+        self.at += 1;
+        seed.deserialize(Reader(item)).map(Some).map_err(|fault| fault.within(&at))
+    }
+}

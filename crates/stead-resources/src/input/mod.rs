@@ -1,0 +1,81 @@
+//! Reading the desired state: from JSON to the type that declares the properties of a resource.
+//!
+//! Guarantees: no message quotes a value, because any value may be a secret that was put in the wrong place.
+
+use std::io;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::value::MapDeserializer;
+use stead_core::call::{Failure, FailureKind};
+use stead_host::provider::Plain;
+
+mod de;
+mod types;
+
+pub(crate) use types::{
+    AccountName, Backup, Base64, EntryName, FilePath, LinkTarget, Mode, NonEmpty, PathText, ReadOnly, SingleLine,
+};
+
+/// The properties of a resource, declared once: names, kinds and constraints are those of the type, from which the JSON
+/// Schema is generated as well.
+pub(crate) trait Properties<'a>: Deserialize<'a> {
+    /// What has to hold between properties.
+    fn check(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// Reads the properties of an instance that is to be compared or set.
+pub(crate) fn read<'a, T: Properties<'a>>(input: &'a Plain) -> Result<T, Failure> {
+    let properties: T = read_each(input)?;
+    properties.check()?;
+    Ok(properties)
+}
+
+/// Reads properties each by itself, for a look at what is there: what only a comparison needs may be missing.
+pub(crate) fn read_each<'a, T: Deserialize<'a>>(input: &'a Plain) -> Result<T, Failure> {
+    if input.expose().is_null() {
+        // Without properties, those that are required are what is missing.
+        let none = std::iter::empty::<(&str, &str)>();
+        return T::deserialize(MapDeserializer::<_, de::Fault>::new(none)).map_err(Failure::from);
+    }
+    T::deserialize(de::Reader(input.expose())).map_err(Failure::from)
+}
+
+/// A failure about a property, or about the whole when its name is empty.
+pub(crate) fn failure(kind: FailureKind, property: &str, message: impl Into<String>) -> Failure {
+    let property = (!property.is_empty()).then(|| format!("/{}", property.replace('~', "~0").replace('/', "~1")));
+    Failure { kind, message: message.into(), property }
+}
+
+/// The failure that a property is not valid.
+pub(crate) fn invalid(property: &str, message: impl Into<String>) -> Failure {
+    failure(FailureKind::Invalid, property, message)
+}
+
+/// The failure that a property is required.
+pub(crate) fn required(property: &str) -> Failure {
+    invalid(property, format!("'{property}' is required"))
+}
+
+/// Refuses two properties that contradict each other. The failure is about the second one.
+pub(crate) fn exclusive(first: (&str, bool), second: (&str, bool)) -> Result<(), Failure> {
+    match (first, second) {
+        ((first, true), (second, true)) => {
+            Err(invalid(second, format!("'{second}' and '{first}' cannot be used together")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The failure that the system refused something.
+pub(crate) fn refused(property: &str, message: impl Into<String>) -> Failure {
+    failure(FailureKind::System, property, message)
+}
+
+/// The failure that the system refused something, with what it said.
+pub(crate) fn cannot(doing: &str, path: &Path, error: impl Into<io::Error>) -> Failure {
+    let reason = stead_host::fs::reason(&error.into());
+    refused("path", format!("cannot {doing} '{}': {reason}", path.display()))
+}

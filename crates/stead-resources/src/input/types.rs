@@ -1,0 +1,294 @@
+//! Types of properties: what is read has been checked, and their JSON Schemas say the same.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use stead_host::fs::parse_mode;
+use stead_host::provider::Context;
+
+/// A text that is checked when it is read.
+trait Text<'a>: Sized {
+    /// What the property must be when it is something else than a string.
+    const EXPECTED: &'static str = "a string";
+
+    /// Takes the text, or says what it must be, as in "must be a path".
+    fn check(text: &'a str) -> Result<Self, &'static str>;
+}
+
+/// Visits a string and checks it.
+struct TextVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Text<'de>> Visitor<'de> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<T, E> {
+        T::check(text).map_err(E::custom)
+    }
+}
+
+/// Makes a [`Text`] readable, and gives it its JSON Schema.
+macro_rules! text_type {
+    ($name:ident, $schema:tt) => {
+        impl<'de: 'a, 'a> serde::Deserialize<'de> for $name<'a> {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_str(TextVisitor::<$name<'de>>(std::marker::PhantomData))
+            }
+        }
+
+        impl schemars::JsonSchema for $name<'_> {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+/// A path.
+#[derive(Clone, Copy)]
+pub(crate) struct PathText<'a>(pub(crate) &'a str);
+text_type!(PathText, { "type": "string", "minLength": 1 });
+
+impl<'a> Text<'a> for PathText<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.is_empty() {
+            return Err("must not be empty");
+        }
+        if text.contains('\0') {
+            return Err("must not contain a NUL character");
+        }
+        if text == "~" || text.starts_with("~/") {
+            return Err("begins with '~', which is not expanded. Write \"[path(envvar('HOME'), ...)]\" for a home \
+                        directory, or './~' for a file of that name");
+        }
+        Ok(Self(text))
+    }
+}
+
+impl PathText<'_> {
+    /// The path that is meant.
+    pub(crate) fn resolve(self, cx: &Context) -> PathBuf {
+        cx.resolve(self.0)
+    }
+}
+
+/// A text that says something.
+#[derive(Clone, Copy)]
+pub(crate) struct NonEmpty<'a>(pub(crate) &'a str);
+text_type!(NonEmpty, { "type": "string", "minLength": 1 });
+
+impl<'a> Text<'a> for NonEmpty<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.is_empty() { Err("must not be empty") } else { Ok(Self(text)) }
+    }
+}
+
+/// The path of something that is not a directory.
+#[derive(Clone, Copy)]
+pub(crate) struct FilePath<'a>(pub(crate) PathText<'a>);
+text_type!(FilePath, { "type": "string", "minLength": 1 });
+
+impl<'a> Text<'a> for FilePath<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.len() > 1 && text.ends_with('/') {
+            return Err("ends with '/', which only the path of a directory may");
+        }
+        PathText::check(text).map(Self)
+    }
+}
+
+/// What a symbolic link leads to.
+#[derive(Clone, Copy)]
+pub(crate) struct LinkTarget<'a>(pub(crate) &'a str);
+text_type!(LinkTarget, { "type": "string", "minLength": 1 });
+
+impl<'a> Text<'a> for LinkTarget<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.is_empty() || text.contains('\0') { Err("must be a path") } else { Ok(Self(text)) }
+    }
+}
+
+/// Permissions as octal digits.
+#[derive(Clone, Copy)]
+pub(crate) struct Mode<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) bits: u32,
+}
+text_type!(Mode, { "type": "string", "pattern": "^[0-7]{3,4}$" });
+
+impl<'a> Text<'a> for Mode<'a> {
+    const EXPECTED: &'static str = "a string: write \"0644\"";
+
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let bits = parse_mode(text).ok_or("must be three or four octal digits: write \"0644\"")?;
+        Ok(Self { text, bits })
+    }
+}
+
+/// The name or number of a user or group.
+#[derive(Clone, Copy)]
+pub(crate) struct AccountName<'a>(pub(crate) &'a str);
+text_type!(AccountName, { "type": "string", "minLength": 1 });
+
+impl<'a> Text<'a> for AccountName<'a> {
+    const EXPECTED: &'static str = "a string: write a number in quotes";
+
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.is_empty() || text.contains('\0') { Err("must be a name or a number") } else { Ok(Self(text)) }
+    }
+}
+
+/// The name of one entry of a directory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct EntryName<'a>(pub(crate) &'a str);
+text_type!(EntryName, { "type": "string", "pattern": "^[^/]+$" });
+
+impl<'a> Text<'a> for EntryName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.is_empty() || text.contains('/') {
+            Err("must be a list of names, each without '/'")
+        } else {
+            Ok(Self(text))
+        }
+    }
+}
+
+/// A line without its ending.
+#[derive(Clone, Copy)]
+pub(crate) struct SingleLine<'a>(pub(crate) &'a str);
+text_type!(SingleLine, { "type": "string", "pattern": "^[^\\r\\n]*$" });
+
+impl<'a> Text<'a> for SingleLine<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.contains(['\n', '\r']) {
+            Err("must be a single line; use one instance per line")
+        } else {
+            Ok(Self(text))
+        }
+    }
+}
+
+/// Bytes as Base64.
+pub(crate) struct Base64(pub(crate) Vec<u8>);
+
+impl<'a> Text<'a> for Base64 {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        STANDARD.decode(text.trim_end()).map(Self).map_err(|_| "is not valid Base64")
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor::<Self>(PhantomData))
+    }
+}
+
+impl JsonSchema for Base64 {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Base64".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": "string", "contentEncoding": "base64" })
+    }
+}
+
+/// Whether and how former content is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Backup<'a> {
+    /// It is not.
+    #[default]
+    No,
+    /// As `name.backup-` and the begin of the SHA-256 of the content, so that every content is kept once.
+    ByDigest,
+    /// Under the name with this suffix, the last one only.
+    Suffix(&'a str),
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Backup<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(BackupVisitor)
+    }
+}
+
+struct BackupVisitor;
+
+impl<'de> Visitor<'de> for BackupVisitor {
+    type Value = Backup<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("true, false, or a suffix such as \".orig\"")
+    }
+
+    fn visit_bool<E: de::Error>(self, keep: bool) -> Result<Backup<'de>, E> {
+        Ok(if keep { Backup::ByDigest } else { Backup::No })
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, suffix: &'de str) -> Result<Backup<'de>, E> {
+        if suffix.is_empty() || suffix.contains(['/', '\0']) {
+            return Err(E::invalid_value(de::Unexpected::Other("a suffix"), &self));
+        }
+        Ok(Backup::Suffix(suffix))
+    }
+}
+
+impl JsonSchema for Backup<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Backup".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({
+            "oneOf": [{ "type": "boolean" }, { "type": "string", "minLength": 1, "pattern": "^[^/]+$" }]
+        })
+    }
+}
+
+/// What is reported and cannot be asked for.
+pub(crate) struct ReadOnly<T>(PhantomData<T>);
+
+impl<'de, T> Deserialize<'de> for ReadOnly<T> {
+    fn deserialize<D: Deserializer<'de>>(_deserializer: D) -> Result<Self, D::Error> {
+        Err(de::Error::custom("is read-only; remove it"))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for ReadOnly<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = T::json_schema(generator);
+        schema.insert("readOnly".to_owned(), true.into());
+        schema
+    }
+}

@@ -1,0 +1,65 @@
+//! In what-if: what a set would fail for as things are. An instance before it may still change that.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{IFlags, OFlags, ioctl_getflags};
+use rustix::io::Errno;
+use stead_core::call::{Failure, Presumed};
+use stead_host::fs::{Ownership, Place, Status, Writes};
+
+use crate::input::{cannot, refused};
+
+/// The failure that something is to be created in a directory that does not exist.
+pub(crate) fn no_directory(path: &Path) -> Failure {
+    let directory = path.parent().unwrap_or(path).display();
+    let hint = "Create it with a Stead/Directory that this instance depends on";
+    refused("path", format!("there is no directory '{directory}'. {hint}"))
+}
+
+/// That the directory has to be created first.
+pub(crate) fn without_directory(path: &Path) -> Presumed {
+    Presumed { failure: no_directory(path), path: Some(path.to_owned()) }
+}
+
+/// What keeps names in the directory from being given or taken away.
+pub(crate) fn not_writable(place: &Place) -> Option<Presumed> {
+    let refused = place.check_writable().err().map(Failure::from);
+    let protected = || {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(place.directory(), ".", flags, rustix::fs::Mode::empty()).ok();
+        let locked = opened.is_some_and(|directory| is_immutable(&directory)) || entry_is_immutable(place);
+        locked.then(|| cannot("write", place.path(), Errno::PERM))
+    };
+    let failure = refused.or_else(protected)?;
+    Some(Presumed { failure, path: Some(place.path().to_owned()) })
+}
+
+/// What keeps anything from being put at a path.
+pub(crate) fn at(path: &Path) -> Result<Option<Presumed>, Failure> {
+    Ok(Place::find(path, &Writes::unrecorded())?
+        .map_or_else(|| Some(without_directory(path)), |place| not_writable(&place)))
+}
+
+/// That what is created there may not be given this owner.
+pub(crate) fn not_owner(path: &Path, ownership: Ownership) -> Option<Presumed> {
+    ownership.check_allowed(path).err().map(|error| Presumed { failure: error.into(), path: None })
+}
+
+/// That the mode of what belongs to somebody else, or is immutable, cannot be changed.
+pub(crate) fn not_changeable(path: &Path, status: &Status, fd: &impl AsFd) -> Option<Presumed> {
+    let user = rustix::process::geteuid();
+    let foreign = !user.is_root() && status.uid != user.as_raw();
+    let failure = || cannot("change the mode of", path, Errno::PERM);
+    (foreign || is_immutable(fd)).then(|| Presumed { failure: failure(), path: None })
+}
+
+fn entry_is_immutable(place: &Place) -> bool {
+    let opened: Option<OwnedFd> = place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok().flatten();
+    opened.is_some_and(|file| is_immutable(&file))
+}
+
+/// Whether a flag of the file system protects it even from root. Not every file system has flags.
+fn is_immutable(fd: &impl AsFd) -> bool {
+    ioctl_getflags(fd).is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
+}

@@ -1,0 +1,234 @@
+//! What holds for every built-in resource.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+mod support;
+
+use std::fs;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::{Execution, FailureKind};
+use stead_core::diag::Severity;
+use stead_core::manifest::Implementation;
+use stead_core::schema::Schema;
+use stead_host::check::{Depth, Subject, check};
+use stead_host::provider::Plain;
+use stead_resources::{BuiltIn, builtins};
+use support::World;
+
+/// Those that are carried out here, and not by the engine.
+fn carried_out() -> Vec<BuiltIn> {
+    builtins().into_iter().filter(|each| matches!(each.manifest.implementation, Implementation::BuiltIn)).collect()
+}
+
+/// A desired state that each can bring about in an empty directory. A new resource has to be listed here.
+fn example(type_name: &str) -> Json {
+    match type_name {
+        "Stead/File" => json!({"path": "f", "source": "/etc/passwd", "mode": "0600", "backup": true}),
+        "Stead/Directory" => json!({"path": "d", "mode": "0750"}),
+        "Stead/Symlink" => json!({"path": "l", "target": "f", "force": true}),
+        "Stead/Line" => json!({"path": "f", "line": "a", "create": true}),
+        "Stead/Command" => json!({"creates": "c", "set": "touch c", "get": "echo x"}),
+        "Microsoft.DSC.Debug/Echo" => json!({"output": ["x", 1, null]}),
+        "Microsoft/OSInfo" => json!({"family": "Linux"}),
+        "Microsoft/Process" => json!({"pid": std::process::id()}),
+        "Microsoft.DSC.Transitional/RunCommandOnSet" => json!({"executable": "/bin/sh", "arguments": ["-c", "exit 0"]}),
+        other => panic!("{other} has no example"),
+    }
+}
+
+#[test]
+fn each_has_cases() {
+    let corpus = stead_testkit::repository().join("corpus");
+    let mut texts = Vec::new();
+    let mut folders = vec![corpus.join("resources"), corpus.join("builtins")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { texts.push(fs::read_to_string(path).unwrap()) }
+        }
+    }
+    for built_in in carried_out() {
+        let name = built_in.manifest.type_name.as_str();
+        let cases = texts.iter().filter(|text| text.contains(&format!("\n{name}"))).count();
+        assert!(cases > 1, "{name} has {cases} cases below corpus/");
+    }
+}
+
+#[test]
+fn each_does_what_it_declares() {
+    for built_in in carried_out() {
+        let (name, can) = (built_in.manifest.type_name.as_str(), built_in.manifest.capabilities);
+        let (world, input) = (World::build(""), Plain::new(example(name)));
+        let (cx, provider) = (world.context(), &built_in.provider);
+        let unsupported = |kind: Option<FailureKind>| kind == Some(FailureKind::Unsupported);
+        let answers = [
+            ("get", can.get, provider.get(&cx, &input).err()),
+            ("test", can.test, provider.test(&cx, &input).err()),
+            ("what-if", can.set_what_if, provider.set(&cx, &input, Execution::WhatIf).err()),
+            ("delete what-if", can.delete_what_if, provider.delete(&cx, &input, Execution::WhatIf).err()),
+            ("set", can.set, provider.set(&cx, &input, Execution::Actual).err()),
+            ("delete", can.delete, provider.delete(&cx, &input, Execution::Actual).err()),
+            ("export", can.export, provider.export(&cx, &Plain::new(json!({"path": "."}))).err()),
+        ];
+        for (method, declared, failure) in answers {
+            // Echo answers a what-if without declaring it: as in dsc, it is asked for a test instead.
+            let answered = !unsupported(failure.map(|failure| failure.kind));
+            assert!(answered || !declared, "{name} declares '{method}' and does not have it");
+        }
+    }
+}
+
+#[test]
+fn each_keeps_to_what_is_expected_of_resources() {
+    let mut all = Vec::new();
+    for built_in in carried_out() {
+        let name = built_in.manifest.type_name.as_str();
+        let world = World::build("");
+        let subject =
+            Subject { manifest: &built_in.manifest, provider: &*built_in.provider, schema: Some(&built_in.schema) };
+        let findings = check(subject, &world.context(), &example(name), Depth::Set);
+        let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+        // It is for what runs by every set.
+        let runs_always = |id: &str| name.ends_with("/RunCommandOnSet") && id == "E0905";
+        let errors = errors.filter(|finding| !runs_always(finding.code.id));
+        all.extend(errors.map(|finding| format!("{name}: {}: {}", finding.code.id, finding.message)));
+    }
+    assert!(all.is_empty(), "{all:#?}");
+}
+
+#[test]
+fn each_property_is_described() {
+    for built_in in builtins() {
+        let name = built_in.manifest.type_name.as_str();
+        assert!(built_in.schema["description"].is_string(), "{name}");
+        for (property, schema) in built_in.schema["properties"].as_object().unwrap() {
+            assert!(schema["description"].is_string(), "{name}: {property}");
+        }
+    }
+}
+
+/// Values of all kinds, among them those that constraints are about.
+fn value() -> impl Strategy<Value = Json> {
+    let texts = ["", "p", "a/b", "0644", "u=rwx", "line\n", "YQ==", "Linux", "BOF", "^a", "(", "~/x", "d/", "a\0"];
+    let texts = select(texts.map(Json::from).to_vec());
+    let others = [
+        json!(true),
+        json!(false),
+        json!(null),
+        json!(0),
+        json!(1),
+        json!(-1),
+        json!(64),
+        json!(64.0),
+        json!(1.5),
+        json!(604_801),
+        json!([]),
+        json!(["p"]),
+        json!(["a/b"]),
+        json!([1]),
+        json!([[]]),
+        json!({}),
+        json!({"A": "b"}),
+        json!({"A": 1}),
+        json!({"secureString": "x"}),
+    ];
+    prop_oneof![texts, select(others.to_vec())]
+}
+
+/// Properties for a schema: those that are required, some others, and now and then one that does not exist.
+fn properties(schema: &Json) -> BoxedStrategy<Json> {
+    let names: Vec<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+    let required = json!(["path", "output", "executable"]);
+    let member = |name: String| {
+        let common = if required.as_array().unwrap().contains(&json!(name)) { 0.95 } else { 0.15 };
+        let known =
+            if name == "path" { prop_oneof![4 => Just(json!("p")), 1 => value()].boxed() } else { value().boxed() };
+        (Just(name), proptest::option::weighted(common, known))
+    };
+    let unknown = (Just("unknown".to_owned()), proptest::option::weighted(0.03, value()));
+    let members: Vec<_> = names.into_iter().map(member).collect();
+    (members, unknown)
+        .prop_map(|(members, unknown)| {
+            let stated = members.into_iter().chain([unknown]).filter_map(|(name, value)| Some((name, value?)));
+            Json::Object(stated.collect::<Map<_, _>>())
+        })
+        .boxed()
+}
+
+/// What no JSON Schema says, or not in a way that anybody would understand.
+const BEYOND: &[&str] = &[
+    "read-only",
+    "required",
+    "cannot be used together",
+    "requires 'source' or 'entries'",
+    "is not valid Base64",
+    "begins with '~'",
+    "ends with '/'",
+    "NUL",
+    "must be a path",
+    "must be a name or a number",
+    "is not a valid regular expression",
+    "must be true, false, or a suffix",
+];
+
+#[test]
+fn each_accepts_what_its_schema_allows() {
+    let cases = u32::try_from(stead_testkit::times("STEAD_PROPERTIES", 2000)).unwrap_or(u32::MAX);
+    for built_in in carried_out() {
+        let (name, schema) =
+            (built_in.manifest.type_name.clone(), Schema::compile(built_in.schema.clone()).ok().unwrap());
+        let (world, mut accepted) = (World::build(""), 0);
+        let cx = world.context();
+        let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+        let mut runner = proptest::test_runner::TestRunner::new(config);
+        let counted = std::cell::RefCell::new(&mut accepted);
+        runner
+            .run(&properties(&built_in.schema), |properties| {
+                let allowed = schema.validate(&properties).is_empty();
+                match built_in.provider.validate(&cx, &Plain::new(properties)) {
+                    Ok(()) => {
+                        prop_assert!(allowed, "{name} accepts what its schema does not allow");
+                        **counted.borrow_mut() += 1;
+                    }
+                    Err(failure) if allowed => {
+                        let message = failure.message;
+                        prop_assert!(BEYOND.iter().any(|each| message.contains(each)), "{name} refuses: {message}");
+                    }
+                    Err(failure) => prop_assert_eq!(failure.kind, FailureKind::Invalid),
+                }
+                Ok(())
+            })
+            .unwrap();
+        assert!(accepted > 5, "{name}: only {accepted} inputs were accepted, so the test says little");
+    }
+}
+
+#[test]
+fn no_message_quotes_a_value() {
+    for built_in in carried_out() {
+        let world = World::build("");
+        for property in built_in.schema["properties"].as_object().unwrap().keys() {
+            for value in [json!("s3cret\n/\0"), json!(["s3cret/"]), json!({"s3cret": 1}), json!([{"s3cret": "s3cret"}])]
+            {
+                let mut stated = example(built_in.manifest.type_name.as_str());
+                stated[property] = value;
+                let failure = built_in.provider.validate(&world.context(), &Plain::new(stated)).err();
+                let message = failure.map(|failure| failure.message).unwrap_or_default();
+                assert!(!message.contains("s3cret"), "{}: {property}: {message}", built_in.manifest.type_name);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_required_is_said_where_nothing_is_stated() {
+    for (name, property) in
+        [("Stead/File", "path"), ("Stead/Directory", "path"), ("Microsoft.DSC.Debug/Echo", "output")]
+    {
+        let failure = support::provider(name).get(&World::build("").context(), &Plain::default()).err().unwrap();
+        assert_eq!(failure.message, format!("'{property}' is required"));
+    }
+}
