@@ -258,10 +258,10 @@ impl<'a> Desired<'a> {
     fn read(input: &'a Plain, cx: &Context) -> Result<Self, Failure> {
         let stated: Properties<'a> = read(input)?;
         let directory = stated.working_directory.map_or_else(|| cx.directory().to_path_buf(), |path| path.resolve(cx));
-        let created = |NonEmpty(path): NonEmpty<'_>| {
+        let resolve = |NonEmpty(path): NonEmpty<'_>| {
             if Path::new(path).is_absolute() { cx.resolve(path) } else { directory.join(path) }
         };
-        let creates = stated.creates.map(created);
+        let creates = stated.creates.map(resolve);
         Ok(Self { stated, json: input.expose(), directory, creates })
     }
 
