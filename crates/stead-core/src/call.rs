@@ -16,8 +16,7 @@ use crate::value::Value;
 /// What is done with an instance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Operation
- {
+pub enum Operation {
     /// Read the actual state.
     Get,
     /// Compare the actual state with the desired one.
@@ -40,8 +39,7 @@ impl Operation {
 /// Whether anything may change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Execution
- {
+pub enum Execution {
     /// It is done.
     Actual,
     /// It is only said what would be done; nothing changes.
@@ -90,8 +88,7 @@ impl Call {
 /// What a test found.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Tested
- {
+pub struct Tested {
     /// The actual state.
     pub actual: Value,
     /// Whether it is the desired one. The word of a resource that judges by itself counts more than `differing`.
@@ -115,8 +112,7 @@ pub const TREE: &str = "**";
 /// What a set did, or in what-if would do.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Changed
- {
+pub struct Changed {
     /// The state before.
     pub before: Value,
     /// The state after; in what-if the predicted one.
@@ -134,8 +130,7 @@ pub struct Changed
 /// What has to come about before a set, or the set fails.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Presumed
- {
+pub struct Presumed {
     /// With what it fails.
     pub failure: Failure,
     /// Where it is missing, as an absolute path; `None` for what is not in the file system.
@@ -145,8 +140,7 @@ pub struct Presumed
 /// Whether a set reached the desired state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Verification
- {
+pub enum Verification {
     /// It did.
     InState,
     /// It did not: these top-level properties still differ.
@@ -158,8 +152,7 @@ pub enum Verification
 /// What a resource says has to be restarted before its state has effect.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Restart
- {
+pub enum Restart {
     /// The machine of that name.
     System(String),
     /// A service.
@@ -214,8 +207,7 @@ fn restart(item: &Value) -> Option<Restart> {
 /// The answer to a [`Call`], and what the resource said besides.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Response
- {
+pub struct Response {
     /// What came of it.
     pub outcome: Outcome,
     /// `_metadata` that came with the last state, without what is reserved to the engine.
@@ -233,8 +225,7 @@ impl From<Failure> for Response {
 /// The answer to a [`Call`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome
- {
+pub enum Outcome {
     /// To `Get`: the actual state.
     Got(Value),
     /// To `Test`; shared, since the run keeps it for the set that may follow.
@@ -254,8 +245,7 @@ pub enum Outcome
 /// What a resource says that is still working on a set.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Pending
- {
+pub struct Pending {
     /// What it waits for, in one sentence.
     pub message: String,
     /// Handed back to it with the next try.
@@ -265,8 +255,7 @@ pub struct Pending
 /// One instance that an export found.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Exported
- {
+pub struct Exported {
     /// The type when it is not that of the resource asked (exporters).
     pub type_name: Option<crate::id::TypeName>,
     /// The name that the resource suggests.
@@ -284,8 +273,7 @@ pub struct Exported
 /// Guarantees: no secret of the call's desired state is in it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Failure
- {
+pub struct Failure {
     /// What kind of failure it is; decides the code.
     pub kind: FailureKind,
     /// One or more sentences, without the name of the instance.
@@ -297,8 +285,7 @@ pub struct Failure
 /// The kinds of failure that callers tell apart.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum FailureKind
- {
+pub enum FailureKind {
     /// The desired state does not fit the schema of the resource, or makes no sense to it.
     Invalid,
     /// The resource cannot do what is asked.

@@ -82,7 +82,13 @@ impl Run {
     pub(super) fn view(&self, id: NodeId) -> View<'_> {
         let node = self.graph.node(id);
         let iteration = node.iteration.as_ref();
-        let place = ScopeView { scopes: &self.graph.scopes, scope: node.scope, iteration, facts: &self.facts, seal: &*self.seal };
+        let place = ScopeView {
+            scopes: &self.graph.scopes,
+            scope: node.scope,
+            iteration,
+            facts: &self.facts,
+            seal: &*self.seal,
+        };
         View { place, run: self }
     }
 
