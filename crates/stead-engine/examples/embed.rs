@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Fails where the document cannot be used, or a run cannot be carried out. What instances failed at is in the events.
-fn plan_and_apply(file: &Path, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+pub(crate) fn plan_and_apply(file: &Path, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let host = Host::new(HostOptions::default());
     let mut session = host.session(folder_of(file));
     let text = std::fs::read_to_string(file)?;
