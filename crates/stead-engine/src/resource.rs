@@ -127,11 +127,16 @@ impl ResourceCall {
 
     /// Has one operation carried out, as a run of this one instance. Secrets in their wrapping are sealed on the way.
     pub fn ask(&self, operation: Operation, execution: Execution, desired: Value) -> Result<Record, Refusal> {
+        self.run(desired, Plan::new(Mode::direct(operation, execution), NonZeroUsize::MIN))
+    }
+
+    /// The same, recorded and seen as `plan` says.
+    pub fn run(&self, desired: Value, plan: Plan<'_>) -> Result<Record, Refusal> {
         let graph = Graph::of_instance(Arc::clone(&self.manifest), self.manifest.type_name.as_str(), desired);
         let (sources, facts) = (Arc::new(self.session.sources.clone()), Facts::new());
         let origin = "<command line>".into();
         let prepared = Prepared { graph: Arc::new(graph), sources, facts, warnings: Vec::new(), origin };
-        let run = self.session.run(&prepared, Plan::new(Mode::direct(operation, execution), NonZeroUsize::MIN))?;
+        let run = self.session.run(&prepared, plan)?;
         let record = run.report().record(NodeId(0));
         match (record.failure(), record.finding(), &record.response) {
             (Some(failure), _, _) => Err(failure.clone().into()),

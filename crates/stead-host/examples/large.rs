@@ -15,19 +15,21 @@ use std::time::Instant;
 
 use stead_core::call::{Call, Changed, Execution, Operation, Outcome, Response, Tested, Verification};
 use stead_core::document;
+use stead_core::event::Mode;
 use stead_core::expr::FactKey;
 use stead_core::graph::{Facts, Inputs, Names, Resolution, resolve};
-use stead_core::run::{Mode, Run};
+use stead_core::run::{Run, Setup};
 use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::{Object, Value};
-use stead_host::drive::{World, drive};
-use stead_host::provider::{Cancel, Cost};
+use stead_host::executor::{Calls, Limits as Width, Stop, execute};
+use stead_host::journal::NoJournal;
+use stead_host::provider::Cost;
 use stead_host::vault::MemoryVault;
 
 struct Nothing;
 
-impl World for Nothing {
-    fn answer(&self, call: &Call) -> Response {
+impl Calls for Nothing {
+    fn carry_out(&self, call: &Call) -> Response {
         let actual = (*call.desired).clone();
         let outcome = if call.operation == Operation::Set {
             Outcome::Changed(Box::new(Changed {
@@ -40,22 +42,26 @@ impl World for Nothing {
                 verified: Verification::NotVerifiable,
             }))
         } else {
-            let in_desired_state = call.execution == Execution::Actual || call.name.ends_with('7');
+            let in_desired_state = call.execution == Execution::Actual || call.name().ends_with('7');
             Outcome::Tested(Arc::new(Tested { actual, in_desired_state, differing: Vec::new() }))
         };
         Response { outcome, metadata: None, restarts: Vec::new() }
     }
 
     fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
-        Some(vec![PathBuf::from("/etc").join(&*call.name), PathBuf::from("/etc/common")])
+        Some(vec![PathBuf::from("/etc").join(&**call.name()), PathBuf::from("/etc/common")])
     }
 
     fn cost(&self, _call: &Call) -> Cost {
         Cost::Inline
     }
 
-    fn learn(&self, _key: &FactKey) -> Result<Value, String> {
+    fn fact(&self, _key: &FactKey) -> Result<Value, String> {
         Ok(Value::Null)
+    }
+
+    fn flush(&self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -122,7 +128,10 @@ fn main() -> std::io::Result<()> {
         Resolution::Needs(_) => return writeln!(out, ", needs facts"),
     };
     let begun = Instant::now();
-    let mut run = Run::new(Arc::new(graph), Arc::new(sources), mode, Facts::new(), Arc::new(MemoryVault::default()));
-    drive(&mut run, &Nothing, NonZeroUsize::MIN, &Cancel::default(), &mut |_, _| {});
+    let mut run = Run::new(Setup::new(Arc::new(graph), Arc::new(sources), Arc::new(MemoryVault::default()), mode));
+    let (calls, pool): (Arc<dyn Calls>, _) = (Arc::new(Nothing), Arc::default());
+    let (limits, stop) = (Width::of(NonZeroUsize::MIN), Stop::default());
+    let ended = execute(&mut run, &calls, &pool, &mut NoJournal, limits, &stop, &mut |_, _| {});
+    ended.map_err(std::io::Error::other)?;
     writeln!(out, ", ran {} ms, {} MiB, {:?}", begun.elapsed().as_millis(), peak(), run.totals())
 }

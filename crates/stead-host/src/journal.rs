@@ -1,14 +1,22 @@
 //! Where the events of a run are recorded before they count.
 
+mod file;
+mod format;
+
+use std::path::PathBuf;
+
 use stead_core::event::Event;
 
-/// Takes the events of a run, in order.
+pub use file::{FileJournal, OpenJournalError};
+pub use format::{ReadError, read};
+
+/// Records the events of a run, in order.
 pub trait Journal {
     /// Records events. Returns once they survive what the journal promises to survive; after an error none of them counts,
     /// and nothing may be appended any more.
     fn append(&mut self, events: &[Event]) -> Result<(), JournalError>;
 
-    /// Whether what was appended survives a power cut, so that what it says was done has to survive one as well.
+    /// Whether what was appended survives a power failure, so that what it says was done has to survive one as well.
     fn is_durable(&self) -> bool {
         false
     }
@@ -16,10 +24,10 @@ pub trait Journal {
 
 /// Why events could not be recorded.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the journal {path}")]
+#[error("cannot write the journal '{}'", path.display())]
 pub struct JournalError {
     /// The journal.
-    pub path: String,
+    pub path: PathBuf,
     /// What went wrong.
     #[source]
     pub source: std::io::Error,

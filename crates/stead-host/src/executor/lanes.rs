@@ -101,8 +101,7 @@ impl Lanes {
                 }
             }
         }
-        self.short.take_finished(&mut finished);
-        self.short.overdue(&self.context, &mut finished);
+        self.short.take_finished(&self.context, &mut finished);
         if finished.is_empty() { Err(RecvTimeoutError::Timeout) } else { Ok(finished) }
     }
 

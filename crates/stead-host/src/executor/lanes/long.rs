@@ -1,7 +1,7 @@
 //! Calls that start a process, or wait: beside each other.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use stead_core::call::Call;
 
@@ -32,7 +32,7 @@ impl LongLane {
     }
 
     pub(super) fn start(&mut self, call: Arc<Call>, context: &Context) {
-        if self.workers == self.given && self.workers < self.width {
+        if self.workers <= self.given && self.workers < self.width {
             let (queue, own) = (Arc::clone(&self.queue), context.clone());
             match context.pool.submit(move || work(&own, &queue)) {
                 Ok(()) => self.workers += 1,
@@ -61,11 +61,14 @@ impl LongLane {
 }
 
 fn work(context: &Context, queue: &Queue) {
-    while let Some(call) = queue.pop() {
+    while queue.wait() {
+        // Before it takes a call, so that one that waits for a permit can still be left undone.
         context.permits.acquire();
-        let finished = carry_out(&*context.calls, call);
+        let finished = queue.take().map(|call| carry_out(&*context.calls, call));
         context.permits.release();
-        if context.sender.send(Signal::Long(Box::new(finished))).is_err() {
+        if let Some(finished) = finished
+            && context.sender.send(Signal::Long(Box::new(finished))).is_err()
+        {
             return;
         }
     }
@@ -74,35 +77,43 @@ fn work(context: &Context, queue: &Queue) {
 /// Calls that wait for a worker.
 #[derive(Default)]
 struct Queue {
-    waiting: Mutex<(VecDeque<Arc<Call>>, bool)>,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Arc<Call>>,
+    closed: bool,
+}
+
 impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn push(&self, call: Arc<Call>) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).0.push_back(call);
+        self.lock().waiting.push_back(call);
         self.changed.notify_one();
     }
 
-    /// The next call; `None` once the queue is closed.
-    fn pop(&self) -> Option<Arc<Call>> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if waiting.1 {
-                return None;
-            }
-            if let Some(call) = waiting.0.pop_front() {
-                return Some(call);
-            }
-            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-        }
+    /// Waits for a call; `false` once the queue is closed.
+    fn wait(&self) -> bool {
+        let idle = |state: &mut State| !state.closed && state.waiting.is_empty();
+        let state = self.changed.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        !state.closed
+    }
+
+    fn take(&self) -> Option<Arc<Call>> {
+        self.lock().waiting.pop_front()
     }
 
     /// Returns how many calls waited.
     fn close(&self) -> usize {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.1 = true;
+        let mut state = self.lock();
+        state.closed = true;
         self.changed.notify_all();
-        std::mem::take(&mut waiting.0).len()
+        std::mem::take(&mut state.waiting).len()
     }
 }

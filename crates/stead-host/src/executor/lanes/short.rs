@@ -22,14 +22,11 @@ pub(super) struct ShortLane {
     given: usize,
     queue: Arc<Queue>,
     has_worker: bool,
-    /// When a call came back last, or the first was handed out.
-    progress: Instant,
 }
 
 impl ShortLane {
     pub(super) fn new(capacity: usize, deadline: Duration) -> Self {
-        let (queue, progress) = (Arc::default(), Instant::now());
-        Self { capacity, deadline, given: 0, queue, has_worker: false, progress }
+        Self { capacity, deadline, given: 0, queue: Arc::default(), has_worker: false }
     }
 
     pub(super) fn given(&self) -> usize {
@@ -41,9 +38,6 @@ impl ShortLane {
     }
 
     pub(super) fn start(&mut self, calls: impl Iterator<Item = Arc<Call>>, context: &Context) {
-        if self.given == 0 {
-            self.progress = Instant::now();
-        }
         let mut state = self.queue.lock();
         let before = state.waiting.len();
         state.waiting.extend(calls);
@@ -70,31 +64,21 @@ impl ShortLane {
         }
     }
 
-    pub(super) fn take_finished(&mut self, into: &mut Vec<Finished>) {
-        let finished = std::mem::take(&mut self.queue.lock().finished);
-        if !finished.is_empty() {
-            self.given -= finished.len();
-            self.progress = Instant::now();
-            into.extend(finished);
-        }
-    }
-
-    /// A call that takes too long has failed. Its thread is left alone, and another goes on with the rest.
-    pub(super) fn overdue(&mut self, context: &Context, into: &mut Vec<Finished>) {
-        if self.given == 0 || self.progress.elapsed() < self.deadline {
-            return;
-        }
+    /// Takes what has ended. A call that takes too long has failed: its thread is left alone, and another goes on with the
+    /// rest.
+    pub(super) fn take_finished(&mut self, context: &Context, into: &mut Vec<Finished>) {
         let mut state = self.queue.lock();
-        let Some(call) = state.current.take() else { return };
+        self.given -= state.finished.len();
+        into.append(&mut state.finished);
+        let Some((call, began)) = state.current.take_if(|(_, began)| began.elapsed() >= self.deadline) else { return };
         let waiting = std::mem::take(&mut state.waiting);
         state.closed = true;
         drop(state);
         context.permits.release();
         let message = format!("no answer within {} s: the file system may hang", self.deadline.as_secs());
         let response = Failure::new(FailureKind::Deadline, message).into();
-        into.push(Finished { call, response, elapsed: self.deadline, touches: None });
-        (self.queue, self.has_worker, self.progress) = (Arc::default(), false, Instant::now());
-        self.given = waiting.len();
+        into.push(Finished { call, response, elapsed: began.elapsed(), touches: None });
+        (self.queue, self.has_worker, self.given) = (Arc::default(), false, waiting.len());
         if !waiting.is_empty() {
             self.queue.lock().waiting = waiting;
             self.ensure_worker(context);
@@ -112,15 +96,17 @@ impl ShortLane {
 
 /// Carries out calls until the queue is closed, or another thread has taken over.
 fn work(context: &Context, queue: &Queue) {
-    while let Some(mut call) = queue.first() {
+    while queue.wait() {
+        // Before a call begins: while it waits for a permit its deadline does not run.
         context.permits.acquire();
+        let mut next = queue.lock().begin();
         let mut signalled = Instant::now();
-        loop {
+        while let Some(call) = next {
             let finished = carry_out(&*context.calls, call);
-            let Some(next) = queue.exchange(finished, &mut signalled, context) else { return };
-            match next {
-                Some(next) => call = next,
-                None => break,
+            match queue.exchange(finished, &mut signalled, context) {
+                Some(following) => next = following,
+                // Whoever answered the call released the permit.
+                None => return,
             }
         }
         context.permits.release();
@@ -136,8 +122,8 @@ struct Queue {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Arc<Call>>,
-    /// The call that is under way. Whoever takes it out answers it.
-    current: Option<Arc<Call>>,
+    /// The call that is under way, and since when. Whoever takes it out answers it.
+    current: Option<(Arc<Call>, Instant)>,
     finished: Vec<Finished>,
     closed: bool,
 }
@@ -148,18 +134,11 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a call; `None` once the queue is closed.
-    fn first(&self) -> Option<Arc<Call>> {
-        let mut state = self.lock();
-        loop {
-            if state.closed {
-                return None;
-            }
-            if let Some(call) = state.begin() {
-                return Some(call);
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+    /// Waits for a call; `false` once the queue is closed.
+    fn wait(&self) -> bool {
+        let idle = |state: &mut State| !state.closed && state.waiting.is_empty();
+        let state = self.changed.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        !state.closed
     }
 
     /// Hands in what has ended, and takes the next call if one waits. `None` if somebody else has answered the call.
@@ -181,8 +160,8 @@ impl Queue {
 
 impl State {
     fn begin(&mut self) -> Option<Arc<Call>> {
-        let call = self.waiting.pop_front();
-        self.current.clone_from(&call);
-        call
+        let call = self.waiting.pop_front()?;
+        self.current = Some((Arc::clone(&call), Instant::now()));
+        Some(call)
     }
 }
