@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stead_core::call::{Call, Changed, Execution, Operation, Outcome, Response, Tested, Verification};
+use stead_core::claims::{Claims, Extent};
 use stead_core::document;
 use stead_core::event::Mode;
 use stead_core::expr::FactKey;
@@ -48,8 +49,8 @@ impl Calls for Nothing {
         Response { outcome, metadata: None, restarts: Vec::new() }
     }
 
-    fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
-        Some(vec![PathBuf::from("/etc").join(&**call.name()), PathBuf::from("/etc/common")])
+    fn claims(&self, call: &Call) -> Option<Claims> {
+        Some(Claims::path(PathBuf::from("/etc").join(&**call.name()), Extent::Whole).and_reads("/etc/common"))
     }
 
     fn cost(&self, _call: &Call) -> Cost {

@@ -107,12 +107,9 @@ fn context(root: &Path, said: &Said) -> Context {
     Context {
         name: "instance".into(),
         deadline: Duration::from_secs(20),
-        found_absent: false,
         output_limit: 1 << 20,
-        cancel: Cancel::default(),
-        writes: stead_host::fs::Writes::default(),
-        root: root.into(),
         trace: Arc::new(move |level, text| said.line(&format!("{level:?}: {text}"))),
+        ..Context::new(root)
     }
 }
 

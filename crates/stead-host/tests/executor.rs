@@ -11,13 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use stead_core::call::{Call, Changed, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification};
+use stead_core::claims::Claims;
+use stead_core::destruction::Effects;
 use stead_core::document;
 use stead_core::event::{Event, EventKind, Mode, Status};
 use stead_core::expr::FactKey;
@@ -80,9 +81,9 @@ impl Calls for Fake {
         self.response(call)
     }
 
-    fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
+    fn claims(&self, call: &Call) -> Option<Claims> {
         assert!(!call.name().ends_with("untouchable"), "a defect that the test wants");
-        Some(Vec::new())
+        Some(Claims::default())
     }
 
     fn cost(&self, call: &Call) -> Cost {
@@ -125,6 +126,7 @@ impl Fake {
                 changed: Some(vec!["x".to_owned()]),
                 what_if: Vec::new(),
                 presumed: None,
+                effects: Effects::default(),
                 verified: Verification::InState,
             }))
         } else {
