@@ -44,6 +44,45 @@ impl Call {
     }
 }
 
+/// How deep the JSON of an event may be nested: twice as deep as the values that expressions compute. Reading recurses, and
+/// this much fits into the two megabytes of a thread even without optimization.
+const MAX_DEPTH: usize = 512;
+
+impl Event {
+    /// Reads an event from the JSON that it was written as.
+    ///
+    /// Guarantees: numbers are exact, and values of 256 levels are read. Nothing makes it exhaust the stack.
+    /// Caveats: a computation over secrets takes several levels of JSON for one of its own; beyond 512 it is refused.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        if depth(text) > MAX_DEPTH {
+            return Err(serde::de::Error::custom(format_args!("nested more than {MAX_DEPTH} levels deep")));
+        }
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        deserializer.disable_recursion_limit();
+        let event = Self::deserialize(&mut deserializer)?;
+        deserializer.end().map(|()| event)
+    }
+}
+
+/// How deep the brackets of a JSON text are nested.
+fn depth(json: &str) -> usize {
+    let (mut open, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b']' | b'}' if !in_string => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
 /// What can happen in a run. The state of a run is the fold of these, and nothing else.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -266,4 +305,46 @@ pub enum Problem {
     Finding(Diagnostic),
     /// It cannot be carried out.
     Failure(Failure),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(value: Value) -> String {
+        let kind = EventKind::FactObserved { key: FactKey::Now, value: Ok(value) };
+        serde_json::to_string(&Event { sequence: 1, at: Timestamp::UNIX_EPOCH, kind }).unwrap()
+    }
+
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(Value::from("]}\"\\"), |inner, _| Value::Array(vec![inner]))
+    }
+
+    #[test]
+    fn the_deepest_value_that_expressions_compute_is_read_again() {
+        let written = observed(nested(256));
+        assert_eq!(serde_json::to_string(&Event::from_json(&written).unwrap()).unwrap(), written);
+        // Up to the limit there is stack enough, even in a small thread of a build without optimization.
+        assert!(Event::from_json(&observed(nested(500))).is_ok());
+    }
+
+    #[test]
+    fn what_is_deeper_or_goes_on_is_refused() {
+        let refused = |text: &str| Event::from_json(text).map(drop).unwrap_err().to_string();
+        assert_eq!(refused(&"[".repeat(1_000_000)), "nested more than 512 levels deep");
+        assert!(refused(&(observed(Value::Null) + "{}")).starts_with("trailing characters"));
+    }
+
+    #[test]
+    fn numbers_are_read_as_what_they_were() {
+        for number in [0.1 + 0.2, 1e-7, 5e-324, f64::MAX, 2.225_073_858_507_201e-308, 9.869_604_401_089_358] {
+            let written = observed(Value::Number(serde_json::Number::from_f64(number).unwrap()));
+            let EventKind::FactObserved { value: Ok(Value::Number(read)), .. } =
+                Event::from_json(&written).unwrap().kind
+            else {
+                panic!("{written}")
+            };
+            assert_eq!(read.as_f64().map(f64::to_bits), Some(number.to_bits()), "{written}");
+        }
+    }
 }

@@ -98,3 +98,18 @@ pub(super) fn written(template: Template) -> Node {
     };
     Node { span: template.span, kind }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_compiled_is_written_as_it_was() {
+        for text in ["plain", "[add(1, 2)]", "[[add(1, 2)]", "[[", "[[[a]"] {
+            let node = Node { span: Span::default(), kind: Kind::String(text.into()) };
+            let mut reader = Reader::new(None, 1);
+            assert_eq!(written(reader.value(node.clone())), node);
+            assert!(!reader.findings.any_error());
+        }
+    }
+}

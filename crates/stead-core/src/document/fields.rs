@@ -83,13 +83,11 @@ impl Reader<'_> {
     /// Text that is taken as it is.
     pub(super) fn string(&mut self, node: Node, what: &str) -> Option<Spanned<String>> {
         let span = node.span;
-        match node.kind {
-            Kind::String(text) => Some(Spanned::new(text.into(), span)),
-            _ => {
-                self.not_text(&node, what);
-                None
-            }
+        if let Kind::String(text) = node.kind {
+            return Some(Spanned::new(text.into(), span));
         }
+        self.not_text(&node, what);
+        None
     }
 
     /// Text that is taken as it is, or nothing.
