@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 use std::io::{BufRead, BufReader, Write};
+use std::ops::ControlFlow;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -24,7 +25,11 @@ fn lock(locks: &Locks, root: &Path) -> Lock {
 }
 
 fn lock_within(locks: &Locks, root: &Path, deadline: Duration) -> Result<Lock, LockError> {
-    locks.lock_root(root, "stead apply", Wait { cancel: &Cancel::default(), deadline, on_wait: &mut |_| {} })
+    locks.lock_root(
+        root,
+        "stead apply",
+        Wait { cancel: &Cancel::default(), deadline, on_wait: &mut |_| ControlFlow::Continue(()) },
+    )
 }
 
 /// Takes the lock, says so, and waits to be killed: what [`holder`] starts.
@@ -82,6 +87,7 @@ fn whoever_waits_is_told_for_whom_until_the_holder_is_killed() {
         told.extend(holder.cloned());
         child.kill().unwrap();
         child.wait().unwrap();
+        ControlFlow::Continue(())
     };
     let (cancel, begun) = (Cancel::default(), Instant::now());
     let wait = Wait { cancel: &cancel, deadline: LONG, on_wait: &mut on_wait };
@@ -103,7 +109,10 @@ fn a_wait_ends_at_its_deadline_and_when_it_is_cancelled() {
     assert_eq!(holder.pid, std::process::id());
 
     let cancel = Cancel::default();
-    let mut on_wait = |_: Option<&Holder>| cancel.cancel();
+    let mut on_wait = |_: Option<&Holder>| {
+        cancel.cancel();
+        ControlFlow::Continue(())
+    };
     let wait = Wait { cancel: &cancel, deadline: LONG, on_wait: &mut on_wait };
     assert!(matches!(locks.lock_root(directory.path(), "", wait), Err(LockError::Cancelled)));
     drop(held);

@@ -49,6 +49,7 @@ while :; do sleep 3600; done"#;
 
 fn run(body: &str) {
     let program = Program {
+        image: None,
         path: Path::new("/bin/sh"),
         arguments: &["-c".into(), body.into()],
         directory: Path::new("/"),
@@ -107,6 +108,7 @@ fn an_orderly_end_leaves_no_supervisor() {
     // A stray is still found, although there is a child that stays.
     let body = "(setsid env -i /bin/sh -c 'exec sleep 3600' &) </dev/null >/dev/null 2>&1; sleep 0.5";
     let program = Program {
+        image: None,
         path: Path::new("/bin/sh"),
         arguments: &["-c".into(), body.into()],
         directory: Path::new("/"),
