@@ -144,7 +144,7 @@ fn broken(repository: &Repository, promise: &str) -> Vec<Finding> {
         let function = format!("fn {name}(");
         repository.files.contains_key(*name)
             || name.starts_with("cargo xtask ")
-            || repository.files.iter().any(|(path, text)| path.ends_with(".rs") && text.contains(&function))
+            || repository.files.iter().any(|(path, text)| has_extension(path, "rs") && text.contains(&function))
     };
     let absent = names.filter(|name| !is_there(name));
     absent.map(|name| Finding::of(MAP, format!("names '{name}', which is not there"))).collect()

@@ -1,7 +1,7 @@
 //! Which methods of a resource an operation is made of: the one place that decides it.
 //!
 //! ```text
-//! Planner::next ──▶ Invoke(method) ──▶ the host calls it ──▶ Planner::observe(reply) ──▶ … ──▶ Done(response)
+//! Planner::step ──▶ Invoke(method) ──▶ the host calls it ──▶ Planner::observe(reply) ──▶ … ──▶ Done(response)
 //! ```
 //!
 //! Resources differ in what they have: a test may be a get and a comparison, a set may need a get behind it, a what-if may
@@ -130,12 +130,20 @@ pub struct Planner<'a> {
     has_what_if: bool,
     stage: Stage,
     before: Option<Reading>,
-    test: Option<(Option<Reading>, Option<bool>, Option<Vec<String>>)>,
+    test: Option<TestReply>,
     set: Option<SetReply>,
     after: Option<Reading>,
     deleted: Option<Vec<String>>,
     exported: Option<Vec<Exported>>,
     pending: Option<Pending>,
+}
+
+/// What a test answered.
+#[derive(Default)]
+struct TestReply {
+    actual: Option<Reading>,
+    in_desired_state: Option<bool>,
+    differing: Option<Vec<String>>,
 }
 
 /// What a state that is read is for.
@@ -164,7 +172,7 @@ impl<'a> Planner<'a> {
     }
 
     /// What comes next, from what was answered so far.
-    pub fn next(&mut self) -> Planned {
+    pub fn step(&mut self) -> Planned {
         if let Some(pending) = self.pending.take() {
             return Ok(done(Outcome::Pending(pending), None));
         }
@@ -183,13 +191,13 @@ impl<'a> Planner<'a> {
             Reply::State(reading) => match self.stage {
                 Stage::Before => self.before = Some(reading),
                 Stage::Test | Stage::Verify => {
-                    let (_, verdict, differing) = self.test.take().unwrap_or_default();
-                    self.test = Some((Some(reading), verdict, differing));
+                    let test = self.test.take().unwrap_or_default();
+                    self.test = Some(TestReply { actual: Some(reading), ..test });
                 }
                 Stage::After => self.after = Some(reading),
             },
             Reply::Test { actual, in_desired_state, differing } => {
-                self.test = Some((actual, in_desired_state, differing));
+                self.test = Some(TestReply { actual, in_desired_state, differing });
             }
             Reply::Set(reply) => self.set = Some(reply),
             Reply::Deleted(words) => self.deleted = Some(words),
@@ -227,12 +235,12 @@ impl<'a> Planner<'a> {
     /// What a test found, or what has to be asked first: the resource's own test, its state, or both.
     fn tested(&mut self, stage: Stage) -> Result<Result<(Tested, Option<Value>), Step>, Failure> {
         self.stage = stage;
-        let Some((actual, verdict, names)) = self.test.take() else {
+        let Some(TestReply { actual, in_desired_state: verdict, differing: names }) = self.test.take() else {
             let own = self.capabilities().test;
             return if own { Ok(Err(Step::Invoke(Method::Test))) } else { self.read(stage).map(Err) };
         };
         let Some(Reading { state, metadata }) = actual else {
-            self.test = Some((None, verdict, names));
+            self.test = Some(TestReply { actual: None, in_desired_state: verdict, differing: names });
             return self.read(stage).map(Err);
         };
         let own = verdict.or_else(|| state.as_object()?.get("_inDesiredState")?.as_bool());
@@ -246,7 +254,7 @@ impl<'a> Planner<'a> {
         let deletes = self.changes_by_delete()?;
         let capabilities = *self.capabilities();
         match (self.call.execution, deletes) {
-            (Execution::Actual, _) if self.found_in_state() => self.nothing_to_do(),
+            (Execution::Actual, _) if self.found_in_state() => Ok(self.nothing_to_do()),
             (Execution::Actual, false) => self.really_set(),
             (Execution::Actual, true) => self.really_delete(),
             (Execution::WhatIf, false) if self.has_what_if => self.ask_what_if(),
@@ -273,10 +281,10 @@ impl<'a> Planner<'a> {
         self.call.tested.as_ref().is_some_and(|tested| tested.in_desired_state)
     }
 
-    fn nothing_to_do(&mut self) -> Planned {
+    fn nothing_to_do(&mut self) -> Step {
         let Reading { state, metadata } = self.before.take().unwrap_or_default();
         let changed = Changed { changed: None, verified: Verification::InState, ..unchanged(state.clone(), state) };
-        Ok(done(Outcome::Changed(Box::new(changed)), metadata))
+        done(Outcome::Changed(Box::new(changed)), metadata)
     }
 
     /// Whether the state before is known, or the resource cannot tell it; otherwise it has to be read.

@@ -97,7 +97,7 @@ enum Answers {
 fn assert_ends(call: &Call, answers: Answers) -> usize {
     let mut planner = Planner::new(call, &call.desired, Rules::default());
     for invoked in 0..=MOST {
-        match planner.next() {
+        match planner.step() {
             Ok(Step::Invoke(method)) => {
                 assert_allowed(call, method);
                 planner.observe(answer(method, answers));

@@ -19,6 +19,9 @@ use crate::session::{Prepared, Session};
 /// counted by itself, and a document that it takes is taken here.
 pub const ENGINE_VERSION: &str = "3.2.0";
 
+/// Sees the events of a run.
+pub type Consumer<'a> = Box<dyn FnMut(&Run, &Event) + 'a>;
+
 /// How a prepared document is run.
 pub struct Execution<'a> {
     /// What it is run for.
@@ -30,7 +33,7 @@ pub struct Execution<'a> {
     /// Where events are recorded before they count.
     pub journal: Box<dyn Journal + 'a>,
     /// Sees every event once it is recorded and applied.
-    pub consumer: Box<dyn FnMut(&Run, &Event) + 'a>,
+    pub consumer: Consumer<'a>,
 }
 
 impl<'a> Execution<'a> {

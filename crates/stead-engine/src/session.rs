@@ -117,7 +117,9 @@ impl Session {
         let mut catalog = Catalog::default();
         let mut built_ins: Vec<&BuiltIn> = host.built_ins.values().collect();
         built_ins.sort_by(|one, other| one.manifest.type_name.cmp(&other.manifest.type_name));
-        built_ins.iter().for_each(|each| catalog.add(Arc::clone(&each.manifest)));
+        for each in built_ins {
+            catalog.add(Arc::clone(&each.manifest));
+        }
         let programs = OnMachine {
             machine: machine(root.clone(), &host.options),
             settings: settings.clone(),

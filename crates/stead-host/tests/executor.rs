@@ -315,7 +315,7 @@ fn one_at_a_time_is_in_order_whatever_calls_cost() {
 #[test]
 fn short_calls_are_in_order_with_every_width() {
     let fake = Arc::new(Fake::default());
-    let lines: String = (0..300).map(|at| format!("i{at}\n")).collect();
+    let lines = (0..300).map(|at| format!("i{at}\n")).collect::<Vec<_>>().concat();
     driven(run_of(&lines, Mode::TEST), &fake, 8);
     assert_eq!(fake.called(), (0..300).map(|at| format!("i{at}")).collect::<Vec<_>>());
 }
@@ -335,7 +335,7 @@ fn processes_run_beside_each_other() {
 #[test]
 fn calls_that_are_announced_together_are_recorded_together() {
     let batches = Arc::new(Mutex::new(Vec::new()));
-    let lines: String = (0..64).map(|at| format!("i{at}\n")).collect();
+    let lines = (0..64).map(|at| format!("i{at}\n")).collect::<Vec<_>>().concat();
     let fake = Arc::new(Fake::default());
     let journal = Batches(Arc::clone(&batches));
     executed(run_of(&lines, Mode::TEST), &fake, limits(2), journal).2.unwrap();
@@ -501,7 +501,7 @@ impl Journal for Durable {
 fn a_durable_journal_says_that_a_set_ended_once_what_it_wrote_is_flushed() {
     for width in WIDTHS {
         let fake = Arc::new(Fake { drifted: true, ..Fake::default() });
-        let lines: String = (0..20).map(|at| format!("{}{at}\n", ['i', 'p'][at % 2])).collect();
+        let lines = (0..20).map(|at| format!("{}{at}\n", ['i', 'p'][at % 2])).collect::<Vec<_>>().concat();
         executed(run_of(&lines, Mode::APPLY), &fake, limits(width), Durable(Arc::clone(&fake))).2.unwrap();
         let log = fake.log.lock().unwrap();
         for name in log.iter().filter_map(|entry| entry.strip_prefix("Set ")) {

@@ -225,14 +225,15 @@ impl Reader<'_> {
                 _ if value.kind == Kind::Null => {}
                 "requireAdapter" => directives.require_adapter = self.type_name(value, "'requireAdapter'"),
                 "securityContext" => directives.security_context = self.word(value, "'securityContext'", CONTEXTS),
-                _ => match Relation::ALL.iter().find(|(word, _)| *word == &*key) {
-                    Some((word, relation)) => directives.relations.push((*relation, self.ids(value, word))),
-                    None => {
-                        let mut known = vec!["requireAdapter", "securityContext"];
-                        known.extend(Relation::ALL.map(|(word, _)| word));
-                        self.unknown_key(&key, key_span, "'directives' of an instance", &known);
+                _ => {
+                    if let Some((word, relation)) = Relation::ALL.iter().find(|(word, _)| *word == &*key) {
+                        directives.relations.push((*relation, self.ids(value, word)));
+                        continue;
                     }
-                },
+                    let mut known = vec!["requireAdapter", "securityContext"];
+                    known.extend(Relation::ALL.map(|(word, _)| word));
+                    self.unknown_key(&key, key_span, "'directives' of an instance", &known);
+                }
             }
         }
         directives

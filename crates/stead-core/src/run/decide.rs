@@ -44,7 +44,7 @@ impl Run {
         if let Phase::BackingOff(_) = record.phase
             && self.report.cancelled
         {
-            return Decision::Record(self.settle(id, self.given_up(record)));
+            return Decision::Record(self.settle(id, given_up(record)));
         }
         match self.gate(id) {
             Gate::Skip(reason) => return Decision::Record(self.settle(id, Status::Skipped(reason))),
@@ -243,15 +243,6 @@ impl Run {
         }
     }
 
-    /// How an instance ends that is not tried again.
-    fn given_up(&self, record: &Record) -> Status {
-        match record.response.as_deref().map(|response| &response.outcome) {
-            Some(Outcome::Pending(_)) => Status::Pending,
-            Some(_) => Status::Failed,
-            None => Status::Skipped(SkipReason::Cancelled),
-        }
-    }
-
     /// In what-if, what a test finds now may be otherwise once the changes before it are made.
     fn unless_reached(&self, id: NodeId, status: Status) -> Status {
         match self.mode.execution {
@@ -326,5 +317,14 @@ impl Run {
             Operation::Set | Operation::Delete if any(|status| *status == Status::Changed).is_some() => Status::Changed,
             Operation::Test | Operation::Set | Operation::Delete => Status::InState,
         }
+    }
+}
+
+/// How an instance ends that is not tried again.
+fn given_up(record: &Record) -> Status {
+    match record.response.as_deref().map(|response| &response.outcome) {
+        Some(Outcome::Pending(_)) => Status::Pending,
+        Some(_) => Status::Failed,
+        None => Status::Skipped(SkipReason::Cancelled),
     }
 }

@@ -348,7 +348,10 @@ impl Run {
     /// Calls that were cut off are made again.
     fn resumed(&mut self) {
         self.taken_over = false;
-        for id in std::mem::take(&mut self.in_flight) {
+        let report = &self.report;
+        let forgotten = self.undecided.extract_if(.., |id| report.record(*id).undecided().is_none());
+        let again: Vec<NodeId> = std::mem::take(&mut self.in_flight).into_iter().chain(forgotten).collect();
+        for id in again {
             self.readiness.queues.ready(id);
         }
     }

@@ -364,18 +364,6 @@ fn shown(outputs: Vec<(String, Result<Value, Diagnostic>)>) -> Map<String, Json>
     outputs.into_iter().filter_map(|(name, value)| Some((name, value.ok()?.to_redacted_json()))).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_iso_8601() {
-        assert_eq!(duration(Duration::ZERO), "PT0S");
-        assert_eq!(duration(Duration::from_millis(90)), "PT0.09S");
-        assert_eq!(duration(Duration::new(75, 1)), "PT75.000000001S");
-    }
-}
-
 /// The result of calling one resource: its states, and in the state of that name what it said beside them. In a document
 /// that stands beside the result; here there is no other place for it.
 pub fn stated(response: &Response, state: &str) -> Json {
@@ -412,4 +400,16 @@ pub fn exported_document(type_name: &crate::id::TypeName, found: &[Exported], el
         "contentVersion": "1.0.0",
         "resources": resources.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_iso_8601() {
+        assert_eq!(duration(Duration::ZERO), "PT0S");
+        assert_eq!(duration(Duration::from_millis(90)), "PT0.09S");
+        assert_eq!(duration(Duration::new(75, 1)), "PT75.000000001S");
+    }
 }

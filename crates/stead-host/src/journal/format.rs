@@ -87,7 +87,8 @@ pub(super) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
         if record == 0 {
             check_first(json)?;
         }
-        events.push(serde_json::from_slice(json).map_err(|source| ReadError::Unreadable { record, source })?);
+        let text = str::from_utf8(json).map_err(|_| ReadError::Corrupted { record })?;
+        events.push(Event::from_json(text).map_err(|source| ReadError::Unreadable { record, source })?);
     }
     Ok(Contents { events, chain, length })
 }

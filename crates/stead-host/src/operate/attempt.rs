@@ -1,6 +1,7 @@
 //! One call under way: its input, and the methods of its resource.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -67,10 +68,18 @@ impl Attempt<'_> {
         }
         let after = reply.after.map(|after| self.reading(after)).transpose()?;
         let changed = reply.changed.map(|names| self.scrubbed_names(names));
-        let presumed =
-            reply.presumed.map(|Presumed { failure, path }| Presumed { failure: self.scrubbed(failure), path });
+        let presumed = reply.presumed.map(|presumed| self.scrubbed_presumption(presumed));
         let effects = reply.effects.map_text(|text| self.resealer.text(text));
         Ok(Reply::Set(SetReply { after, changed, what_if: self.texts(&reply.what_if), presumed, effects }))
+    }
+
+    /// A path may be made of secrets; one that is covered overlaps with no other.
+    fn scrubbed_presumption(&self, Presumed { failure, path }: Presumed) -> Presumed {
+        let covered = |path: PathBuf| match path.to_str() {
+            Some(text) => PathBuf::from(self.resealer.text(text)),
+            None => path,
+        };
+        Presumed { failure: self.scrubbed(failure), path: path.map(covered) }
     }
 
     fn texts(&self, texts: &[String]) -> Vec<String> {

@@ -57,7 +57,7 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
 fn invoke(call: &Call, attempt: &Attempt<'_>) -> Result<Response, Failure> {
     let mut planner = Planner::new(call, &attempt.desired, attempt.rules());
     loop {
-        match planner.next()? {
+        match planner.step()? {
             Step::Done(response) => return Ok(*response),
             Step::Invoke(method) => {
                 attempt.check_cancelled()?;

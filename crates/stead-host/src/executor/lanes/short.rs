@@ -104,9 +104,10 @@ fn work(context: &Context, queue: &Queue) {
         while let Some(call) = next {
             let finished = carry_out(&*context.calls, call);
             match queue.exchange(finished, &mut signalled, context) {
-                Some(following) => next = following,
+                Following::Call(call) => next = Some(call),
+                Following::Nothing => next = None,
                 // Whoever answered the call released the permit.
-                None => return,
+                Following::TakenOver => return,
             }
         }
         context.permits.release();
@@ -141,10 +142,12 @@ impl Queue {
         !state.closed
     }
 
-    /// Hands in what has ended, and takes the next call if one waits. `None` if somebody else has answered the call.
-    fn exchange(&self, finished: Finished, signalled: &mut Instant, context: &Context) -> Option<Option<Arc<Call>>> {
+    /// Hands in what has ended, and takes the next call if one waits.
+    fn exchange(&self, finished: Finished, signalled: &mut Instant, context: &Context) -> Following {
         let mut state = self.lock();
-        state.current.take()?;
+        if state.current.take().is_none() {
+            return Following::TakenOver;
+        }
         state.finished.push(finished);
         let next = state.begin();
         let many = state.finished.len() >= SIGNAL_AFTER || next.is_none();
@@ -154,8 +157,18 @@ impl Queue {
             // The executor may have gone; then nobody is interested.
             let _ = context.sender.send(Signal::Short);
         }
-        Some(next)
+        next.map_or(Following::Nothing, Following::Call)
     }
+}
+
+/// What a worker does after a call.
+enum Following {
+    /// This call.
+    Call(Arc<Call>),
+    /// It waits for the next.
+    Nothing,
+    /// It ends: its last call took too long and was answered by somebody else.
+    TakenOver,
 }
 
 impl State {
