@@ -452,7 +452,7 @@ fn stored(journal: &[Event]) -> Vec<Event> {
 
 #[test]
 fn a_power_cut_after_any_event_changes_nothing() {
-    for scene in some_scenes(3, Luck::Mixed, 120).map(durable) {
+    for scene in some_scenes(3, Luck::Mixed, 30).map(durable) {
         let (whole, end, log) = scene.ended(Mode::APPLY);
         let anew = Setup { policy: Arc::clone(&scene.setup.policy), ..setup(&scene.text, Mode::APPLY) };
         assert_eq!(anew.digest, scene.setup.digest);
@@ -591,7 +591,7 @@ fn affected(graph: &Graph, mut found: BTreeSet<NodeId>) -> BTreeSet<NodeId> {
 
 #[test]
 fn a_suspended_run_resumed_equals_one_that_was_not() {
-    for scene in some_scenes(9, Luck::Mixed, 120).map(durable) {
+    for scene in some_scenes(9, Luck::Mixed, 30).map(durable) {
         let (whole, end, log) = scene.ended(Mode::APPLY);
         for after in 0..log.events.len() {
             let (mut run, mut world, mut log) = (scene.new_run(Mode::APPLY), scene.world.clone(), Log::default());

@@ -1,7 +1,5 @@
 //! The example runs.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail this way")]
-
 #[path = "../examples/embed.rs"]
 #[expect(dead_code, reason = "the test calls what `main` calls")]
 mod embed;

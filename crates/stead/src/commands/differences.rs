@@ -35,13 +35,21 @@ impl Difference {
             _ => return None,
         };
         let kind = Kind::between(before, &after);
-        let mut properties = changes(before, &after);
+        let known_before = if kind == Kind::Comes { Cow::Owned(identity(before)) } else { Cow::Borrowed(before) };
+        let mut properties = changes(&known_before, &after);
         properties.retain(|change| change.path != "/_exist" && kind.tells(change, named));
         let words = if kind == Kind::Stays { drift(before) } else { Vec::new() };
         // Words tell more than that something is not yet from where it should be.
         properties.retain(|change| words.is_empty() || !matches!(change.what, Alteration::Added(_)));
         Some(Self { kind, properties, words })
     }
+}
+
+/// What is absent has no properties, whatever its state repeats of what is desired; only where it is counts.
+fn identity(absent: &Value) -> Value {
+    let mut members = absent.as_object().cloned().unwrap_or_default();
+    members.retain(|name, _| name == "path");
+    Value::Object(members)
 }
 
 fn drift(state: &Value) -> Vec<String> {

@@ -70,6 +70,9 @@ fn instance(run: &Run, id: NodeId) -> Json {
             all.insert("drift".into(), json!(words));
         }
     }
+    if let Some(effects) = record.changed().map(|changed| &changed.effects).filter(|effects| !effects.is_empty()) {
+        all.insert("effects".into(), json!(effects));
+    }
     all.insert("duration".into(), duration(record.elapsed).into());
     Json::Object(all)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style as Paint};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stead_core::call::{FailureKind, Operation, Restart, code};
+use stead_core::destruction::{Effects, Listing};
 use stead_core::diag;
 use stead_core::event::{Event, SkipReason};
 use stead_core::event::{Mode, Status};
@@ -191,7 +192,8 @@ impl Printer {
                 let shown = Difference::of(record).map(|difference| told(&difference)).unwrap_or_default();
                 // What cannot be shown is told in the words of the resource.
                 let said = record.changed().filter(|_| shown.is_empty()).map(|changed| words(&changed.what_if));
-                said.unwrap_or(shown)
+                let effects = record.changed().map(|changed| effects(&changed.effects)).unwrap_or_default();
+                said.unwrap_or(shown) + &effects
             }
             _ => String::new(),
         }
@@ -273,6 +275,17 @@ fn told(difference: &Difference) -> String {
 
 fn words(said: &[String]) -> String {
     said.iter().flat_map(|text| ["    ".into(), values::plain(text), "\n".into()]).collect()
+}
+
+/// What comes into being and what is destroyed besides what the states show, an item a line.
+fn effects(effects: &Effects) -> String {
+    let lines = |sign: char, color, listing: &Listing| {
+        let items = listing.items().iter().map(|item| item.to_string());
+        let more = Some(listing.more()).filter(|more| *more > 0).map(|more| format!("and {more} more"));
+        let line = |text: String| painted(color, &format!("    {sign} {}", values::plain(&text))) + "\n";
+        items.chain(more).map(line).collect::<String>()
+    };
+    lines('+', AnsiColor::Green, &effects.creates) + &lines('-', AnsiColor::Red, &effects.destroys)
 }
 
 fn painted(color: AnsiColor, text: &str) -> String {
