@@ -105,7 +105,9 @@ fn each_property_is_described() {
         let name = built_in.manifest.type_name.as_str();
         assert!(built_in.schema["description"].is_string(), "{name}");
         for (property, schema) in built_in.schema["properties"].as_object().unwrap() {
-            assert!(schema["description"].is_string(), "{name}: {property}");
+            // That of dsc has none, and its schema is compared.
+            let is_dscs = name == "Microsoft.DSC.Debug/Echo";
+            assert!(is_dscs || schema["description"].is_string(), "{name}: {property}");
         }
     }
 }

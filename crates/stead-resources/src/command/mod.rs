@@ -219,7 +219,7 @@ impl Command {
         if in_desired_state == Some(true) {
             return Ok(SetReply { after: actual, changed: Some(Vec::new()), ..SetReply::default() });
         }
-        Ok(SetReply { what_if: vec!["run the command 'set'".to_owned()], ..runs_set() })
+        Ok(SetReply { what_if: vec![Desired::read(input, cx)?.intention()], ..runs_set() })
     }
 }
 
@@ -255,6 +255,12 @@ struct Desired<'a> {
 }
 
 impl<'a> Desired<'a> {
+    /// The command that a set would run, as the document states it.
+    fn intention(&self) -> String {
+        let words = self.stated.set.as_ref().map(|Script(words)| words.join(" ")).unwrap_or_default();
+        format!("run: {words}")
+    }
+
     fn read(input: &'a Plain, cx: &Context) -> Result<Self, Failure> {
         let stated: Properties<'a> = read(input)?;
         let directory = stated.working_directory.map_or_else(|| cx.directory().to_path_buf(), |path| path.resolve(cx));

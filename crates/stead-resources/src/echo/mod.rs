@@ -65,7 +65,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
 )]
 #[expect(dead_code, reason = "what is given back is the JSON itself")]
 struct Properties {
-    /// Anything but a number with a fraction.
+    // Anything but a number with a fraction. The schema of dsc has no description here.
     output: Output,
     /// Has no effect: a secret is never shown.
     #[serde(default)]
