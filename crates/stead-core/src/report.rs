@@ -181,8 +181,9 @@ impl Report {
 
     fn resume(&mut self) {
         self.suspended = false;
+        let sets = self.header.as_ref().is_some_and(|header| header.mode.operation == Operation::Set);
         for record in &mut self.records {
-            record.resume();
+            record.resume(sets);
         }
     }
 
@@ -282,8 +283,9 @@ impl Record {
     ///
     /// So is a test that a set was to follow: what it found may be long ago, and secrets in the desired state have handles
     /// that died with the process.
-    fn resume(&mut self) {
-        let awaits_set = matches!(self.response.as_ref().map(|response| &response.outcome), Some(Outcome::Tested(_)));
+    fn resume(&mut self, sets: bool) {
+        let found = self.response.as_ref().map(|response| &response.outcome);
+        let awaits_set = sets && matches!(found, Some(Outcome::Tested(tested)) if !tested.in_desired_state);
         if matches!(self.phase, Phase::InFlight(..)) || (self.phase == Phase::Waiting && awaits_set) {
             self.phase = Phase::Waiting;
             self.calls = 0;

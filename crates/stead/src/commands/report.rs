@@ -280,7 +280,7 @@ fn words(said: &[String]) -> String {
 /// What comes into being and what is destroyed besides what the states show, an item a line.
 fn effects(effects: &Effects) -> String {
     let lines = |sign: char, color, listing: &Listing| {
-        let items = listing.items().iter().map(|item| item.to_string());
+        let items = listing.items().iter().map(ToString::to_string);
         let more = Some(listing.more()).filter(|more| *more > 0).map(|more| format!("and {more} more"));
         let line = |text: String| painted(color, &format!("    {sign} {}", values::plain(&text))) + "\n";
         items.chain(more).map(line).collect::<String>()
