@@ -23,7 +23,7 @@ use stead_host::catalog::User;
 use stead_host::command::extension::{discover, import, secret};
 use stead_host::command::{CommandProvider, Settings, list_adapted};
 use stead_host::process::Environment;
-use stead_host::provider::{Cancel, Context, Plain, Provider};
+use stead_host::provider::{Context, Plain, Provider};
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {
