@@ -103,11 +103,13 @@ fn each_keeps_to_what_is_expected_of_resources() {
 fn each_property_is_described() {
     for built_in in builtins() {
         let name = built_in.manifest.type_name.as_str();
+        // The schema of dsc has no descriptions, and its schema is compared.
+        if name == "Microsoft.DSC.Debug/Echo" {
+            continue;
+        }
         assert!(built_in.schema["description"].is_string(), "{name}");
         for (property, schema) in built_in.schema["properties"].as_object().unwrap() {
-            // That of dsc has none, and its schema is compared.
-            let is_dscs = name == "Microsoft.DSC.Debug/Echo";
-            assert!(is_dscs || schema["description"].is_string(), "{name}: {property}");
+            assert!(schema["description"].is_string(), "{name}: {property}");
         }
     }
 }

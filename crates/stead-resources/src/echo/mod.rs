@@ -9,7 +9,7 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Failure};
 use stead_core::claims::Claims;
 use stead_core::manifest::Capabilities;
@@ -25,10 +25,22 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
         description: "Echo resource for testing and debugging purposes",
         tags: &[],
         capabilities: Capabilities { get: true, set: true, test: true, export: true, export_filters: true, ..NOTHING },
-        schema: schema::of::<Properties>,
+        schema: schema_of_dsc,
     };
     let built_in = profile.built_in(Arc::new(Echo))?;
     Some(with_version(built_in, semver::Version::new(1, 0, 0)))
+}
+
+/// The schema, without descriptions: that of dsc has none, and programs compare them.
+fn schema_of_dsc() -> Json {
+    let mut schema = schema::of::<Properties>();
+    if let Some(members) = schema.as_object_mut() {
+        members.remove("description");
+    }
+    if let Some(switch) = schema.pointer_mut("/properties/showSecrets") {
+        *switch = json!({ "type": ["boolean", "null"] });
+    }
+    schema
 }
 
 /// What is given back.
