@@ -31,16 +31,14 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     Some(with_version(built_in, semver::Version::new(1, 0, 0)))
 }
 
-/// The schema, without descriptions: that of dsc has none, and programs compare them.
+/// The schema in the form of dsc, which programs compare: without descriptions, and with the keys in its order.
 fn schema_of_dsc() -> Json {
     let mut schema = schema::of::<Properties>();
-    if let Some(members) = schema.as_object_mut() {
-        members.remove("description");
-    }
     if let Some(switch) = schema.pointer_mut("/properties/showSecrets") {
         *switch = json!({ "type": ["boolean", "null"] });
     }
-    schema
+    let keys = ["$schema", "title", "type", "properties", "additionalProperties", "required", "$defs"];
+    keys.iter().filter_map(|key| Some(((*key).to_owned(), schema.get(key)?.clone()))).collect()
 }
 
 /// What is given back.
