@@ -1,6 +1,7 @@
 //! What instances manage, and which of them contradict each other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::mem::discriminant;
 use std::path::{Component, Path, PathBuf};
 
@@ -125,15 +126,26 @@ pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
         found.extend(seen.at(held.path).find_map(|earlier| earlier.conflict_at(&held)));
         seen.add(held);
     }
-    // What removes others may come before or after them.
+    // What removes others may come before or after them. Most documents have none of it, and no path is taken apart.
+    let removes = claims().any(|held| held.extent.removes_below());
+    if !removes && found.is_empty() {
+        return found;
+    }
     let order: BTreeMap<NodeId, usize> = instances.iter().enumerate().map(|(at, (node, _))| (*node, at)).collect();
-    for held in claims() {
+    for held in claims().filter(|_| removes) {
         let mut above = held.path.ancestors().skip(1).flat_map(|path| seen.at(path));
         found.extend(above.find_map(|other| other.conflict_below(&held, &order)));
     }
     found.sort_by_key(|conflict| (order.get(&conflict.second), order.get(&conflict.first)));
     found.dedup();
     found
+}
+
+impl Extent {
+    /// Whether it says of what is below its path that it is to be gone.
+    fn removes_below(&self) -> bool {
+        matches!(self, Self::Absent | Self::Tree { purge: true } | Self::Entries { .. })
+    }
 }
 
 /// A claim and whose it is.
@@ -196,16 +208,17 @@ fn contradiction(one: &Extent, other: &Extent) -> Option<Contradiction> {
 /// each other and any third.
 #[derive(Default)]
 struct Seen<'c> {
-    first: BTreeMap<&'c Path, Vec<Held<'c>>>,
+    // By the bytes of the path: comparing paths takes them apart, and these are written in one way.
+    first: HashMap<&'c OsStr, Vec<Held<'c>>>,
 }
 
 impl<'c> Seen<'c> {
     fn at(&self, path: &Path) -> impl Iterator<Item = &Held<'c>> {
-        self.first.get(path).into_iter().flatten()
+        self.first.get(path.as_os_str()).into_iter().flatten()
     }
 
     fn add(&mut self, held: Held<'c>) {
-        let known = self.first.entry(held.path).or_default();
+        let known = self.first.entry(held.path.as_os_str()).or_default();
         let equal = known.iter().filter(|other| other.extent == held.extent).count();
         let alike = known.iter().filter(|other| discriminant(other.extent) == discriminant(held.extent)).count();
         if equal < 2 && alike < 4 {

@@ -1,6 +1,6 @@
 //! Carrying out the calls of a run with the resources of a session.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -26,11 +26,13 @@ use stead_resources::BuiltIn;
 pub(crate) struct Providers {
     built_ins: Arc<HashMap<TypeName, BuiltIn>>,
     settings: Settings,
-    made: Arc<RwLock<BTreeMap<Key, Arc<dyn Provider>>>>,
+    /// Few, so that a search is faster than hashing a name for each call. Each holds its manifest: the same allocation is the
+    /// same resource.
+    made: Arc<RwLock<Vec<Made>>>,
 }
 
-/// What tells resources apart: the catalog has one of each.
-type Key = (TypeName, String, Option<TypeName>);
+/// A resource and what carries it out.
+type Made = (Arc<Manifest>, Arc<dyn Provider>);
 
 impl Providers {
     pub(crate) fn new(built_ins: &Arc<HashMap<TypeName, BuiltIn>>, settings: Settings) -> Self {
@@ -38,34 +40,32 @@ impl Providers {
     }
 
     pub(crate) fn of(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
+        let find = |made: &[Made]| {
+            made.iter().find(|(known, _)| Arc::ptr_eq(known, manifest)).map(|(_, provider)| Arc::clone(provider))
+        };
+        let known = find(&self.made.read().unwrap_or_else(PoisonError::into_inner));
+        known.unwrap_or_else(|| {
+            let mut all = self.made.write().unwrap_or_else(PoisonError::into_inner);
+            // Another thread may have been faster.
+            find(&all).unwrap_or_else(|| {
+                let provider = self.make(manifest);
+                all.push((Arc::clone(manifest), Arc::clone(&provider)));
+                provider
+            })
+        })
+    }
+
+    fn make(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
         if let Some(built_in) = self.built_ins.get(&manifest.type_name)
             && matches!(manifest.implementation, Implementation::BuiltIn | Implementation::Engine)
         {
             return Arc::clone(&built_in.provider);
         }
-        let key = key(manifest);
-        let known = self.made.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        known.unwrap_or_else(|| {
-            let made = self.make(manifest);
-            let mut all = self.made.write().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(all.entry(key).or_insert(made))
-        })
-    }
-
-    fn make(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
         match CommandProvider::new(manifest, self.settings.clone()) {
             Some(provider) => Arc::new(provider),
             None => Arc::new(Incapable),
         }
     }
-}
-
-fn key(manifest: &Manifest) -> Key {
-    let adapter = match &manifest.implementation {
-        Implementation::Adapted { adapter, .. } => Some(adapter.type_name.clone()),
-        _ => None,
-    };
-    (manifest.type_name.clone(), manifest.version.to_string(), adapter)
 }
 
 struct Incapable;

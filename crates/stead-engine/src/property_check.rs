@@ -36,9 +36,11 @@ impl Session {
         let check = |(id, node): (NodeId, &GraphNode)| {
             let instance = prepared.graph.declaration(id);
             let properties = instance.properties.as_ref()?;
-            let key = (node.manifest.type_name.clone(), node.manifest.version.to_string());
-            let known = types.entry(key).or_insert_with(|| Known::of(self, &node.manifest, depth));
-            let checked = Checked { instance, properties, provider: self.provider(&node.manifest), cx: &cx };
+            // The graph keeps every manifest alive meanwhile, so that an address stands for one of them.
+            let (known, provider) = types
+                .entry(Arc::as_ptr(&node.manifest))
+                .or_insert_with(|| (Known::of(self, &node.manifest, depth), self.provider(&node.manifest)));
+            let checked = Checked { instance, properties, provider: Arc::clone(provider), cx: &cx };
             Some(match known {
                 Known::Unchecked => Vec::new(),
                 Known::BuiltIn(outline) => checked.by_built_in(outline),
