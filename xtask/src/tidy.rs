@@ -19,6 +19,7 @@ const CORE_MAY_NEED: &[&str] = &[
     "base64",
     "granit-parser",
     "hashbrown",
+    "memchr",
     "jiff",
     "jsonschema",
     "percent-encoding",

@@ -67,6 +67,14 @@ impl Hash for TypeName {
     fn hash<H: Hasher>(&self, state: &mut H) {
         // In pieces: a call for every character would cost more than all else that finding an instance does.
         let (mut piece, mut length) = ([0; 64], 0);
+        if self.text.is_ascii()
+            && let Some(piece) = piece.get_mut(..self.text.len())
+        {
+            piece.copy_from_slice(self.text.as_bytes());
+            piece.make_ascii_lowercase();
+            state.write(piece);
+            return state.write_u8(0xff);
+        }
         for c in folded(&self.text) {
             length += c.encode_utf8(&mut piece[length..]).len();
             if length > piece.len() - 4 {

@@ -133,6 +133,8 @@ pub struct Planner<'a> {
     test: Option<TestReply>,
     set: Option<SetReply>,
     after: Option<Reading>,
+    /// Whether the set told the state after it.
+    told: bool,
     deleted: Option<Vec<String>>,
     exported: Option<Vec<Exported>>,
     pending: Option<Pending>,
@@ -168,7 +170,21 @@ impl<'a> Planner<'a> {
         let before = call.tested.as_ref().map(|tested| Reading { state: tested.actual.clone(), metadata: None });
         let stage = if before.is_some() { Stage::After } else { Stage::Before };
         let (test, set, after, deleted, exported, pending) = (None, None, None, None, None, None);
-        Self { call, desired, rules, has_what_if, stage, before, test, set, after, deleted, exported, pending }
+        Self {
+            call,
+            desired,
+            rules,
+            has_what_if,
+            stage,
+            before,
+            test,
+            set,
+            after,
+            told: false,
+            deleted,
+            exported,
+            pending,
+        }
     }
 
     /// What comes next, from what was answered so far.
@@ -297,18 +313,21 @@ impl<'a> Planner<'a> {
             return self.read(Stage::Before);
         }
         let Some(reply) = &mut self.set else { return Ok(Step::Invoke(Method::Set(Execution::Actual))) };
-        let told = reply.after.is_some();
-        if self.after.is_none() {
-            self.after = reply.after.clone();
+        if let Some(after) = reply.after.take() {
+            self.told = true;
+            self.after = Some(after);
         }
-        let Some(after) = &self.after else {
+        let Some(after) = self.after.take() else {
             return if self.capabilities().get { self.read(Stage::After) } else { Ok(self.blindly_set()) };
         };
-        let verified = match self.verify(&after.state.clone(), told)? {
+        let verified = match self.verify(&after.state, self.told)? {
             Ok(verified) => verified,
-            Err(step) => return Ok(step),
+            Err(step) => {
+                self.after = Some(after);
+                return Ok(step);
+            }
         };
-        let (before, after) = (self.take_before(), self.after.take().unwrap_or_default());
+        let before = self.take_before();
         let SetReply { changed, what_if, effects, .. } = self.set.take().unwrap_or_default();
         let changed = Some(changed.unwrap_or_else(|| changes_between(&before, &after.state)));
         let changed = Changed { changed, what_if, effects, verified, ..unchanged(before, after.state) };

@@ -1,5 +1,6 @@
 //! Properties that do not fit the schema of their resource, as far as that can be told without a look at the machine.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,14 +9,16 @@ use stead_core::call::{Failure, INVALID, code};
 use stead_core::diag::Diagnostic;
 use stead_core::document::Instance;
 use stead_core::expr::Template;
-use stead_core::graph::{Node as GraphNode, Role};
+use stead_core::graph::{Node as GraphNode, Role, is_written_out};
 use stead_core::id::NodeId;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::schema::{Mismatch, Schema};
 use stead_core::text::{Kind, Span};
+use stead_core::value::Value;
 use stead_host::provider::{Context, Plain, Provider};
+use stead_resources::BuiltIn;
 
-use crate::literal::{is_literal, members};
+use crate::literal::members;
 use crate::session::{Prepared, Session};
 
 /// How much is checked.
@@ -40,7 +43,8 @@ impl Session {
             let (known, provider) = types
                 .entry(Arc::as_ptr(&node.manifest))
                 .or_insert_with(|| (Known::of(self, &node.manifest, depth), self.provider(&node.manifest)));
-            let checked = Checked { instance, properties, provider: Arc::clone(provider), cx: &cx };
+            let checked =
+                Checked { instance, properties, stated: node.stated.as_ref(), provider: Arc::clone(provider), cx: &cx };
             Some(match known {
                 Known::Unchecked => Vec::new(),
                 Known::BuiltIn(outline) => checked.by_built_in(outline),
@@ -56,7 +60,7 @@ enum Known {
     /// Nothing is checked at this depth.
     Unchecked,
     /// It says itself what is wrong.
-    BuiltIn(Outline),
+    BuiltIn(LazyOutline),
     /// It is a program, or a kind that the engine carries out; its schema says most of it.
     Program(Option<Arc<Schema>>),
 }
@@ -65,8 +69,8 @@ impl Known {
     fn of(session: &Session, manifest: &Arc<Manifest>, depth: Depth) -> Self {
         let built_in = session.built_in(&manifest.type_name);
         match (built_in, &manifest.implementation) {
-            (Some(built_in), Implementation::BuiltIn) => Self::BuiltIn(Outline::of(&built_in.schema)),
-            (Some(built_in), _) => Self::Program(Schema::compile(built_in.schema.clone()).ok().map(Arc::new)),
+            (Some(built_in), Implementation::BuiltIn) => Self::BuiltIn(lazy_outline(built_in)),
+            (Some(built_in), _) => Self::Program(Schema::compile(built_in.schema().clone()).ok().map(Arc::new)),
             (None, _) if depth == Depth::Full => {
                 let cx = session.context(manifest.type_name.as_str());
                 Self::Program(session.provider(manifest).schema(&cx).ok().flatten())
@@ -78,6 +82,14 @@ impl Known {
 
 /// Texts up to this size are checked, whatever they are: a regular expression is short, the content of a file may not be.
 const SHORT: usize = 4096;
+
+/// Made for the first instance that needs it: what is written out and valid needs none.
+type LazyOutline = LazyCell<Outline, Box<dyn FnOnce() -> Outline>>;
+
+fn lazy_outline(built_in: &BuiltIn) -> LazyOutline {
+    let built_in = built_in.clone();
+    LazyCell::new(Box::new(move || Outline::of(built_in.schema())))
+}
 
 /// What the schema of a built-in says of its properties, at hand for every instance.
 struct Outline {
@@ -112,21 +124,27 @@ fn is_free_text(property: &Json) -> bool {
 struct Checked<'a> {
     instance: &'a Instance,
     properties: &'a Template,
+    stated: Option<&'a Arc<Value>>,
     provider: Arc<dyn Provider>,
     cx: &'a Context,
 }
 
 impl Checked<'_> {
     /// What a built-in says: it names one property at a time, which is then left out.
-    fn by_built_in(&self, outline: &Outline) -> Vec<Diagnostic> {
+    fn by_built_in(&self, outline: &LazyOutline) -> Vec<Diagnostic> {
+        if let Some(stated) = self.stated
+            && self.provider.validate(self.cx, &Plain::shared(Arc::clone(stated))).is_ok()
+        {
+            return Vec::new();
+        }
         let mut found = Vec::new();
-        let mut is_complete = is_literal(self.properties);
+        let mut is_complete = is_written_out(self.properties);
         let is_free = |name: &str| outline.free.iter().any(|free| free == name);
         let mut rest = members(self.properties, |name, text| text.len() <= SHORT || !is_free(name));
         loop {
-            let input = Plain::new(Json::Object(rest));
+            let input = Plain::new(rest);
             let Err(failure) = self.provider.validate(self.cx, &input) else { return found };
-            let Json::Object(left) = input.into_exposed() else { return found };
+            let Value::Object(left) = input.into_exposed() else { return found };
             rest = left;
             let name = failure.property.as_deref().map(property_of);
             let stated = name.as_deref().and_then(|name| self.properties.get(name));
@@ -136,10 +154,10 @@ impl Checked<'_> {
                 found.extend(is_certain.then(|| self.refused(failure)));
                 return found;
             };
-            if rest.shift_remove(name).is_none() {
+            if rest.remove(name).is_none() {
                 return found;
             }
-            if is_literal(value) {
+            if is_written_out(value) {
                 let description = outline.descriptions.get(name);
                 let finding = self.refused(failure);
                 found.push(match description {
@@ -153,10 +171,10 @@ impl Checked<'_> {
 
     fn by_program(&self, schema: Option<&Schema>) -> Vec<Diagnostic> {
         let mismatches = schema.map(|schema| of(self.instance, self.properties, schema)).unwrap_or_default();
-        if !mismatches.is_empty() || !is_literal(self.properties) {
+        if !mismatches.is_empty() || !is_written_out(self.properties) {
             return mismatches;
         }
-        let written = Plain::new(self.properties.literal().to_redacted_json());
+        let written = Plain::new(self.properties.literal());
         self.provider.validate(self.cx, &written).err().map(|failure| self.refused(failure)).into_iter().collect()
     }
 

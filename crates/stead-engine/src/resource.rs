@@ -221,7 +221,7 @@ impl ResourceCall {
     /// The schema of its properties.
     pub fn schema(&self) -> Result<Json, Refusal> {
         if let Some(built_in) = self.session.built_in(&self.manifest.type_name) {
-            return Ok(built_in.schema.clone());
+            return Ok(built_in.schema().clone());
         }
         let cx = self.session.context(self.manifest.type_name.as_str());
         match self.session.provider(&self.manifest).schema(&cx)? {

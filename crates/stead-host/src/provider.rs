@@ -115,10 +115,10 @@ impl TestReply {
 }
 
 /// Whether results of tests all say that it is so: one that says nothing does not. `None` when these are no results.
-fn all_in_desired_state(answer: &Json) -> Option<bool> {
-    let says_so = |result: &Json| match result.get("result") {
-        Some(nested @ Json::Array(_)) => all_in_desired_state(nested) == Some(true),
-        own => own.and_then(|own| own.get("inDesiredState")) == Some(&Json::Bool(true)),
+fn all_in_desired_state(answer: &Value) -> Option<bool> {
+    let says_so = |result: &Value| match result.get("result") {
+        Some(nested @ Value::Array(_)) => all_in_desired_state(nested) == Some(true),
+        own => own.and_then(|own| own.get("inDesiredState")) == Some(&Value::Bool(true)),
     };
     Some(answer.as_array()?.iter().all(says_so))
 }
@@ -141,25 +141,32 @@ pub struct SetReply {
     pub pending: Option<Pending>,
 }
 
-/// JSON that may hold secrets in the clear: what goes to a resource and what comes back.
+/// A value that may hold secrets in the clear: what goes to a resource and what comes back. Clones share it.
 ///
-/// It has no `Debug`, no `Display` and no `Serialize`; [`Plain::expose`] is the one way in.
+/// It has no `Debug`, no `Display` and no `Serialize`; [`Plain::expose`] and [`Plain::to_json`] are the ways in.
+///
+/// Invariant: no part of it is sealed.
 #[derive(Clone, Default)]
 pub struct Plain {
-    json: Json,
+    value: Arc<Value>,
     secret: bool,
 }
 
 impl Plain {
-    /// Marks JSON as such.
-    pub fn new(json: Json) -> Self {
-        Self { json, secret: false }
+    /// Marks a value as such.
+    pub fn new(value: impl Into<Value>) -> Self {
+        Self::shared(Arc::new(value.into()))
     }
 
-    /// Marks JSON that certainly holds secrets, in whatever form: it is kept out of the arguments and the environment of
+    /// The same of a value that others hold as well.
+    pub fn shared(value: Arc<Value>) -> Self {
+        Self { value, secret: false }
+    }
+
+    /// Marks a value that certainly holds secrets, in whatever form: it is kept out of the arguments and the environment of
     /// programs, and nothing that they make of it is quoted.
-    pub fn secret(json: Json) -> Self {
-        Self { json, secret: true }
+    pub fn secret(value: impl Into<Value>) -> Self {
+        Self { value: Arc::new(value.into()), secret: true }
     }
 
     /// Whether it is known to hold secrets.
@@ -167,14 +174,19 @@ impl Plain {
         self.secret
     }
 
-    /// The JSON. Every use is a place to review.
-    pub fn expose(&self) -> &Json {
-        &self.json
+    /// The value. Every use is a place to review.
+    pub fn expose(&self) -> &Value {
+        &self.value
     }
 
-    /// The JSON itself.
-    pub fn into_exposed(self) -> Json {
-        self.json
+    /// The value itself.
+    pub fn into_exposed(self) -> Value {
+        Arc::unwrap_or_clone(self.value)
+    }
+
+    /// The value as JSON, for what understands nothing else. Every use is a place to review.
+    pub fn to_json(&self) -> Json {
+        self.value.to_redacted_json()
     }
 }
 

@@ -123,13 +123,13 @@ fn told(input: &Json) -> Json {
 
 impl Chatty {
     fn tell(&self, cx: &Context, input: &Plain) -> Result<Json, Failure> {
-        let gossip = gossip(input.expose());
+        let gossip = gossip(&input.to_json());
         for text in &gossip {
             (cx.trace)(TraceLevel::Debug, text);
         }
         let all = gossip.join(" | ");
         match self.end {
-            End::Well => Ok(told(input.expose())),
+            End::Well => Ok(told(&input.to_json())),
             End::Failing => Err(Failure { kind: FailureKind::Exit(1), message: all.clone(), property: Some(all) }),
             End::Panicking => std::panic::panic_any(all),
         }
@@ -142,11 +142,11 @@ impl Provider for Chatty {
     }
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let actual = Some(Plain::new(self.tell(cx, input)?));
-        Ok(TestReply { actual, in_desired_state: Some(false), differing: Some(gossip(input.expose())) })
+        Ok(TestReply { actual, in_desired_state: Some(false), differing: Some(gossip(&input.to_json())) })
     }
     fn set(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {
         let after = Some(Plain::new(self.tell(cx, input)?));
-        let words = gossip(input.expose());
+        let words = gossip(&input.to_json());
         let mut effects = Effects::of(Effect::Change);
         for word in &words {
             let line = ItemKind::Line { number: 1, text: word.clone() };
@@ -157,7 +157,7 @@ impl Provider for Chatty {
     }
     fn delete(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<Vec<String>, Failure> {
         self.tell(cx, input)?;
-        Ok(gossip(input.expose()))
+        Ok(gossip(&input.to_json()))
     }
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
         let state = self.tell(cx, input)?;
@@ -168,7 +168,7 @@ impl Provider for Chatty {
             depends_on: Vec::new(),
             metadata: Some(Value::from(json!({ "told": text, text: 1 }))),
         };
-        Ok(gossip(input.expose()).into_iter().take(2).map(instance).collect())
+        Ok(gossip(&input.to_json()).into_iter().take(2).map(instance).collect())
     }
 }
 

@@ -122,9 +122,9 @@ fn answer(provider: &CommandProvider, adapter: &Manifest, cx: &Context, line: &s
     let secret = input.to_string().contains("bare secret");
     let input = if secret { Plain::secret(input) } else { Plain::new(input) };
     let reply = match operation.trim() {
-        "get" => provider.get(cx, &input).map(|state| state.into_exposed().to_string()),
+        "get" => provider.get(cx, &input).map(|state| state.to_json().to_string()),
         "test" => provider.test(cx, &input).map(|reply| {
-            let actual = reply.actual.map(Plain::into_exposed);
+            let actual = reply.actual.map(|state| state.to_json());
             let verdict = (reply.in_desired_state, reply.differing);
             json!({"actual": actual, "inDesiredState": verdict.0, "differing": verdict.1}).to_string()
         }),
@@ -142,7 +142,7 @@ fn answer(provider: &CommandProvider, adapter: &Manifest, cx: &Context, line: &s
 
 fn set(provider: &CommandProvider, cx: &Context, input: &Plain, execution: Execution) -> Result<String, Failure> {
     provider.set(cx, input, execution).map(|reply| {
-        let after = reply.after.map(Plain::into_exposed);
+        let after = reply.after.map(|state| state.to_json());
         json!({"after": after, "changed": reply.changed, "whatIf": reply.what_if}).to_string()
     })
 }

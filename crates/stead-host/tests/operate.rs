@@ -215,7 +215,7 @@ impl Scripted {
     }
 
     fn ask(&self, cx: &Context, method: &str, input: &Plain) -> Result<Json, Failure> {
-        writeln!(self.calls.lock().unwrap(), "{method} {}", input.expose()).unwrap();
+        writeln!(self.calls.lock().unwrap(), "{method} {}", input.to_json()).unwrap();
         let next = self.answers.lock().unwrap().get_mut(method).and_then(Vec::pop);
         let answer =
             next.ok_or_else(|| Failure::new(FailureKind::System, format!("the script has no answer to '{method}'")))?;
@@ -230,7 +230,7 @@ impl Scripted {
             let kind = FailureKind::Exit(fail["exit"].as_i64().unwrap_or(1).try_into().unwrap());
             return Err(Failure { kind, message: text("message").unwrap_or_default(), property: text("property") });
         }
-        Ok(filled(answer["ok"].clone(), input.expose()))
+        Ok(filled(answer["ok"].clone(), &input.to_json()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The resources that are built into stead, one folder each.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
@@ -30,10 +30,17 @@ pub mod symlink;
 pub struct BuiltIn {
     /// What it says of itself.
     pub manifest: Arc<Manifest>,
-    /// The JSON Schema of its properties. Providers check them by themselves; this is for people and editors.
-    pub schema: Json,
     /// What carries it out.
     pub provider: Arc<dyn Provider>,
+    /// Made when it is first asked for: most runs ask for none.
+    schema: Arc<LazyLock<Json>>,
+}
+
+impl BuiltIn {
+    /// The JSON Schema of its properties. Providers check them by themselves; this is for people and editors.
+    pub fn schema(&self) -> &Json {
+        &self.schema
+    }
 }
 
 /// Every built-in resource, in the order of the type names.
@@ -77,7 +84,7 @@ impl Profile {
             tags: self.tags.iter().map(|tag| (*tag).to_owned()).collect(),
             ..Manifest::new(TypeName::parse(self.type_name).ok()?, version, Implementation::BuiltIn)
         };
-        Some(BuiltIn { manifest: Arc::new(manifest), schema: (self.schema)(), provider })
+        Some(BuiltIn { manifest: Arc::new(manifest), schema: Arc::new(LazyLock::new(self.schema)), provider })
     }
 }
 
@@ -152,7 +159,7 @@ mod tests {
     #[test]
     fn every_schema_compiles() {
         for built_in in builtins() {
-            let compiled = stead_core::schema::Schema::compile(built_in.schema);
+            let compiled = stead_core::schema::Schema::compile(built_in.schema().clone());
             assert!(compiled.is_ok(), "{}", built_in.manifest.type_name);
         }
     }

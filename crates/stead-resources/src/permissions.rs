@@ -2,8 +2,8 @@
 
 use std::io;
 
-use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Failure, Presumed};
+use stead_core::value::{Object, Value};
 use stead_host::fs::{Names, Ownership, Status, Subject, format_mode};
 
 use crate::input::{AccountName, Mode, refused};
@@ -70,29 +70,33 @@ impl<'a> Permissions<'a> {
     }
 
     /// Adds what is asked for to a state. What is as desired is reported as it was written.
-    pub(crate) fn report(&self, status: &Status, names: &Names, state: &mut Map<String, Json>) {
+    pub(crate) fn report(&self, status: &Status, names: &Names, state: &mut Object) {
         if let Some((text, mode)) = self.mode {
-            state
-                .insert("mode".into(), if mode == status.mode { json!(text) } else { json!(format_mode(status.mode)) });
+            state.insert(
+                "mode".into(),
+                if mode == status.mode { Value::from(text) } else { Value::from(format_mode(status.mode)) },
+            );
         }
         for (name, account, subject, id) in
             [("owner", &self.owner, Subject::User, status.uid), ("group", &self.group, Subject::Group, status.gid)]
         {
             if let Some(account) = account {
                 let as_desired = account.id == Some(id);
-                state
-                    .insert(name.into(), if as_desired { json!(account.text) } else { json!(names.name(subject, id)) });
+                state.insert(
+                    name.into(),
+                    if as_desired { Value::from(account.text) } else { Value::from(names.name(subject, id)) },
+                );
             }
         }
     }
 
     /// Adds what is asked for to a state, as if it were so.
-    pub(crate) fn echo(&self, state: &mut Map<String, Json>) {
+    pub(crate) fn echo(&self, state: &mut Object) {
         let owner = self.owner.as_ref().map(|owner| owner.text);
         let group = self.group.as_ref().map(|group| group.text);
         for (name, text) in [("mode", self.mode.map(|(text, _)| text)), ("owner", owner), ("group", group)] {
             if let Some(text) = text {
-                state.insert(name.into(), json!(text));
+                state.insert(name.into(), Value::from(text));
             }
         }
     }
@@ -110,15 +114,15 @@ impl<'a> Permissions<'a> {
 }
 
 /// Adds mode, owner and group to a state.
-pub(crate) fn report_all(status: &Status, names: &Names, state: &mut Map<String, Json>) {
-    state.insert("mode".into(), json!(format_mode(status.mode)));
+pub(crate) fn report_all(status: &Status, names: &Names, state: &mut Object) {
+    state.insert("mode".into(), Value::from(format_mode(status.mode)));
     report_accounts(status, names, state);
 }
 
 /// Adds owner and group to a state.
-pub(crate) fn report_accounts(status: &Status, names: &Names, state: &mut Map<String, Json>) {
-    state.insert("owner".into(), json!(names.name(Subject::User, status.uid)));
-    state.insert("group".into(), json!(names.name(Subject::Group, status.gid)));
+pub(crate) fn report_accounts(status: &Status, names: &Names, state: &mut Object) {
+    state.insert("owner".into(), Value::from(names.name(Subject::User, status.uid)));
+    state.insert("group".into(), Value::from(names.name(Subject::Group, status.gid)));
 }
 
 impl<'a> Account<'a> {

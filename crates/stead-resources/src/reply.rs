@@ -1,31 +1,30 @@
 //! What resources that are about a path have in common: their states and their answers.
 
-use serde_json::{Map, Value as Json, json};
 use stead_core::claims::{Claims, Extent};
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_host::provider::{Cost, Plain, SetReply, TestReply};
 
 /// A state: where it is, and whether it is there.
-pub(crate) fn state(path: &str, exist: bool) -> Map<String, Json> {
+pub(crate) fn state(path: &str, exist: bool) -> Object {
     // With room for what else there is to say.
-    let mut state = Map::with_capacity(5);
-    state.insert("path".to_owned(), json!(path));
-    state.insert("_exist".to_owned(), json!(exist));
+    let mut state = Object::with_capacity(5);
+    state.insert("path".to_owned(), Value::from(path));
+    state.insert("_exist".to_owned(), Value::from(exist));
     state
 }
 
 /// The answer to a test that found this state, in which these properties differ.
-pub(crate) fn tested(actual: Map<String, Json>, differing: &[&str]) -> TestReply {
+pub(crate) fn tested(actual: Object, differing: &[&str]) -> TestReply {
     TestReply {
-        actual: Some(Plain::new(actual.into())),
+        actual: Some(Plain::new(actual)),
         in_desired_state: Some(differing.is_empty()),
         differing: Some(owned(differing)),
     }
 }
 
 /// The answer to a set after which, or in what-if would be, this state; these properties differed.
-pub(crate) fn set(after: Map<String, Json>, differing: &[&str], what_if: Vec<String>) -> SetReply {
-    let (after, changed) = (Some(Plain::new(after.into())), Some(owned(differing)));
+pub(crate) fn set(after: Object, differing: &[&str], what_if: Vec<String>) -> SetReply {
+    let (after, changed) = (Some(Plain::new(after)), Some(owned(differing)));
     SetReply { after, changed, what_if, ..SetReply::default() }
 }
 
@@ -51,9 +50,9 @@ pub(crate) fn claims(input: &Plain, extent: Extent) -> Option<Claims> {
 
 /// Whether an instance is to be removed, as far as that is known.
 pub(crate) fn is_removal(input: &Plain) -> bool {
-    input.expose().get("_exist") == Some(&Json::Bool(false))
+    input.expose().get("_exist") == Some(&Value::Bool(false))
 }
 
 fn text<'a>(input: &'a Plain, name: &str) -> Option<&'a str> {
-    input.expose().get(name).and_then(Json::as_str)
+    input.expose().get(name).and_then(Value::as_str)
 }

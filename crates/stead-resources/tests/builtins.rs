@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 
 fn describe_machine(case: &Case) -> Result<Computed, String> {
     let state = osinfo::describe("Linux", case.section("os-release"), case.section("machine").trim());
-    let state = serde_json::to_string_pretty(&Json::Object(state)).map_err(|error| error.to_string())?;
+    let state = serde_json::to_string_pretty(&state).map_err(|error| error.to_string())?;
     Ok(vec![("state", state + "\n")])
 }
 

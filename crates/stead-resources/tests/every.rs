@@ -88,7 +88,7 @@ fn each_keeps_to_what_is_expected_of_resources() {
         let name = built_in.manifest.type_name.as_str();
         let world = World::build("");
         let subject =
-            Subject { manifest: &built_in.manifest, provider: &*built_in.provider, schema: Some(&built_in.schema) };
+            Subject { manifest: &built_in.manifest, provider: &*built_in.provider, schema: Some(built_in.schema()) };
         let findings = check(subject, &world.context(), &example(name), Depth::Set);
         let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
         // It is for what runs by every set.
@@ -107,8 +107,8 @@ fn each_property_is_described() {
         if name == "Microsoft.DSC.Debug/Echo" {
             continue;
         }
-        assert!(built_in.schema["description"].is_string(), "{name}");
-        for (property, schema) in built_in.schema["properties"].as_object().unwrap() {
+        assert!(built_in.schema()["description"].is_string(), "{name}");
+        for (property, schema) in built_in.schema()["properties"].as_object().unwrap() {
             assert!(schema["description"].is_string(), "{name}: {property}");
         }
     }
@@ -183,14 +183,14 @@ fn each_accepts_what_its_schema_allows() {
     let cases = u32::try_from(stead_testkit::times("STEAD_PROPERTIES", 2000)).unwrap_or(u32::MAX);
     for built_in in carried_out() {
         let (name, schema) =
-            (built_in.manifest.type_name.clone(), Schema::compile(built_in.schema.clone()).ok().unwrap());
+            (built_in.manifest.type_name.clone(), Schema::compile(built_in.schema().clone()).ok().unwrap());
         let (world, mut accepted) = (World::build(""), 0);
         let cx = world.context();
         let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
         let mut runner = proptest::test_runner::TestRunner::new(config);
         let counted = std::cell::RefCell::new(&mut accepted);
         runner
-            .run(&properties(&built_in.schema), |properties| {
+            .run(&properties(built_in.schema()), |properties| {
                 let allowed = schema.validate(&properties).is_empty();
                 match built_in.provider.validate(&cx, &Plain::new(properties)) {
                     Ok(()) => {
@@ -214,7 +214,7 @@ fn each_accepts_what_its_schema_allows() {
 fn no_message_quotes_a_value() {
     for built_in in carried_out() {
         let world = World::build("");
-        for property in built_in.schema["properties"].as_object().unwrap().keys() {
+        for property in built_in.schema()["properties"].as_object().unwrap().keys() {
             for value in [json!("s3cret\n/\0"), json!(["s3cret/"]), json!({"s3cret": 1}), json!([{"s3cret": "s3cret"}])]
             {
                 let mut stated = example(built_in.manifest.type_name.as_str());

@@ -12,8 +12,10 @@ mod resolve;
 mod rights;
 mod scope;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use hashbrown::HashMap;
 
 use crate::diag::Diagnostic;
 use crate::document::{Document, Instance};
@@ -25,7 +27,8 @@ use crate::value::{Object, Seal, Value};
 
 pub use order::{Cycle, sort};
 pub use resolve::resolve;
-pub use scope::{Halt, ScopeView, evaluate};
+use scope::stated;
+pub use scope::{Halt, ScopeView, evaluate, is_written_out};
 
 /// What a run works on.
 ///
@@ -87,6 +90,8 @@ pub struct Node {
     pub manifest: Arc<Manifest>,
     /// Its name below those of its containers.
     pub path: InstancePath,
+    /// Its desired state, where that is written out: it holds no expression and no secret.
+    pub stated: Option<Arc<Value>>,
     /// What it waits for, in document order, without duplicates.
     pub needs: Vec<Need>,
     /// What it is to the run.
@@ -163,7 +168,10 @@ impl Graph {
     /// The graph of a single instance with these properties, taken as they are: nothing in them is an expression.
     pub fn of_instance(manifest: Arc<Manifest>, name: &str, properties: Value) -> Self {
         let id = ResourceId { type_name: manifest.type_name.clone(), name: name.into() };
+        let document = Document::of_instance(&id, properties);
+        let properties = document.resources.first().and_then(|instance| instance.properties.as_ref());
         let node = Node {
+            stated: stated(properties),
             name: Arc::clone(&id.name),
             scope: ScopeId(0),
             declaration: 0,
@@ -174,7 +182,7 @@ impl Graph {
             role: Role::Instance,
         };
         let scope = Scope {
-            document: Arc::new(Document::of_instance(&id, properties)),
+            document: Arc::new(document),
             container: None,
             outer: None,
             parameters: Object::new(),

@@ -1,9 +1,12 @@
 //! The first pass: scopes with their values, and a node for every instance and every iteration of a loop.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+
 use super::builder::{Builder, Room};
+use super::scope::stated;
 use super::{
     Found, Graph, Inputs, Iteration, Names, Node, Purpose, Resolution, Role, Scope, ScopeId, ScopeView, codes,
     evaluate, link,
@@ -302,6 +305,7 @@ impl Builder<'_> {
             iteration,
             manifest,
             path,
+            stated: stated(instance.properties.as_ref()),
             needs: Vec::new(),
             role: Role::Instance,
         });

@@ -107,13 +107,31 @@ impl Halt {
     }
 }
 
+/// Whether nothing in a value is still to be computed or opened.
+pub fn is_written_out(value: &Template) -> bool {
+    match &value.kind {
+        Kind::Compiled(_) => false,
+        Kind::Array(items) => items.iter().all(is_written_out),
+        Kind::Object(entries) => entries
+            .iter()
+            .all(|entry| !matches!(&*entry.key, "secureString" | "secureObject") && is_written_out(&entry.value)),
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => true,
+    }
+}
+
+/// The value of properties in which nothing is to be computed or opened; null where there are none.
+pub(super) fn stated(properties: Option<&Template>) -> Option<Arc<Value>> {
+    let Some(properties) = properties else { return Some(Arc::new(Value::Null)) };
+    is_written_out(properties).then(|| Arc::new(properties.literal()))
+}
+
 /// Computes a value of a document: every expression in it is evaluated.
 pub fn evaluate(node: &Template, environment: &dyn Environment) -> Result<Value, Halt> {
     Ok(match &node.kind {
         Kind::Null => Value::Null,
         Kind::Bool(truth) => Value::Bool(*truth),
         Kind::Number(number) => Value::Number(number.clone()),
-        Kind::String(text) => Value::String(text.to_string()),
+        Kind::String(text) => Value::String(text.as_ref().to_owned()),
         Kind::Compiled(expression) => {
             expression.evaluate(environment).map_err(|stop| Halt { stop, span: node.span })?
         }
@@ -125,7 +143,7 @@ pub fn evaluate(node: &Template, environment: &dyn Environment) -> Result<Value,
 }
 
 fn members(entries: &[Entry<Box<Expression>>], environment: &dyn Environment) -> Result<Object, Halt> {
-    entries.iter().map(|entry| Ok((entry.key.to_string(), evaluate(&entry.value, environment)?))).collect()
+    entries.iter().map(|entry| Ok((entry.key.as_ref().to_owned(), evaluate(&entry.value, environment)?))).collect()
 }
 
 /// A name for a loop that all of its iterations share.

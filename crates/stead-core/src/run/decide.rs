@@ -119,6 +119,9 @@ impl Run {
         if let (Some(desired), Some(_)) = (&record.desired, &record.tested) {
             return Ok(Arc::clone(desired));
         }
+        if let Some(stated) = &self.graph.node(id).stated {
+            return Ok(Arc::clone(stated));
+        }
         let Some(properties) = &self.graph.declaration(id).properties else { return Ok(Arc::new(Value::Null)) };
         // A group that is a program gets its nested instances as they were written: they are its own to evaluate.
         if self.graph.node(id).manifest.kind == Kind::Group {

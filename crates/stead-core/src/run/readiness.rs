@@ -1,6 +1,6 @@
 //! What an instance waits for, computed from how those that it needs ended.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Run;
 use super::queue::Queues;
@@ -19,7 +19,7 @@ pub(super) struct Readiness {
     /// Nodes that something can be decided about, and those that back off.
     pub(super) queues: Queues,
     /// Nodes that wait for a node to be settled, or for a container to be opened.
-    waiting: HashMap<NodeId, BTreeSet<NodeId>>,
+    waiting: BTreeMap<NodeId, BTreeSet<NodeId>>,
     /// For each node how many of its needs, or of an open container its members, are known to be settled.
     pub(super) settled: Vec<u32>,
 }
@@ -29,7 +29,7 @@ type Entry = fn(&Run, NodeId, usize) -> Option<Option<NodeId>>;
 
 impl Readiness {
     pub(super) fn new(graph: &Graph) -> Self {
-        Self { queues: Queues::new(graph), waiting: HashMap::new(), settled: vec![0; graph.nodes.len()] }
+        Self { queues: Queues::new(graph), waiting: BTreeMap::new(), settled: vec![0; graph.nodes.len()] }
     }
 }
 

@@ -7,6 +7,8 @@
 //! - values on one line: without quotes, in single quotes without a quote within, as JSON; and text behind `|` and `|-`;
 //! - lines of comments, comments behind values, and one `---` above everything.
 
+use memchr::{memchr, memchr_iter};
+
 use super::node::are_distinct;
 use super::scalar::{self, Plain};
 use super::{Entry, Kind, Limits, Node, SourceId, Span, flow};
@@ -16,7 +18,7 @@ const DEEPEST: usize = 32;
 
 /// The tree of a text that is plain YAML; `None` for every other.
 pub(super) fn read(source: SourceId, text: &str, limits: &Limits) -> Option<Node> {
-    if text.contains(|c: char| (c < ' ' && c != '\n') || flow::is_special(c)) {
+    if !is_readable(text) {
         return None;
     }
     let (members, elements) = (Vec::new(), Vec::new());
@@ -28,6 +30,14 @@ pub(super) fn read(source: SourceId, text: &str, limits: &Limits) -> Option<Node
     }
     let root = reader.block(0)?;
     reader.line.is_end().then_some(root)
+}
+
+/// Whether a text holds none of the characters that are read in ways of their own.
+fn is_readable(text: &str) -> bool {
+    let is_control = |byte: u8| (byte < b' ' && byte != b'\n') || byte == 0x7f;
+    // Over all bytes, without an end at the first: that is done many at a time.
+    let controls = text.bytes().fold(false, |found, byte| found | is_control(byte));
+    !controls && (text.is_ascii() || !text.contains(flow::is_special))
 }
 
 /// A line that holds more than blanks and a comment.
@@ -71,9 +81,10 @@ impl<'t> Reader<'t> {
     fn next_line(&mut self) {
         self.line = loop {
             let rest = self.text.get(self.at..).unwrap_or_default();
-            let whole = rest.split('\n').next().unwrap_or_default();
-            let text = whole.trim_start_matches(' ');
-            let indent = whole.len() - text.len();
+            let length = memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len());
+            let whole = rest.get(..length).unwrap_or_default();
+            let indent = whole.bytes().position(|byte| byte != b' ').unwrap_or(length);
+            let text = whole.get(indent..).unwrap_or_default();
             let start = self.at + indent;
             self.at = (self.at + whole.len() + 1).min(self.text.len());
             if rest.is_empty() || !(text.is_empty() || text.starts_with('#')) {
@@ -289,8 +300,10 @@ fn unquoted(text: &str) -> Option<(Kind, &str)> {
         | b'@' | b'`' => return None,
         _ => {}
     }
-    let written = text.split(" #").next()?.trim_end_matches(' ');
-    if written.contains(": ") || written.ends_with(':') {
+    let is_blank = |at: usize| text.as_bytes().get(at) == Some(&b' ');
+    let comment = memchr_iter(b'#', text.as_bytes()).find(|at| is_blank(at.wrapping_sub(1)));
+    let written = text.get(..comment.unwrap_or(text.len()))?.trim_end_matches(' ');
+    if memchr_iter(b':', written.as_bytes()).any(|at| is_blank(at + 1) || at + 1 == written.len()) {
         return None;
     }
     match scalar::plain(written) {

@@ -126,12 +126,12 @@ impl<L: Leaf> Node<L> {
             Kind::Null => Value::Null,
             Kind::Bool(truth) => Value::Bool(*truth),
             Kind::Number(number) => Value::Number(number.clone()),
-            Kind::String(text) => Value::String(text.to_string()),
+            Kind::String(text) => Value::String(text.as_ref().to_owned()),
             Kind::Compiled(leaf) => Value::String(leaf.written().to_owned()),
             Kind::Array(items) => Value::Array(items.iter().map(Self::literal).collect()),
-            Kind::Object(entries) => {
-                Value::Object(entries.iter().map(|entry| (entry.key.to_string(), entry.value.literal())).collect())
-            }
+            Kind::Object(entries) => Value::Object(
+                entries.iter().map(|entry| (entry.key.as_ref().to_owned(), entry.value.literal())).collect(),
+            ),
         }
     }
 }

@@ -90,6 +90,16 @@ impl Value {
         if let Self::Object(members) = self { Some(members) } else { None }
     }
 
+    /// The member of that name, if it is an object that has one.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.as_object()?.get(name)
+    }
+
+    /// Whether it is null.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
     /// Whether any part of it is sealed.
     pub fn has_sealed(&self) -> bool {
         match self {
@@ -154,6 +164,31 @@ impl From<bool> for Value {
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
         Self::Number(number.into())
+    }
+}
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Number(number.into())
+    }
+}
+impl From<i32> for Value {
+    fn from(number: i32) -> Self {
+        Self::Number(number.into())
+    }
+}
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}
+impl From<Object> for Value {
+    fn from(members: Object) -> Self {
+        Self::Object(members)
+    }
+}
+impl<T: Into<Value>> From<Vec<T>> for Value {
+    fn from(items: Vec<T>) -> Self {
+        Self::Array(items.into_iter().map(Into::into).collect())
     }
 }
 

@@ -86,9 +86,9 @@ impl Checker<'_> {
 
     fn exported(&mut self, instance: &Exported, asked: bool, types: Types<'_>) {
         // What comes from a resource is in the clear.
-        let state = Plain::new(instance.properties.to_redacted_json());
-        self.keeps_secrets("export", state.expose());
-        if holds_wrapped(state.expose()) {
+        let state = Plain::new(instance.properties.clone());
+        self.keeps_secrets("export", &state.to_json());
+        if holds_wrapped(&state.to_json()) {
             self.error(&codes::SECRET, "export lists a secret in its wrapping", "leave it out");
         }
         let Some(type_name) = &instance.type_name else { return self.stands(&state, asked) };
@@ -109,7 +109,7 @@ impl Checker<'_> {
 
     /// Whether an instance is allowed, and is as it was listed.
     fn stands(&mut self, instance: &Plain, asked: bool) {
-        let mut state = instance.expose().clone();
+        let mut state = instance.to_json();
         if let Json::Object(members) = &mut state {
             members.remove("_securityContext");
         }

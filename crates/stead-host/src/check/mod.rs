@@ -158,7 +158,8 @@ impl Checker<'_> {
 
     /// Whether the schema allows the desired state.
     fn allows_desired(&mut self) -> bool {
-        let mismatches = self.schema.as_ref().map(|schema| schema.validate(self.desired.expose())).unwrap_or_default();
+        let mismatches =
+            self.schema.as_ref().map(|schema| schema.validate(&self.desired.to_json())).unwrap_or_default();
         for each in &mismatches {
             let message = format!("the schema does not allow the desired state of the check: {}", placed(each));
             self.error(&codes::SCHEMA, message, "mend the schema, or hand in another state with --input");
@@ -228,7 +229,7 @@ impl Checker<'_> {
 
     /// Whether a group that answers with results has one for each nested instance.
     fn answers_for_all(&mut self, operation: &str, state: &Json) {
-        let missing = unanswered(self.desired.expose(), state);
+        let missing = unanswered(&self.desired.to_json(), state);
         if missing > 0 {
             let message = format!("{operation} leaves out {missing} of the nested instances");
             self.error(&codes::NESTED, message, "answer with the 'name' and 'type' of each, as they were handed in");

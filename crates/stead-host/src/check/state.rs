@@ -6,7 +6,7 @@ use crate::provider::State;
 
 /// What of a state is about the instance, and not for the engine.
 pub(super) fn bare(state: &State) -> Json {
-    let mut state = state.expose().clone();
+    let mut state = state.to_json();
     match &mut state {
         Json::Object(members) => {
             members.retain(|name, _| !["_inDesiredState", "_metadata", "_restartRequired"].contains(&name.as_str()));

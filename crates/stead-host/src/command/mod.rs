@@ -79,7 +79,7 @@ pub fn resolve(importer: &Manifest, input: &Plain, settings: &Settings, cx: &Con
     let (origin, executable) = (origin(methods, settings), method.executable.as_str());
     let of = importer.type_name.as_str();
     let invocation = Invocation { origin, of, operation: "resolve", executable, secrets: &secrets };
-    let prepared = prepare(method, &subject(importer), input.expose(), &secrets, Execution::Actual)?;
+    let prepared = prepare(method, &subject(importer), &input.to_json(), &secrets, Execution::Actual)?;
     let printed = invocation.read(&invocation.run(cx, &prepared)?, Expected::Values(1))?;
     printed.into_iter().next().filter(Json::is_object).ok_or_else(|| invocation.unexpected("it has to be an object"))
 }
@@ -195,7 +195,7 @@ impl CommandProvider {
     /// Runs one program and reads its answer.
     fn call(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Answer, Failure> {
         let secrets = Secrets::of(input);
-        let wanted = self.shape.wrap(&self.subject.type_name, input.expose());
+        let wanted = self.shape.wrap(&self.subject.type_name, &input.to_json());
         self.accept(cx, &wanted, &secrets)?;
         let invocation = self.invocation(request.operation, &request.method.executable, &secrets);
         let prepared = prepare(request.method, &self.subject, &wanted, &secrets, request.execution)?;
@@ -366,7 +366,7 @@ fn what_if_words(state: Option<&Json>) -> Vec<String> {
 
 impl Provider for CommandProvider {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
-        let wanted = self.shape.wrap(&self.subject.type_name, input.expose());
+        let wanted = self.shape.wrap(&self.subject.type_name, &input.to_json());
         self.accept(cx, &wanted, &Secrets::of(input))
     }
 

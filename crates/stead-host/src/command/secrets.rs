@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value as Json;
-use stead_core::value::REDACTED;
+use stead_core::value::{REDACTED, Value};
 
 use crate::provider::Plain;
 
@@ -51,10 +51,10 @@ impl Secrets {
         clean
     }
 
-    fn look(&mut self, json: &Json) {
-        match json {
-            Json::Array(items) => items.iter().for_each(|item| self.look(item)),
-            Json::Object(members) => {
+    fn look(&mut self, value: &Value) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.look(item)),
+            Value::Object(members) => {
                 for (key, value) in members {
                     if members.len() == 1 && (key == "secureString" || key == "secureObject") {
                         self.any = true;
@@ -68,13 +68,13 @@ impl Secrets {
         }
     }
 
-    fn keep(&mut self, secret: &Json) {
+    fn keep(&mut self, secret: &Value) {
         match secret {
-            Json::String(text) => self.keep_text(text),
-            Json::Number(number) => self.keep_text(&number.to_string()),
-            Json::Array(items) => items.iter().for_each(|item| self.keep(item)),
-            Json::Object(members) => members.values().for_each(|value| self.keep(value)),
-            Json::Null | Json::Bool(_) => {}
+            Value::String(text) => self.keep_text(text),
+            Value::Number(number) => self.keep_text(&number.to_string()),
+            Value::Array(items) => items.iter().for_each(|item| self.keep(item)),
+            Value::Object(members) => members.values().for_each(|value| self.keep(value)),
+            Value::Null | Value::Bool(_) | Value::Sealed(_) => {}
         }
     }
 

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::Value as Json;
 use stead_core::call::{Call, Execution, Exported, Failure, FailureKind, Operation, Pending, Presumed};
 use stead_core::diff::Rules;
 use stead_core::export::{Filter, InvalidFilter};
@@ -63,7 +62,7 @@ impl Attempt<'_> {
     fn set(&self, execution: Execution) -> Result<Reply, Failure> {
         let reply = self.provider.set(&self.cx, &self.input, execution)?;
         if let Some(Pending { message, data }) = reply.pending {
-            let data = data.map(|data| self.resealer.state(data.to_redacted_json()));
+            let data = data.map(|data| self.resealer.state(data));
             return Ok(Reply::Pending(Pending { message: self.resealer.text(&message), data }));
         }
         let after = reply.after.map(|after| self.reading(after)).transpose()?;
@@ -107,13 +106,13 @@ impl Attempt<'_> {
 
     /// What came from the resource is in the clear, whatever its type says.
     fn sealed(&self, found: Exported) -> Result<Exported, Failure> {
-        let plain = |value: &Value| Plain::new(value.to_redacted_json());
+        let plain = |value: &Value| Plain::new(value.clone());
         let reading = match found.type_name {
             None => self.reading(plain(&found.properties))?,
             // Of another type, which no schema is at hand for.
-            Some(_) => Reading { state: self.resealer.state(found.properties.to_redacted_json()), metadata: None },
+            Some(_) => Reading { state: self.resealer.state(found.properties), metadata: None },
         };
-        let metadata = found.metadata.map(|metadata| self.resealer.state(metadata.to_redacted_json()));
+        let metadata = found.metadata.map(|metadata| self.resealer.state(metadata));
         let metadata = metadata.and_then(|metadata| self.metadata(metadata)).or(reading.metadata);
         let name = found.name.map(|name| self.resealer.text(&name));
         Ok(Exported { name, properties: reading.state, metadata, ..found })
@@ -134,7 +133,7 @@ impl Attempt<'_> {
 
     /// Takes in a state that the resource reported.
     pub(super) fn reading(&self, state: Plain) -> Result<Reading, Failure> {
-        self.check_output(state.expose())?;
+        self.check_output(&state)?;
         let mut state = self.resealer.state(state.into_exposed());
         if let Some(message) = invalid_restart_message(&state) {
             self.note(TraceLevel::Warn, &message);
@@ -194,7 +193,7 @@ impl Attempt<'_> {
             }
             return Ok(());
         };
-        if schema.validate(wrapped.expose()).is_empty() {
+        if schema.validate(&wrapped.to_json()).is_empty() {
             self.input = wrapped;
             return Ok(());
         }
@@ -206,10 +205,10 @@ impl Attempt<'_> {
         else {
             return Ok(());
         };
-        failed(schema, self.input.expose(), FailureKind::Invalid, "").map_err(|failure| self.scrubbed(failure))
+        failed(schema, &self.input, FailureKind::Invalid, "").map_err(|failure| self.scrubbed(failure))
     }
 
-    fn check_output(&self, state: &Json) -> Result<(), Failure> {
+    fn check_output(&self, state: &Plain) -> Result<(), Failure> {
         // What is adapted answers by its adapter, which may add to what the properties can be.
         let adapted = matches!(self.call.manifest.implementation, Implementation::Adapted { .. });
         match self.schema.as_deref().filter(|_| self.call.manifest.kind == Kind::Resource && !adapted) {
@@ -224,8 +223,8 @@ impl Attempt<'_> {
     }
 }
 
-fn failed(schema: &Schema, value: &Json, kind: FailureKind, prefix: &str) -> Result<(), Failure> {
-    let mismatches = schema.validate(value);
+fn failed(schema: &Schema, value: &Plain, kind: FailureKind, prefix: &str) -> Result<(), Failure> {
+    let mismatches = schema.validate(&value.to_json());
     let Some(first) = mismatches.first() else { return Ok(()) };
     let say = |mismatch: &Mismatch| match mismatch.pointer.as_str() {
         "" => mismatch.message.clone(),

@@ -100,7 +100,7 @@ fn prepare<'a>(
     let schema = provider.schema(cx)?;
     let desired = with_metadata(call, schema.as_deref().is_some_and(takes_metadata));
     let Opened { bare, wrapped, secrets } = Opened::open(&desired, vault)?;
-    let plain = wrapped.is_some().then(|| Arc::new(Sensitive::new(Value::from(bare.expose().clone()))));
+    let plain = wrapped.is_some().then(|| Arc::new(Sensitive::new(bare.expose().clone())));
     let resealer = Resealer { seal: vault, desired: Arc::clone(&desired), plain, secrets: Arc::new(secrets) };
     let cx = with_scrubbed_trace(cx, &resealer.secrets);
     let mut attempt = Attempt { call, provider, schema, desired, input: bare, resealer, cx };

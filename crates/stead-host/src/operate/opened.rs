@@ -1,12 +1,12 @@
 //! The desired state with its secrets in the clear, in the two forms that resources take.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
-use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Failure, FailureKind};
 use stead_core::expr::{self, OpenError};
 use stead_core::id::SecretName;
-use stead_core::value::{Sealed, Value};
+use stead_core::value::{Object, Sealed, Value};
 
 use super::secrets::Secrets;
 use crate::provider::Plain;
@@ -24,9 +24,9 @@ pub(super) struct Opened {
 
 impl Opened {
     /// Opens all sealed parts of a value.
-    pub(super) fn open(value: &Value, vault: &dyn Vault) -> Result<Self, Failure> {
+    pub(super) fn open(value: &Arc<Value>, vault: &dyn Vault) -> Result<Self, Failure> {
         if !value.has_sealed() {
-            let bare = Plain::new(value.to_redacted_json());
+            let bare = Plain::shared(Arc::clone(value));
             return Ok(Self { bare, wrapped: None, secrets: Secrets::default() });
         }
         let secrets = RefCell::new(Secrets::default());
@@ -43,23 +43,22 @@ struct Opener<'a> {
 }
 
 impl Opener<'_> {
-    fn open(&self, value: &Value, form: &dyn Fn(Json) -> Json) -> Result<Json, Failure> {
+    fn open(&self, value: &Value, form: &dyn Fn(Value) -> Value) -> Result<Value, Failure> {
         Ok(match value {
             Value::Sealed(sealed) => {
                 let plain = open_sealed(sealed, self.vault).map_err(|error| unavailable(&error))?;
-                let plain = plain.to_redacted_json();
                 self.secrets.borrow_mut().add(&plain);
                 self.add_ingredients(value);
                 form(plain)
             }
             Value::Array(items) => {
-                Json::Array(items.iter().map(|item| self.open(item, form)).collect::<Result<_, _>>()?)
+                Value::Array(items.iter().map(|item| self.open(item, form)).collect::<Result<_, _>>()?)
             }
             Value::Object(members) => {
                 let member = |(name, value): (&String, &Value)| Ok((name.clone(), self.open(value, form)?));
-                Json::Object(members.iter().map(member).collect::<Result<Map<_, _>, Failure>>()?)
+                Value::Object(members.iter().map(member).collect::<Result<Object, Failure>>()?)
             }
-            plain => plain.to_redacted_json(),
+            plain => plain.clone(),
         })
     }
 }
@@ -70,7 +69,7 @@ impl Opener<'_> {
         for name in value.secrets() {
             // One that cannot be read was not needed, or opening would have failed.
             if let Ok(plain) = self.vault.reveal(&name) {
-                self.secrets.borrow_mut().add(&plain.expose().to_redacted_json());
+                self.secrets.borrow_mut().add(plain.expose());
             }
         }
     }
@@ -90,11 +89,12 @@ fn unavailable(error: &OpenError) -> Failure {
 }
 
 /// Text and objects in the wrapping that says that they are secret; arrays element by element, the rest as it is.
-fn wrapped(plain: Json) -> Json {
+fn wrapped(plain: Value) -> Value {
+    let wrap = |name: &str, plain| Value::Object(Object::from([(name.to_owned(), plain)]));
     match plain {
-        Json::String(_) => json!({ "secureString": plain }),
-        Json::Object(_) => json!({ "secureObject": plain }),
-        Json::Array(items) => Json::Array(items.into_iter().map(wrapped).collect()),
+        Value::String(_) => wrap("secureString", plain),
+        Value::Object(_) => wrap("secureObject", plain),
+        Value::Array(items) => Value::Array(items.into_iter().map(wrapped).collect()),
         other => other,
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value as Json};
 use stead_core::diff::{Rules, contains};
 use stead_core::value::{Object, REDACTED, Seal, Sealed, Sensitive, Value};
 
@@ -34,7 +33,10 @@ type Wanted<'a> = Option<(&'a Value, &'a Value)>;
 
 impl Resealer<'_> {
     /// Seals a state.
-    pub(super) fn state(&self, actual: Json) -> Value {
+    pub(super) fn state(&self, actual: Value) -> Value {
+        if self.secrets.is_empty() && !self.desired.has_sealed() && !holds_wrapped(&actual) {
+            return actual;
+        }
         self.value(Some((&self.desired, self.plain())), actual)
     }
 
@@ -48,33 +50,33 @@ impl Resealer<'_> {
         self.secrets.scrub(text)
     }
 
-    fn value(&self, wanted: Wanted<'_>, actual: Json) -> Value {
+    fn value(&self, wanted: Wanted<'_>, actual: Value) -> Value {
         if let Some((Value::Sealed(sealed), plain)) = wanted {
             return self.seal_like(sealed, plain, unwrapped(actual));
         }
         if is_wrapped(&actual) {
-            let inner = Value::from(unwrapped(actual));
+            let inner = unwrapped(actual);
             // The document states it in the clear: nothing is kept by hiding it.
             let stated = wanted.is_some_and(|(_, plain)| contains(&inner, plain, &Rules::default()));
             return if stated { inner } else { Value::secret(self.seal.seal(inner)) };
         }
         match actual {
-            Json::Object(members) => Value::Object(self.members(wanted, members)),
-            Json::Array(items) => Value::Array(self.elements(wanted, items)),
-            Json::String(text) if wanted.and_then(|(_, plain)| plain.as_str()) == Some(&text) => Value::String(text),
-            Json::String(text) if self.secrets.is_empty() => Value::String(text),
-            Json::String(text) => Value::String(self.secrets.scrub(&text)),
-            Json::Number(number) if !self.secrets.is_empty() => {
+            Value::Object(members) => Value::Object(self.members(wanted, members)),
+            Value::Array(items) => Value::Array(self.elements(wanted, items)),
+            Value::String(text) if wanted.and_then(|(_, plain)| plain.as_str()) == Some(&text) => Value::String(text),
+            Value::String(text) if self.secrets.is_empty() => Value::String(text),
+            Value::String(text) => Value::String(self.secrets.scrub(&text)),
+            Value::Number(number) if !self.secrets.is_empty() => {
                 let value = Value::Number(number.clone());
                 let stated = wanted.is_some_and(|(_, plain)| *plain == value);
                 if !stated && self.secrets.has(&number.to_string()) { Value::from(REDACTED) } else { value }
             }
-            other => Value::from(other),
+            other => other,
         }
     }
 
-    fn seal_like(&self, sealed: &Sealed, plain: &Value, actual: Json) -> Value {
-        match Value::from(actual) {
+    fn seal_like(&self, sealed: &Sealed, plain: &Value, actual: Value) -> Value {
+        match actual {
             Value::Null => Value::Null,
             actual if actual.as_str() == Some(REDACTED) => Value::Sealed(sealed.clone()),
             actual if contains(&actual, plain, &Rules::default()) => Value::Sealed(sealed.clone()),
@@ -82,12 +84,12 @@ impl Resealer<'_> {
         }
     }
 
-    fn members(&self, wanted: Wanted<'_>, members: Map<String, Json>) -> Object {
+    fn members(&self, wanted: Wanted<'_>, members: Object) -> Object {
         let of = |name: &str| {
             let (desired, plain) = wanted?;
             desired.as_object()?.get(name).zip(plain.as_object()?.get(name))
         };
-        let member = |(name, value): (String, Json)| match of(&name) {
+        let member = |(name, value): (String, Value)| match of(&name) {
             Some(wanted) => (name, self.value(Some(wanted), value)),
             None if self.secrets.is_empty() => (name, self.value(None, value)),
             None => (self.secrets.scrub(&name), self.value(None, value)),
@@ -97,7 +99,7 @@ impl Resealer<'_> {
 
     /// Elements may come in another order: each is taken for the desired one that it has everything of, else for one
     /// that has secrets, so that an old secret is not shown because it stands at another place.
-    fn elements(&self, wanted: Wanted<'_>, items: Vec<Json>) -> Vec<Value> {
+    fn elements(&self, wanted: Wanted<'_>, items: Vec<Value>) -> Vec<Value> {
         let (desired, plain) = match wanted {
             Some((Value::Array(desired), Value::Array(plain))) => (desired.as_slice(), plain.as_slice()),
             _ => (&[][..], &[][..]),
@@ -105,7 +107,7 @@ impl Resealer<'_> {
         let pairs: Vec<(&Value, &Value)> = desired.iter().zip(plain).collect();
         let secret = pairs.iter().find(|(desired, _)| desired.has_sealed()).copied();
         let mut free = vec![true; pairs.len()];
-        let element = |(at, item): (usize, Json)| {
+        let element = |(at, item): (usize, Value)| {
             let own = pairs.get(at).copied();
             let counterpart = match secret {
                 Some(secret) => take_equal(&pairs, &mut free, at, &item)
@@ -124,9 +126,9 @@ fn take_equal<'v>(
     pairs: &[(&'v Value, &'v Value)],
     free: &mut [bool],
     at: usize,
-    item: &Json,
+    item: &Value,
 ) -> Option<(&'v Value, &'v Value)> {
-    let actual = Sensitive::new(Value::from(unwrapped(item.clone())));
+    let actual = Sensitive::new(unwrapped(item.clone()));
     let order = std::iter::once(at).chain(0..pairs.len());
     for place in order {
         let (Some(pair), Some(free)) = (pairs.get(place), free.get_mut(place)) else { continue };
@@ -138,31 +140,40 @@ fn take_equal<'v>(
     None
 }
 
+/// Whether any part of a value says by its form that it is secret.
+fn holds_wrapped(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(holds_wrapped),
+        Value::Object(members) => is_wrapped(value) || members.values().any(holds_wrapped),
+        _ => false,
+    }
+}
+
 /// Whether a value says by its form that it is secret.
-fn is_wrapped(value: &Json) -> bool {
+fn is_wrapped(value: &Value) -> bool {
     let members = value.as_object().filter(|members| members.len() == 1);
     members.is_some_and(|members| {
-        members.get("secureString").is_some_and(Json::is_string) || members.get("secureObject").is_some()
+        members.get("secureString").is_some_and(|text| text.as_str().is_some()) || members.get("secureObject").is_some()
     })
 }
 
 /// The value without the wrapping of secrets, at any depth.
-fn unwrapped(value: Json) -> Json {
+fn unwrapped(value: Value) -> Value {
     match value {
-        Json::Object(members) if members.len() == 1 => {
+        Value::Object(members) if members.len() == 1 => {
             let keep = |(name, value)| match name {
                 name if name == "secureString" || name == "secureObject" => Err(value),
                 name => Ok((name, unwrapped(value))),
             };
-            match members.into_iter().map(keep).collect::<Result<Map<_, _>, _>>() {
-                Ok(members) => Json::Object(members),
+            match members.into_iter().map(keep).collect::<Result<Object, _>>() {
+                Ok(members) => Value::Object(members),
                 Err(secret) => secret,
             }
         }
-        Json::Object(members) => {
-            Json::Object(members.into_iter().map(|(name, value)| (name, unwrapped(value))).collect())
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(name, value)| (name, unwrapped(value))).collect())
         }
-        Json::Array(items) => Json::Array(items.into_iter().map(unwrapped).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(unwrapped).collect()),
         other => other,
     }
 }

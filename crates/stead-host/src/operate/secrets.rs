@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
-use stead_core::value::{REDACTED, Sensitive};
+use stead_core::value::{REDACTED, Sensitive, Value};
 
 /// Shorter secrets are covered only where they are the whole text: they occur in too much that is none.
 const SHORTEST_WITHIN: usize = 4;
@@ -48,19 +48,19 @@ const START: usize = SHORTEST_WITHIN;
 
 impl Secrets {
     /// Adds every text and number in a value.
-    pub(super) fn add(&mut self, plain: &Json) {
+    pub(super) fn add(&mut self, plain: &Value) {
         match plain {
-            Json::String(text) => self.add_text(text),
-            Json::Number(number) => {
+            Value::String(text) => self.add_text(text),
+            Value::Number(number) => {
                 // A short number is everywhere.
                 Some(number.to_string())
                     .filter(|text| text.len() >= SHORTEST_WITHIN)
                     .iter()
                     .for_each(|text| self.add_text(text));
             }
-            Json::Array(items) => items.iter().for_each(|item| self.add(item)),
-            Json::Object(members) => members.values().for_each(|value| self.add(value)),
-            Json::Null | Json::Bool(_) => {}
+            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
+            Value::Object(members) => members.values().for_each(|value| self.add(value)),
+            Value::Null | Value::Bool(_) | Value::Sealed(_) => {}
         }
     }
 

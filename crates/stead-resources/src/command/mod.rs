@@ -10,10 +10,10 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
-use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, FailureKind};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
+use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{NonEmpty, PathText, ReadOnly, read};
@@ -249,7 +249,7 @@ fn exists(path: &Path) -> bool {
 /// The properties of one instance.
 struct Desired<'a> {
     stated: Properties<'a>,
-    json: &'a Json,
+    properties: &'a Value,
     directory: PathBuf,
     creates: Option<PathBuf>,
 }
@@ -268,7 +268,7 @@ impl<'a> Desired<'a> {
             if Path::new(path).is_absolute() { cx.resolve(path) } else { directory.join(path) }
         };
         let creates = stated.creates.map(resolve);
-        Ok(Self { stated, json: input.expose(), directory, creates })
+        Ok(Self { stated, properties: input.expose(), directory, creates })
     }
 
     /// Whether `creates` says that nothing is to be done, without a test that could say otherwise.
@@ -308,19 +308,19 @@ impl<'a> Desired<'a> {
     }
 
     /// The state: what is stated and does not differ, and what a command found.
-    fn state(&self, found: Option<&Ended>, differing: &[&str]) -> Json {
-        let stated = self.json.as_object().into_iter().flatten();
+    fn state(&self, found: Option<&Ended>, differing: &[&str]) -> Object {
+        let stated = self.properties.as_object().into_iter().flatten();
         let settled = stated.filter(|(name, _)| !differing.contains(&name.as_str()));
-        let mut state: Map<String, Json> = settled.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut state: Object = settled.map(|(name, value)| (name.clone(), value.clone())).collect();
         if let Some(ended) = found {
-            state.insert("output".to_owned(), json!(ended.output));
-            state.insert("exitCode".to_owned(), json!(ended.code));
+            state.insert("output".to_owned(), Value::from(ended.output.as_str()));
+            state.insert("exitCode".to_owned(), Value::from(ended.code));
         }
-        Json::Object(state)
+        state
     }
 
     /// The state after a set: with every property that needs no second look. What is left out is tested again.
-    fn state_after(&self, found: &Ended) -> Json {
+    fn state_after(&self, found: &Ended) -> Object {
         let missing = self.creates.as_deref().is_some_and(|path| !exists(path)).then_some("creates");
         self.state(Some(found), &[&["test"], missing.as_slice()].concat())
     }

@@ -10,9 +10,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustix::fs::{OFlags, fstat};
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Exported, Failure};
 use stead_core::id::{ResourceId, TypeName};
+use stead_core::value::{Object, Value};
 use stead_host::fs::{self, FsError, Kind, Names, Patience, Place, Status, Writes};
 use stead_host::provider::{Context, Plain, TraceLevel};
 
@@ -80,7 +80,7 @@ impl Export<'_> {
             .as_ref()
             .ok()
             .filter(|_| self.purge)
-            .map(|entries| entries.keys().filter_map(|name| name.to_str().map(Json::from)).collect::<Vec<_>>());
+            .map(|entries| entries.keys().filter_map(|name| name.to_str().map(Value::from)).collect::<Vec<_>>());
         self.add(None, shown, |names, state| {
             report_all(&status, names, state);
             if let Some(entries) = names_in {
@@ -146,8 +146,8 @@ impl Export<'_> {
         let bytes = read_all(&file).map_err(|error| cannot("read", path, error))?;
         self.add(Some("Stead/File"), shown, |names, state| {
             match String::from_utf8(bytes) {
-                Ok(text) => state.insert("content".into(), Json::String(text)),
-                Err(error) => state.insert("contentBase64".into(), json!(STANDARD.encode(error.as_bytes()))),
+                Ok(text) => state.insert("content".into(), Value::String(text)),
+                Err(error) => state.insert("contentBase64".into(), Value::from(STANDARD.encode(error.as_bytes()))),
             };
             report_all(&status, names, state);
         });
@@ -162,20 +162,20 @@ impl Export<'_> {
             return Ok(());
         };
         self.add(Some("Stead/Symlink"), shown, |names, state| {
-            state.insert("target".into(), json!(target));
+            state.insert("target".into(), Value::from(target));
             report_accounts(&status, names, state);
         });
         Ok(())
     }
 
-    fn add(&mut self, type_name: Option<&str>, shown: &Path, fill: impl FnOnce(&Names, &mut Map<String, Json>)) {
+    fn add(&mut self, type_name: Option<&str>, shown: &Path, fill: impl FnOnce(&Names, &mut Object)) {
         let shown = shown.to_string_lossy().into_owned();
-        let mut state = Map::from_iter([("path".to_owned(), json!(shown))]);
+        let mut state = Object::from([("path".to_owned(), Value::from(shown.as_str()))]);
         fill(self.names, &mut state);
         self.found.push(Exported {
             type_name: type_name.and_then(|name| TypeName::parse(name).ok()),
             name: Some(shown),
-            properties: Json::Object(state).into(),
+            properties: state.into(),
             depends_on: self.holders.last().cloned().into_iter().collect(),
             metadata: None,
         });

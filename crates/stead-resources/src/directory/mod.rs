@@ -9,12 +9,11 @@ use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_host::fs::{self, FsError, Kind, Names, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
@@ -116,14 +115,14 @@ impl Provider for Directories {
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
         let Some(current) = desired.look()? else {
-            return Ok(Plain::new(reply::state(desired.path_text, false).into()));
+            return Ok(Plain::new(reply::state(desired.path_text, false)));
         };
         let mut state = reply::state(desired.path_text, true);
         report_all(&current.status, &self.names, &mut state);
         if let Some(drift) = desired.mirror(cx, Some(&current.directory), Execution::WhatIf)? {
             desired.report(&drift, &mut state);
         }
-        Ok(Plain::new(state.into()))
+        Ok(Plain::new(state))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
@@ -174,8 +173,8 @@ impl Provider for Directories {
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
-        let (stated, purge) = (input.expose(), input.expose().get("_purge") == Some(&Json::Bool(true)));
-        let names = |listed: &Json| -> Option<BTreeSet<String>> {
+        let (stated, purge) = (input.expose(), input.expose().get("_purge") == Some(&Value::Bool(true)));
+        let names = |listed: &Value| -> Option<BTreeSet<String>> {
             listed.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect()
         };
         let extent = match () {
@@ -260,12 +259,12 @@ impl<'a> Desired<'a> {
         }
     }
 
-    fn report(&self, drift: &Drift, state: &mut Map<String, Json>) {
+    fn report(&self, drift: &Drift, state: &mut Object) {
         if let (Some((source, _)), false) = (&self.source, drift.properties().contains(&"source")) {
-            state.insert("source".into(), json!(source));
+            state.insert("source".into(), Value::from(*source));
         }
         if !drift.properties().is_empty() {
-            state.insert("drift".into(), json!(drift.lines()));
+            state.insert("drift".into(), Value::from(drift.lines()));
         }
     }
 
@@ -273,7 +272,7 @@ impl<'a> Desired<'a> {
         let mut after = reply::state(self.path_text, self.exist);
         if self.exist {
             if let Some((source, _)) = &self.source {
-                after.insert("source".into(), json!(source));
+                after.insert("source".into(), Value::from(*source));
             }
             self.permissions.echo(&mut after);
         }

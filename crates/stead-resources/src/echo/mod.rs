@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde::de::{Deserializer, Error};
+use serde::de::{Deserializer, Error, IgnoredAny};
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Failure};
 use stead_core::claims::Claims;
@@ -16,7 +16,7 @@ use stead_core::manifest::Capabilities;
 use stead_core::value::{REDACTED, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::read;
+use crate::input::{has_fraction, invalid, read};
 use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
 
 pub(crate) fn built_in() -> Option<BuiltIn> {
@@ -89,8 +89,7 @@ struct Output;
 
 impl<'de> Deserialize<'de> for Output {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Json::deserialize(deserializer)?;
-        if json.is_f64() { Err(D::Error::custom("must not be a number with a fraction")) } else { Ok(Self) }
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
     }
 }
 
@@ -139,15 +138,21 @@ struct Echo;
 
 impl Provider for Echo {
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
-        read::<Properties>(input).map(|_| ())
+        read::<Properties>(input)?;
+        match input.expose().get("output") {
+            Some(Value::Number(number)) if has_fraction(number) => {
+                Err(invalid("output", "'output' must not be a number with a fraction"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn wants_wrapped_secrets(&self) -> bool {
         true
     }
 
-    fn get(&self, _cx: &Context, input: &Plain) -> Result<State, Failure> {
-        read::<Properties>(input)?;
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        self.validate(cx, input)?;
         Ok(Plain::new(covered(input.expose())))
     }
 
@@ -163,7 +168,7 @@ impl Provider for Echo {
         if input.expose().is_null() {
             return Ok(Vec::new());
         }
-        let properties = Value::from(self.get(cx, input)?.into_exposed());
+        let properties = self.get(cx, input)?.into_exposed();
         Ok(vec![Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata: None }])
     }
 
@@ -177,13 +182,15 @@ impl Provider for Echo {
 }
 
 /// The value with everything covered that says by its form that it is secret.
-fn covered(value: &Json) -> Json {
+fn covered(value: &Value) -> Value {
     match value {
-        Json::Object(members) if members.contains_key("secureString") || members.contains_key("secureObject") => {
-            Json::from(REDACTED)
+        Value::Object(members) if members.contains_key("secureString") || members.contains_key("secureObject") => {
+            Value::from(REDACTED)
         }
-        Json::Object(members) => members.iter().map(|(name, value)| (name.clone(), covered(value))).collect(),
-        Json::Array(items) => items.iter().map(covered).collect(),
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(name, value)| (name.clone(), covered(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(covered).collect()),
         plain => plain.clone(),
     }
 }
@@ -204,6 +211,6 @@ mod tests {
             "output": ["<secureValue>", {"deep": "<secureValue>"}, "c", 1.5, null],
             "showSecrets": true,
         });
-        assert_eq!(covered(&value), expected);
+        assert_eq!(covered(&value.into()), expected.into());
     }
 }

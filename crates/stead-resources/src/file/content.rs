@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustix::fs::OFlags;
-use serde_json::{Map, Value as Json, json};
 use sha2::{Digest, Sha256};
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Item, ItemKind};
+use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Kind, Replacement, Status};
 use stead_host::provider::Context;
 
@@ -65,12 +65,12 @@ impl Shown {
     }
 
     /// Adds it to a state.
-    fn report(self, state: &mut Map<String, Json>) {
+    fn report(self, state: &mut Object) {
         match self {
-            Self::Text(text) => _ = state.insert("content".into(), json!(text)),
+            Self::Text(text) => _ = state.insert("content".into(), Value::from(text)),
             Self::Digest { size, sha256 } => {
-                state.insert("size".into(), json!(size));
-                state.extend(sha256.map(|digest| ("sha256".to_owned(), json!(digest))));
+                state.insert("size".into(), Value::from(size));
+                state.extend(sha256.map(|digest| ("sha256".to_owned(), Value::from(digest))));
             }
         }
     }
@@ -125,23 +125,23 @@ impl<'a> Content<'a> {
     }
 
     /// Adds what a file that has it contains to a state.
-    pub(super) fn echo(&self, state: &mut Map<String, Json>) {
+    pub(super) fn echo(&self, state: &mut Object) {
         match self {
-            Self::Text(text) if text.len() as u64 <= SHOWN => _ = state.insert("content".into(), json!(text)),
+            Self::Text(text) if text.len() as u64 <= SHOWN => _ = state.insert("content".into(), Value::from(*text)),
             Self::Binary(bytes) if bytes.len() as u64 <= SHOWN => {
-                state.insert("contentBase64".into(), json!(STANDARD.encode(bytes)));
+                state.insert("contentBase64".into(), Value::from(STANDARD.encode(bytes)));
             }
-            Self::Source { text, .. } => _ = state.insert("source".into(), json!(text)),
+            Self::Source { text, .. } => _ = state.insert("source".into(), Value::from(*text)),
             Self::Any | Self::Text(_) | Self::Binary(_) => {}
         }
     }
 
     /// Adds what a file will contain, that has something else, to a state.
-    pub(super) fn announce(&self, state: &mut Map<String, Json>) {
+    pub(super) fn announce(&self, state: &mut Object) {
         let shown = self.shown();
         // No state has both: what is shown as text is compared as text.
         if let (Self::Source { text, .. }, None | Some(Shown::Digest { .. })) = (self, &shown) {
-            state.insert("source".into(), json!(text));
+            state.insert("source".into(), Value::from(*text));
         }
         if let Some(shown) = shown {
             shown.report(state);
@@ -174,13 +174,13 @@ impl<'a> Content<'a> {
     }
 
     /// Adds what a file contains to a state that lacks it.
-    pub(super) fn report(&self, file: &File, status: &Status, state: &mut Map<String, Json>) -> io::Result<()> {
+    pub(super) fn report(&self, file: &File, status: &Status, state: &mut Object) -> io::Result<()> {
         self.shown_of(file, status)?.report(state);
         Ok(())
     }
 
     /// Adds the whole content of a file, in the form in which it is stated, for whoever asks for it.
-    pub(super) fn give(&self, current: &Current, at: &Path, state: &mut Map<String, Json>) -> Result<(), Failure> {
+    pub(super) fn give(&self, current: &Current, at: &Path, state: &mut Object) -> Result<(), Failure> {
         let (file, status) = (&current.file, &current.status);
         let unreadable = |error| cannot("read", at, error);
         match self {
@@ -189,13 +189,13 @@ impl<'a> Content<'a> {
             Self::Binary(_) if status.size > SHOWN => {}
             Self::Binary(_) => {
                 let bytes = read_all(file).map_err(unreadable)?;
-                state.insert("contentBase64".into(), json!(STANDARD.encode(bytes)));
+                state.insert("contentBase64".into(), Value::from(STANDARD.encode(bytes)));
             }
             // A look needs no source that can be read.
             Self::Source { text, path } => {
                 let rewound = (&*file).seek(SeekFrom::Start(0)).is_ok();
                 if rewound && open_source(path).is_ok() && self.is_in(file, status, at)? {
-                    state.insert("source".into(), json!(text));
+                    state.insert("source".into(), Value::from(*text));
                 }
             }
         }

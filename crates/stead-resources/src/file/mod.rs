@@ -10,11 +10,10 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fchmod, fstat};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Former, FsError, Kind, Names, Ownership, Place, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
@@ -120,19 +119,19 @@ impl Provider for Files {
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
         let Some(current) = Current::open(&desired.path, |flags| fs::open(&desired.path, flags), false)? else {
-            return Ok(Plain::new(reply::state(desired.path_text, false).into()));
+            return Ok(Plain::new(reply::state(desired.path_text, false)));
         };
         let mut state = reply::state(desired.path_text, true);
         report_all(&current.status, &self.names, &mut state);
-        state.insert("size".into(), json!(current.status.size));
+        state.insert("size".into(), Value::from(current.status.size));
         if let Some(digest) = content::sha256(&current.file).map_err(|error| cannot("read", &desired.path, error))? {
-            state.insert("sha256".into(), json!(digest));
+            state.insert("sha256".into(), Value::from(digest));
         }
         if let Some(modified) = current.status.modified() {
-            state.insert("modified".into(), json!(modified));
+            state.insert("modified".into(), Value::from(modified));
         }
         desired.content.give(&current, &desired.path, &mut state)?;
-        Ok(Plain::new(state.into()))
+        Ok(Plain::new(state))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
@@ -177,7 +176,7 @@ impl Provider for Files {
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
-        let states = |name: &&str| input.expose().get(*name).is_some();
+        let states = |name: &&str| input.expose().get(name).is_some();
         let extent = match () {
             () if reply::is_removal(input) => Extent::Absent,
             () if ["content", "contentBase64", "source"].iter().any(states) => Extent::Whole,
@@ -274,12 +273,7 @@ impl<'a> Desired<'a> {
         }
     }
 
-    fn actual(
-        &self,
-        current: Option<&Current>,
-        differing: &[&str],
-        names: &Names,
-    ) -> Result<Map<String, Json>, Failure> {
+    fn actual(&self, current: Option<&Current>, differing: &[&str], names: &Names) -> Result<Object, Failure> {
         let Some(current) = current else { return Ok(reply::state(self.path_text, false)) };
         let mut state = reply::state(self.path_text, true);
         if self.exist {

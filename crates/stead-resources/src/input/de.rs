@@ -5,13 +5,12 @@ use std::slice;
 
 use serde::de::{self, DeserializeSeed, Deserializer, Expected, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
-use serde_json::map::Iter;
-use serde_json::{Number, Value as Json};
 use stead_core::call::{Failure, FailureKind};
 use stead_core::diag::nearest;
+use stead_core::value::{Iter, Number, REDACTED, Value};
 
 /// A value that types are read from.
-pub(super) struct Reader<'de>(pub(super) &'de Json);
+pub(super) struct Reader<'de>(pub(super) &'de Value);
 
 /// What is wrong with a value, and where.
 #[derive(Debug)]
@@ -113,12 +112,13 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
-            Json::Null => visitor.visit_unit(),
-            Json::Bool(truth) => visitor.visit_bool(*truth),
-            Json::Number(number) => visit_number(number, visitor),
-            Json::String(text) => visitor.visit_borrowed_str(text),
-            Json::Array(items) => visitor.visit_seq(Items { items: items.iter(), at: 0 }),
-            Json::Object(members) => visitor.visit_map(Members { members: members.iter(), value: None }),
+            Value::Null => visitor.visit_unit(),
+            Value::Sealed(_) => visitor.visit_borrowed_str(REDACTED),
+            Value::Bool(truth) => visitor.visit_bool(*truth),
+            Value::Number(number) => visit_number(number, visitor),
+            Value::String(text) => visitor.visit_borrowed_str(text),
+            Value::Array(items) => visitor.visit_seq(Items { items: items.iter(), at: 0 }),
+            Value::Object(members) => visitor.visit_map(Members { members: members.iter(), value: None }),
         }
     }
 
@@ -139,7 +139,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         match self.0 {
-            Json::String(text) => visitor.visit_enum(de::value::BorrowedStrDeserializer::new(text)),
+            Value::String(text) => visitor.visit_enum(de::value::BorrowedStrDeserializer::new(text)),
             _ => Err(Fault::predicate("must be a string".to_owned())),
         }
     }
@@ -161,17 +161,23 @@ fn visit_number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::
     if let Some(number) = number.as_i64() {
         return visitor.visit_i64(number);
     }
-    let number = number.as_f64().unwrap_or(f64::NAN);
-    if number.fract() == 0.0 && number.abs() <= EXACT {
-        #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is within the range")]
-        return visitor.visit_i64(number as i64);
+    let float = number.as_f64().unwrap_or(f64::NAN);
+    if has_fraction(number) {
+        return visitor.visit_f64(float);
     }
-    visitor.visit_f64(number)
+    #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is within the range")]
+    visitor.visit_i64(float as i64)
+}
+
+/// Whether a number is no integer, or none that is known exactly.
+pub(crate) fn has_fraction(number: &Number) -> bool {
+    let is_exact = |number: f64| number.fract() == 0.0 && number.abs() <= EXACT;
+    number.is_f64() && !number.as_f64().is_some_and(is_exact)
 }
 
 struct Members<'de> {
     members: Iter<'de>,
-    value: Option<(&'de str, &'de Json)>,
+    value: Option<(&'de str, &'de Value)>,
 }
 
 impl<'de> MapAccess<'de> for Members<'de> {
@@ -190,7 +196,7 @@ impl<'de> MapAccess<'de> for Members<'de> {
 }
 
 struct Items<'de> {
-    items: slice::Iter<'de, Json>,
+    items: slice::Iter<'de, Value>,
     at: usize,
 }
 

@@ -13,6 +13,7 @@ use stead_host::provider::Plain;
 mod de;
 mod types;
 
+pub(crate) use de::has_fraction;
 pub(crate) use types::{
     AccountName, Backup, Base64, EntryName, FilePath, LinkTarget, Mode, NonEmpty, PathText, ReadOnly, SingleLine,
 };

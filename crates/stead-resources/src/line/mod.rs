@@ -7,11 +7,10 @@ use regex::bytes::Regex;
 use rustix::fs::fstat;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure, FailureKind, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
 use stead_host::lock::LockError;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
@@ -109,7 +108,7 @@ impl Provider for LineProvider {
         let wanted = Wanted { exist: true, position: Position::End, ..desired.wanted };
         let desired = Desired { wanted, ..desired };
         let step = desired.decide_or_first(text.as_deref());
-        Ok(Plain::new(desired.state(text.as_deref(), &step).into()))
+        Ok(Plain::new(desired.state(text.as_deref(), &step)))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
@@ -306,7 +305,7 @@ impl<'a> Desired<'a> {
         }
     }
 
-    fn state(&self, text: Option<&Text>, step: &Step) -> Map<String, Json> {
+    fn state(&self, text: Option<&Text>, step: &Step) -> Object {
         let found = |index: usize| text.map(|text| String::from_utf8_lossy(text.lines.text(index)).into_owned());
         let desired = || self.line_text.map(str::to_owned);
         let (exist, line) = match step {
@@ -318,19 +317,19 @@ impl<'a> Desired<'a> {
         self.described(exist, line)
     }
 
-    fn after(&self) -> Map<String, Json> {
+    fn after(&self) -> Object {
         self.described(self.wanted.exist, self.line_text.map(str::to_owned))
     }
 
-    fn described(&self, exist: bool, line: Option<String>) -> Map<String, Json> {
-        let mut state = Map::new();
-        state.insert("path".into(), json!(self.path_text));
+    fn described(&self, exist: bool, line: Option<String>) -> Object {
+        let mut state = Object::new();
+        state.insert("path".into(), Value::from(self.path_text));
         for (name, text) in [("line", line), ("match", self.match_text.map(str::to_owned))] {
             if let Some(text) = text {
-                state.insert(name.into(), json!(text));
+                state.insert(name.into(), Value::from(text));
             }
         }
-        state.insert("_exist".into(), json!(exist));
+        state.insert("_exist".into(), Value::from(exist));
         state
     }
 }

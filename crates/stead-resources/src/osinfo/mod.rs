@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Exported, Failure, FailureKind};
 use stead_core::claims::Claims;
 use stead_core::manifest::Capabilities;
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, State, TestReply};
 
 use crate::input::read;
@@ -106,16 +105,16 @@ impl Provider for OsInfo {
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         self.validate(cx, input)?;
-        Ok(Plain::new(Json::Object(machine_state(cx)?)))
+        Ok(Plain::new(machine_state(cx)?))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         self.validate(cx, input)?;
         let mut actual = machine_state(cx)?;
         let differing = differing(input.expose(), &actual);
-        actual.insert("_inDesiredState".to_owned(), Json::Bool(differing.is_empty()));
+        actual.insert("_inDesiredState".to_owned(), Value::Bool(differing.is_empty()));
         Ok(TestReply {
-            actual: Some(Plain::new(Json::Object(actual))),
+            actual: Some(Plain::new(actual)),
             in_desired_state: Some(differing.is_empty()),
             differing: Some(differing),
         })
@@ -125,13 +124,7 @@ impl Provider for OsInfo {
         let state = machine_state(cx)?;
         let words = ["family", "version", "architecture"].map(|property| text(&state, property));
         let name = Some(words.join(" "));
-        Ok(vec![Exported {
-            type_name: None,
-            name,
-            properties: Value::from(Json::Object(state)),
-            depends_on: Vec::new(),
-            metadata: None,
-        }])
+        Ok(vec![Exported { type_name: None, name, properties: state.into(), depends_on: Vec::new(), metadata: None }])
     }
 
     fn cost(&self, _desired: &Value) -> Cost {
@@ -144,24 +137,24 @@ impl Provider for OsInfo {
 }
 
 /// The properties that are asked for and different. What a test reports itself is not compared.
-fn differing(desired: &Json, actual: &Map<String, Json>) -> Vec<String> {
+fn differing(desired: &Value, actual: &Object) -> Vec<String> {
     let asked = desired.as_object().into_iter().flatten().filter(|(name, _)| !name.starts_with('_'));
-    asked.filter(|(name, value)| !same(value, actual.get(*name))).map(|(name, _)| name.clone()).collect()
+    asked.filter(|(name, value)| !same(value, actual.get(name))).map(|(name, _)| name.clone()).collect()
 }
 
-fn same(desired: &Json, actual: Option<&Json>) -> bool {
+fn same(desired: &Value, actual: Option<&Value>) -> bool {
     match (desired, actual) {
         // 64 and 64.0 are one number.
-        (Json::Number(left), Some(Json::Number(right))) => left.as_f64() == right.as_f64(),
+        (Value::Number(left), Some(Value::Number(right))) => left.as_f64() == right.as_f64(),
         (left, right) => Some(left) == right,
     }
 }
 
-fn text<'a>(state: &'a Map<String, Json>, property: &str) -> &'a str {
-    state.get(property).and_then(Json::as_str).unwrap_or_default()
+fn text<'a>(state: &'a Object, property: &str) -> &'a str {
+    state.get(property).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn machine_state(cx: &Context) -> Result<Map<String, Json>, Failure> {
+fn machine_state(cx: &Context) -> Result<Object, Failure> {
     let release = OS_RELEASE.iter().find_map(|path| fs::read_to_string(cx.resolve(path)).ok()).unwrap_or_default();
     let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
     let family = match std::env::consts::OS {
@@ -178,21 +171,21 @@ fn machine_state(cx: &Context) -> Result<Map<String, Json>, Failure> {
 /// The state, from what the machine says: the text of `os-release` and the processor as `uname -m` names it.
 ///
 /// Guarantees: total; what is not said is left out, except for the version, which is then `Unknown`.
-pub fn describe(family: &str, os_release: &str, machine: &str) -> Map<String, Json> {
+pub fn describe(family: &str, os_release: &str, machine: &str) -> Object {
     let release = variables(os_release);
     let version = release.get("VERSION_ID").map_or_else(|| "Unknown".to_owned(), |version| three_numbers(version));
-    let mut state = Map::new();
-    let mut put = |name: &str, value: Json| state.insert(name.to_owned(), value);
-    put("family", json!(family));
-    put("version", json!(version));
+    let mut state = Object::new();
+    let mut put = |name: &str, value: Value| state.insert(name.to_owned(), value);
+    put("family", Value::from(family));
+    put("version", Value::from(version));
     if let Some(edition) = release.get("VARIANT") {
-        put("edition", json!(edition));
+        put("edition", Value::from(edition.as_str()));
     }
     if let Some(codename) = release.get("VERSION_CODENAME").filter(|codename| !codename.is_empty()) {
-        put("codename", json!(codename));
+        put("codename", Value::from(codename.as_str()));
     }
-    put("bitness", json!(bitness(machine)));
-    put("architecture", json!(machine));
+    put("bitness", Value::from(bitness(machine)));
+    put("architecture", Value::from(machine));
     state
 }
 

@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value as Json, json};
 use stead_core::call::{Exported, Failure, FailureKind};
 use stead_core::export::Filter;
 use stead_core::manifest::Capabilities;
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, State};
 
 use crate::input::{read, read_each};
@@ -74,7 +73,7 @@ impl Provider for Processes {
         read_each::<Properties<'_>>(input)?;
         let filter = filter(input.expose())?;
         let instance = |process: Process| {
-            let properties = filter.apply(&Value::from(process.state()))?;
+            let properties = filter.apply(&process.state().into())?;
             Some(Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata: None })
         };
         Ok(list(Path::new("/proc"))?.into_iter().filter_map(instance).collect())
@@ -98,8 +97,10 @@ pub struct Process {
 }
 
 impl Process {
-    fn state(&self) -> Json {
-        json!({"pid": self.pid, "name": self.name, "cmdline": self.cmdline})
+    fn state(&self) -> Object {
+        let Self { pid, name, cmdline } = self;
+        let text = |name: &str, value: &String| (name.to_owned(), Value::from(value.as_str()));
+        Object::from([("pid".to_owned(), Value::from(*pid)), text("name", name), text("cmdline", cmdline)])
     }
 }
 
@@ -129,12 +130,12 @@ fn process(pid: u32, folder: &Path) -> Option<Process> {
 const NO_PID: u64 = 0;
 
 /// Which processes are wanted.
-fn filter(input: &Json) -> Result<Filter, Failure> {
+fn filter(input: &Value) -> Result<Filter, Failure> {
     let mut pattern = input.clone();
-    if let Some(members) = pattern.as_object_mut() {
-        members.retain(|name, value| name != "pid" || value.as_u64() != Some(NO_PID));
+    if let Value::Object(members) = &mut pattern {
+        members.retain(|name, value| name != "pid" || *value != Value::from(NO_PID));
     }
-    Filter::parse(&Value::from(pattern)).map_err(|error| Failure::new(FailureKind::Invalid, error.to_string()))
+    Filter::parse(&pattern).map_err(|error| Failure::new(FailureKind::Invalid, error.to_string()))
 }
 
 /// What the process is known by.
@@ -156,14 +157,12 @@ impl<'a> Wanted<'a> {
     }
 
     /// The state of a process that is not there.
-    fn missing(&self) -> Json {
-        let mut state = json!({"_exist": false});
-        if let Some(state) = state.as_object_mut() {
-            let known = [("name", self.name), ("cmdline", self.cmdline)];
-            let known = known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Json::from(text?))));
-            state.extend(self.pid.map(|pid| ("pid".to_owned(), Json::from(pid))).into_iter().chain(known));
-        }
-        state
+    fn missing(&self) -> Object {
+        let known = [("name", self.name), ("cmdline", self.cmdline)];
+        let known = known.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?))));
+        let pid = self.pid.map(|pid| ("pid".to_owned(), Value::from(pid)));
+        let absent = ("_exist".to_owned(), Value::from(false));
+        std::iter::once(absent).chain(pid).chain(known).collect()
     }
 }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
+use stead_core::value::Value;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State};
 
 use crate::input::{NonEmpty, read};
@@ -98,8 +99,8 @@ impl Provider for RunCommandOnSet {
             return Err(ended.failure(&format!("'{}'", invocation.program)));
         }
         let mut after = input.expose().clone();
-        if let Some(after) = after.as_object_mut() {
-            after.insert("exitCode".to_owned(), json!(ended.code));
+        if let Value::Object(after) = &mut after {
+            after.insert("exitCode".to_owned(), Value::from(ended.code));
         }
         Ok(SetReply { after: Some(Plain::new(after)), ..done })
     }

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fstat, readlinkat};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects};
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Kind, Names, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
@@ -83,7 +82,7 @@ impl Provider for Symlinks {
         if let Some(Current { status, target: Some(_) }) = &current {
             report_accounts(status, &self.names, &mut state);
         }
-        Ok(Plain::new(state.into()))
+        Ok(Plain::new(state))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
@@ -194,11 +193,11 @@ impl<'a> Desired<'a> {
         }
     }
 
-    fn state(&self, current: Option<&Current>) -> Map<String, Json> {
+    fn state(&self, current: Option<&Current>) -> Object {
         let target = current.and_then(|current| current.target.as_ref());
         let mut state = reply::state(self.path_text, target.is_some());
         if let Some(target) = target {
-            state.insert("target".into(), json!(String::from_utf8_lossy(target)));
+            state.insert("target".into(), Value::from(String::from_utf8_lossy(target).into_owned()));
         }
         state
     }
@@ -280,7 +279,7 @@ impl<'a> Desired<'a> {
     fn reply(&self, differing: &[&str], what_if: Vec<String>) -> SetReply {
         let mut after = reply::state(self.path_text, self.exist);
         if let (true, Some(target)) = (self.exist, self.target) {
-            after.insert("target".into(), json!(target));
+            after.insert("target".into(), Value::from(target));
             self.permissions.echo(&mut after);
         }
         reply::set(after, differing, what_if)

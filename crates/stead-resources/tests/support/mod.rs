@@ -168,13 +168,13 @@ pub(crate) fn provider(type_name: &str) -> Arc<dyn Provider> {
 
 #[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub(crate) fn plain(json: &str) -> Plain {
-    Plain::new(serde_json::from_str(json).expect("JSON"))
+    Plain::new(serde_json::from_str::<Json>(json).expect("JSON"))
 }
 
 /// A state without what depends on when and by whom the test is run.
 #[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub(crate) fn lasting(state: &Plain, desired: &Plain) -> String {
-    let mut json: Json = state.expose().clone();
+    let mut json: Json = state.to_json();
     if let Json::Object(members) = &mut json {
         members.retain(|name, _| {
             desired.expose().get(name).is_some() || !["owner", "group", "modified"].contains(&name.as_str())

@@ -164,7 +164,7 @@ impl Examination<'_> {
     ) -> T {
         let session = &self.called.session;
         let provider: Arc<dyn Provider> = session.provider(manifest);
-        let schema = session.built_in(&manifest.type_name).map(|each| &each.schema);
+        let schema = session.built_in(&manifest.type_name).map(|each| each.schema());
         let cx = session.context(manifest.type_name.as_str());
         questions(Subject { manifest, provider: &*provider, schema }, &cx)
     }
@@ -172,7 +172,7 @@ impl Examination<'_> {
     fn listed(&self, name: &TypeName) -> Option<Listed> {
         let session = &self.called.session;
         let manifest = session.find(name, None).ok()?;
-        let schema = session.built_in(name).map(|each| each.schema.clone());
+        let schema = session.built_in(name).map(|each| each.schema().clone());
         Some(Listed { provider: session.provider(&manifest), manifest, schema })
     }
 
