@@ -164,7 +164,7 @@ impl Examination<'_> {
     ) -> T {
         let session = &self.called.session;
         let provider: Arc<dyn Provider> = session.provider(manifest);
-        let schema = session.built_in(&manifest.type_name).map(|each| each.schema());
+        let schema = session.built_in(&manifest.type_name).map(stead_resources::BuiltIn::schema);
         let cx = session.context(manifest.type_name.as_str());
         questions(Subject { manifest, provider: &*provider, schema }, &cx)
     }
