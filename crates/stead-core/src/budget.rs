@@ -15,6 +15,7 @@ pub struct Cost {
 
 impl Cost {
     /// The same so many times.
+    #[must_use]
     pub fn times(self, count: u64) -> Self {
         Self { steps: self.steps.saturating_mul(count), bytes: self.bytes.saturating_mul(count) }
     }

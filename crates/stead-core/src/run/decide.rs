@@ -128,7 +128,7 @@ impl Run {
         let desired = evaluate(properties, &self.view(id)).map(|value| sealing_wrapped(value, &*self.seal));
         let desired = desired.map_err(|halt| Box::new(Trouble::Halt(halt)))?;
         let room = self.check_room(id, &desired, properties.span);
-        room.map(|()| Arc::new(desired)).map_err(|finding| Box::new(Trouble::Finding(finding)))
+        room.map(|()| Arc::new(desired)).map_err(|finding| Box::new(Trouble::Finding(*finding)))
     }
 
     fn halted(&self, id: NodeId, trouble: Trouble) -> Decision {

@@ -26,7 +26,7 @@ impl Run {
     /// Whether there is room for a desired state besides all that is held.
     ///
     /// What was held of an instance before is not subtracted: there are both until the new one is recorded.
-    pub(super) fn check_room(&self, id: NodeId, desired: &Value, span: Span) -> Result<(), Diagnostic> {
+    pub(super) fn check_room(&self, id: NodeId, desired: &Value, span: Span) -> Result<(), Box<Diagnostic>> {
         let wanted = desired.weight();
         let limit = Budget::RUN.bytes;
         if self.held.saturating_add(wanted) <= limit {
@@ -36,8 +36,8 @@ impl Run {
         let (label, wanted, held) = (self.graph.label(id), size(wanted), size(self.held));
         let message =
             format!("the run holds {exceeded}: the properties of {label} take {wanted}, and {held} are held already");
-        Err(Diagnostic::error(&expr::codes::LIMIT, span, message)
-            .with_help("apply the document in parts, or have resources answer less"))
+        let finding = Diagnostic::error(&expr::codes::LIMIT, span, message);
+        Err(Box::new(finding.with_help("apply the document in parts, or have resources answer less")))
     }
 }
 

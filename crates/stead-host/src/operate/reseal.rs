@@ -6,12 +6,12 @@ use serde_json::{Map, Value as Json};
 use stead_core::diff::{Rules, contains};
 use stead_core::value::{Object, REDACTED, Seal, Sealed, Sensitive, Value};
 
-use super::secrets::Secrets;
+use super::cover::Cover;
 
 /// Seals what came back from a resource.
 ///
 /// Guarantees: no secret of the call is left in it in the clear, unless the document states the same text in the clear
-/// at the same place.
+/// at the same place; nor is a secret of another instance, unless the document states it in the clear of this one.
 ///
 /// - Where the desired state is sealed, an equal actual value becomes that sealed value, so that the two compare equal;
 ///   any other becomes a sealed value of its own. A resource that covers the value by itself counts as equal: it does
@@ -25,8 +25,8 @@ pub(super) struct Resealer<'v> {
     pub(super) desired: Arc<Value>,
     /// The same with its secrets in the clear; `None` when it has none.
     pub(super) plain: Option<Arc<Sensitive<Value>>>,
-    /// All secrets of the call.
-    pub(super) secrets: Arc<Secrets>,
+    /// All secrets that there are.
+    pub(super) secrets: Arc<Cover>,
 }
 
 /// What is desired at a place: as the document has it, and in the clear.
@@ -63,7 +63,7 @@ impl Resealer<'_> {
             Json::Array(items) => Value::Array(self.elements(wanted, items)),
             Json::String(text) if wanted.and_then(|(_, plain)| plain.as_str()) == Some(&text) => Value::String(text),
             Json::String(text) if self.secrets.is_empty() => Value::String(text),
-            Json::String(text) => Value::String(self.secrets.scrub(&text)),
+            Json::String(text) => Value::String(self.secrets.scrub_state(text, |text| states(&self.desired, text))),
             Json::Number(number) if !self.secrets.is_empty() => {
                 let value = Value::Number(number.clone());
                 let stated = wanted.is_some_and(|(_, plain)| *plain == value);
@@ -136,6 +136,16 @@ fn take_equal<'v>(
         }
     }
     None
+}
+
+/// Whether a part of the desired state is that text in the clear.
+fn states(desired: &Value, text: &str) -> bool {
+    match desired {
+        Value::String(stated) => stated == text,
+        Value::Array(items) => items.iter().any(|item| states(item, text)),
+        Value::Object(members) => members.values().any(|member| states(member, text)),
+        _ => false,
+    }
 }
 
 /// Whether a value says by its form that it is secret.

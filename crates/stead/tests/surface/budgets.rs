@@ -27,7 +27,7 @@ fn a_loop_that_multiplies_is_refused_before_its_first_iteration() {
         let told = run_within(600_000, &place, &["plan", "a.yaml"]);
         assert_eq!(told.exit, 3, "{}", told.stderr);
         assert!(told.stderr.contains("error[E0409]"), "{}", told.stderr);
-        assert!(told.stderr.contains(&format!("a.yaml:5:26")), "{}", told.stderr);
+        assert!(told.stderr.contains("a.yaml:5:26"), "{}", told.stderr);
         assert!(told.stderr.contains(&format!("{count} iterations of about")), "{}", told.stderr);
     }
 }
@@ -37,7 +37,7 @@ fn variables_that_multiply_are_refused() {
     let place = Place::new();
     let mut text = "$schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json\nvariables:\n".to_owned();
     for at in 0..200 {
-        writeln!(text, "  v{at}: \"[padLeft('x', 30000000)]\"").unwrap();
+        writeln!(text, "  v{at}: \"[range(0, 400000)]\"").unwrap();
     }
     place.write("a.yaml", &(text + "resources: []\n"));
     let told = run_within(600_000, &place, &["plan", "a.yaml"]);
