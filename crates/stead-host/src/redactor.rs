@@ -145,7 +145,9 @@ impl Redactor {
                 Reach::Session if part.len() > LONGEST_ENCODED => vec![part.to_owned(), json_escaped(part)],
                 _ => forms(part),
             };
-            forms.into_iter().for_each(|form| self.add_form(form));
+            for form in forms {
+                self.add_form(form);
+            }
         }
     }
 }
@@ -176,7 +178,8 @@ fn forms(text: &str) -> Vec<String> {
         forms.extend([encoded.replace("%20", "+"), lower.replace("%20", "+"), encoded, lower]);
     }
     forms.extend([text.to_uppercase(), text.to_lowercase()]);
-    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let digits = text.bytes().flat_map(|byte| [byte >> 4, byte & 15]);
+    let hex: String = digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect();
     forms.extend([hex.to_uppercase(), hex]);
     forms.extend([STANDARD_NO_PAD.encode(text), URL_SAFE_NO_PAD.encode(text)]);
     forms.extend((0..3).flat_map(|offset| base64_core(text, offset)));

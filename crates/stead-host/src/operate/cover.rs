@@ -32,9 +32,9 @@ impl Cover {
     }
 
     /// The text of a state: what the document states of this instance in the clear is no secret of another.
-    pub(super) fn scrub_state(&self, text: String, is_stated: impl FnOnce(&str) -> bool) -> String {
-        let covered = self.scrub(&text);
-        if covered != text && is_stated(&text) { self.own.scrub(&text) } else { covered }
+    pub(super) fn scrub_state(&self, text: &str, is_stated: impl FnOnce(&str) -> bool) -> String {
+        let covered = self.scrub(text);
+        if covered != text && is_stated(text) { self.own.scrub(text) } else { covered }
     }
 
     fn of_session<T>(&self, ask: impl FnOnce(&Redactor) -> T) -> T {

@@ -63,7 +63,7 @@ impl Resealer<'_> {
             Json::Array(items) => Value::Array(self.elements(wanted, items)),
             Json::String(text) if wanted.and_then(|(_, plain)| plain.as_str()) == Some(&text) => Value::String(text),
             Json::String(text) if self.secrets.is_empty() => Value::String(text),
-            Json::String(text) => Value::String(self.secrets.scrub_state(text, |text| states(&self.desired, text))),
+            Json::String(text) => Value::String(self.secrets.scrub_state(&text, |text| states(&self.desired, text))),
             Json::Number(number) if !self.secrets.is_empty() => {
                 let value = Value::Number(number.clone());
                 let stated = wanted.is_some_and(|(_, plain)| *plain == value);
