@@ -7,6 +7,7 @@
 //! Nothing in here reads a clock, a file, the environment or a process: what the machine knows comes in as values
 //! ([`expr::FactKey`], [`call::Outcome`]), what should happen goes out as values ([`call::Call`], `event::Event`).
 
+pub mod budget;
 pub mod call;
 pub mod claims;
 pub mod destruction;

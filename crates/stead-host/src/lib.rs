@@ -14,6 +14,7 @@ pub mod lock;
 pub mod operate;
 pub mod process;
 pub mod provider;
+pub mod redactor;
 pub mod settings;
 pub mod vault;
 pub mod worker_pool;

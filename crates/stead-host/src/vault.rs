@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::redactor::Redactor;
 use stead_core::document::{DataType, Parameter};
 use stead_core::id::SecretName;
 use stead_core::parameters::{Finding, check};
@@ -14,6 +15,11 @@ use stead_core::value::{Object, Seal, Sensitive, Value, sealing_wrapped};
 pub trait Vault: Seal {
     /// The plaintext of a secret.
     fn reveal(&self, name: &SecretName) -> Result<Sensitive<Value>, VaultError>;
+
+    /// What covers the secrets that it holds, also those that are added later.
+    fn redactor(&self) -> Arc<RwLock<Redactor>> {
+        Arc::default()
+    }
 }
 
 /// Why a secret cannot be read.
@@ -35,6 +41,7 @@ pub struct MemoryVault {
     id: String,
     keys: RandomState,
     kept: RwLock<Kept>,
+    redactor: Arc<RwLock<Redactor>>,
 }
 
 #[derive(Default)]
@@ -49,7 +56,8 @@ impl Default for MemoryVault {
     fn default() -> Self {
         let keys = RandomState::new();
         let id = format!("{:016x}{:016x}", keys.hash_one("first half"), keys.hash_one("second half"));
-        Self { id, keys, kept: RwLock::default() }
+        let redactor = Arc::new(RwLock::new(Redactor::of_session()));
+        Self { id, keys, kept: RwLock::default(), redactor }
     }
 }
 
@@ -58,6 +66,7 @@ impl MemoryVault {
     pub fn wipe(&self) {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         *kept = Kept { next: kept.next, ..Kept::default() };
+        *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = Redactor::of_session();
     }
 
     fn name(&self, number: u64) -> SecretName {
@@ -76,6 +85,7 @@ impl Seal for MemoryVault {
         if let Some(number) = known.next() {
             return self.name(*number);
         }
+        self.redactor.write().unwrap_or_else(PoisonError::into_inner).add(plaintext.expose());
         let number = kept.next;
         kept.next += 1;
         kept.plaintexts.insert(number, plaintext);
@@ -93,6 +103,10 @@ impl Vault for MemoryVault {
         let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
         let found = number.parse().ok().and_then(|number: u64| kept.plaintexts.get(&number).cloned());
         found.ok_or_else(|| VaultError::Unknown(name.0.to_string()))
+    }
+
+    fn redactor(&self) -> Arc<RwLock<Redactor>> {
+        Arc::clone(&self.redactor)
     }
 }
 

@@ -56,7 +56,15 @@ fn forms(text: &str) -> Vec<String> {
         url,
         base64,
         format!("{text:?}").trim_matches('"').to_owned(),
+        hex(text),
+        hex(text).to_uppercase(),
+        text.to_uppercase(),
+        text.to_lowercase(),
     ]
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A resource that tells everything it was given, in every way it can.
@@ -100,7 +108,11 @@ fn gossip(input: &Json) -> Vec<String> {
     };
     // The longest is told in fewer ways, to keep the test short.
     let (long, short): (Vec<_>, Vec<_>) = found.iter().partition(|text| text.len() > 1000);
+    let encoded =
+        |text: &&String| [hex(text), hex(text).to_uppercase(), text.to_uppercase(), text.to_lowercase()].join(" ");
+    let encoded: Vec<String> = short.iter().map(encoded).collect();
     let mut all: Vec<String> = short.into_iter().flat_map(of).collect();
+    all.push(encoded.join(" "));
     all.extend(long.into_iter().flat_map(|text| [format!("in {text} within"), STANDARD.encode(text)]));
     all.extend(found.iter().flat_map(|text| text.lines().map(|line| format!("line: {line}"))));
     all.push(input.to_string());
@@ -291,4 +303,72 @@ fn shown(
     let traced = traced.lock().unwrap();
     assert!(!traced.is_empty());
     readable(&answer) + &traced
+}
+
+/// A resource that answers the same whatever it is given.
+struct Fixed(Json);
+
+impl Provider for Fixed {
+    fn get(&self, cx: &Context, _input: &Plain) -> Result<State, Failure> {
+        (cx.trace)(TraceLevel::Debug, &self.0.to_string());
+        Ok(Plain::new(self.0.clone()))
+    }
+}
+
+fn get(desired: Json, answer: Json, vault: &MemoryVault) -> (Json, String) {
+    let traced = Arc::new(Mutex::new(String::new()));
+    let to = Arc::clone(&traced);
+    let trace = Arc::new(move |_, text: &str| to.lock().unwrap().push_str(text));
+    let manifest = manifest(false);
+    let id = ResourceId { type_name: manifest.type_name.clone(), name: "other".into() };
+    let call = Call {
+        instance: InstancePath::new(None, id, NodeId(0)),
+        manifest,
+        operation: Operation::Get,
+        execution: Execution::Actual,
+        desired: Arc::new(Value::from(desired)),
+        tested: None,
+        pending: None,
+        metadata: None,
+    };
+    let answer = carry_out(&call, &Fixed(answer), vault, &Context { trace, ..Context::new(std::path::Path::new("/")) });
+    let Outcome::Got(state) = answer.outcome else { panic!("a state") };
+    let traced = traced.lock().unwrap().clone();
+    (state.to_redacted_json(), traced)
+}
+
+#[test]
+fn secrets_of_other_instances_are_covered() {
+    let vault = MemoryVault::default();
+    vault.seal(Value::from("hunter2-of-another"));
+    vault.seal(Value::from("-----BEGIN KEY-----\nMIIEvQIBADAN\n-----END KEY-----\n"));
+    vault.seal(Value::from("short"));
+    let answer = json!({
+        "content": "hunter2-of-another",
+        "within": "password=hunter2-of-another;",
+        "line": "MIIEvQIBADAN",
+        "hex": hex("hunter2-of-another"),
+        "encoded": STANDARD.encode("hunter2-of-another"),
+        "capitals": "HUNTER2-OF-ANOTHER",
+        "short": "short",
+    });
+    let (state, traced) = get(json!({}), answer.clone(), &vault);
+    let covered = json!({
+        "content": "<secureValue>",
+        "within": "password=<secureValue>;",
+        "line": "<secureValue>",
+        "hex": "<secureValue>",
+        "encoded": "<secureValue>",
+        "capitals": "<secureValue>",
+        "short": "short",
+    });
+    assert_eq!(state, covered);
+    assert!(!traced.contains("hunter2") && !traced.contains("MIIE"), "{traced}");
+
+    let (state, _) = get(json!({"within": ["password=hunter2-of-another;"]}), answer.clone(), &vault);
+    assert_eq!(state["within"], answer["within"], "what the instance states in the clear is no secret of another");
+    assert_eq!(state["content"], "<secureValue>");
+
+    vault.wipe();
+    assert_eq!(get(json!({}), answer.clone(), &vault).0, answer);
 }

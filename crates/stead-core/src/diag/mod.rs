@@ -263,6 +263,11 @@ impl Findings {
         self.list.len() >= self.limit
     }
 
+    /// Whether errors are being left out: then no more of them need to be looked for.
+    pub fn leave_out_errors(&self) -> bool {
+        self.list.len() > self.limit && self.any_error()
+    }
+
     /// Everything that was collected.
     pub fn into_vec(self) -> Vec<Diagnostic> {
         self.list

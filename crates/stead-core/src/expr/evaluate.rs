@@ -6,52 +6,30 @@ use super::builtin::{Ask, Builtin, Lazy, Run, Wrong};
 use super::codes;
 use super::syntax::{Accessor, Form, Lambda, Node, Step};
 use super::{Environment, Fault, Stop};
+use crate::budget::{Budget, Exceeded};
 use crate::diag::{Code, nearest};
 use crate::value::{DataType, Key, Object, Step as Deferred, Value};
-
-/// What one evaluation may cost: a unit is a call, an element, or 16 bytes of text.
-const BUDGET: u64 = 2_000_000;
 
 /// How deep values may be nested. Every use of a variable could add a level, and values are walked recursively.
 pub(super) const MAX_NESTING: usize = 256;
 
-/// What is left of the cost that an evaluation may have.
-#[derive(Debug)]
-pub(super) struct Budget(u64);
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self(BUDGET)
+/// The cost of one value whose parts have been paid for.
+pub(super) fn shallow(value: &Value) -> usize {
+    match value {
+        Value::String(text) => 1 + text.len() / 16,
+        Value::Array(items) => 1 + items.len(),
+        Value::Object(members) => 1 + members.len(),
+        _ => 1,
     }
 }
 
-/// There is nothing left.
-pub(super) struct Exhausted;
-
-impl Budget {
-    fn spend(&mut self, units: usize) -> Result<(), Exhausted> {
-        self.0 = self.0.checked_sub(units as u64).ok_or(Exhausted)?;
-        Ok(())
-    }
-
-    /// The cost of one value whose parts have been paid for.
-    pub(super) fn spend_shallow(&mut self, value: &Value) -> Result<(), Exhausted> {
-        self.spend(match value {
-            Value::String(text) => 1 + text.len() / 16,
-            Value::Array(items) => 1 + items.len(),
-            Value::Object(members) => 1 + members.len(),
-            _ => 1,
-        })
-    }
-
-    /// The cost of a value that is copied as a whole.
-    fn spend_deep(&mut self, value: &Value) -> Result<(), Exhausted> {
-        self.spend_shallow(value)?;
-        match value {
-            Value::Array(items) => items.iter().try_for_each(|item| self.spend_deep(item)),
-            Value::Object(members) => members.values().try_for_each(|member| self.spend_deep(member)),
-            _ => Ok(()),
-        }
+/// Pays for a value that is copied as a whole.
+fn pay_deep(budget: &Budget, value: &Value) -> Result<(), Exceeded> {
+    budget.work(shallow(value))?;
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|item| pay_deep(budget, item)),
+        Value::Object(members) => members.values().try_for_each(|member| pay_deep(budget, member)),
+        _ => Ok(()),
     }
 }
 
@@ -170,7 +148,7 @@ impl<'e> Evaluator<'e> {
             let message = format!("values are nested more than {MAX_NESTING} deep");
             return Err(stop(&codes::LIMIT, at, message, None));
         }
-        self.budget.spend_deep(&value).map_err(|Exhausted| too_large(at))?;
+        pay_deep(&self.budget, &value).map_err(|_| too_large(at))?;
         Ok(value)
     }
 
@@ -218,13 +196,13 @@ impl<'e> Evaluator<'e> {
         nodes: &[Node],
         at: &Range<usize>,
     ) -> Result<Value, Stop> {
-        self.budget.spend(1).map_err(|Exhausted| too_large(at))?;
+        self.budget.work(1).map_err(|_| too_large(at))?;
         if builtin.sight.is_blocked(&values) {
             return Ok(apply(builtin, values));
         }
         let outcome = builtin.compute(values).unwrap_or(Ok(Value::Null));
         let result = outcome.map_err(|wrong| located(wrong.of(builtin), nodes, at))?;
-        self.budget.spend_shallow(&result).map_err(|Exhausted| too_large(at))?;
+        self.budget.work(shallow(&result)).map_err(|_| too_large(at))?;
         Ok(result)
     }
 
@@ -320,7 +298,7 @@ impl<'e> Evaluator<'e> {
     }
 
     fn applied(&mut self, lambda: &Lambda, item: Value, index: usize) -> Result<Value, Stop> {
-        self.budget.spend(1).map_err(|Exhausted| too_large(&lambda.body.at))?;
+        self.budget.work(1).map_err(|_| too_large(&lambda.body.at))?;
         let outer = self.lambda_variables.len();
         let index = Value::from(i64::try_from(index).unwrap_or(i64::MAX));
         self.lambda_variables.extend(lambda.parameters.iter().cloned().zip([item, index]));
@@ -353,6 +331,12 @@ impl<'e> Evaluator<'e> {
 /// A function that waits for its secrets.
 fn apply(builtin: &'static Builtin, arguments: Vec<Value>) -> Value {
     Value::deferred(Deferred::Apply { function: builtin.name.into(), arguments })
+}
+
+/// All expressions of a document together cost too much.
+pub(super) fn exceeded(what: Exceeded, at: &Range<usize>) -> Stop {
+    let help = "the limit is for all expressions of the document together: use fewer iterations or smaller values";
+    stop(&codes::LIMIT, at, format!("the document takes {what}"), Some(help.to_owned()))
 }
 
 fn too_large(at: &Range<usize>) -> Stop {

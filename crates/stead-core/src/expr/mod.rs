@@ -23,11 +23,12 @@ pub use builtins::functions;
 pub use sealed::{OpenError, open};
 pub use user::{Named, UserFunction};
 
+use crate::budget::Budget;
 use crate::diag::Code;
 use crate::id::ResourceId;
 use crate::text::{self, Leaf};
 use crate::value::Value;
-use evaluate::{Budget, Evaluator};
+use evaluate::{Evaluator, exceeded};
 use syntax::{Form, Node};
 
 /// A parsed expression: what is wrong with it whatever it is given has been found already.
@@ -162,6 +163,10 @@ pub trait Environment {
     fn function(&self, _name: &str) -> Option<&UserFunction> {
         None
     }
+    /// What all evaluations of the document may cost together; each has a limit of its own besides.
+    fn budget(&self) -> Option<&Budget> {
+        None
+    }
     /// The names of all functions that the document defines, for hints.
     fn function_names(&self) -> Vec<String> {
         Vec::new()
@@ -256,6 +261,15 @@ impl Part<'_> {
 
     /// Computes it. A part of a lambda that reads its parameters is a fault.
     pub fn evaluate(&self, environment: &dyn Environment) -> Result<Value, Stop> {
-        Evaluator::new(environment, Budget::default()).value(self.node)
+        let shared = environment.budget();
+        let within = |budget: &Budget| budget.check().map_err(|what| exceeded(what, &self.node.at));
+        shared.map_or(Ok(()), within)?;
+        let mut evaluator = Evaluator::new(environment, Budget::new(Budget::EVALUATION));
+        let value = evaluator.value(self.node);
+        let spent = evaluator.into_budget().spent();
+        if let Some(Err(what)) = shared.map(|budget| budget.spend(spent)) {
+            return Err(exceeded(what, &self.node.at));
+        }
+        value
     }
 }

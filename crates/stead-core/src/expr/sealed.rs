@@ -11,9 +11,10 @@ use serde_json::Value as Json;
 use super::builtin::{Builtin, Kind, Lazy, Run};
 use super::builtins::find;
 use super::codes;
-use super::evaluate::{Budget, Evaluator, MAX_NESTING, access, fits};
+use super::evaluate::{Evaluator, MAX_NESTING, access, fits, shallow};
 use super::syntax::Form;
 use super::{Environment, Expression, Named, Stop, Template, UserFunction, is_expression};
+use crate::budget::Budget;
 use crate::id::SecretName;
 use crate::text::{Span, Spanned};
 use crate::value::{Closure, Function, Key, Recipe, Step, Value};
@@ -53,7 +54,7 @@ pub enum OpenError {
 /// Guarantees: what is not sealed is returned as it is; the result holds no sealed part. Errors contain no plaintext.
 /// Caveats: the result is plaintext; keep it in a `Sensitive` or a `Plain`.
 pub fn open(value: &Value, secret: &dyn Fn(&SecretName) -> Result<Value, OpenError>) -> Result<Value, OpenError> {
-    Opener { secret, budget: Budget::default() }.value(value)
+    Opener { secret, budget: Budget::new(Budget::EVALUATION) }.value(value)
 }
 
 struct Opener<'o> {
@@ -67,7 +68,7 @@ fn refused(function: &'static str) -> OpenError {
 
 impl Opener<'_> {
     fn value(&mut self, value: &Value) -> Result<Value, OpenError> {
-        self.budget.spend_shallow(value).map_err(|_| OpenError::TooLarge)?;
+        self.budget.work(shallow(value)).map_err(|_| OpenError::TooLarge)?;
         Ok(match value {
             Value::Array(items) => Value::Array(items.iter().map(|item| self.value(item)).collect::<Result<_, _>>()?),
             Value::Object(members) => {
@@ -125,7 +126,7 @@ impl Opener<'_> {
             .try_for_each(|(position, value)| builtin.check(position, value))
             .map_err(|_| refused(builtin.name))?;
         let result = builtin.compute(opened).and_then(Result::ok).ok_or_else(|| refused(builtin.name))?;
-        self.budget.spend_shallow(&result).map_err(|_| OpenError::TooLarge)?;
+        self.budget.work(shallow(&result)).map_err(|_| OpenError::TooLarge)?;
         Ok(result)
     }
 
@@ -167,7 +168,11 @@ impl Opener<'_> {
         let array @ Value::Array(_) = self.value(array)? else { return Err(refused(function)) };
         let scope = Scope::of(closure).map_err(|fault| unreadable(&fault, closure))?;
         let captured = std::iter::once(array).chain(closure.captured.iter().cloned()).collect();
-        let mut evaluator = Evaluator::with_captured(&scope, std::mem::take(&mut self.budget), captured);
+        let mut evaluator = Evaluator::with_captured(
+            &scope,
+            std::mem::replace(&mut self.budget, Budget::new(Budget::EVALUATION)),
+            captured,
+        );
         let computed = evaluator.value(&expression.root);
         self.budget = evaluator.into_budget();
         let computed = computed.map_err(|stop| match stop {

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+
 use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, codes, evaluate};
+use crate::budget::Budget;
 use crate::diag::{Code, Diagnostic, Findings, nearest};
-use crate::expr::{FactKey, Stop, Template};
+use crate::expr::{self, FactKey, Stop, Template};
 use crate::id::TypeName;
 use crate::manifest::Manifest;
 use crate::text::{Sources, Span};
@@ -20,10 +23,24 @@ pub(super) struct Builder<'a> {
     pub(super) wants: BTreeSet<FactKey>,
     pub(super) room: Room,
     pub(super) compared: usize,
+    pub(super) budget: Budget,
     /// Instances of one type mostly stand together; this saves most searches.
     pub(super) last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
+    /// The types that no resource was found for.
+    pub(super) unknown: HashMap<Wanted, Unknown>,
     /// The deprecated resources that were warned of.
     pub(super) deprecated: BTreeSet<TypeName>,
+}
+
+/// What an instance asks of the catalog: its type, a version and an adapter.
+pub(super) type Wanted = (TypeName, Option<String>, Option<TypeName>);
+
+/// A type that no resource was found for.
+pub(super) struct Unknown {
+    /// The finding at the first instance.
+    pub(super) first: Diagnostic,
+    /// How many instances have this type.
+    pub(super) instances: usize,
 }
 
 /// What may still be built. Where one of them is used up nothing more is: a document that includes itself twice would
@@ -47,6 +64,29 @@ impl Builder<'_> {
         self.findings.push(Diagnostic::error(code, span, message));
     }
 
+    /// Says why nothing more can be built.
+    pub(super) fn stop(&mut self, code: Code, span: Span, message: String) {
+        self.room = Room::NONE;
+        self.error(code, span, message);
+    }
+
+    /// Counts a value that is kept as long as the graph; `None` when there is no room for it.
+    pub(super) fn keep(&mut self, value: Value, span: Span) -> Option<Value> {
+        match self.budget.keep(&value) {
+            Ok(()) => Some(value),
+            Err(exceeded) => {
+                self.too_large(span, format!("the document takes {exceeded}"));
+                None
+            }
+        }
+    }
+
+    pub(super) fn too_large(&mut self, span: Span, message: String) {
+        self.room = Room::NONE;
+        let finding = Diagnostic::error(&expr::codes::LIMIT, span, message);
+        self.findings.push(finding.with_help("use fewer iterations, or smaller values"));
+    }
+
     /// The name that was probably meant, unless too many have been looked at already.
     pub(super) fn meant(&mut self, name: &str, scope: ScopeId) -> Option<String> {
         let adjacent = &self.graph.scope(scope).ids;
@@ -55,7 +95,14 @@ impl Builder<'_> {
     }
 
     pub(super) fn place<'p>(&'p self, scope: ScopeId, iteration: Option<&'p Iteration>) -> ScopeView<'p> {
-        ScopeView { scopes: &self.graph.scopes, scope, iteration, facts: self.inputs.facts, seal: self.inputs.seal }
+        ScopeView {
+            scopes: &self.graph.scopes,
+            scope,
+            iteration,
+            facts: self.inputs.facts,
+            seal: self.inputs.seal,
+            budget: Some(&self.budget),
+        }
     }
 
     /// Evaluates what has to be known before anything runs.
@@ -77,7 +124,12 @@ impl Builder<'_> {
                     self.wants.insert(key.clone());
                 }
             },
-            Stop::Fault(_) => self.findings.extend(halt.diagnostic(self.sources)),
+            Stop::Fault(_) => {
+                self.findings.extend(halt.diagnostic(self.sources));
+                if self.budget.check().is_err() {
+                    self.room = Room::NONE;
+                }
+            }
             Stop::Unknown(id) => {
                 let message = format!("'{id}' is only known once it has run, and this has to be known before");
                 self.error(&codes::BAD_NAME, halt.span, message);

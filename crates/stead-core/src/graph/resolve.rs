@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::builder::{Builder, Room};
+use super::builder::{Builder, Room, Unknown};
 use super::scope::stated;
 use super::{
     Found, Graph, Inputs, Iteration, Names, Node, Purpose, Resolution, Role, Scope, ScopeId, ScopeView, codes,
-    evaluate, link,
+    evaluate, link, scope::forecast_weight,
 };
-use crate::diag::{Code, Diagnostic, Findings, any_error, nearest};
+use crate::budget::{Budget, Cost, Exceeded, size};
+use crate::diag::{Diagnostic, Findings, any_error, nearest};
 use crate::document::{self, Document, Instance, Parameter};
 use crate::expr::{Environment, FactKey, Template};
 use crate::id::{NodeId, ResourceId};
@@ -24,7 +25,7 @@ use crate::value::{Object, Value, sealing_wrapped};
 /// How deep groups and includes may be nested: far beyond any use, and shallow enough for every stack.
 const MAX_NESTING: usize = 32;
 /// How many iterations a loop may have; more is a typing error or an attack.
-const MAX_TURNS: i64 = 1_000_000;
+const MAX_ITERATIONS: i64 = 1_000_000;
 /// How many instances there may be: they take about half a gigabyte then.
 const MAX_INSTANCES: i64 = 1_000_000;
 /// How many documents may be included. With their parameters they are the sources that a place can be in, fewer than
@@ -36,6 +37,8 @@ const INCLUDED: [&str; 2] = ["configurationFile", "configurationContent"];
 const SUPPLIED: [&str; 2] = ["parametersFile", "parametersContent"];
 /// How many findings are kept; nobody reads more than the first dozens.
 const MAX_FINDINGS: usize = 1000;
+/// How many instances of one unknown type are reported one by one.
+const MAX_REPEATED: usize = 100;
 /// How many names are looked at for hints at what was meant: 100,000 wrong needs among 100,000 names are not worth it.
 const MAX_COMPARED: usize = 2_000_000;
 
@@ -51,12 +54,21 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         wants: BTreeSet::new(),
         room: Room { depth: MAX_NESTING, instances: MAX_INSTANCES + 1, included: MAX_INCLUDED },
         compared: MAX_COMPARED,
+        budget: Budget::new(Budget::DOCUMENT),
+        unknown: HashMap::new(),
         last_found: None,
         deprecated: BTreeSet::new(),
     };
     builder.scope(document, None, None, inputs.parameters);
+    builder.report_unknown();
     if builder.wants.is_empty() && !builder.findings.any_error() {
         link::link(&mut builder);
+        // What a reference names may have been left uncomputed.
+        if let Err(exceeded) = builder.budget.check()
+            && !builder.findings.any_error()
+        {
+            builder.too_large(Span::new(document.source, 0, 0), format!("the document takes {exceeded}"));
+        }
     }
     let Builder { graph, findings, wants, .. } = builder;
     let mut findings = findings.into_vec();
@@ -85,6 +97,9 @@ impl Environment for Defaults<'_> {
     }
     fn seal(&self, plaintext: Value) -> Option<Value> {
         self.0.seal(plaintext)
+    }
+    fn budget(&self) -> Option<&Budget> {
+        self.0.budget()
     }
     fn function(&self, name: &str) -> Option<&document::UserFunction> {
         self.0.function(name)
@@ -132,7 +147,7 @@ impl Builder<'_> {
         self.parameters(id, document, supplied);
         self.variables(id, document);
         for (at, instance) in document.resources.iter().enumerate() {
-            if self.room.is_used_up() {
+            if self.room.is_used_up() || self.findings.leave_out_errors() {
                 return;
             }
             self.instance(id, at, instance);
@@ -144,7 +159,8 @@ impl Builder<'_> {
             self.unplaced(id, finding);
         }
         for parameter in &document.parameters {
-            if let Some(value) = self.parameter(id, parameter, supplied) {
+            let value = self.parameter(id, parameter, supplied);
+            if let Some(value) = value.and_then(|value| self.keep(value, parameter.name.span)) {
                 self.graph.scopes[id.index()].parameters.insert(parameter.name.value.clone(), value);
             }
         }
@@ -183,7 +199,8 @@ impl Builder<'_> {
 
     fn variables(&mut self, id: ScopeId, document: &Document) {
         for variable in &document.variables {
-            if let Some(value) = self.value(id, None, &variable.value) {
+            let value = self.value(id, None, &variable.value);
+            if let Some(value) = value.and_then(|value| self.keep(value, variable.value.span)) {
                 self.graph.scopes[id.index()].variables.insert(variable.name.value.clone(), value);
             }
         }
@@ -199,9 +216,10 @@ impl Builder<'_> {
         };
         let Some(count) = self.count(scope, &copy.count) else { return };
         let name = super::scope::loop_name(&copy.name.value);
-        let iterations = if self.take(count, instance) { count } else { 0 };
+        let fits = self.take(count, instance) && self.fits(scope, instance, &name, count);
+        let iterations = if fits { count } else { 0 };
         for index in 0..iterations {
-            if self.room.is_used_up() {
+            if self.room.is_used_up() || self.findings.leave_out_errors() {
                 return;
             }
             self.node(scope, at, instance, Arc::clone(&manifest), Some(Iteration { name: Arc::clone(&name), index }));
@@ -220,17 +238,36 @@ impl Builder<'_> {
         false
     }
 
-    /// Says why nothing more can be built.
-    fn stop(&mut self, code: Code, span: Span, message: String) {
-        self.room = Room::NONE;
-        self.error(code, span, message);
+    /// Whether the properties of all iterations fit into the budget, told by the first and the last of them.
+    fn fits(&mut self, scope: ScopeId, instance: &Instance, name: &Arc<str>, count: i64) -> bool {
+        let Some(properties) = instance.properties.as_ref().filter(|_| count > 1) else { return true };
+        let before = self.budget.spent().steps;
+        let weight = |index| {
+            let iteration = Iteration { name: Arc::clone(name), index };
+            forecast_weight(properties, &self.place(scope, Some(&iteration)))
+        };
+        let bytes = weight(0).max(weight(count - 1));
+        let steps = (self.budget.spent().steps - before).div_ceil(2);
+        let all = Cost { steps, bytes }.times(count.unsigned_abs());
+        let Err(exceeded) = self.budget.spend(all) else { return true };
+        let message = match exceeded {
+            Exceeded::Bytes { .. } => {
+                format!("{count} iterations of about {} each take {}", size(bytes), size(all.bytes))
+            }
+            Exceeded::Steps { .. } => {
+                format!("{count} iterations of about {steps} steps each take {} steps", all.steps)
+            }
+        };
+        let span = instance.copy.as_ref().map_or(instance.span, |copy| copy.count.span);
+        self.too_large(span, format!("{message}: the document takes {exceeded}"));
+        false
     }
 
     fn count(&mut self, scope: ScopeId, node: &Template) -> Option<i64> {
         let value = self.value(scope, None, node)?;
-        let count = value.as_i64().filter(|count| (0..=MAX_TURNS).contains(count));
+        let count = value.as_i64().filter(|count| (0..=MAX_ITERATIONS).contains(count));
         if count.is_none() {
-            let message = format!("a loop is turned 0 to {MAX_TURNS} times, this count is {}", shown(&value));
+            let message = format!("'count' must be between 0 and {MAX_ITERATIONS}, found {}", shown(&value));
             self.error(&codes::BAD_COUNT, node.span, message);
         }
         count
@@ -247,24 +284,43 @@ impl Builder<'_> {
         {
             return Some(Arc::clone(manifest));
         }
+        let wanted = (type_name.clone(), requirement.map(str::to_owned), adapter.cloned());
+        if let Some(unknown) = self.unknown.get_mut(&wanted) {
+            unknown.instances += 1;
+            if unknown.instances <= MAX_REPEATED {
+                let span = unknown_at(instance, &unknown.first.message);
+                self.findings.push(Diagnostic { span: Some(span), ..unknown.first.clone() });
+            }
+            return None;
+        }
         match self.inputs.catalog.find(type_name, requirement, adapter) {
             Found::Resource(manifest) => {
                 self.check_deprecation(instance, &manifest);
                 if adapter.is_none() {
-                    self.last_found = Some((type_name.clone(), requirement.map(str::to_owned), Arc::clone(&manifest)));
+                    self.last_found = Some((wanted.0, wanted.1, Arc::clone(&manifest)));
                 }
                 Some(manifest)
             }
             Found::Nothing { message, help } => {
-                let span = instance.require_version.as_ref().map_or(instance.type_name.span, |version| {
-                    if message.contains("version") { version.span } else { instance.type_name.span }
-                });
-                let mut finding = Diagnostic::error(&codes::UNKNOWN_TYPE, span, message);
-                finding.help = help;
-                self.findings.push(finding);
+                let span = unknown_at(instance, &message);
+                let first = Diagnostic { help, ..Diagnostic::error(&codes::UNKNOWN_TYPE, span, message) };
+                self.findings.push(first.clone());
+                self.unknown.insert(wanted, Unknown { first, instances: 1 });
                 None
             }
         }
+    }
+
+    /// Says how many more instances there are of unknown types than were reported one by one.
+    fn report_unknown(&mut self) {
+        let many = self.unknown.drain().map(|(_, unknown)| unknown).filter(|each| each.instances > MAX_REPEATED);
+        let mut many: Vec<Unknown> = many.collect();
+        many.sort_by_key(|unknown| unknown.first.span);
+        self.findings.extend(many.into_iter().map(|Unknown { first, instances }| {
+            let more = instances - MAX_REPEATED;
+            let message = format!("{more} more instances have this type: {}", first.message);
+            Diagnostic { message, help: None, ..first }
+        }));
     }
 
     /// Warns of a deprecated resource where it is first used.
@@ -491,6 +547,14 @@ impl Builder<'_> {
             Some(id) => id,
             None => self.sources.add(Source::new(name, text)),
         }
+    }
+}
+
+/// Where an instance says what was not found: its version, or its type.
+fn unknown_at(instance: &Instance, message: &str) -> Span {
+    match &instance.require_version {
+        Some(version) if message.contains("version") => version.span,
+        _ => instance.type_name.span,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Facts, Iteration, Scope, ScopeId};
+use crate::budget::Budget;
 use crate::diag::Diagnostic;
 use crate::document::UserFunction;
 use crate::expr::{Answer, Environment, Expression, FactKey, Fault, Stop, Template};
@@ -24,6 +25,8 @@ pub struct ScopeView<'a> {
     pub facts: &'a Facts,
     /// Where secrets are kept.
     pub seal: &'a dyn Seal,
+    /// What all evaluations may cost together; `None` once the run has begun, which counts what it holds.
+    pub budget: Option<&'a Budget>,
 }
 
 impl<'a> ScopeView<'a> {
@@ -73,6 +76,10 @@ impl Environment for ScopeView<'_> {
 
     fn seal(&self, plaintext: Value) -> Option<Value> {
         Some(Value::secret(self.seal.seal(plaintext)))
+    }
+
+    fn budget(&self) -> Option<&Budget> {
+        self.budget
     }
 
     fn function(&self, name: &str) -> Option<&UserFunction> {
@@ -144,6 +151,22 @@ pub fn evaluate(node: &Template, environment: &dyn Environment) -> Result<Value,
 
 fn members(entries: &[Entry<Box<Expression>>], environment: &dyn Environment) -> Result<Object, Halt> {
     entries.iter().map(|entry| Ok((entry.key.as_ref().to_owned(), evaluate(&entry.value, environment)?))).collect()
+}
+
+/// How much memory a value of a document will take, as far as that is known before anything runs.
+pub(super) fn forecast_weight(node: &Template, environment: &dyn Environment) -> u64 {
+    match &node.kind {
+        Kind::Compiled(expression) => expression.evaluate(environment).map_or(0, |value| value.weight()),
+        Kind::String(text) => (size_of::<Value>() + text.len()) as u64,
+        Kind::Array(items) => items.iter().map(|item| forecast_weight(item, environment)).sum(),
+        Kind::Object(entries) => {
+            let member = |entry: &Entry<Box<Expression>>| {
+                (size_of::<String>() + entry.key.len()) as u64 + forecast_weight(&entry.value, environment)
+            };
+            entries.iter().map(member).sum()
+        }
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) => size_of::<Value>() as u64,
+    }
 }
 
 /// A name for a loop that all of its iterations share.

@@ -88,6 +88,7 @@ impl Run {
             iteration,
             facts: &self.facts,
             seal: &*self.seal,
+            budget: None,
         };
         View { place, run: self }
     }
@@ -128,7 +129,9 @@ impl Run {
             return Ok(Arc::new(properties.literal()));
         }
         let desired = evaluate(properties, &self.view(id)).map(|value| sealing_wrapped(value, &*self.seal));
-        desired.map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
+        let desired = desired.map_err(|halt| Box::new(Trouble::Halt(halt)))?;
+        let room = self.check_room(id, &desired, properties.span);
+        room.map(|()| Arc::new(desired)).map_err(|finding| Box::new(Trouble::Finding(*finding)))
     }
 
     fn halted(&self, id: NodeId, trouble: Trouble) -> Decision {

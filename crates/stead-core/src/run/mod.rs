@@ -13,6 +13,7 @@
 pub use crate::diag::codes::run as codes;
 mod decide;
 mod forecast;
+mod held;
 mod outputs;
 mod pending_failure;
 pub mod policy;
@@ -143,6 +144,8 @@ pub struct Run {
     facts: Facts,
     seal: Arc<dyn Seal>,
     report: Report,
+    /// The bytes of values that the report keeps.
+    held: u64,
     readiness: Readiness,
     /// Nodes with a response that nothing was decided about.
     undecided: BTreeSet<NodeId>,
@@ -167,6 +170,7 @@ impl Run {
         Self {
             readiness: Readiness::new(&graph),
             report: Report::default(),
+            held: 0,
             unsettled: nodes,
             undecided: BTreeSet::new(),
             in_flight: BTreeSet::new(),
@@ -318,7 +322,9 @@ impl Run {
         {
             self.readiness.queues.remove(id, Some(until));
         }
+        let replaced = self.held_of(event);
         self.report.apply(event);
+        self.held = self.held.saturating_sub(replaced).saturating_add(self.held_of(event));
         match &event.kind {
             EventKind::Began(_) => self.began(),
             EventKind::Resumed => self.resumed(),

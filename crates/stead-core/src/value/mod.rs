@@ -110,6 +110,21 @@ impl Value {
         }
     }
 
+    /// About how many bytes of memory it takes. What sealed values share is not counted.
+    pub fn weight(&self) -> u64 {
+        let own = size_of::<Self>() as u64;
+        own + match self {
+            Self::String(text) => text.len() as u64,
+            Self::Array(items) => items.iter().map(Self::weight).sum(),
+            Self::Object(members) => {
+                let member =
+                    |(name, value): (&String, &Self)| (size_of::<String>() + name.len()) as u64 + value.weight();
+                members.iter().map(member).sum()
+            }
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::Sealed(_) => 0,
+        }
+    }
+
     /// The value as JSON, every sealed part replaced by [`REDACTED`].
     pub fn to_redacted_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;

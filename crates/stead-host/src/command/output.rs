@@ -2,6 +2,7 @@
 //!
 //! Pure, and total: any bytes give values or a typed error with the place.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -49,6 +50,9 @@ pub enum Problem {
     /// It stops in the middle of a value.
     #[error("it ends in the middle of a value")]
     Incomplete,
+    /// It holds more values than an answer may have.
+    #[error("it holds more than {MAX_VALUES} values")]
+    TooLarge,
     /// It is not JSON; `NaN`, comments and text in front of a value are not either.
     #[error("it is not JSON")]
     Syntax,
@@ -65,10 +69,16 @@ pub enum Problem {
     TooMany,
 }
 
+/// How many values an output may hold in all: elements, members, and what holds them.
+///
+/// A value takes 72 bytes however short it is written, and a member of an object twice as many. Exports of some ten
+/// thousand instances are the largest answers that there are.
+const MAX_VALUES: usize = 1_000_000;
+
 /// Reads the output of a program.
 ///
 /// Guarantees: never panics; an error names a byte within the output or its end; a value of the result has no name
-/// twice in an object. Time and memory are linear in the size of the output.
+/// twice in an object. Time is linear in the size of the output. Memory is bounded by that and [`MAX_VALUES`].
 pub fn parse(output: &[u8], expected: Expected) -> Result<Vec<Json>, Garbage> {
     let garbage = |offset, problem| Garbage { offset, problem };
     let text = match std::str::from_utf8(output) {
@@ -93,7 +103,7 @@ fn one(text: &str) -> Result<Json, Garbage> {
     if text.trim().is_empty() {
         return Err(Garbage { offset: 0, problem: Problem::Empty });
     }
-    value(text, 0)
+    value(text, 0, &Cell::new(MAX_VALUES))
 }
 
 fn exactly(text: &str, count: usize) -> Result<Vec<Json>, Garbage> {
@@ -112,7 +122,8 @@ fn exactly(text: &str, count: usize) -> Result<Vec<Json>, Garbage> {
 }
 
 fn lines(text: &str) -> Result<Vec<Json>, Garbage> {
-    filled_lines(text).map(|(offset, line)| value(line, offset)).collect()
+    let room = Cell::new(MAX_VALUES);
+    filled_lines(text).map(|(offset, line)| value(line, offset, &room)).collect()
 }
 
 fn filled_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -125,10 +136,10 @@ fn filled_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     places.filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// Reads the one value of a text that starts at `start` of the output.
-fn value(text: &str, start: usize) -> Result<Json, Garbage> {
+/// Reads the one value of a text that starts at `start` of the output, with room for so many values.
+fn value(text: &str, start: usize, room: &Cell<usize>) -> Result<Json, Garbage> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let read = Strict.deserialize(&mut reader).map_err(|error| garbage(text, start, &error))?;
+    let read = Strict { room }.deserialize(&mut reader).map_err(|error| garbage(text, start, &error))?;
     reader.end().map_err(|error| Garbage { problem: Problem::TooMany, ..garbage(text, start, &error) })?;
     Ok(read)
 }
@@ -136,12 +147,14 @@ fn value(text: &str, start: usize) -> Result<Json, Garbage> {
 /// The words of the errors of this module and of `serde_json`, of which only the text can be told apart.
 const TWICE: &str = "the same name twice";
 const TOO_DEEP: &str = "recursion limit exceeded";
+const TOO_LARGE: &str = "more values than an answer may have";
 
 fn garbage(text: &str, start: usize, error: &serde_json::Error) -> Garbage {
     let words = error.to_string();
     let problem = match () {
         () if words.starts_with(TWICE) => Problem::DuplicateName,
         () if words.starts_with(TOO_DEEP) => Problem::Depth,
+        () if words.starts_with(TOO_LARGE) => Problem::TooLarge,
         () if error.is_eof() => Problem::Incomplete,
         () => Problem::Syntax,
     };
@@ -158,18 +171,23 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
     (before + column.saturating_sub(1)).min(text.len())
 }
 
-/// JSON in which no object has a name twice.
-struct Strict;
+/// JSON in which no object has a name twice, and of no more values than there is room for.
+#[derive(Clone, Copy)]
+struct Strict<'r> {
+    room: &'r Cell<usize>,
+}
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        let left = self.room.get().checked_sub(1).ok_or_else(|| D::Error::custom(TOO_LARGE))?;
+        self.room.set(left);
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -206,7 +224,7 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Json, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = access.next_element_seed(Strict)? {
+        while let Some(item) = access.next_element_seed(self)? {
             items.push(item);
         }
         Ok(Json::Array(items))
@@ -218,7 +236,7 @@ impl<'de> Visitor<'de> for Strict {
             if members.contains_key(&name) {
                 return Err(A::Error::custom(TWICE));
             }
-            members.insert(name, access.next_value_seed(Strict)?);
+            members.insert(name, access.next_value_seed(self)?);
         }
         Ok(Json::Object(members))
     }
@@ -259,6 +277,17 @@ mod tests {
         assert_eq!(fails(b"1\n2\n3\n", Expected::Values(2)), (4, Problem::TooMany));
         assert_eq!(parse(b"{\n}\n", Expected::Values(1)), Ok(vec![json!({})]));
         assert_eq!(fails(b"{\n}\n[]\n", Expected::Values(2)), (2, Problem::Incomplete), "one of two is a line");
+    }
+
+    #[test]
+    fn an_answer_has_so_many_values_and_no_more() {
+        let array = |elements: usize| format!("[{}1]", "1,".repeat(elements - 1));
+        assert!(parse(array(MAX_VALUES - 1).as_bytes(), Expected::Values(1)).is_ok());
+        assert_eq!(fails(array(MAX_VALUES).as_bytes(), Expected::Values(1)).1, Problem::TooLarge);
+        let half = array(MAX_VALUES / 2);
+        let (offset, problem) = fails(format!("{half}\n{half}").as_bytes(), Expected::Lines);
+        assert_eq!(problem, Problem::TooLarge, "lines count together");
+        assert!(offset > half.len());
     }
 
     #[test]

@@ -8,9 +8,9 @@
 //! opened on the way out and sealed again on the way in, so that nothing behind it ever holds one.
 
 mod attempt;
+mod cover;
 mod opened;
 mod reseal;
-mod secrets;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,16 +24,16 @@ use stead_core::value::{Object, Sensitive, Value};
 use stead_core::wire::results::operation_name;
 
 use self::attempt::Attempt;
+use self::cover::Cover;
 use self::opened::Opened;
 use self::reseal::Resealer;
-use self::secrets::Secrets;
 use crate::provider::{Context, Provider, TraceLevel};
 use crate::vault::Vault;
 
 /// Carries out a call with the methods that the resource has.
 ///
-/// Guarantees: nothing changes in [`Execution::WhatIf`]. A resource that panics has failed. No secret of the call is in the
-/// response or in what is traced, except sealed.
+/// Guarantees: nothing changes in [`Execution::WhatIf`]. A resource that panics has failed. No secret of the
+/// call or of the vault is in the response or in what is traced, except sealed; [`crate::redactor`] says in which forms.
 ///
 /// Assumptions: the panic hook of the program prints no payload; it runs before this function hears of a panic.
 pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &Context) -> Response {
@@ -101,7 +101,8 @@ fn prepare<'a>(
     let desired = with_metadata(call, schema.as_deref().is_some_and(takes_metadata));
     let Opened { bare, wrapped, secrets } = Opened::open(&desired, vault)?;
     let plain = wrapped.is_some().then(|| Arc::new(Sensitive::new(bare.expose().clone())));
-    let resealer = Resealer { seal: vault, desired: Arc::clone(&desired), plain, secrets: Arc::new(secrets) };
+    let secrets = Arc::new(Cover::new(secrets, vault.redactor()));
+    let resealer = Resealer { seal: vault, desired: Arc::clone(&desired), plain, secrets };
     let cx = with_scrubbed_trace(cx, &resealer.secrets);
     let mut attempt = Attempt { call, provider, schema, desired, input: bare, resealer, cx };
     attempt.choose_input(wrapped)?;
@@ -129,7 +130,7 @@ fn with_metadata(call: &Call, taken: bool) -> Arc<Value> {
     Arc::new(Value::Object(desired))
 }
 
-fn with_scrubbed_trace<'a>(cx: &'a Context, secrets: &Arc<Secrets>) -> Cow<'a, Context> {
+fn with_scrubbed_trace<'a>(cx: &'a Context, secrets: &Arc<Cover>) -> Cow<'a, Context> {
     if secrets.is_empty() {
         return Cow::Borrowed(cx);
     }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use stead_core::call::{Failure, FailureKind};
 use stead_core::expr::{self, OpenError};
 use stead_core::id::SecretName;
-use stead_core::value::{Object, Sealed, Value};
+use stead_core::value::{Object, Sealed, Sensitive, Value};
 
-use super::secrets::Secrets;
 use crate::provider::Plain;
+use crate::redactor::Redactor;
 use crate::vault::Vault;
 
 /// A value whose sealed parts were opened.
@@ -19,7 +19,7 @@ pub(super) struct Opened {
     /// Secrets as `{"secureString": …}` and `{"secureObject": …}`; `None` when there are none.
     pub(super) wrapped: Option<Plain>,
     /// Every secret in it, to be found again in what comes back.
-    pub(super) secrets: Secrets,
+    pub(super) secrets: Redactor,
 }
 
 impl Opened {
@@ -27,9 +27,9 @@ impl Opened {
     pub(super) fn open(value: &Arc<Value>, vault: &dyn Vault) -> Result<Self, Failure> {
         if !value.has_sealed() {
             let bare = Plain::shared(Arc::clone(value));
-            return Ok(Self { bare, wrapped: None, secrets: Secrets::default() });
+            return Ok(Self { bare, wrapped: None, secrets: Redactor::default() });
         }
-        let secrets = RefCell::new(Secrets::default());
+        let secrets = RefCell::new(Redactor::default());
         let opener = Opener { vault, secrets: &secrets };
         let bare = opener.open(value, &|plain| plain)?;
         let wrapped = opener.open(value, &wrapped)?;
@@ -39,17 +39,17 @@ impl Opened {
 
 struct Opener<'a> {
     vault: &'a dyn Vault,
-    secrets: &'a RefCell<Secrets>,
+    secrets: &'a RefCell<Redactor>,
 }
 
 impl Opener<'_> {
     fn open(&self, value: &Value, form: &dyn Fn(Value) -> Value) -> Result<Value, Failure> {
         Ok(match value {
             Value::Sealed(sealed) => {
-                let plain = open_sealed(sealed, self.vault).map_err(|error| unavailable(&error))?;
-                self.secrets.borrow_mut().add(&plain);
+                let plain = Sensitive::new(open_sealed(sealed, self.vault).map_err(|error| unavailable(&error))?);
+                self.secrets.borrow_mut().add(plain.expose());
                 self.add_ingredients(value);
-                form(plain)
+                form(plain.expose().clone())
             }
             Value::Array(items) => {
                 Value::Array(items.iter().map(|item| self.open(item, form)).collect::<Result<_, _>>()?)

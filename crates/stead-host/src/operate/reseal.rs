@@ -5,12 +5,12 @@ use std::sync::Arc;
 use stead_core::diff::{Rules, contains};
 use stead_core::value::{Object, REDACTED, Seal, Sealed, Sensitive, Value};
 
-use super::secrets::Secrets;
+use super::cover::Cover;
 
 /// Seals what came back from a resource.
 ///
 /// Guarantees: no secret of the call is left in it in the clear, unless the document states the same text in the clear
-/// at the same place.
+/// at the same place; nor is a secret of another instance, unless the document states it in the clear of this one.
 ///
 /// - Where the desired state is sealed, an equal actual value becomes that sealed value, so that the two compare equal;
 ///   any other becomes a sealed value of its own. A resource that covers the value by itself counts as equal: it does
@@ -24,8 +24,8 @@ pub(super) struct Resealer<'v> {
     pub(super) desired: Arc<Value>,
     /// The same with its secrets in the clear; `None` when it has none.
     pub(super) plain: Option<Arc<Sensitive<Value>>>,
-    /// All secrets of the call.
-    pub(super) secrets: Arc<Secrets>,
+    /// All secrets that there are.
+    pub(super) secrets: Arc<Cover>,
 }
 
 /// What is desired at a place: as the document has it, and in the clear.
@@ -65,7 +65,7 @@ impl Resealer<'_> {
             Value::Array(items) => Value::Array(self.elements(wanted, items)),
             Value::String(text) if wanted.and_then(|(_, plain)| plain.as_str()) == Some(&text) => Value::String(text),
             Value::String(text) if self.secrets.is_empty() => Value::String(text),
-            Value::String(text) => Value::String(self.secrets.scrub(&text)),
+            Value::String(text) => Value::String(self.secrets.scrub_state(&text, |text| states(&self.desired, text))),
             Value::Number(number) if !self.secrets.is_empty() => {
                 let value = Value::Number(number.clone());
                 let stated = wanted.is_some_and(|(_, plain)| *plain == value);
@@ -145,6 +145,16 @@ fn holds_wrapped(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(holds_wrapped),
         Value::Object(members) => is_wrapped(value) || members.values().any(holds_wrapped),
+        _ => false,
+    }
+}
+
+/// Whether a part of the desired state is that text in the clear.
+fn states(desired: &Value, text: &str) -> bool {
+    match desired {
+        Value::String(stated) => stated == text,
+        Value::Array(items) => items.iter().any(|item| states(item, text)),
+        Value::Object(members) => members.values().any(|member| states(member, text)),
         _ => false,
     }
 }

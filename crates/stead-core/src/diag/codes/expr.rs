@@ -49,8 +49,9 @@ crate::codes! {
         "The number and types of the arguments have to be those of its `parameters`, and its result has to be of the type\n\
          that its `output` states.";
     LIMIT = "E0409", "an evaluation that grows too large",
-        "An evaluation may produce about two million elements, or 32 MiB of text, and values nested 256 deep. This protects\n\
-         the machine from documents that multiply without end.";
+        "An evaluation may produce about two million elements, or 32 MiB of text, and values nested 256 deep. All expressions\n\
+         of a document together may take 20 million steps, and its parameters, variables and loops 192 MiB of memory. A run\n\
+         may hold 1 GiB of properties and answers. This protects the machine from documents that multiply without end.";
     ABSENT_FACT = "E0410", "something that the machine does not have",
         "The environment variable or the secret does not exist. `tryWhich()` and `coalesce()` express what may be absent.";
     SEALED = "E0411", "a secret where a readable value is needed",

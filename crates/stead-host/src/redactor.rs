@@ -1,14 +1,18 @@
-//! The secrets of one call, and how they are found and covered in what comes back.
+//! Finding secrets in texts, in the forms in which programs write them, and covering them.
+//!
+//! Not found is what was changed in another way: reversed, split, compressed, encrypted or hashed. Short secrets of other
+//! instances are not looked for: see [`Redactor::of_session`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::fmt;
 
 use serde_json::Value as Json;
 use stead_core::value::{REDACTED, Sensitive, Value};
 
-/// Shorter secrets are covered only where they are the whole text: they occur in too much that is none.
+/// Shorter secrets are covered only where they are the whole text, since they occur in too much that is not secret.
 const SHORTEST_WITHIN: usize = 4;
 
 /// A line of a longer secret is covered on its own from this length on, since programs report line by line.
@@ -34,29 +38,58 @@ const ADDRESS: &AsciiSet = &UNRESERVED
     .remove(b';')
     .remove(b'=');
 
-/// The secrets of one call, in every form in which they are looked for.
+/// Where every instance is covered, a part of a secret counts from this length on.
+const SHORTEST_IN_SESSION: usize = 8;
+
+/// Of longer parts of the secrets of a session only the forms of plain text and JSON are looked for: each other one takes
+/// as much memory again.
+const LONGEST_ENCODED: usize = 4096;
+
+/// Secrets in every form in which they are looked for.
+///
+/// Adding one costs time and memory for its forms alone, so that a vault which grows while a run goes on is cheap. Without
+/// secrets, or in a text without their first bytes, looking costs a lookup for each byte at most.
 #[derive(Clone, Default)]
-pub(super) struct Secrets {
+pub struct Redactor {
+    reach: Reach,
     /// Looked for within any text, by their first bytes, so that a text is gone through once for all of them.
-    within: BTreeMap<[u8; START], Vec<Sensitive<String>>>,
+    within: HashMap<[u8; START], Vec<Sensitive<String>>>,
     /// Looked for as whole texts.
     whole: Vec<Sensitive<String>>,
+}
+
+/// Whose texts are covered.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Reach {
+    /// Those of the one call that was given the secrets.
+    #[default]
+    Call,
+    /// Those of all calls.
+    Session,
 }
 
 /// How many bytes all that is looked for within texts has at least.
 const START: usize = SHORTEST_WITHIN;
 
-impl Secrets {
+impl Redactor {
+    /// For the secrets of a session, which are covered in what is said of any instance.
+    ///
+    /// What has fewer than eight characters is not looked for, neither a secret nor a line of one: it would cover words in
+    /// texts that have nothing to do with it.
+    pub fn of_session() -> Self {
+        Self { reach: Reach::Session, ..Self::default() }
+    }
+
     /// Adds every text and number in a value.
-    pub(super) fn add(&mut self, plain: &Value) {
+    pub fn add(&mut self, plain: &Value) {
         match plain {
             Value::String(text) => self.add_text(text),
             Value::Number(number) => {
+                let text = number.to_string();
                 // A short number is everywhere.
-                Some(number.to_string())
-                    .filter(|text| text.len() >= SHORTEST_WITHIN)
-                    .iter()
-                    .for_each(|text| self.add_text(text));
+                if text.len() >= SHORTEST_WITHIN {
+                    self.add_text(&text);
+                }
             }
             Value::Array(items) => items.iter().for_each(|item| self.add(item)),
             Value::Object(members) => members.values().for_each(|value| self.add(value)),
@@ -65,17 +98,17 @@ impl Secrets {
     }
 
     /// Whether there is nothing to look for.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.within.is_empty() && self.whole.is_empty()
     }
 
     /// Whether the text is one of the secrets.
-    pub(super) fn has(&self, text: &str) -> bool {
+    pub fn has(&self, text: &str) -> bool {
         self.whole.iter().any(|secret| secret.expose() == text)
     }
 
     /// The text with every secret in it covered.
-    pub(super) fn scrub(&self, text: &str) -> String {
+    pub fn scrub(&self, text: &str) -> String {
         if self.has(text) {
             return REDACTED.to_owned();
         }
@@ -98,18 +131,28 @@ impl Secrets {
         if text.is_empty() {
             return;
         }
-        self.whole.push(Sensitive::new(text.to_owned()));
+        let shortest = match self.reach {
+            Reach::Call => {
+                self.whole.push(Sensitive::new(text.to_owned()));
+                SHORTEST_WITHIN
+            }
+            Reach::Session => SHORTEST_IN_SESSION,
+        };
         let lines = text.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST_LINE);
-        let trimmed = Some(text.trim()).filter(|trimmed| trimmed.chars().count() >= SHORTEST_WITHIN);
+        let trimmed = Some(text.trim()).filter(|trimmed| trimmed.chars().count() >= shortest);
         for part in trimmed.into_iter().chain(lines) {
-            for form in forms(part) {
+            let forms = match self.reach {
+                Reach::Session if part.len() > LONGEST_ENCODED => vec![part.to_owned(), json_escaped(part)],
+                _ => forms(part),
+            };
+            for form in forms {
                 self.add_form(form);
             }
         }
     }
 }
 
-impl Secrets {
+impl Redactor {
     fn add_form(&mut self, form: String) {
         let Some(start) = form.as_bytes().first_chunk::<START>().copied() else { return };
         let known = self.within.entry(start).or_default();
@@ -119,7 +162,13 @@ impl Secrets {
     }
 }
 
-/// The text as it is, and as it looks inside JSON, addresses and base64.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redactor")
+    }
+}
+
+/// The text as it is, in capitals and small letters, and as it looks inside JSON, addresses, base64 and hexadecimal.
 fn forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned(), json_escaped(text), ascii_escaped(text)];
     for set in [NON_ALPHANUMERIC, UNRESERVED, ADDRESS] {
@@ -128,6 +177,10 @@ fn forms(text: &str) -> Vec<String> {
         // Forms of the web write a space as a plus sign.
         forms.extend([encoded.replace("%20", "+"), lower.replace("%20", "+"), encoded, lower]);
     }
+    forms.extend([text.to_uppercase(), text.to_lowercase()]);
+    let digits = text.bytes().flat_map(|byte| [byte >> 4, byte & 15]);
+    let hex: String = digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect();
+    forms.extend([hex.to_uppercase(), hex]);
     forms.extend([STANDARD_NO_PAD.encode(text), URL_SAFE_NO_PAD.encode(text)]);
     forms.extend((0..3).flat_map(|offset| base64_core(text, offset)));
     forms

@@ -1,0 +1,43 @@
+//! What a call covers in everything that is said of it.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::redactor::Redactor;
+
+/// The secrets that the call was given, and those of all other instances.
+pub(super) struct Cover {
+    own: Redactor,
+    session: Arc<RwLock<Redactor>>,
+}
+
+impl Cover {
+    pub(super) fn new(own: Redactor, session: Arc<RwLock<Redactor>>) -> Self {
+        Self { own, session }
+    }
+
+    /// Whether there is nothing to cover, so far.
+    pub(super) fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.of_session(Redactor::is_empty)
+    }
+
+    /// Whether the text is one of the secrets that the call was given.
+    pub(super) fn has(&self, text: &str) -> bool {
+        self.own.has(text)
+    }
+
+    /// The text with every secret in it covered.
+    pub(super) fn scrub(&self, text: &str) -> String {
+        let text = self.own.scrub(text);
+        self.of_session(|session| if session.is_empty() { None } else { Some(session.scrub(&text)) }).unwrap_or(text)
+    }
+
+    /// The text of a state: what the document states of this instance in the clear is no secret of another.
+    pub(super) fn scrub_state(&self, text: &str, is_stated: impl FnOnce(&str) -> bool) -> String {
+        let covered = self.scrub(text);
+        if covered != text && is_stated(text) { self.own.scrub(text) } else { covered }
+    }
+
+    fn of_session<T>(&self, ask: impl FnOnce(&Redactor) -> T) -> T {
+        ask(&self.session.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}

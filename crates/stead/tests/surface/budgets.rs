@@ -1,0 +1,69 @@
+//! Documents and answers that multiply are refused in little memory: the limit on it would end the program otherwise.
+
+use std::fmt::Write as _;
+use std::process::{Command, Stdio};
+
+use super::{Answer, Place, answer};
+
+const HEAD: &str = "$schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json\nresources:\n";
+
+/// Runs the program with so many KiB of address space, of which threads reserve some hundred thousand without using them.
+fn run_within(kibibytes: u64, place: &Place, arguments: &[&str]) -> Answer {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &format!("ulimit -v {kibibytes}; exec \"$@\""), "sh"]).arg(place.program()).args(arguments);
+    command.env_clear().env("HOME", place.path()).env("STEAD_LOCKS", place.path()).env("PATH", "/usr/bin:/bin");
+    command.env("DSC_RESOURCE_PATH", place.path()).current_dir(place.path()).stdin(Stdio::null());
+    answer(&mut command)
+}
+
+#[test]
+fn a_loop_that_multiplies_is_refused_before_its_first_iteration() {
+    let place = Place::new();
+    for (count, elements) in [(50_000, 1000), (1_000_000, 10_000)] {
+        let properties = format!("    output: \"[range(0, {elements})]\"\n");
+        let instance = "- type: Microsoft.DSC.Debug/Echo\n  name: \"[string(copyIndex())]\"\n";
+        let copy = format!("  copy: {{name: l, count: {count}}}\n");
+        place.write("a.yaml", &format!("{HEAD}{instance}{copy}  properties:\n{properties}"));
+        let told = run_within(600_000, &place, &["plan", "a.yaml"]);
+        assert_eq!(told.exit, 3, "{}", told.stderr);
+        assert!(told.stderr.contains("error[E0409]"), "{}", told.stderr);
+        assert!(told.stderr.contains("a.yaml:5:26"), "{}", told.stderr);
+        assert!(told.stderr.contains(&format!("{count} iterations of about")), "{}", told.stderr);
+    }
+}
+
+#[test]
+fn variables_that_multiply_are_refused() {
+    let place = Place::new();
+    let mut text = "$schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json\nvariables:\n".to_owned();
+    for at in 0..200 {
+        writeln!(text, "  v{at}: \"[map(range(0, 100), lambda('x', range(0, 10000)))]\"").unwrap();
+    }
+    place.write("a.yaml", &(text + "resources: []\n"));
+    let told = run_within(600_000, &place, &["plan", "a.yaml"]);
+    assert_eq!(told.exit, 3, "{}", told.stderr);
+    assert!(told.stderr.contains("error[E0409]: the document takes more than"), "{}", told.stderr);
+}
+
+#[test]
+fn instances_of_one_unknown_type_are_counted() {
+    let place = Place::new();
+    let instance = |at: usize| format!("- {{type: Test/None, name: n{at}}}\n");
+    place.write("a.yaml", &(HEAD.to_owned() + &(0..5000).map(instance).collect::<String>()));
+    let told = run_within(600_000, &place, &["lint", "a.yaml"]);
+    assert_eq!(told.stderr.matches("error[E0506]").count() + told.stdout.matches("error[E0506]").count(), 101);
+    assert!((told.stderr + &told.stdout).contains("4900 more instances have this type"));
+}
+
+#[test]
+fn an_answer_of_millions_of_values_is_refused() {
+    let place = Place::new();
+    let manifest = r#"{"$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json", "type": "Test/Many",
+        "version": "1.0.0", "get": {"executable": "sh", "args": ["-c",
+        "printf '{\"a\":[1'; yes ,1 | head -n 7000000 | tr -d '\\n'; printf ']}'"]},
+        "schema": {"embedded": {"type": "object"}}}"#;
+    place.write("many.dsc.resource.json", manifest);
+    let told = run_within(800_000, &place, &["resource", "get", "--resource", "Test/Many"]);
+    assert_eq!(told.exit, 2, "{}", told.stderr);
+    assert!(told.stderr.contains("it holds more than 1000000 values"), "{}", told.stderr);
+}
