@@ -69,6 +69,18 @@ pub fn unknown(parameters: &[Parameter], supplied: &Object) -> Vec<Finding> {
     unknown.map(finding).collect()
 }
 
+/// A parameter that has neither a value nor a default.
+pub fn missing(parameter: &Parameter) -> Finding {
+    let name = &parameter.name.value;
+    let message = format!("parameter '{name}' has no value and no default");
+    let help = if parameter.data_type.value.is_secure() {
+        format!("supply '{name}' in a parameters file")
+    } else {
+        format!("pass --set {name}=VALUE, supply it in a parameters file, or declare a 'defaultValue'")
+    };
+    Finding { help: Some(help), ..Finding::new(&MISSING, message) }
+}
+
 /// Whether a value is of the parameter's type and within what it allows. Secrets have to be in the clear.
 pub fn check(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     check_type(parameter, value)?;

@@ -1,6 +1,7 @@
 //! Properties that do not fit the schema of their resource, as far as that can be told without a look at the machine.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
@@ -8,53 +9,95 @@ use stead_core::call::{Failure, INVALID, code};
 use stead_core::diag::Diagnostic;
 use stead_core::document::Instance;
 use stead_core::expr::Template;
-use stead_core::graph::{Node as GraphNode, Role};
+use stead_core::graph::{Node as GraphNode, Role, evaluate_known};
 use stead_core::id::NodeId;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::schema::{Mismatch, Schema};
 use stead_core::text::{Kind, Span};
 use stead_host::provider::{Context, Plain, Provider};
 
+mod references;
+
 use crate::literal::{is_literal, members};
 use crate::session::{Prepared, Session};
 
-/// How much is checked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Depth {
-    /// What takes no time: the properties of what is built in.
-    Shallow,
-    /// Everything, for which programs may have to be asked for their schemas.
-    Full,
+impl Session {
+    /// A finding for each property that its resource does not accept, and for each reference to what an instance will not
+    /// report. What is still to be computed is accepted.
+    ///
+    /// Programs may be asked for their schemas, and what they say of properties; nothing is asked about the machine.
+    pub fn check_properties(&self, prepared: &Prepared) -> Vec<Diagnostic> {
+        let mut types = Types { session: self, known: HashMap::new(), schemas: HashMap::new() };
+        let instances = prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance);
+        let mut found: Vec<Diagnostic> =
+            instances.flat_map(|(id, node)| self.check_instance(prepared, id, node, &mut types)).collect();
+        found.extend(references::check(prepared, &mut types));
+        let mut seen = HashSet::new();
+        // The iterations of a loop have one declaration.
+        found.retain(|finding| seen.insert((finding.span, finding.message.clone())));
+        found
+    }
+
+    fn check_instance(
+        &self,
+        prepared: &Prepared,
+        id: NodeId,
+        node: &GraphNode,
+        types: &mut Types<'_>,
+    ) -> Vec<Diagnostic> {
+        let instance = prepared.graph.declaration(id);
+        let (known, provider) = types.of(&node.manifest);
+        let none = Template { span: instance.name.span, kind: Kind::Object(Vec::new()) };
+        let properties = match (&instance.properties, known) {
+            (Some(properties), _) if is_literal(properties) => Cow::Borrowed(properties),
+            (Some(properties), _) => {
+                let view = prepared.graph.static_view(id, &prepared.facts, &*self.vault);
+                Cow::Owned(evaluate_known(properties, &view))
+            }
+            (None, Known::BuiltIn(_)) => Cow::Owned(none),
+            // A program may do without properties whatever its schema says.
+            (None, Known::Program(_)) => return Vec::new(),
+        };
+        let cx = self.context(Arc::clone(&node.name));
+        let checked = Checked { instance, properties: &properties, provider: Arc::clone(provider), cx: &cx };
+        match known {
+            Known::BuiltIn(outline) => checked.by_built_in(outline),
+            Known::Program(schema) => checked.by_program(schema.as_deref()),
+        }
+    }
 }
 
-impl Session {
-    /// A finding for each property that its resource does not accept. What is still to be computed is accepted.
-    pub fn check_properties(&self, prepared: &Prepared, depth: Depth) -> Vec<Diagnostic> {
-        let mut types = HashMap::new();
-        let cx = self.context(Arc::<str>::default());
-        let instances = prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance);
-        let check = |(id, node): (NodeId, &GraphNode)| {
-            let instance = prepared.graph.declaration(id);
-            let properties = instance.properties.as_ref()?;
-            // The graph keeps every manifest alive meanwhile, so that an address stands for one of them.
-            let (known, provider) = types
-                .entry(Arc::as_ptr(&node.manifest))
-                .or_insert_with(|| (Known::of(self, &node.manifest, depth), self.provider(&node.manifest)));
-            let checked = Checked { instance, properties, provider: Arc::clone(provider), cx: &cx };
-            Some(match known {
-                Known::Unchecked => Vec::new(),
-                Known::BuiltIn(outline) => checked.by_built_in(outline),
-                Known::Program(schema) => checked.by_program(schema.as_deref()),
-            })
+/// What is known of the types of a document, found out once for each.
+struct Types<'s> {
+    session: &'s Session,
+    /// By the address of the manifest, which the graph keeps alive meanwhile.
+    known: HashMap<*const Manifest, (Known, Arc<dyn Provider>)>,
+    /// Of those that references are made to.
+    schemas: HashMap<*const Manifest, Option<Arc<Schema>>>,
+}
+
+impl Types<'_> {
+    fn of(&mut self, manifest: &Arc<Manifest>) -> &(Known, Arc<dyn Provider>) {
+        let key = Arc::as_ptr(manifest);
+        if !self.known.contains_key(&key) {
+            let found = (Known::of(self, manifest), self.session.provider(manifest));
+            self.known.insert(key, found);
+        }
+        &self.known[&key]
+    }
+
+    fn schema(&mut self, manifest: &Arc<Manifest>) -> Option<Arc<Schema>> {
+        let session = self.session;
+        let find = || match session.built_in(&manifest.type_name) {
+            Some(built_in) => Schema::compile(built_in.schema.clone()).ok().map(Arc::new),
+            None => session.provider(manifest).schema(&session.context(manifest.type_name.as_str())).ok().flatten(),
         };
-        instances.filter_map(check).flatten().collect()
+        self.schemas.entry(Arc::as_ptr(manifest)).or_insert_with(find).clone()
     }
 }
 
 /// What is known of the properties of a type.
 enum Known {
-    /// Nothing is checked at this depth.
-    Unchecked,
     /// It says itself what is wrong.
     BuiltIn(Outline),
     /// It is a program, or a kind that the engine carries out; its schema says most of it.
@@ -62,16 +105,10 @@ enum Known {
 }
 
 impl Known {
-    fn of(session: &Session, manifest: &Arc<Manifest>, depth: Depth) -> Self {
-        let built_in = session.built_in(&manifest.type_name);
-        match (built_in, &manifest.implementation) {
+    fn of(types: &mut Types<'_>, manifest: &Arc<Manifest>) -> Self {
+        match (types.session.built_in(&manifest.type_name), &manifest.implementation) {
             (Some(built_in), Implementation::BuiltIn) => Self::BuiltIn(Outline::of(&built_in.schema)),
-            (Some(built_in), _) => Self::Program(Schema::compile(built_in.schema.clone()).ok().map(Arc::new)),
-            (None, _) if depth == Depth::Full => {
-                let cx = session.context(manifest.type_name.as_str());
-                Self::Program(session.provider(manifest).schema(&cx).ok().flatten())
-            }
-            (None, _) => Self::Unchecked,
+            _ => Self::Program(types.schema(manifest)),
         }
     }
 }
@@ -172,30 +209,39 @@ fn property_of(pointer: &str) -> String {
     name.replace("~1", "/").replace("~0", "~")
 }
 
-/// Whether what is wrong with a value may be because it, or what it is in, is still to be computed or opened.
-fn is_open(written: &Json, pointer: &str) -> bool {
-    let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1).chain([pointer.len()]);
-    let mut values = ends.filter_map(|end| written.pointer(pointer.get(..end)?));
-    values.any(|value| match value {
-        Json::String(text) => text.starts_with('['),
-        Json::Object(members) => members.keys().any(|key| key == "secureString" || key == "secureObject"),
-        _ => false,
-    })
+/// Whether a mismatch stays one whatever is still to be computed or opened.
+fn is_certain(properties: &Template, mismatch: &Mismatch) -> bool {
+    let mut at = properties;
+    for step in mismatch.pointer.split('/').skip(1) {
+        if is_open(at) {
+            return false;
+        }
+        let step = step.replace("~1", "/").replace("~0", "~");
+        let inner = match &at.kind {
+            Kind::Array(items) => step.parse().ok().and_then(|step: usize| items.get(step)),
+            _ => at.get(&step),
+        };
+        let Some(inner) = inner else { return true };
+        at = inner;
+    }
+    !is_open(at) && (mismatch.is_shallow || is_literal(at))
+}
+
+fn is_open(value: &Template) -> bool {
+    let wraps = |name: &str| value.get(name).is_some();
+    matches!(value.kind, Kind::Compiled(_)) || wraps("secureString") || wraps("secureObject")
 }
 
 fn of(instance: &Instance, properties: &Template, schema: &Schema) -> Vec<Diagnostic> {
-    let written = properties.literal().to_redacted_json();
-    let mismatches = schema.validate(&written);
-    let certain = mismatches.into_iter().filter(|mismatch| !is_open(&written, &mismatch.pointer));
-    let finding = |Mismatch { pointer, message }: Mismatch| {
-        let name = pointer.trim_start_matches('/').replace('/', ".");
-        let named = name.is_empty() || message.contains(&format!("'{name}'"));
-        let message = if named { message } else { format!("'{name}': {message}") };
-        let span = place(properties, &pointer).unwrap_or(instance.name.span);
+    let mismatches = schema.validate(&properties.literal().to_redacted_json());
+    let certain = mismatches.into_iter().filter(|mismatch| is_certain(properties, mismatch));
+    let finding = |mismatch: Mismatch| {
+        let span = place(properties, &mismatch.pointer).unwrap_or(instance.name.span);
+        let name = property_of(&mismatch.pointer);
         let description = schema.property(&name).and_then(|property| property.get("description")?.as_str());
-        let finding = Diagnostic::error(&INVALID, span, message);
-        match description {
-            Some(description) => finding.with_help(description),
+        let finding = Diagnostic::error(&INVALID, span, mismatch.sentence());
+        match mismatch.help.as_deref().or(description) {
+            Some(help) => finding.with_help(help),
             None => finding,
         }
     };

@@ -63,6 +63,7 @@ impl<'q> Question<'q> {
         match answer {
             Answer::Value(value) => Ok(value),
             Answer::Unknown(id) => Err(Stop::Unknown(id)),
+            Answer::Open(_) => Err(Stop::Open),
             Answer::Absent { known } => Err(self.absent(absent(), &known)),
             Answer::NotHere => Err(self.not_here()),
         }

@@ -61,6 +61,19 @@ pub(super) struct Accessor {
     pub(super) step: Step,
 }
 
+impl Accessor {
+    /// The name that it selects, if it is written.
+    pub(super) fn member(&self) -> Option<&str> {
+        match &self.step {
+            Step::Member(name) => Some(name),
+            Step::Index(index) => match &index.kind {
+                Form::Constant(Value::String(name)) => Some(name),
+                _ => None,
+            },
+        }
+    }
+}
+
 /// What a step selects by.
 #[derive(Clone, PartialEq)]
 pub(super) enum Step {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, codes, evaluate};
+use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, Values, codes, evaluate};
 use crate::diag::{Code, Diagnostic, Findings, nearest};
 use crate::expr::{FactKey, Stop, Template};
 use crate::id::TypeName;
@@ -64,6 +64,12 @@ impl Builder<'_> {
         self.settle(value)
     }
 
+    /// Whether a value depends on what may be without a value.
+    pub(super) fn is_open(&self, scope: ScopeId, iteration: Option<&Iteration>, node: &Template) -> bool {
+        let stop = || evaluate(node, &self.place(scope, iteration)).err().map(|halt| halt.stop);
+        self.inputs.values == Values::Open && stop() == Some(Stop::Open)
+    }
+
     /// Turns what kept a value from being computed into a finding or a want.
     pub(super) fn settle(&mut self, value: Result<Value, Halt>) -> Option<Value> {
         let halt = match value {
@@ -77,6 +83,8 @@ impl Builder<'_> {
                     self.wants.insert(key.clone());
                 }
             },
+            // What is not known was found wrong already, or does not have to be known.
+            Stop::Open => {}
             Stop::Fault(_) => self.findings.extend(halt.diagnostic(self.sources)),
             Stop::Unknown(id) => {
                 let message = format!("'{id}' is only known once it has run, and this has to be known before");

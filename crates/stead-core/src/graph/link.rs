@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use super::builder::Builder;
 use super::order::{Cycle, sort};
-use super::{Graph, Iteration, Need, NeedKind, Role, ScopeId, codes};
+use super::check::{Placed, Use, expressions};
+use super::{Graph, Iteration, Need, NeedKind, Role, ScopeId, StaticView, check_output, codes, evaluate};
 use crate::diag::Diagnostic;
 use crate::document::Relation;
 use crate::expr::{Part, Template};
 use crate::id::{NodeId, ResourceId};
 use crate::manifest;
-use crate::text::{Kind, Span, locate};
+use crate::text::{Span, locate};
 use crate::value::Value;
 
 pub(super) fn link(builder: &mut Builder<'_>) {
@@ -34,10 +35,10 @@ pub(super) fn link(builder: &mut Builder<'_>) {
 }
 
 /// Who names an instance.
-struct Origin<'d> {
+pub(super) struct Origin<'d> {
     who: Who<'d>,
-    scope: ScopeId,
-    iteration: Option<Iteration>,
+    pub(super) scope: ScopeId,
+    pub(super) iteration: Option<Iteration>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,11 +84,31 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
             Relation::Before => needs.extend(others.map(|other| (other, Need { node: id, kind: NeedKind::Order }))),
         }
     }
+    let condition = declaration.condition.as_deref();
+    let used = condition_use(builder, id, &origin, condition);
     let properties = declaration.properties.as_ref().filter(|_| evaluated);
-    for node in declaration.condition.as_deref().into_iter().chain(properties) {
-        needs.extend(references(builder, &origin, node).into_iter().map(own(NeedKind::Require)));
+    for (node, used) in condition.map(|node| (node, Use::Computed)).into_iter().chain(properties.map(|node| (node, used)))
+    {
+        let expressions = expressions(node);
+        needs.extend(references(builder, &origin, &expressions).into_iter().map(own(NeedKind::Require)));
+        builder.check(&origin, &expressions, used);
     }
     needs
+}
+
+/// Whether the properties of an instance will be computed, as far as its condition is known.
+fn condition_use(builder: &mut Builder<'_>, id: NodeId, origin: &Origin<'_>, condition: Option<&Template>) -> Use {
+    let Some(condition) = condition else { return Use::Computed };
+    let view = StaticView(builder.place(origin.scope, origin.iteration.as_ref()));
+    let Ok(value) = evaluate(condition, &view) else { return Use::Computed };
+    match builder.graph.holds(id, condition, &value) {
+        Ok(true) => Use::Computed,
+        Ok(false) => Use::Skipped,
+        Err(finding) => {
+            builder.findings.push(finding);
+            Use::Computed
+        }
+    }
 }
 
 /// The instances that a list of ids names.
@@ -111,9 +132,19 @@ fn targets(
 fn outputs(builder: &mut Builder<'_>) {
     let Some(outermost) = builder.graph.scopes.first() else { return };
     let document = Arc::clone(&outermost.document);
-    for output in document.outputs.iter().filter(|output| output.condition.is_none()) {
+    for output in &document.outputs {
         let origin = Origin { who: Who::Output(&output.name.value), scope: ScopeId(0), iteration: None };
-        references(builder, &origin, &output.value);
+        let view = StaticView(builder.place(ScopeId(0), None));
+        let used = Use::of(output.condition.as_ref(), &view);
+        let wrong = evaluate(&output.value, &view).ok().and_then(|value| check_output(output, &value).err());
+        builder.findings.extend(wrong.filter(|_| used == Use::Computed));
+        let value = expressions(&output.value);
+        if output.condition.is_none() {
+            references(builder, &origin, &value);
+        }
+        builder.check(&origin, &value, used);
+        let condition = output.condition.as_ref().map(expressions).unwrap_or_default();
+        builder.check(&origin, &condition, Use::Computed);
     }
 }
 
@@ -135,9 +166,8 @@ impl Link {
 }
 
 /// The instances that a value refers to, as far as that can be told before anything runs.
-fn references(builder: &mut Builder<'_>, origin: &Origin<'_>, node: &Template) -> Vec<NodeId> {
-    let mut found = Vec::new();
-    collect_references(node, &mut found);
+fn references(builder: &mut Builder<'_>, origin: &Origin<'_>, expressions: &[Placed<'_>]) -> Vec<NodeId> {
+    let found: Vec<Reference<'_>> = references_in(expressions).collect();
     let targets = found.iter().filter_map(|reference| {
         let text = known_text(builder, origin, reference.argument)?;
         let span = locate(builder.sources, reference.span, reference.argument.at());
@@ -163,18 +193,12 @@ fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Part<'_>) ->
     }
 }
 
-fn collect_references<'a>(node: &'a Template, found: &mut Vec<Reference<'a>>) {
-    match &node.kind {
-        Kind::Compiled(expression) => {
-            for name in ["reference", "stateChanged"] {
-                let arguments = expression.calls(name).filter_map(|call| call.arguments().next());
-                found.extend(arguments.map(|argument| Reference { span: node.span, argument }));
-            }
-        }
-        Kind::Array(items) => items.iter().for_each(|item| collect_references(item, found)),
-        Kind::Object(entries) => entries.iter().for_each(|entry| collect_references(&entry.value, found)),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => {}
-    }
+fn references_in<'a>(expressions: &'a [Placed<'a>]) -> impl Iterator<Item = Reference<'a>> {
+    let all = expressions.iter().flat_map(|placed| ["reference", "stateChanged"].map(|name| (placed, name)));
+    all.flat_map(|(Placed { expression, span }, name)| {
+        let arguments = expression.calls(name).filter_map(|call| call.arguments().next());
+        arguments.map(|argument| Reference { span: *span, argument })
+    })
 }
 
 /// The adjacent instance of that id, or a finding that says why there is none.
@@ -189,6 +213,9 @@ fn target(builder: &mut Builder<'_>, origin: &Origin<'_>, text: &str, span: Span
     };
     if let Some(found) = builder.graph.scope(origin.scope).ids.get(&id) {
         return Some(*found);
+    }
+    if builder.graph.scope(origin.scope).open.names.contains(&id.type_name) {
+        return None;
     }
     let finding = match builder.graph.scopes.iter().find_map(|scope| scope.ids.get(&id)) {
         Some(external) => external_target(&builder.graph, origin, *external, span, link),
@@ -316,14 +343,13 @@ fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
         |value: Value| value.as_str().is_some_and(|text| ResourceId::parse(text).is_ok_and(|id| id == wanted));
     let relations = declaration.directives.relations.iter();
     let entries = declaration.depends_on.iter().chain(relations.flat_map(|(_, ids)| ids));
-    let mut entries = entries.filter(|entry| super::evaluate(entry, &place).is_ok_and(names_it));
+    let mut entries = entries.filter(|entry| evaluate(entry, &place).is_ok_and(names_it));
     if let Some(entry) = entries.next() {
         return entry.span;
     }
-    let mut references = Vec::new();
     let nodes = declaration.condition.as_deref().into_iter().chain(&declaration.properties);
-    nodes.for_each(|node| collect_references(node, &mut references));
-    let reference = references.iter().find(|each| each.argument.evaluate(&place).is_ok_and(names_it));
+    let expressions: Vec<Placed<'_>> = nodes.flat_map(expressions).collect();
+    let reference = references_in(&expressions).find(|each| each.argument.evaluate(&place).is_ok_and(names_it));
     match reference {
         Some(reference) => locate(builder.sources, reference.span, reference.argument.at()),
         None => declaration.name.span,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::builder::{Builder, Room};
 use super::{
-    Found, Graph, Inputs, Iteration, Names, Node, Purpose, Resolution, Role, Scope, ScopeId, ScopeView, codes,
-    evaluate, link,
+    Found, Graph, Inputs, Iteration, Names, Node, Open, Purpose, Resolution, Role, Scope, ScopeId, ScopeView, Values,
+    codes, evaluate, link,
 };
 use crate::diag::{Code, Diagnostic, Findings, any_error, nearest};
 use crate::document::{self, Document, Instance, Parameter};
@@ -121,6 +121,7 @@ impl Builder<'_> {
             outer,
             parameters: Object::new(),
             variables: Object::new(),
+            open: Open::default(),
             ids: HashMap::with_capacity(document.resources.len()),
             members: Vec::with_capacity(document.resources.len()),
         });
@@ -128,6 +129,7 @@ impl Builder<'_> {
         self.check_version(document);
         self.parameters(id, document, supplied);
         self.variables(id, document);
+        self.check_functions(document);
         for (at, instance) in document.resources.iter().enumerate() {
             if self.room.is_used_up() {
                 return;
@@ -141,8 +143,11 @@ impl Builder<'_> {
             self.unplaced(id, finding);
         }
         for parameter in &document.parameters {
-            if let Some(value) = self.parameter(id, parameter, supplied) {
-                self.graph.scopes[id.index()].parameters.insert(parameter.name.value.clone(), value);
+            let (value, name) = (self.parameter(id, parameter, supplied), parameter.name.value.clone());
+            let scope = &mut self.graph.scopes[id.index()];
+            match value {
+                Some(value) => drop(scope.parameters.insert(name, value)),
+                None => drop(scope.open.parameters.insert(name, parameter.data_type.value)),
             }
         }
     }
@@ -155,19 +160,28 @@ impl Builder<'_> {
                 let value = evaluate(default, &Defaults(self.place(id, None)));
                 (self.settle(value)?, default.span)
             }
-            (None, None) => return None,
+            (None, None) => {
+                if self.inputs.values == Values::Required {
+                    self.placed(parameters::missing(parameter), parameter.name.span);
+                }
+                return None;
+            }
         };
         // A sealed value was checked where its plaintext was still at hand.
         if matches!(value, Value::Sealed(_)) {
             return Some(value);
         }
         if let Err(finding) = parameters::check(parameter, &value) {
-            let diagnostic = Diagnostic::error(finding.code, span, finding.message);
-            self.findings.push(Diagnostic { help: finding.help, ..diagnostic });
+            self.placed(finding, span);
             return None;
         }
         let (data_type, seal) = (parameter.data_type.value, self.inputs.seal);
         Some(if data_type.is_secure() { value.sealed_as(data_type, seal) } else { sealing_wrapped(value, seal) })
+    }
+
+    fn placed(&mut self, finding: parameters::Finding, span: Span) {
+        let diagnostic = Diagnostic::error(finding.code, span, finding.message);
+        self.findings.push(Diagnostic { help: finding.help, ..diagnostic });
     }
 
     /// A finding about what was supplied from outside the document: by what includes it, or by the caller.
@@ -180,8 +194,11 @@ impl Builder<'_> {
 
     fn variables(&mut self, id: ScopeId, document: &Document) {
         for variable in &document.variables {
-            if let Some(value) = self.value(id, None, &variable.value) {
-                self.graph.scopes[id.index()].variables.insert(variable.name.value.clone(), value);
+            let (value, name) = (self.value(id, None, &variable.value), variable.name.value.clone());
+            let scope = &mut self.graph.scopes[id.index()];
+            match value {
+                Some(value) => drop(scope.variables.insert(name, value)),
+                None => drop(scope.open.variables.insert(name)),
             }
         }
     }
@@ -224,10 +241,13 @@ impl Builder<'_> {
     }
 
     fn count(&mut self, scope: ScopeId, node: &Template) -> Option<i64> {
-        let value = self.value(scope, None, node)?;
+        let Some(value) = self.value(scope, None, node) else {
+            // One iteration stands for all.
+            return self.is_open(scope, None, node).then_some(1);
+        };
         let count = value.as_i64().filter(|count| (0..=MAX_TURNS).contains(count));
         if count.is_none() {
-            let message = format!("a loop is turned 0 to {MAX_TURNS} times, this count is {}", shown(&value));
+            let message = format!("'count' must be between 0 and {MAX_TURNS}, not {}", shown(&value));
             self.error(&codes::BAD_COUNT, node.span, message);
         }
         count
@@ -282,7 +302,7 @@ impl Builder<'_> {
         manifest: Arc<Manifest>,
         iteration: Option<Iteration>,
     ) {
-        let Some(name) = self.text(scope, iteration.as_ref(), &instance.name, "Resource name") else { return };
+        let Some(name) = self.name(scope, iteration.as_ref(), instance) else { return };
         let name: Arc<str> = name.into();
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
         let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: Arc::clone(&name) };
@@ -306,6 +326,20 @@ impl Builder<'_> {
             role: Role::Instance,
         });
         self.nest(id, instance);
+    }
+
+    /// The name of an instance; one that is not known yet, where that may be, is what is written.
+    fn name(&mut self, scope: ScopeId, iteration: Option<&Iteration>, instance: &Instance) -> Option<String> {
+        let name = self.text(scope, iteration, &instance.name, "Resource name");
+        if name.is_some() || !self.is_open(scope, iteration, &instance.name) {
+            return name;
+        }
+        self.graph.scopes[scope.index()].open.names.insert(instance.type_name.value.clone());
+        let written = instance.name.literal().as_str().unwrap_or_default().to_owned();
+        Some(match iteration {
+            Some(iteration) => format!("{written} {}", iteration.index),
+            None => written,
+        })
     }
 
     fn duplicate(&mut self, scope: ScopeId, first: NodeId, instance: &Instance, name: &str) {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use super::{Facts, Iteration, Scope, ScopeId};
 use crate::diag::Diagnostic;
 use crate::document::UserFunction;
-use crate::expr::{Answer, Environment, Expression, FactKey, Fault, Stop, Template};
-use crate::text::{self, Entry, Kind, Sources, Span};
+use crate::expr::{Answer, Environment, Expression, FactKey, Fault, Kind, Stop, Template, kinds_of};
+use crate::id::ResourceId;
+use crate::text::node::Kind as Form;
+use crate::text::{self, Entry, Sources, Span};
 use crate::value::{Object, Seal, Value};
 
 /// Where an expression stands: the scopes around it, and the iteration of its loop.
@@ -33,28 +35,26 @@ impl<'a> ScopeView<'a> {
         std::iter::successors(scopes.get(self.scope.index()), |scope| scopes.get(scope.outer?.index()))
     }
 
-    fn look_up(&self, name: &str, values: fn(&Scope) -> &Object) -> Answer {
-        match self.visible().find_map(|scope| values(scope).get(name)) {
-            Some(value) => Answer::Value(value.clone()),
-            None => Answer::Absent { known: self.visible().flat_map(|scope| values(scope).keys().cloned()).collect() },
-        }
+    /// The innermost value of that name. What is declared in an inner scope without a value hides that of an outer one.
+    fn look_up(&self, name: &str, values: fn(&Scope) -> &Object, open: fn(&Scope, &str) -> Option<Kinds>) -> Answer {
+        let answer = |scope: &Scope| match values(scope).get(name) {
+            Some(value) => Some(Answer::Value(value.clone())),
+            None => open(scope, name).map(Answer::Open),
+        };
+        let absent = || Answer::Absent { known: self.visible().flat_map(|scope| values(scope).keys().cloned()).collect() };
+        self.visible().find_map(answer).unwrap_or_else(absent)
     }
 }
 
 impl Environment for ScopeView<'_> {
     fn parameter(&self, name: &str) -> Answer {
-        // One without a value is known all the same.
-        let mut declared = self.visible().flat_map(|scope| &scope.document.parameters);
-        match self.look_up(name, |scope| &scope.parameters) {
-            Answer::Absent { .. } if declared.any(|each| each.name.value == name) => {
-                Answer::Absent { known: vec![name.to_owned()] }
-            }
-            answer => answer,
-        }
+        let open = |scope: &Scope, name: &str| scope.open.parameters.get(name).copied().map(kinds_of);
+        self.look_up(name, |scope| &scope.parameters, open)
     }
 
     fn variable(&self, name: &str) -> Answer {
-        self.look_up(name, |scope| &scope.variables)
+        let open = |scope: &Scope, name: &str| scope.open.variables.contains(name).then_some(Kind::VALUES);
+        self.look_up(name, |scope| &scope.variables, open)
     }
 
     fn copy_index(&self, loop_name: Option<&str>) -> Answer {
@@ -85,6 +85,49 @@ impl Environment for ScopeView<'_> {
     }
 }
 
+/// The kinds of value that something can have.
+type Kinds = &'static [Kind];
+
+/// What an expression sees before anything runs, where it will be computed while a run goes on: what instances answer is
+/// not known yet.
+#[derive(Clone, Copy)]
+pub struct StaticView<'a>(pub ScopeView<'a>);
+
+impl Environment for StaticView<'_> {
+    fn parameter(&self, name: &str) -> Answer {
+        self.0.parameter(name)
+    }
+    fn variable(&self, name: &str) -> Answer {
+        self.0.variable(name)
+    }
+    fn copy_index(&self, loop_name: Option<&str>) -> Answer {
+        self.0.copy_index(loop_name)
+    }
+    fn fact(&self, key: &FactKey) -> Option<Value> {
+        self.0.fact(key)
+    }
+    fn seal(&self, plaintext: Value) -> Option<Value> {
+        self.0.seal(plaintext)
+    }
+    fn function(&self, name: &str) -> Option<&UserFunction> {
+        self.0.function(name)
+    }
+    fn function_names(&self) -> Vec<String> {
+        self.0.function_names()
+    }
+
+    /// A state, or what is nested in a container.
+    fn reference(&self, _id: &ResourceId) -> Answer {
+        Answer::Open(&[Kind::Object, Kind::Array])
+    }
+    fn state_changed(&self, _id: &ResourceId) -> Answer {
+        Answer::Open(&[Kind::Boolean])
+    }
+    fn restart_required(&self, _kind: &str, _name: Option<&str>) -> Answer {
+        Answer::Open(&[Kind::Boolean])
+    }
+}
+
 /// Why a value of a document could not be computed, and which part of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Halt {
@@ -110,22 +153,52 @@ impl Halt {
 /// Computes a value of a document: every expression in it is evaluated.
 pub fn evaluate(node: &Template, environment: &dyn Environment) -> Result<Value, Halt> {
     Ok(match &node.kind {
-        Kind::Null => Value::Null,
-        Kind::Bool(truth) => Value::Bool(*truth),
-        Kind::Number(number) => Value::Number(number.clone()),
-        Kind::String(text) => Value::String(text.to_string()),
-        Kind::Compiled(expression) => {
+        Form::Null => Value::Null,
+        Form::Bool(truth) => Value::Bool(*truth),
+        Form::Number(number) => Value::Number(number.clone()),
+        Form::String(text) => Value::String(text.to_string()),
+        Form::Compiled(expression) => {
             expression.evaluate(environment).map_err(|stop| Halt { stop, span: node.span })?
         }
-        Kind::Array(items) => {
+        Form::Array(items) => {
             Value::Array(items.iter().map(|item| evaluate(item, environment)).collect::<Result<_, _>>()?)
         }
-        Kind::Object(entries) => Value::Object(members(entries, environment)?),
+        Form::Object(entries) => Value::Object(members(entries, environment)?),
     })
 }
 
 fn members(entries: &[Entry<Box<Expression>>], environment: &dyn Environment) -> Result<Object, Halt> {
     entries.iter().map(|entry| Ok((entry.key.to_string(), evaluate(&entry.value, environment)?))).collect()
+}
+
+/// The value with every expression replaced by what it comes to, as far as that is known and no secret.
+pub fn evaluate_known(node: &Template, environment: &dyn Environment) -> Template {
+    let kind = match &node.kind {
+        Form::Compiled(expression) => match expression.evaluate(environment) {
+            Ok(value) if !value.has_sealed() => return placed(Template::of_value(value), node.span),
+            _ => Form::Compiled(expression.clone()),
+        },
+        Form::Array(items) => Form::Array(items.iter().map(|item| evaluate_known(item, environment)).collect()),
+        Form::Object(entries) => {
+            let known = |entry: &Entry<_>| Entry { value: evaluate_known(&entry.value, environment), ..entry.clone() };
+            Form::Object(entries.iter().map(known).collect())
+        }
+        literal => literal.clone(),
+    };
+    Template { span: node.span, kind }
+}
+
+/// The value with all of it at one place.
+fn placed(node: Template, span: Span) -> Template {
+    let kind = match node.kind {
+        Form::Array(items) => Form::Array(items.into_iter().map(|item| placed(item, span)).collect()),
+        Form::Object(entries) => {
+            let entry = |entry: Entry<_>| Entry { key_span: span, value: placed(entry.value, span), key: entry.key };
+            Form::Object(entries.into_iter().map(entry).collect())
+        }
+        scalar => scalar,
+    };
+    Template { span, kind }
 }
 
 /// A name for a loop that all of its iterations share.

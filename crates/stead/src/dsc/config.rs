@@ -45,6 +45,12 @@ pub(crate) fn config(
             }
             tell(&prepared.warnings, &prepared.sources);
             notes::warn(&prepared, mode);
+            // What an export has of properties says which instances are wanted.
+            let wrong = if mode == Mode::EXPORT { Vec::new() } else { session.check_properties(&prepared) };
+            if !wrong.is_empty() {
+                tell(&wrong, &prepared.sources);
+                return Exit::DscError;
+            }
             match carry_out(config, mode, &session, &prepared, progress) {
                 Ok(executed) => report(executed, config, input, compat),
                 Err(exit) => exit,

@@ -37,6 +37,12 @@ Choose one of them, or add the value to the list if the document is yours.";
     TOO_LARGE = "E0706", "a parameter is larger than its maximum", "\
 `maxValue` is the greatest value that an `int` parameter may have; that value itself is allowed.";
 
+    MISSING = "E0709", "a parameter has no value", "\
+A parameter without a `defaultValue` needs a value from whoever runs the document: `--set name=value`, `--parameters`,
+or a file named with `--parameters-file`.
+
+`stead lint` needs no values: it checks what does not depend on them.";
+
     TOO_SHORT = "E0707", "a parameter is shorter than its minimum length", "\
 `minLength` is the least length of a parameter: of text in bytes of its UTF-8 form, so that `ä` counts as two; of an
 array in elements. The length of a secret is not shown.";
