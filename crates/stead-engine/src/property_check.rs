@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
-use stead_core::call::{Failure, INVALID, code};
+use stead_core::call::{Failure, INVALID, Operation, code};
 use stead_core::diag::Diagnostic;
 use stead_core::document::Instance;
+use stead_core::event::Mode;
 use stead_core::expr::Template;
 use stead_core::graph::{Node as GraphNode, Role, evaluate_known};
 use stead_core::id::NodeId;
@@ -16,6 +17,7 @@ use stead_core::schema::{Mismatch, Schema};
 use stead_core::text::{Kind, Span};
 use stead_host::provider::{Context, Plain, Provider};
 
+mod hints;
 mod references;
 
 use crate::literal::{is_literal, members};
@@ -25,12 +27,18 @@ impl Session {
     /// A finding for each property that its resource does not accept, and for each reference to what an instance will not
     /// report. What is still to be computed is accepted.
     ///
-    /// Programs may be asked for their schemas, and what they say of properties; nothing is asked about the machine.
-    pub fn check_properties(&self, prepared: &Prepared) -> Vec<Diagnostic> {
+    /// Programs may be asked for their schemas, and what they say of properties; nothing is asked about the machine. What
+    /// an export has of properties says which instances are wanted, and is not checked.
+    pub fn check_properties(&self, prepared: &Prepared, mode: Mode) -> Vec<Diagnostic> {
+        if mode.operation == Operation::Export {
+            return Vec::new();
+        }
+        // Reading the state of something takes less than bringing it into one.
+        let extent = if mode.operation == Operation::Get { Extent::Stated } else { Extent::Whole };
         let mut types = Types { session: self, known: HashMap::new(), schemas: HashMap::new() };
         let instances = prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance);
         let mut found: Vec<Diagnostic> =
-            instances.flat_map(|(id, node)| self.check_instance(prepared, id, node, &mut types)).collect();
+            instances.flat_map(|(id, node)| self.check_instance(prepared, id, node, extent, &mut types)).collect();
         found.extend(references::check(prepared, &mut types));
         let mut seen = HashSet::new();
         // The iterations of a loop have one declaration.
@@ -43,6 +51,7 @@ impl Session {
         prepared: &Prepared,
         id: NodeId,
         node: &GraphNode,
+        extent: Extent,
         types: &mut Types<'_>,
     ) -> Vec<Diagnostic> {
         let instance = prepared.graph.declaration(id);
@@ -59,12 +68,21 @@ impl Session {
             (None, Known::Program(_)) => return Vec::new(),
         };
         let cx = self.context(Arc::clone(&node.name));
-        let checked = Checked { instance, properties: &properties, provider: Arc::clone(provider), cx: &cx };
+        let checked = Checked { instance, properties: &properties, extent, provider: Arc::clone(provider), cx: &cx };
         match known {
             Known::BuiltIn(outline) => checked.by_built_in(outline),
             Known::Program(schema) => checked.by_program(schema.as_deref()),
         }
     }
+}
+
+/// What of the properties has to be right.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Those that are stated.
+    Stated,
+    /// All: none that is required may be missing.
+    Whole,
 }
 
 /// What is known of the types of a document, found out once for each.
@@ -121,6 +139,7 @@ struct Outline {
     required: Vec<String>,
     /// Texts that the schema does not constrain: long ones are content, and not copied to be checked.
     free: Vec<String>,
+    names: Vec<String>,
     descriptions: HashMap<String, String>,
 }
 
@@ -134,8 +153,13 @@ impl Outline {
         Self {
             required: required.map(str::to_owned).collect(),
             free: properties().filter(|(_, property)| is_free_text(property)).map(|(name, _)| name.clone()).collect(),
+            names: properties().map(|(name, _)| name.clone()).collect(),
             descriptions: properties().filter_map(description).collect(),
         }
+    }
+
+    fn description(&self, name: &str) -> Option<String> {
+        self.descriptions.get(name).cloned()
     }
 }
 
@@ -149,6 +173,7 @@ fn is_free_text(property: &Json) -> bool {
 struct Checked<'a> {
     instance: &'a Instance,
     properties: &'a Template,
+    extent: Extent,
     provider: Arc<dyn Provider>,
     cx: &'a Context,
 }
@@ -170,18 +195,21 @@ impl Checked<'_> {
             let Some((name, value)) = name.as_deref().zip(stated) else {
                 // Something is missing; where something else was left out, that may be why.
                 let is_certain = is_complete || name.is_some_and(|name| outline.required.contains(&name));
-                found.extend(is_certain.then(|| self.refused(failure)));
+                let missing = self.refused(failure, outline);
+                let is_meant = found.iter().filter_map(|other: &Diagnostic| other.help.as_deref()).any(|help| {
+                    quoted(&missing.message).is_some_and(|name| help == hints::did_you_mean(name))
+                });
+                found.extend((is_certain && !is_meant && self.extent == Extent::Whole).then_some(missing));
                 return found;
             };
             if rest.shift_remove(name).is_none() {
                 return found;
             }
             if is_literal(value) {
-                let description = outline.descriptions.get(name);
-                let finding = self.refused(failure);
-                found.push(match description {
-                    Some(description) => finding.with_help(description),
-                    None => finding,
+                let finding = self.refused(failure, outline);
+                found.push(match hints::of_value(value, &finding.message).or_else(|| outline.description(name)) {
+                    Some(help) if finding.help.is_none() => finding.with_help(help),
+                    _ => finding,
                 });
             }
             is_complete = false;
@@ -194,13 +222,36 @@ impl Checked<'_> {
             return mismatches;
         }
         let written = Plain::new(self.properties.literal().to_redacted_json());
-        self.provider.validate(self.cx, &written).err().map(|failure| self.refused(failure)).into_iter().collect()
+        self.provider.validate(self.cx, &written).err().map(|failure| self.failed(failure)).into_iter().collect()
     }
 
-    fn refused(&self, failure: Failure) -> Diagnostic {
+    /// What a built-in says, with what to do about it.
+    fn refused(&self, failure: Failure, outline: &Outline) -> Diagnostic {
+        let finding = self.failed(failure);
+        if let Some((what, meant)) = finding.message.split_once(". Did you mean ") {
+            let (message, help) = (what.to_owned(), format!("did you mean {meant}"));
+            return Diagnostic { message, help: Some(help), ..finding };
+        }
+        let name = quoted(&finding.message);
+        let help = if finding.message.starts_with("there is no property") {
+            name.map(|name| hints::of_unknown(name, &outline.names))
+        } else if finding.message.ends_with("is required") {
+            name.and_then(|name| outline.description(name)).or(Some("add it to 'properties'".to_owned()))
+        } else {
+            None
+        };
+        Diagnostic { help, ..finding }
+    }
+
+    fn failed(&self, failure: Failure) -> Diagnostic {
         let span = failure.property.as_deref().and_then(|pointer| place(self.properties, pointer));
         Diagnostic::error(code(&failure.kind), span.unwrap_or(self.instance.name.span), failure.message)
     }
+}
+
+/// The first name that a message has in quotes.
+fn quoted(message: &str) -> Option<&str> {
+    message.split('\'').nth(1)
 }
 
 /// The name of the property that a pointer leads to or into.
@@ -242,6 +293,7 @@ fn of(instance: &Instance, properties: &Template, schema: &Schema) -> Vec<Diagno
         let finding = Diagnostic::error(&INVALID, span, mismatch.sentence());
         match mismatch.help.as_deref().or(description) {
             Some(help) => finding.with_help(help),
+            None if finding.message.ends_with("is required") => finding.with_help("add it to 'properties'"),
             None => finding,
         }
     };

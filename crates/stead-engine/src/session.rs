@@ -353,15 +353,19 @@ impl Resources for Known<'_> {
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
         let requirement = match requirement.map(VersionRequirement::parse).transpose() {
             Ok(requirement) => requirement,
-            Err(error) => return Found::Nothing { message: error.to_string(), help: None },
+            Err(error) => {
+                let help = Some("write a requirement such as '=1.2.0' or '>=1.2.0'".to_owned());
+                return Found::Nothing { message: error.to_string(), help };
+            }
         };
         let version = requirement.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         match self.0.find(&Wanted { type_name: type_name.clone(), requirement, adapter: adapter.cloned() }) {
             Ok(manifest) => Found::Resource(manifest),
             Err(error) => match adapter.filter(|adapter| !self.has_adapter(adapter)) {
                 Some(adapter) => {
-                    let message = format!("Adapter not found: {adapter}, which is to carry out '{type_name}'");
-                    Found::Nothing { message, help: None }
+                    let message = format!("Adapter not found: {adapter}, which is required for '{type_name}'");
+                    let help = "install the adapter, or remove 'requireAdapter'".to_owned();
+                    Found::Nothing { message, help: Some(help) }
                 }
                 None => Found::Nothing {
                     message: format!("Resource not found: {type_name}{version}: {error}"),

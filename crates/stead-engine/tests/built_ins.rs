@@ -99,7 +99,7 @@ fn every_mistake_is_told_in_the_words_of_the_resource() {
 - {name: g, type: Stead/Command, properties: {test: 'true', timeout: -1}}
 ",
     );
-    let found = session.check_properties(&prepared);
+    let found = session.check_properties(&prepared, Mode::PLAN);
     let found = messages(&found);
     assert!(found.iter().all(|message| !message.contains("pattern") && !message.contains("JSON")), "{found:#?}");
     let about = |word: &str| found.iter().filter(|message| message.contains(word)).count();

@@ -344,7 +344,7 @@ impl Arguments {
     }
 
     fn wrong(&self, wanted: &str) -> Wrong {
-        Wrong::kind(self.taken.saturating_sub(1), format!("argument {} has to be {wanted}", self.taken))
+        Wrong::kind(self.taken.saturating_sub(1), format!("argument {} must be {wanted}", self.taken))
     }
 }
 

@@ -84,7 +84,8 @@ impl Check<'_> {
         match Evaluator::new(self.environment, Budget::default()).value(node) {
             Ok(value) => Known::Value(value),
             Err(Stop::Fault(fault)) => self.wrong(fault),
-            Err(Stop::Open | Stop::Unknown(_) | Stop::Missing(_)) => self.parts(node),
+            Err(Stop::Open(kinds)) => self.parts(node, kinds),
+            Err(Stop::Unknown(_) | Stop::Missing(_)) => self.parts(node, Kind::VALUES),
         }
     }
 
@@ -95,12 +96,12 @@ impl Check<'_> {
         Known::NOTHING
     }
 
-    /// What is known of something that cannot be computed yet.
-    fn parts(&mut self, node: &Node) -> Known {
+    /// What is known of something that cannot be computed yet, because of a value of these kinds.
+    fn parts(&mut self, node: &Node, open: &'static [Kind]) -> Known {
         match &node.kind {
             Form::Constant(value) => Known::Value(value.clone()),
             Form::Lambda(_) => Known::NOTHING,
-            Form::Call { builtin, arguments } => self.call(builtin, arguments),
+            Form::Call { builtin, arguments } => self.call(builtin, arguments, open),
             Form::UserCall { name, arguments } => self.user_function(name, arguments, &node.at),
             Form::Access { of, path } => {
                 let mut of = self.known(of);
@@ -121,7 +122,7 @@ impl Check<'_> {
         }
     }
 
-    fn call(&mut self, builtin: &'static Builtin, arguments: &[Node]) -> Known {
+    fn call(&mut self, builtin: &'static Builtin, arguments: &[Node], open: &'static [Kind]) -> Known {
         match (builtin.run, arguments) {
             (Run::Lazy(Lazy::If), [condition, then, otherwise]) => {
                 let decided = self.argument(builtin, 0, condition);
@@ -134,22 +135,15 @@ impl Check<'_> {
             // Whether the others are computed depends on the first.
             (Run::Lazy(_), [first, ..]) => {
                 self.argument(builtin, 0, first);
+                Known::Kinds(builtin.returns)
             }
             _ => {
-                for (position, argument) in arguments.iter().enumerate() {
-                    self.argument(builtin, position, argument);
-                }
+                let each = arguments.iter().enumerate();
+                let known: Vec<Known> = each.map(|(position, node)| self.argument(builtin, position, node)).collect();
+                let is_answer = known.iter().all(|each| matches!(each, Known::Value(_)));
+                Known::Kinds(if is_answer { open } else { builtin.returns })
             }
         }
-        Known::Kinds(match (builtin.run, arguments) {
-            (Run::Ask(Ask::Parameter), [Node { kind: Form::Constant(Value::String(name)), .. }]) => {
-                match self.environment.parameter(name) {
-                    Answer::Open(kinds) => kinds,
-                    _ => builtin.returns,
-                }
-            }
-            _ => builtin.returns,
-        })
     }
 
     fn argument(&mut self, builtin: &'static Builtin, position: usize, node: &Node) -> Known {

@@ -69,7 +69,7 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
         (Value::Object(members), Key::Index(Value::String(name))) => member(members, name),
         (Value::Object(members), Key::State) if members.contains_key(STATE) => member(members, STATE),
         (of, Key::State) => Ok(of),
-        (_, Key::Member(_)) => Err(wrong(NOT_AN_OBJECT.to_owned())),
+        (of, Key::Member(_)) => Err(wrong(NOT_AN_OBJECT.to_owned()).with_help(format!("the value is of type {}", of.kind()))),
         (Value::Array(mut items), Key::Index(Value::Number(index))) => {
             let position = index.as_i64().and_then(|index| usize::try_from(index).ok()).filter(|at| *at < items.len());
             let count = items.len();
@@ -84,7 +84,7 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
         (Value::Object(_), Key::Index(other)) => {
             Err(wrong(format!("Invalid index: an object is indexed with a string, not with a {}", other.kind())))
         }
-        (_, Key::Index(_)) => Err(wrong(NOT_AN_ARRAY.to_owned())),
+        (of, Key::Index(_)) => Err(wrong(NOT_AN_ARRAY.to_owned()).with_help(format!("the value is of type {}", of.kind()))),
     }
 }
 
@@ -96,7 +96,9 @@ pub(super) fn access_of_kinds(kinds: &[Kind], step: &Step) -> Result<(), Wrong> 
         Step::Index(_) if !has(Kind::Object) && !has(Kind::Array) => NOT_AN_ARRAY,
         _ => return Ok(()),
     };
-    Err(Wrong { code: &codes::ACCESS, argument: None, message: message.to_owned(), help: None })
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+    let help = Some(format!("the value is of type {}", names.join(" or ")));
+    Err(Wrong { code: &codes::ACCESS, argument: None, message: message.to_owned(), help })
 }
 
 const NOT_AN_OBJECT: &str = "Member access on non-object value";
@@ -120,7 +122,7 @@ pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone)
     }
     // More than a handful is no help any more.
     let names: Vec<&str> = known.take(9).collect();
-    (1..9).contains(&names.len()).then(|| format!("there is {}", names.join(", ")))
+    (1..9).contains(&names.len()).then(|| format!("available: {}", names.join(", ")))
 }
 
 /// Whether an open value is of a type.
@@ -326,7 +328,7 @@ impl<'e> Evaluator<'e> {
             let verdict = self.applied(lambda, item.clone(), index)?;
             if !matches!(verdict, Value::Bool(_) | Value::Sealed(_)) {
                 let message =
-                    format!("Function 'filter': the lambda has to return a boolean, not a {}", verdict.kind());
+                    format!("Function 'filter': the lambda must return a boolean, not a {}", verdict.kind());
                 return Err(stop(&codes::ARGUMENT_TYPE, &lambda.body.at, message, None));
             }
             verdicts.push((item, verdict));

@@ -83,8 +83,8 @@ pub enum Stop {
     Missing(FactKey),
     /// It depends on an instance whose outcome is not known yet.
     Unknown(ResourceId),
-    /// It depends on a value that is not known yet.
-    Open,
+    /// It depends on a value that is not known yet, of one of these kinds.
+    Open(&'static [Kind]),
     /// It is wrong.
     Fault(Fault),
 }
@@ -285,6 +285,14 @@ impl Part<'_> {
     /// The bytes of [`Expression::text`] that it takes.
     pub fn at(&self) -> Range<usize> {
         self.node.at.clone()
+    }
+
+    /// The text, if it is written as such.
+    pub fn text(&self) -> Option<&str> {
+        match &self.node.kind {
+            Form::Constant(Value::String(text)) => Some(text),
+            _ => None,
+        }
     }
 
     /// Computes it. A part of a lambda that reads its parameters is a fault.

@@ -39,13 +39,15 @@ impl UserFunction {
         }
         let plural = if wanted == 1 { "parameter" } else { "parameters" };
         let message = format!("User function '{name}' expects {wanted} {plural}, but {given} were provided");
-        Err(stop(&codes::USER_FUNCTION_TYPE, at, message, None))
+        let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name.value.as_str()).collect();
+        Err(stop(&codes::USER_FUNCTION_TYPE, at, message, Some(format!("it is used as {name}({})", names.join(", ")))))
     }
 
     pub(super) fn wrong_argument(&self, parameter: &Named<DataType>, found: &str, at: &Range<usize>) -> Stop {
         let (name, parameter, wanted) = (&self.name.value, &parameter.name.value, parameter.value.as_str());
         let message = format!("Parameter '{parameter}' of user function '{name}' expects type '{wanted}', not '{found}'");
-        stop(&codes::USER_FUNCTION_TYPE, at, message, None)
+        let help = format!("convert the argument, or declare '{parameter}' with another type");
+        stop(&codes::USER_FUNCTION_TYPE, at, message, Some(help))
     }
 }
 

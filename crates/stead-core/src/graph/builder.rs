@@ -19,6 +19,8 @@ pub(super) struct Builder<'a> {
     pub(super) findings: Findings,
     pub(super) wants: BTreeSet<FactKey>,
     pub(super) room: Room,
+    /// Whether instances are missing from the graph because something is wrong with them.
+    pub(super) is_incomplete: bool,
     pub(super) compared: usize,
     /// Instances of one type mostly stand together; this saves most searches.
     pub(super) last_found: Option<(TypeName, Option<String>, Arc<Manifest>)>,
@@ -67,7 +69,7 @@ impl Builder<'_> {
     /// Whether a value depends on what may be without a value.
     pub(super) fn is_open(&self, scope: ScopeId, iteration: Option<&Iteration>, node: &Template) -> bool {
         let stop = || evaluate(node, &self.place(scope, iteration)).err().map(|halt| halt.stop);
-        self.inputs.values == Values::Open && stop() == Some(Stop::Open)
+        self.inputs.values == Values::Open && matches!(stop(), Some(Stop::Open(_)))
     }
 
     /// Turns what kept a value from being computed into a finding or a want.
@@ -84,10 +86,10 @@ impl Builder<'_> {
                 }
             },
             // What is not known was found wrong already, or does not have to be known.
-            Stop::Open => {}
+            Stop::Open(_) => {}
             Stop::Fault(_) => self.findings.extend(halt.diagnostic(self.sources)),
             Stop::Unknown(id) => {
-                let message = format!("'{id}' is only known once it has run, and this has to be known before");
+                let message = format!("'{id}' is only known once it has run, but this must be known before anything runs");
                 self.error(&codes::BAD_NAME, halt.span, message);
             }
         }
@@ -104,7 +106,10 @@ impl Builder<'_> {
     ) -> Option<String> {
         match self.value(scope, iteration, node)? {
             Value::String(text) => return Some(text),
-            Value::Sealed(_) => self.error(&codes::SECRET_HERE, node.span, format!("{what} cannot be a secret")),
+            Value::Sealed(_) => {
+                let finding = Diagnostic::error(&codes::SECRET_HERE, node.span, format!("{what} cannot be a secret"));
+                self.findings.push(finding.with_help("it is shown and stored; use a parameter that is not secure"));
+            }
             other => {
                 let message = format!("{what} result is not a string: it is {}", other.described());
                 self.error(&codes::BAD_NAME, node.span, message);

@@ -5,7 +5,7 @@ use super::link::Origin;
 use super::{Graph, Halt, StaticView, evaluate};
 use crate::diag::Diagnostic;
 use crate::diag::codes::run as codes;
-use crate::document::{Document, Output};
+use crate::document::{DataType, Document, Output};
 use crate::expr::{Expression, Fault, Stop, Template, fits};
 use crate::id::NodeId;
 use crate::text::{Kind, Span};
@@ -97,12 +97,15 @@ impl Graph {
             Value::Sealed(_) => {
                 let message = format!("the condition of {label} depends on a secret");
                 Err(Diagnostic::error(&codes::SECRET_CONDITION, condition.span, message)
-                    .with_help("use a parameter that is not secure"))
+                    .with_help("whether an instance runs is shown; let it depend on what is not secret"))
             }
             other => {
                 let message = format!("the condition of {label} is {}, not true or false", other.described());
                 Err(Diagnostic::error(&codes::BAD_CONDITION, condition.span, message)
-                    .with_help("compare with equals(), or convert with bool()"))
+                    .with_help(match &condition.kind {
+                        Kind::Compiled(_) => "compare with equals(), or convert with bool()",
+                        _ => "write true, false, or an expression in quotes and brackets: \"[equals(1, 2)]\"",
+                    }))
             }
         }
     }
@@ -116,5 +119,10 @@ pub fn check_output(output: &Output, value: &Value) -> Result<(), Diagnostic> {
     }
     let (name, wanted) = (&output.name.value, wanted.as_str());
     let message = format!("Output '{name}' is {}, but is declared as '{wanted}'", value.described());
-    Err(Diagnostic::error(&codes::WRONG_OUTPUT, output.value.span, message))
+    let fitting = DataType::ALL.iter().find(|(_, each)| !each.is_secure() && fits(*each, value));
+    let finding = Diagnostic::error(&codes::WRONG_OUTPUT, output.value.span, message);
+    Err(match fitting {
+        Some((word, _)) => finding.with_help(format!("declare it as '{word}', or convert the value")),
+        None => finding,
+    })
 }

@@ -15,6 +15,10 @@ use crate::text::{Span, locate};
 use crate::value::Value;
 
 pub(super) fn link(builder: &mut Builder<'_>) {
+    for at in 0..builder.graph.scopes.len() {
+        let document = Arc::clone(&builder.graph.scopes[at].document);
+        builder.check_functions(&document);
+    }
     for at in 0..builder.graph.nodes.len() {
         if builder.findings.is_full() {
             return;
@@ -214,7 +218,7 @@ fn target(builder: &mut Builder<'_>, origin: &Origin<'_>, text: &str, span: Span
     if let Some(found) = builder.graph.scope(origin.scope).ids.get(&id) {
         return Some(*found);
     }
-    if builder.graph.scope(origin.scope).open.names.contains(&id.type_name) {
+    if builder.is_incomplete || builder.graph.scope(origin.scope).open.names.contains(&id.type_name) {
         return None;
     }
     let finding = match builder.graph.scopes.iter().find_map(|scope| scope.ids.get(&id)) {
@@ -252,7 +256,10 @@ fn unknown_target(
 
 fn external_target(graph: &Graph, origin: &Origin<'_>, external: NodeId, span: Span, link: Link) -> Diagnostic {
     let (this, verb, other) = (origin.label(graph), link.verb(), graph.label(external));
-    let message = format!("{this} {verb} {other}, which is not adjacent to it");
+    let mut outward = std::iter::successors(Some(external), |id| graph.container(*id));
+    let is_inside = outward.any(|id| graph.node(id).scope == origin.scope);
+    let place = if is_inside { "inside a group" } else { "outside this group" };
+    let message = format!("{this} {verb} {other}, which is {place}");
     let finding = Diagnostic::error(&codes::NOT_ADJACENT, span, message)
         .with_label(graph.declaration(external).name.span, "declared here");
     match detour(graph, origin, external, link) {
@@ -270,7 +277,7 @@ fn detour(graph: &Graph, origin: &Origin<'_>, external: NodeId, link: Link) -> O
         let (container, instead) =
             (graph.label(theirs), if link == Link::Names("dependsOn") { "depend on" } else { "refer to" });
         return Some(if origin.who == Who::Instance(theirs) {
-            "it is nested in this instance, and so comes after it".to_owned()
+            "it is nested in this instance, so it already runs after it; remove this".to_owned()
         } else {
             format!("it is nested in {container}: {instead} that instead")
         });
@@ -279,7 +286,7 @@ fn detour(graph: &Graph, origin: &Origin<'_>, external: NodeId, link: Link) -> O
         outward(graph.scope(origin.scope).container).find_map(|id| Some((id, theirs(graph.node(id).scope)?)))?;
     let (container, other) = (graph.label(ours), graph.label(theirs));
     Some(match theirs {
-        _ if ours == theirs => "this instance is nested in it, and so comes after it".to_owned(),
+        _ if ours == theirs => "this instance is nested in it, so it already runs after it; remove this".to_owned(),
         _ if theirs == external => format!("this instance is nested in {container}: let that depend on it instead"),
         _ => format!("let {container}, which holds this instance, depend on {other}, which holds the other"),
     })
@@ -328,7 +335,8 @@ fn cycle_finding(builder: &Builder<'_>, members: &[NodeId], cycle: &Cycle) -> Di
     let mut links =
         ids.iter().zip(ids.iter().skip(1).chain([&first])).map(|(from, to)| (*from, link_span(builder, *from, *to)));
     let span = links.next().map(|(_, span)| span).unwrap_or_default();
-    links.fold(Diagnostic::error(&codes::CYCLE, span, message), |finding, (id, span)| {
+    let finding = Diagnostic::error(&codes::CYCLE, span, message).with_help("remove one of these dependencies");
+    links.fold(finding, |finding, (id, span)| {
         let label = format!("{} waits here", graph.label(id));
         finding.with_label(span, label)
     })

@@ -47,12 +47,13 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         findings: Findings::new(&text::codes::TOO_MANY, MAX_FINDINGS),
         wants: BTreeSet::new(),
         room: Room { depth: MAX_NESTING, instances: MAX_INSTANCES + 1, included: MAX_INCLUDED },
+        is_incomplete: false,
         compared: MAX_COMPARED,
         last_found: None,
         deprecated: BTreeSet::new(),
     };
     builder.scope(document, None, None, inputs.parameters);
-    if builder.wants.is_empty() && !builder.findings.any_error() {
+    if builder.wants.is_empty() && !builder.room.is_used_up() {
         link::link(&mut builder);
     }
     let Builder { graph, findings, wants, .. } = builder;
@@ -95,15 +96,18 @@ impl Builder<'_> {
     fn check_version(&mut self, document: &Document) {
         let Some(required) = &document.directives.version else { return };
         let version = Version::parse(self.inputs.version);
-        let problem = match VersionRequirement::parse(&required.value) {
-            Err(error) => error.to_string(),
+        let (problem, help) = match VersionRequirement::parse(&required.value) {
+            Err(error) => (error.to_string(), "write a requirement such as '>=3.1.0'"),
             Ok(requirement) if version.is_ok_and(|version| requirement.matches(&version)) => return,
-            Ok(_) => format!(
-                "Configuration requires DSC version '{}', but the current version is '{}'",
-                required.value, self.inputs.version
+            Ok(_) => (
+                format!(
+                    "Configuration requires DSC version '{}', but the current version is '{}'",
+                    required.value, self.inputs.version
+                ),
+                "install a version that satisfies it, or change 'version'",
             ),
         };
-        self.error(&codes::WRONG_VERSION, required.span, problem);
+        self.findings.push(Diagnostic::error(&codes::WRONG_VERSION, required.span, problem).with_help(help));
     }
 
     /// Builds a scope and all that is nested in it.
@@ -129,7 +133,6 @@ impl Builder<'_> {
         self.check_version(document);
         self.parameters(id, document, supplied);
         self.variables(id, document);
-        self.check_functions(document);
         for (at, instance) in document.resources.iter().enumerate() {
             if self.room.is_used_up() {
                 return;
@@ -161,7 +164,8 @@ impl Builder<'_> {
                 (self.settle(value)?, default.span)
             }
             (None, None) => {
-                if self.inputs.values == Values::Required {
+                let document = Arc::clone(&self.graph.scope(id).document);
+                if self.inputs.values == Values::Required && document.uses_parameter(&parameter.name.value) {
                     self.placed(parameters::missing(parameter), parameter.name.span);
                 }
                 return None;
@@ -204,14 +208,14 @@ impl Builder<'_> {
     }
 
     fn instance(&mut self, scope: ScopeId, at: usize, instance: &Instance) {
-        let Some(manifest) = self.find(instance) else { return };
+        let Some(manifest) = self.find(instance) else { return self.is_incomplete = true };
         let Some(copy) = &instance.copy else {
             if self.take(1, instance) {
                 self.node(scope, at, instance, manifest, None);
             }
             return;
         };
-        let Some(count) = self.count(scope, &copy.count) else { return };
+        let Some(count) = self.count(scope, &copy.count) else { return self.is_incomplete = true };
         let name = super::scope::loop_name(&copy.name.value);
         let iterations = if self.take(count, instance) { count } else { 0 };
         for index in 0..iterations {
@@ -248,7 +252,11 @@ impl Builder<'_> {
         let count = value.as_i64().filter(|count| (0..=MAX_TURNS).contains(count));
         if count.is_none() {
             let message = format!("'count' must be between 0 and {MAX_TURNS}, not {}", shown(&value));
-            self.error(&codes::BAD_COUNT, node.span, message);
+            let finding = Diagnostic::error(&codes::BAD_COUNT, node.span, message);
+            self.findings.push(match &value {
+                Value::String(_) => finding.with_help("convert it with int()"),
+                _ => finding.with_help("use a number of instances, or an expression that gives one"),
+            });
         }
         count
     }
@@ -302,7 +310,7 @@ impl Builder<'_> {
         manifest: Arc<Manifest>,
         iteration: Option<Iteration>,
     ) {
-        let Some(name) = self.name(scope, iteration.as_ref(), instance) else { return };
+        let Some(name) = self.name(scope, iteration.as_ref(), instance) else { return self.is_incomplete = true };
         let name: Arc<str> = name.into();
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
         let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: Arc::clone(&name) };
@@ -351,9 +359,9 @@ impl Builder<'_> {
         let earlier = self.graph.declaration(first).name.span;
         let finding = Diagnostic::error(&codes::DUPLICATE_INSTANCE, instance.name.span, message);
         let finding = if earlier == instance.name.span {
-            finding.with_help("let the name differ from iteration to iteration with copyIndex()")
+            finding.with_help("make the name differ in each iteration with copyIndex()")
         } else {
-            finding.with_label(earlier, "the first one")
+            finding.with_label(earlier, "the first one").with_help("give one of them another name")
         };
         self.findings.push(finding);
     }
@@ -390,7 +398,10 @@ impl Builder<'_> {
         if !self.room.is_used_up() {
             self.room.depth += 1;
         }
-        if built.is_some() {
+        if built.is_none() {
+            // What is nested in it cannot be told.
+            self.is_incomplete = true;
+        } else {
             self.graph.nodes[id.index()].role = Role::Container { inner, purpose };
         }
     }
@@ -399,8 +410,9 @@ impl Builder<'_> {
     fn nested(&mut self, instance: &Instance, purpose: Purpose) -> Option<Document> {
         let Some(properties) = &instance.properties else {
             let message =
-                format!("'{}' holds nested instances: its properties need 'resources'", instance.type_name.value);
-            self.error(&codes::NOT_AN_OBJECT, instance.span, message);
+                format!("'{}' needs 'resources' in its properties", instance.type_name.value);
+            let finding = Diagnostic::error(&codes::NOT_AN_OBJECT, instance.span, message);
+            self.findings.push(finding.with_help("list the nested instances: 'properties: {resources: [...]}'"));
             return None;
         };
         let (mut document, findings) = document::read(properties.span.source, properties.clone());
@@ -476,7 +488,7 @@ impl Builder<'_> {
                 None
             }
             _ => {
-                let message = format!("an include takes either '{}' or '{}', as text", keys[0], keys[1]);
+                let message = format!("an include takes either '{}' or '{}', as a string", keys[0], keys[1]);
                 self.error(&codes::BAD_INCLUDE, span, message);
                 None
             }

@@ -36,25 +36,37 @@ impl<'a> ScopeView<'a> {
     }
 
     /// The innermost value of that name. What is declared in an inner scope without a value hides that of an outer one.
-    fn look_up(&self, name: &str, values: fn(&Scope) -> &Object, open: fn(&Scope, &str) -> Option<Kinds>) -> Answer {
-        let answer = |scope: &Scope| match values(scope).get(name) {
-            Some(value) => Some(Answer::Value(value.clone())),
-            None => open(scope, name).map(Answer::Open),
+    fn look_up(&self, name: &str, look: fn(&'a Scope) -> (&'a Object, Open<'a>)) -> Answer {
+        let answer = |scope: &'a Scope| {
+            let (values, open) = look(scope);
+            let open = || open.into_iter().find(|(each, _)| *each == name).map(|(_, kinds)| Answer::Open(kinds));
+            values.get(name).map(|value| Answer::Value(value.clone())).or_else(open)
         };
-        let absent = || Answer::Absent { known: self.visible().flat_map(|scope| values(scope).keys().cloned()).collect() };
+        let names = |scope: &'a Scope| {
+            let (values, open) = look(scope);
+            values.keys().cloned().chain(open.into_iter().map(|(name, _)| name.to_owned()))
+        };
+        let absent = || Answer::Absent { known: self.visible().flat_map(names).collect() };
         self.visible().find_map(answer).unwrap_or_else(absent)
     }
 }
 
+/// What is declared without a value, with the kinds that it can have.
+type Open<'a> = Vec<(&'a str, Kinds)>;
+
 impl Environment for ScopeView<'_> {
     fn parameter(&self, name: &str) -> Answer {
-        let open = |scope: &Scope, name: &str| scope.open.parameters.get(name).copied().map(kinds_of);
-        self.look_up(name, |scope| &scope.parameters, open)
+        self.look_up(name, |scope| {
+            let open = scope.open.parameters.iter().map(|(name, data_type)| (name.as_str(), kinds_of(*data_type)));
+            (&scope.parameters, open.collect())
+        })
     }
 
     fn variable(&self, name: &str) -> Answer {
-        let open = |scope: &Scope, name: &str| scope.open.variables.contains(name).then_some(Kind::VALUES);
-        self.look_up(name, |scope| &scope.variables, open)
+        self.look_up(name, |scope| {
+            let open = scope.open.variables.iter().map(|name| (name.as_str(), Kind::VALUES));
+            (&scope.variables, open.collect())
+        })
     }
 
     fn copy_index(&self, loop_name: Option<&str>) -> Answer {

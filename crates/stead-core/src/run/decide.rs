@@ -135,7 +135,7 @@ impl Run {
                 _ => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, format!("'{other}' has not run yet"))
                     .with_help("name it in 'dependsOn'"),
             },
-            Stop::Open | Stop::Fault(_) => match halt.diagnostic(&self.sources) {
+            Stop::Open(_) | Stop::Fault(_) => match halt.diagnostic(&self.sources) {
                 Some(finding) => finding,
                 None => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, "the expression cannot be evaluated"),
             },

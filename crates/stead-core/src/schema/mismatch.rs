@@ -66,7 +66,7 @@ impl Mismatch {
             kind => message(kind),
         };
         // What holds only if something else does is said with that.
-        let message = match circumstance(path, schema) {
+        let message = match circumstance(error, schema) {
             Some(when) => format!("{message} {when}"),
             None => message,
         };
@@ -104,7 +104,9 @@ fn help(kind: &Kind, found: &Json) -> Option<String> {
         Kind::Type { kind } => quotes(kind, found).map(str::to_owned),
         Kind::Enum { options } => {
             let options = options.as_array()?.iter().filter_map(Json::as_str);
-            nearest(found.as_str()?, options).map(|near| format!("did you mean '{near}'?"))
+            // Names of one or two letters are all near to each other.
+            let found = found.as_str().filter(|found| found.len() > 2)?;
+            nearest(found, options).map(|near| format!("did you mean '{near}'?"))
         }
         _ => None,
     }
@@ -294,16 +296,23 @@ fn conflict(error: &ValidationError<'_>, forms: Option<&Json>) -> String {
 }
 
 /// When a part of a schema counts that does not always.
-fn circumstance(path: &str, schema: &Json) -> Option<String> {
-    let steps: Vec<&str> = path.split('/').collect();
-    let at = steps.iter().rposition(|step| matches!(*step, "then" | "else" | "dependentRequired" | "dependentSchemas"))?;
-    let (around, behind) = (steps.get(..at)?.join("/"), steps.get(at + 1));
-    let condition = || schema.pointer(&around)?.get("if");
+fn circumstance(error: &ValidationError<'_>, schema: &Json) -> Option<String> {
+    let steps: Vec<&str> = error.schema_path().as_str().split('/').collect();
+    let is_conditional = |step: &&str| matches!(*step, "then" | "else" | "dependentRequired" | "dependentSchemas");
+    let at = steps.iter().rposition(is_conditional)?;
+    let around = schema.pointer(&steps.get(..at)?.join("/"))?;
     match *steps.get(at)? {
-        "then" => Some(format!("when {}", holds(condition()?)?)),
-        "else" => Some(format!("unless {}", holds(condition()?)?)),
-        // The name is a step of the path for schemas, and of names for properties.
-        _ => behind.map(|name| format!("when '{name}' is used")),
+        "then" => Some(format!("when {}", holds(around.get("if")?)?)),
+        "else" => Some(format!("unless {}", holds(around.get("if")?)?)),
+        "dependentSchemas" => Some(format!("when '{}' is used", steps.get(at + 1)?)),
+        _ => {
+            let Kind::Required { property } = error.kind() else { return None };
+            let needs = |(name, names): &(&String, &Json)| {
+                error.instance().get(name).is_some() && names.as_array().is_some_and(|all| all.contains(property))
+            };
+            let (name, _) = around.get("dependentRequired")?.as_object()?.iter().find(needs)?;
+            Some(format!("when '{name}' is used"))
+        }
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn check(document: &Document, env: &ProcessEnv) -> Exit {
 }
 
 fn carry_out(document: &Document, mode: Mode, env: &ProcessEnv) -> Exit {
-    let (session, prepared) = match prepare(document, Values::Required, env) {
+    let (session, prepared) = match prepare(document, mode, Values::Required, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -106,7 +106,7 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
     asked.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
 }
 
-fn prepare(document: &Document, values: Values, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
+fn prepare(document: &Document, mode: Mode, values: Values, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
     let mut session = session_for(document, env);
     session.values = values;
     let text = input::document(&session, document.path()).map_err(|error| {
@@ -129,7 +129,7 @@ fn prepare(document: &Document, values: Values, env: &ProcessEnv) -> Result<(Ses
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(mut prepared) => {
             prepared.warnings.extend(session.conflicts(&prepared));
-            let mismatches = session.check_properties(&prepared);
+            let mismatches = session.check_properties(&prepared, mode);
             if mismatches.is_empty() {
                 return Ok((session, prepared));
             }
@@ -184,7 +184,7 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
 
 /// Looks for mistakes without looking at the machine.
 pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
-    let (session, prepared) = match prepare(document, Values::Open, env) {
+    let (session, prepared) = match prepare(document, Mode::PLAN, Values::Open, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -205,7 +205,7 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
 
 /// Draws the order and the dependencies.
 pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
-    match prepare(&arguments.document, Values::Required, env) {
+    match prepare(&arguments.document, Mode::PLAN, Values::Required, env) {
         Ok((_, prepared)) => {
             print(&drawing::draw(&prepared.graph, arguments.format));
             Exit::Success

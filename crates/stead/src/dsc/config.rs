@@ -45,8 +45,7 @@ pub(crate) fn config(
             }
             tell(&prepared.warnings, &prepared.sources);
             notes::warn(&prepared, mode);
-            // What an export has of properties says which instances are wanted.
-            let wrong = if mode == Mode::EXPORT { Vec::new() } else { session.check_properties(&prepared) };
+            let wrong = session.check_properties(&prepared, mode);
             if !wrong.is_empty() {
                 tell(&wrong, &prepared.sources);
                 return Exit::DscError;

@@ -1,13 +1,14 @@
 //! `config validate`: whether a document could be run, as far as that can be told without a look at the machine.
 
 use stead_core::document::Document;
+use stead_core::event::Mode;
 use stead_core::text::Sources;
 use stead_engine::{Prepared, Session, finding_line};
 
 /// What is wrong with a document beside what keeps it from running, one line each.
 pub(super) fn faults(session: &Session, prepared: &Prepared) -> Vec<String> {
     let Some(scope) = prepared.graph.scopes.first() else { return Vec::new() };
-    let properties = session.check_properties(prepared);
+    let properties = session.check_properties(prepared, Mode::PLAN);
     let lines = properties.iter().map(|finding| finding_line(finding, &prepared.sources));
     schema_fault(&scope.document, &prepared.sources).into_iter().chain(lines).collect()
 }
