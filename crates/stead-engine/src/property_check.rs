@@ -158,8 +158,10 @@ impl Outline {
         }
     }
 
+    /// The first sentence of what the schema says of a property.
     fn description(&self, name: &str) -> Option<String> {
-        self.descriptions.get(name).cloned()
+        let description = self.descriptions.get(name)?;
+        Some(description.split_once(". ").map_or(description.clone(), |(first, _)| format!("{first}.")))
     }
 }
 

@@ -29,10 +29,12 @@ pub(super) fn of_unknown(name: &str, known: &[String]) -> String {
     }
 }
 
-/// What to do about a value of the wrong type.
+/// What to do about a value that is not allowed.
 pub(super) fn of_value(value: &Template, message: &str) -> Option<String> {
     let wants = |what: &str| message.ends_with(&format!("must be {what}"));
     match &value.kind {
+        _ if message.contains("read-only") => Some("it is only reported".to_owned()),
+        _ if message.ends_with("cannot be used together") => Some("remove one of them".to_owned()),
         Kind::Number(number) if wants("a string") => Some(format!("write it in quotes: \"{number}\"")),
         Kind::Bool(truth) if wants("a string") => Some(format!("write it in quotes: \"{truth}\"")),
         Kind::Null if wants("a string") => Some("leave it out, or write an empty string: \"\"".to_owned()),
