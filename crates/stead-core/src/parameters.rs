@@ -107,7 +107,9 @@ fn check_type(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
         (Value::String(text), DataType::Bool) if matches!(text.as_str(), "true" | "false") => {
             "write it without quotes".to_owned()
         }
-        (Value::Number(_) | Value::Bool(_), DataType::String | DataType::SecureString) => "write it in quotes".to_owned(),
+        (Value::Number(_) | Value::Bool(_), DataType::String | DataType::SecureString) => {
+            "write it in quotes".to_owned()
+        }
         _ => format!("the document declares it as '{}'", data_type.as_str()),
     };
     let message = format!("parameter '{name}' must be {wanted}, found {}", described(value));

@@ -248,7 +248,10 @@ mod tests {
     fn what_conflicts_and_what_is_missing_is_named() {
         let cases = [
             (json!({"not": {"required": ["after", "before"]}}), "'after' and 'before' cannot be used together"),
-            (json!({"oneOf": [{"required": ["after"]}, {"required": ["before"]}]}), "'after' and 'before' cannot be used together"),
+            (
+                json!({"oneOf": [{"required": ["after"]}, {"required": ["before"]}]}),
+                "'after' and 'before' cannot be used together",
+            ),
             (json!({"anyOf": [{"required": ["line"]}, {"required": ["match"]}]}), "'line' or 'match' is required"),
             (json!({"dependentRequired": {"after": ["line"]}}), "'line' is required when 'after' is used"),
             (
@@ -261,7 +264,10 @@ mod tests {
             ),
             (json!({"properties": {"kind": {"enum": ["y", "z"]}}}), "'kind' must be one of \"y\", \"z\""),
             (json!({"properties": {"kind": {"type": "boolean"}}}), "'kind' must be true or false"),
-            (json!({"properties": {"count": {"type": "integer"}}}), "'count' must be an integer; write it without quotes"),
+            (
+                json!({"properties": {"count": {"type": "integer"}}}),
+                "'count' must be an integer; write it without quotes",
+            ),
             (
                 json!({"properties": {"kind": {"oneOf": [{"type": "integer"}, {"type": "array"}]}}}),
                 "'kind' must be an integer, or must be an array",

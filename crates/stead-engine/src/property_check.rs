@@ -56,14 +56,14 @@ impl Session {
     ) -> Vec<Diagnostic> {
         let instance = prepared.graph.declaration(id);
         let (known, provider) = types.of(&node.manifest);
-        let none = Template { span: instance.name.span, kind: Kind::Object(Vec::new()) };
+        let empty = Template { span: instance.name.span, kind: Kind::Object(Vec::new()) };
         let properties = match (&instance.properties, known) {
             (Some(properties), _) if is_literal(properties) => Cow::Borrowed(properties),
             (Some(properties), _) => {
                 let view = prepared.graph.static_view(id, &prepared.facts, &*self.vault);
                 Cow::Owned(evaluate_known(properties, &view))
             }
-            (None, Known::BuiltIn(_)) => Cow::Owned(none),
+            (None, Known::BuiltIn(_)) => Cow::Owned(empty),
             // A program may do without properties whatever its schema says.
             (None, Known::Program(_)) => return Vec::new(),
         };
@@ -198,9 +198,10 @@ impl Checked<'_> {
                 // Something is missing; where something else was left out, that may be why.
                 let is_certain = is_complete || name.is_some_and(|name| outline.required.contains(&name));
                 let missing = self.refused(failure, outline);
-                let is_meant = found.iter().filter_map(|other: &Diagnostic| other.help.as_deref()).any(|help| {
-                    quoted(&missing.message).is_some_and(|name| help == hints::did_you_mean(name))
-                });
+                let is_meant = found
+                    .iter()
+                    .filter_map(|other: &Diagnostic| other.help.as_deref())
+                    .any(|help| quoted(&missing.message).is_some_and(|name| help == hints::did_you_mean(name)));
                 found.extend((is_certain && !is_meant && self.extent == Extent::Whole).then_some(missing));
                 return found;
             };

@@ -118,7 +118,7 @@ fn main() -> std::io::Result<()> {
         facts: &facts,
         version: "3.0.0",
         names: Names::Unique,
-            values: Values::Required,
+        values: Values::Required,
         seal: &MemoryVault::default(),
     };
     let begun = Instant::now();

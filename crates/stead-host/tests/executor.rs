@@ -195,7 +195,7 @@ fn resolved(text: &str) -> (Graph, Sources) {
         facts: &facts,
         version: "3.0.0",
         names: Names::Unique,
-            values: Values::Required,
+        values: Values::Required,
         seal: &MemoryVault::default(),
     };
     match resolve(&document.into(), &inputs, &mut sources) {

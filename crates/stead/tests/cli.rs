@@ -44,7 +44,8 @@ fn incomplete(lines: &[&str]) -> Option<String> {
     let first = lines.first()?;
     let wanted: [(&str, &[&str]); 3] =
         [("code", &["error["]), ("place", &["--> "]), ("help", &["= help: ", "help: ", "tip: "])];
-    let is_there = |marks: &[&str]| lines.iter().any(|line| marks.iter().any(|mark| line.trim_start().starts_with(mark)));
+    let is_there =
+        |marks: &[&str]| lines.iter().any(|line| marks.iter().any(|mark| line.trim_start().starts_with(mark)));
     let lacking: Vec<&str> = wanted.iter().filter(|(_, marks)| !is_there(marks)).map(|(name, _)| *name).collect();
     (!lacking.is_empty()).then(|| format!("{}: {first}\n", lacking.join(", ")))
 }

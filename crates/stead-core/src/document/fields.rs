@@ -166,7 +166,10 @@ impl Reader<'_> {
             None => finding.with_help(match key {
                 _ if key.starts_with("//") || key.starts_with("/*") => "a comment begins with '#'".to_owned(),
                 _ if owner == "an instance" => {
-                    format!("properties of the resource go below 'properties'; the keys of {owner} are {}", known.join(", "))
+                    format!(
+                        "properties of the resource go below 'properties'; the keys of {owner} are {}",
+                        known.join(", ")
+                    )
                 }
                 _ => format!("its keys are {}", known.join(", ")),
             }),

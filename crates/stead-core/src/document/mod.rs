@@ -76,7 +76,13 @@ impl Instance {
         let relations = self.directives.relations.iter().flat_map(|(_, ids)| ids);
         let copy = self.copy.iter().map(|copy| &copy.count);
         let condition = self.condition.iter().map(|condition| &**condition);
-        [&self.name].into_iter().chain(condition).chain(&self.depends_on).chain(relations).chain(copy).chain(&self.properties)
+        [&self.name]
+            .into_iter()
+            .chain(condition)
+            .chain(&self.depends_on)
+            .chain(relations)
+            .chain(copy)
+            .chain(&self.properties)
     }
 }
 

@@ -39,7 +39,8 @@ impl<'q> Question<'q> {
     }
 
     fn absent(&self, message: String, known: &[String]) -> Stop {
-        let help = hint(self.name(), known.iter().map(String::as_str)).or_else(|| self.declaration().map(str::to_owned));
+        let help =
+            hint(self.name(), known.iter().map(String::as_str)).or_else(|| self.declaration().map(str::to_owned));
         stop(&codes::UNKNOWN_NAME, self.place(0), message, help)
     }
 

@@ -27,8 +27,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind of value.
-    pub const VALUES: &[Self] =
-        &[Self::Array, Self::Boolean, Self::Null, Self::Number, Self::Object, Self::String];
+    pub const VALUES: &[Self] = &[Self::Array, Self::Boolean, Self::Null, Self::Number, Self::Object, Self::String];
 
     /// The word that listings and messages use.
     pub fn as_str(self) -> &'static str {

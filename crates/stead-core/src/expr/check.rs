@@ -126,11 +126,11 @@ impl Check<'_> {
         match (builtin.run, arguments) {
             (Run::Lazy(Lazy::If), [condition, then, otherwise]) => {
                 let decided = self.argument(builtin, 0, condition);
-                return match decided {
+                match decided {
                     _ if decided.is(true) => self.known(then),
                     _ if decided.is(false) => self.known(otherwise),
                     _ => Known::NOTHING,
-                };
+                }
             }
             // Whether the others are computed depends on the first.
             (Run::Lazy(_), [first, ..]) => {
@@ -186,14 +186,18 @@ impl Check<'_> {
             Form::Constant(_) => {}
             Form::Call { builtin, arguments } => {
                 self.name(builtin, node, arguments, bound);
-                arguments.iter().for_each(|argument| self.names(argument, bound));
+                for argument in arguments {
+                    self.names(argument, bound);
+                }
             }
             Form::UserCall { name, arguments } => {
                 let evaluator = Evaluator::new(self.environment, Budget::default());
                 if let Err(Stop::Fault(fault)) = evaluator.function(name, &node.at) {
                     self.wrong(fault);
                 }
-                arguments.iter().for_each(|argument| self.names(argument, bound));
+                for argument in arguments {
+                    self.names(argument, bound);
+                }
             }
             Form::Lambda(lambda) => self.body(lambda, bound),
             Form::Access { of, path } => {

@@ -69,7 +69,9 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
         (Value::Object(members), Key::Index(Value::String(name))) => member(members, name),
         (Value::Object(members), Key::State) if members.contains_key(STATE) => member(members, STATE),
         (of, Key::State) => Ok(of),
-        (of, Key::Member(_)) => Err(wrong(NOT_AN_OBJECT.to_owned()).with_help(format!("the value is of type {}", of.kind()))),
+        (of, Key::Member(_)) => {
+            Err(wrong(NOT_AN_OBJECT.to_owned()).with_help(format!("the value is of type {}", of.kind())))
+        }
         (Value::Array(mut items), Key::Index(Value::Number(index))) => {
             let position = index.as_i64().and_then(|index| usize::try_from(index).ok()).filter(|at| *at < items.len());
             let count = items.len();
@@ -84,7 +86,9 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
         (Value::Object(_), Key::Index(other)) => {
             Err(wrong(format!("Invalid index: an object is indexed with a string, not with a {}", other.kind())))
         }
-        (of, Key::Index(_)) => Err(wrong(NOT_AN_ARRAY.to_owned()).with_help(format!("the value is of type {}", of.kind()))),
+        (of, Key::Index(_)) => {
+            Err(wrong(NOT_AN_ARRAY.to_owned()).with_help(format!("the value is of type {}", of.kind())))
+        }
     }
 }
 
@@ -327,8 +331,7 @@ impl<'e> Evaluator<'e> {
         for (index, item) in items.into_iter().enumerate() {
             let verdict = self.applied(lambda, item.clone(), index)?;
             if !matches!(verdict, Value::Bool(_) | Value::Sealed(_)) {
-                let message =
-                    format!("Function 'filter': the lambda must return a boolean, not a {}", verdict.kind());
+                let message = format!("Function 'filter': the lambda must return a boolean, not a {}", verdict.kind());
                 return Err(stop(&codes::ARGUMENT_TYPE, &lambda.body.at, message, None));
             }
             verdicts.push((item, verdict));

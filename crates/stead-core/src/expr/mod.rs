@@ -227,7 +227,8 @@ impl Expression {
                 && builtin.name == function
                 && let Some(node) = arguments.first()
             {
-                let members = path.iter().map_while(|accessor| Some((accessor.member()?, accessor.at.clone()))).collect();
+                let members =
+                    path.iter().map_while(|accessor| Some((accessor.member()?, accessor.at.clone()))).collect();
                 found.push(Access { argument: Part { node }, members });
             }
         });

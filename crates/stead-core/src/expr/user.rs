@@ -45,7 +45,8 @@ impl UserFunction {
 
     pub(super) fn wrong_argument(&self, parameter: &Named<DataType>, found: &str, at: &Range<usize>) -> Stop {
         let (name, parameter, wanted) = (&self.name.value, &parameter.name.value, parameter.value.as_str());
-        let message = format!("Parameter '{parameter}' of user function '{name}' expects type '{wanted}', not '{found}'");
+        let message =
+            format!("Parameter '{parameter}' of user function '{name}' expects type '{wanted}', not '{found}'");
         let help = format!("convert the argument, or declare '{parameter}' with another type");
         stop(&codes::USER_FUNCTION_TYPE, at, message, Some(help))
     }
@@ -64,7 +65,8 @@ impl<'e> Evaluator<'e> {
         let wanted = function.output_type.value;
         self.typed(output, wanted, at, |found| {
             let wanted = wanted.as_str();
-            let message = format!("Output of user function '{name}' is of type '{found}', but it is declared as '{wanted}'");
+            let message =
+                format!("Output of user function '{name}' is of type '{found}', but it is declared as '{wanted}'");
             stop(&codes::USER_FUNCTION_TYPE, at, message, None)
         })
     }

@@ -89,7 +89,8 @@ impl Builder<'_> {
             Stop::Open(_) => {}
             Stop::Fault(_) => self.findings.extend(halt.diagnostic(self.sources)),
             Stop::Unknown(id) => {
-                let message = format!("'{id}' is only known once it has run, but this must be known before anything runs");
+                let message =
+                    format!("'{id}' is only known once it has run, but this must be known before anything runs");
                 self.error(&codes::BAD_NAME, halt.span, message);
             }
         }

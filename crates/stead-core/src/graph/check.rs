@@ -90,38 +90,38 @@ impl Builder<'_> {
 
 impl Graph {
     /// Whether the condition of an instance holds, from what it came to.
-    pub fn holds(&self, id: NodeId, condition: &Template, value: &Value) -> Result<bool, Diagnostic> {
+    pub fn holds(&self, id: NodeId, condition: &Template, value: &Value) -> Result<bool, Box<Diagnostic>> {
         let label = self.label(id);
-        match value {
-            Value::Bool(truth) => Ok(*truth),
+        let finding = match value {
+            Value::Bool(truth) => return Ok(*truth),
             Value::Sealed(_) => {
                 let message = format!("the condition of {label} depends on a secret");
-                Err(Diagnostic::error(&codes::SECRET_CONDITION, condition.span, message)
-                    .with_help("whether an instance runs is shown; let it depend on what is not secret"))
+                Diagnostic::error(&codes::SECRET_CONDITION, condition.span, message)
+                    .with_help("whether an instance runs is shown; let it depend on what is not secret")
             }
             other => {
                 let message = format!("the condition of {label} is {}, not true or false", other.described());
-                Err(Diagnostic::error(&codes::BAD_CONDITION, condition.span, message)
-                    .with_help(match &condition.kind {
-                        Kind::Compiled(_) => "compare with equals(), or convert with bool()",
-                        _ => "write true, false, or an expression in quotes and brackets: \"[equals(1, 2)]\"",
-                    }))
+                Diagnostic::error(&codes::BAD_CONDITION, condition.span, message).with_help(match &condition.kind {
+                    Kind::Compiled(_) => "compare with equals(), or convert with bool()",
+                    _ => "write true, false, or an expression in quotes and brackets: \"[equals(1, 2)]\"",
+                })
             }
-        }
+        };
+        Err(Box::new(finding))
     }
 }
 
-/// Whether the value of an output is of its type.
-pub fn check_output(output: &Output, value: &Value) -> Result<(), Diagnostic> {
+/// The finding that an output is not of its type, if so.
+pub fn wrong_output(output: &Output, value: &Value) -> Option<Diagnostic> {
     let wanted = output.data_type.value;
     if matches!(value, Value::Sealed(_)) || fits(wanted, value) {
-        return Ok(());
+        return None;
     }
     let (name, wanted) = (&output.name.value, wanted.as_str());
     let message = format!("Output '{name}' is {}, but is declared as '{wanted}'", value.described());
     let fitting = DataType::ALL.iter().find(|(_, each)| !each.is_secure() && fits(*each, value));
     let finding = Diagnostic::error(&codes::WRONG_OUTPUT, output.value.span, message);
-    Err(match fitting {
+    Some(match fitting {
         Some((word, _)) => finding.with_help(format!("declare it as '{word}', or convert the value")),
         None => finding,
     })

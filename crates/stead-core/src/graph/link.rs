@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::builder::Builder;
-use super::order::{Cycle, sort};
 use super::check::{Placed, Use, expressions};
-use super::{Graph, Iteration, Need, NeedKind, Role, ScopeId, StaticView, check_output, codes, evaluate};
+use super::order::{Cycle, sort};
+use super::{Graph, Iteration, Need, NeedKind, Role, ScopeId, StaticView, codes, evaluate, wrong_output};
 use crate::diag::Diagnostic;
 use crate::document::Relation;
 use crate::expr::{Part, Template};
@@ -91,7 +91,8 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
     let condition = declaration.condition.as_deref();
     let used = condition_use(builder, id, &origin, condition);
     let properties = declaration.properties.as_ref().filter(|_| evaluated);
-    for (node, used) in condition.map(|node| (node, Use::Computed)).into_iter().chain(properties.map(|node| (node, used)))
+    for (node, used) in
+        condition.map(|node| (node, Use::Computed)).into_iter().chain(properties.map(|node| (node, used)))
     {
         let expressions = expressions(node);
         needs.extend(references(builder, &origin, &expressions).into_iter().map(own(NeedKind::Require)));
@@ -109,7 +110,7 @@ fn condition_use(builder: &mut Builder<'_>, id: NodeId, origin: &Origin<'_>, con
         Ok(true) => Use::Computed,
         Ok(false) => Use::Skipped,
         Err(finding) => {
-            builder.findings.push(finding);
+            builder.findings.push(*finding);
             Use::Computed
         }
     }
@@ -140,7 +141,7 @@ fn outputs(builder: &mut Builder<'_>) {
         let origin = Origin { who: Who::Output(&output.name.value), scope: ScopeId(0), iteration: None };
         let view = StaticView(builder.place(ScopeId(0), None));
         let used = Use::of(output.condition.as_ref(), &view);
-        let wrong = evaluate(&output.value, &view).ok().and_then(|value| check_output(output, &value).err());
+        let wrong = evaluate(&output.value, &view).ok().and_then(|value| wrong_output(output, &value));
         builder.findings.extend(wrong.filter(|_| used == Use::Computed));
         let value = expressions(&output.value);
         if output.condition.is_none() {

@@ -24,7 +24,7 @@ use crate::instance_path::InstancePath;
 use crate::manifest::Manifest;
 use crate::value::{Object, Seal, Value};
 
-pub use check::check_output;
+pub use check::wrong_output;
 pub use order::{Cycle, sort};
 pub use resolve::resolve;
 pub use scope::{Halt, ScopeView, StaticView, evaluate, evaluate_known};

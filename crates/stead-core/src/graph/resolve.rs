@@ -409,8 +409,7 @@ impl Builder<'_> {
     /// The document in the properties of a group.
     fn nested(&mut self, instance: &Instance, purpose: Purpose) -> Option<Document> {
         let Some(properties) = &instance.properties else {
-            let message =
-                format!("'{}' needs 'resources' in its properties", instance.type_name.value);
+            let message = format!("'{}' needs 'resources' in its properties", instance.type_name.value);
             let finding = Diagnostic::error(&codes::NOT_AN_OBJECT, instance.span, message);
             self.findings.push(finding.with_help("list the nested instances: 'properties: {resources: [...]}'"));
             return None;

@@ -100,7 +100,7 @@ impl Run {
         }
         let Some(condition) = &self.graph.declaration(id).condition else { return Ok(true) };
         let value = evaluate(condition, &self.view(id)).map_err(|halt| Box::new(Trouble::Halt(halt)))?;
-        self.graph.holds(id, condition, &value).map_err(|finding| Box::new(Trouble::Finding(finding)))
+        self.graph.holds(id, condition, &value).map_err(|finding| Box::new(Trouble::Finding(*finding)))
     }
 
     fn desired(&self, id: NodeId) -> Result<Arc<Value>, Box<Trouble>> {

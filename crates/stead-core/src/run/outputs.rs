@@ -8,7 +8,7 @@ use crate::call::Execution;
 use crate::diag::Diagnostic;
 use crate::document::Output;
 use crate::expr::{FactKey, Stop};
-use crate::graph::{Halt, ScopeId, ScopeView, check_output, evaluate};
+use crate::graph::{Halt, ScopeId, ScopeView, evaluate, wrong_output};
 use crate::value::{Value, sealing_wrapped};
 
 impl Run {
@@ -37,7 +37,10 @@ impl Run {
             Some(Err(halt)) => return Some(Err(self.halted_output(&halt))),
         }
         Some(match evaluate(&output.value, view) {
-            Ok(value) => check_output(output, &value).map(|()| sealing_wrapped(value, &*self.seal)),
+            Ok(value) => match wrong_output(output, &value) {
+                Some(finding) => Err(finding),
+                None => Ok(sealing_wrapped(value, &*self.seal)),
+            },
             Err(halt) => Err(self.halted_output(&halt)),
         })
     }

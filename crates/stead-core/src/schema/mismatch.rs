@@ -123,9 +123,7 @@ fn quotes(wanted: &TypeKind, found: &Json) -> Option<&'static str> {
         Json::String(text) if wants(JsonType::Boolean) && matches!(text.as_str(), "true" | "false") => {
             Some("write it without quotes")
         }
-        Json::String(text)
-            if (wants(JsonType::Integer) || wants(JsonType::Number)) && text.parse::<f64>().is_ok() =>
-        {
+        Json::String(text) if (wants(JsonType::Integer) || wants(JsonType::Number)) && text.parse::<f64>().is_ok() => {
             Some("write it without quotes")
         }
         Json::String(_) | Json::Number(_) if wants(JsonType::Array) => Some("write it as a list: [VALUE]"),
@@ -285,7 +283,8 @@ fn excluded(schema: &Json) -> String {
 
 /// Why a value has several forms of which it may have one.
 fn conflict(error: &ValidationError<'_>, forms: Option<&Json>) -> String {
-    let names: Vec<&str> = forms.and_then(Json::as_array).into_iter().flatten().filter_map(required).flatten().collect();
+    let names: Vec<&str> =
+        forms.and_then(Json::as_array).into_iter().flatten().filter_map(required).flatten().collect();
     let names = distinct(names);
     let present: Vec<&str> = names.into_iter().filter(|name| error.instance().get(name).is_some()).collect();
     if present.len() > 1 {

@@ -92,7 +92,8 @@ fn exit_of(report: &Report, run: &Run) -> Exit {
         Exit::Cancelled
     } else if totals.failed > 0
         || run.outputs().iter().any(|(_, value)| value.is_err())
-        || run.graph().iter().any(|(id, _)| report.status(id).is_some_and(Status::blocks)) {
+        || run.graph().iter().any(|(id, _)| report.status(id).is_some_and(Status::blocks))
+    {
         Exit::Failed
     } else if run.mode() != Mode::APPLY && totals.changed + totals.drifted + totals.unknown > 0 {
         Exit::Drifted
