@@ -28,14 +28,14 @@ impl Finding {
 /// The values by name, out of `{"parameters": {"name": value}}` or of a parameter file of ARM templates, in which every
 /// value stands in `{"value": …}`.
 pub fn supplied(input: Value) -> Result<Object, Finding> {
-    let kind = input.kind();
+    let kind = described(&input);
     let Value::Object(mut members) = input else {
-        return Err(wrong_form(format!("parameters have to be an object, this is {kind}")));
+        return Err(wrong_form(format!("parameters must be an object, found {kind}")));
     };
     let parameters = match members.remove("parameters") {
         Some(Value::Object(parameters)) => parameters,
-        Some(other) => return Err(wrong_form(format!("'parameters' has to be an object, it is {}", other.kind()))),
-        None => return Err(wrong_form("there is no member 'parameters'".to_owned())),
+        Some(other) => return Err(wrong_form(format!("'parameters' must be an object, found {}", described(&other)))),
+        None => return Err(wrong_form("'parameters' is missing".to_owned())),
     };
     let is_arm = |value: &Value| value.as_object().is_some_and(|members| members.contains_key("value"));
     if !parameters.values().all(is_arm) {
@@ -69,6 +69,18 @@ pub fn unknown(parameters: &[Parameter], supplied: &Object) -> Vec<Finding> {
     unknown.map(finding).collect()
 }
 
+/// A parameter that has neither a value nor a default.
+pub fn missing(parameter: &Parameter) -> Finding {
+    let name = &parameter.name.value;
+    let message = format!("parameter '{name}' has no value and no default");
+    let help = if parameter.data_type.value.is_secure() {
+        format!("supply '{name}' in a parameters file")
+    } else {
+        format!("pass --set {name}=VALUE, supply it in a parameters file, or declare a 'defaultValue'")
+    };
+    Finding { help: Some(help), ..Finding::new(&MISSING, message) }
+}
+
 /// Whether a value is of the parameter's type and within what it allows. Secrets have to be in the clear.
 pub fn check(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     check_type(parameter, value)?;
@@ -90,7 +102,18 @@ fn check_type(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
         return Ok(());
     }
     let (name, wanted) = (&parameter.name.value, article(data_type));
-    Err(Finding::new(&WRONG_TYPE, format!("parameter '{name}' is not {wanted}, but {}", described(value))))
+    let help = match (value, data_type) {
+        (Value::String(text), DataType::Int) if text.parse::<i64>().is_ok() => "write it without quotes".to_owned(),
+        (Value::String(text), DataType::Bool) if matches!(text.as_str(), "true" | "false") => {
+            "write it without quotes".to_owned()
+        }
+        (Value::Number(_) | Value::Bool(_), DataType::String | DataType::SecureString) => {
+            "write it in quotes".to_owned()
+        }
+        _ => format!("the document declares it as '{}'", data_type.as_str()),
+    };
+    let message = format!("parameter '{name}' must be {wanted}, found {}", described(value));
+    Err(Finding { help: Some(help), ..Finding::new(&WRONG_TYPE, message) })
 }
 
 fn article(data_type: DataType) -> &'static str {
@@ -126,22 +149,39 @@ fn check_allowed(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     let message = format!("the value of parameter '{}' is not one of the allowed values", parameter.name.value);
     let texts: Vec<String> = allowed.iter().map(|each| each.to_redacted_json().to_string()).collect();
     // The allowed values of a secret narrow it down to a few.
-    let help = (!parameter.data_type.value.is_secure()).then(|| format!("allowed are {}", texts.join(", ")));
-    Err(Finding { help, ..Finding::new(&NOT_ALLOWED, message) })
+    let help = if parameter.data_type.value.is_secure() {
+        "the document lists them in 'allowedValues'".to_owned()
+    } else {
+        format!("allowed are {}", texts.join(", "))
+    };
+    Err(Finding { help: Some(help), ..Finding::new(&NOT_ALLOWED, message) })
 }
 
 fn check_range(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     let Some(value) = value.as_i64() else { return Ok(()) };
     let name = &parameter.name.value;
-    if let Some(least) = parameter.min_value.as_ref().filter(|least| value < least.value) {
-        let message = format!("parameter '{name}' has a minimum value of {} but is {value}", least.value);
-        return Err(Finding::new(&TOO_SMALL, message));
+    let (least, most) = (parameter.min_value.as_ref(), parameter.max_value.as_ref());
+    let (least, most) = (least.map(|least| least.value), most.map(|most| most.value));
+    let (code, message): (Code, String) = match (least, most) {
+        (Some(least), _) if value < least => {
+            (&TOO_SMALL, format!("parameter '{name}' has a minimum value of {least} but is {value}"))
+        }
+        (_, Some(most)) if value > most => {
+            (&TOO_LARGE, format!("parameter '{name}' has a maximum value of {most} but is {value}"))
+        }
+        _ => return Ok(()),
+    };
+    Err(Finding { help: Some(allowed(least, most, "")), ..Finding::new(code, message) })
+}
+
+/// What lies between a minimum and a maximum.
+fn allowed<T: std::fmt::Display>(least: Option<T>, most: Option<T>, unit: &str) -> String {
+    match (least, most) {
+        (Some(least), Some(most)) => format!("the document allows {least} to {most}{unit}"),
+        (Some(least), None) => format!("the document allows {least}{unit} or more"),
+        (None, Some(most)) => format!("the document allows up to {most}{unit}"),
+        (None, None) => "the document allows any".to_owned(),
     }
-    if let Some(most) = parameter.max_value.as_ref().filter(|most| value > most.value) {
-        let message = format!("parameter '{name}' has a maximum value of {} but is {value}", most.value);
-        return Err(Finding::new(&TOO_LARGE, message));
-    }
-    Ok(())
 }
 
 fn check_length(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
@@ -150,16 +190,19 @@ fn check_length(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
         Value::Array(items) => (items.len() as u64, "elements"),
         _ => return Ok(()),
     };
-    let name = &parameter.name.value;
+    let (name, is_secure) = (&parameter.name.value, parameter.data_type.value.is_secure());
+    let (least, most) = (parameter.min_length.as_ref(), parameter.max_length.as_ref());
+    let (least, most) = (least.map(|least| least.value), most.map(|most| most.value));
     // The length of a secret says something about it.
-    let is = if parameter.data_type.value.is_secure() { String::new() } else { format!(" but has {length}") };
-    if let Some(least) = parameter.min_length.as_ref().filter(|least| length < least.value) {
-        let message = format!("parameter '{name}' has a minimum length of {} {unit}{is}", least.value);
-        return Err(Finding::new(&TOO_SHORT, if is.is_empty() { message + " but is shorter" } else { message }));
-    }
-    if let Some(most) = parameter.max_length.as_ref().filter(|most| length > most.value) {
-        let message = format!("parameter '{name}' has a maximum length of {} {unit}{is}", most.value);
-        return Err(Finding::new(&TOO_LONG, if is.is_empty() { message + " but is longer" } else { message }));
-    }
-    Ok(())
+    let has = |instead: &str| if is_secure { format!(" but is {instead}") } else { format!(" but has {length}") };
+    let (code, message): (Code, String) = match (least, most) {
+        (Some(least), _) if length < least => {
+            (&TOO_SHORT, format!("parameter '{name}' has a minimum length of {least} {unit}{}", has("shorter")))
+        }
+        (_, Some(most)) if length > most => {
+            (&TOO_LONG, format!("parameter '{name}' has a maximum length of {most} {unit}{}", has("longer")))
+        }
+        _ => return Ok(()),
+    };
+    Err(Finding { help: Some(allowed(least, most, &format!(" {unit}"))), ..Finding::new(code, message) })
 }

@@ -2,11 +2,13 @@
 //!
 //! The drafts 4 to 2020-12 of JSON Schema are understood; nothing is ever fetched.
 
-use jsonschema::error::{TypeKind, ValidationError, ValidationErrorKind as Kind};
-use jsonschema::{Draft, JsonType, PatternOptions, Validator};
+use jsonschema::error::{ValidationError, ValidationErrorKind as Kind};
+use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Map, Value as Json};
 
-use crate::diag::nearest;
+mod mismatch;
+
+pub use mismatch::Mismatch;
 
 /// A compiled JSON Schema, and what the engine reads from it besides.
 pub struct Schema {
@@ -18,15 +20,6 @@ pub struct Schema {
 #[derive(Debug, thiserror::Error)]
 #[error("the schema is not valid: {0}")]
 pub struct InvalidSchema(pub String);
-
-/// One way in which a value does not fit a schema.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mismatch {
-    /// Where in the value, as a JSON pointer; empty for the whole.
-    pub pointer: String,
-    /// What is wrong. Guarantees: no part of the value is quoted, it may be secret.
-    pub message: String,
-}
 
 /// How many findings of one value are worth reading.
 const MISMATCHES: usize = 50;
@@ -149,13 +142,13 @@ impl Schema {
     }
 
     fn mismatches(&self, error: &ValidationError<'_>) -> Vec<Mismatch> {
-        let pointer = error.instance_path().as_str().to_owned();
+        let pointer = error.instance_path().as_str();
         match error.kind() {
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
                 let known = self.siblings(error);
-                unexpected.iter().map(|name| unknown_property(&pointer, name, &known)).collect()
+                unexpected.iter().map(|name| Mismatch::unknown_property(pointer, name, &known)).collect()
             }
-            kind => vec![Mismatch { pointer, message: message(kind) }],
+            _ => vec![Mismatch::of(error, &self.json)],
         }
     }
 
@@ -199,110 +192,6 @@ fn has_pattern(schema: &Json, name: &str) -> bool {
     patterns.any(|pattern| regex::Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(name)))
 }
 
-fn unknown_property(pointer: &str, name: &str, known: &[&str]) -> Mismatch {
-    let hint = match nearest(name, known.iter().copied()) {
-        Some(near) => format!("; did you mean '{near}'?"),
-        None if known.is_empty() => String::new(),
-        None => format!("; the properties are {}", known.join(", ")),
-    };
-    let name_in_pointer = name.replace('~', "~0").replace('/', "~1");
-    Mismatch {
-        pointer: format!("{pointer}/{name_in_pointer}"),
-        message: format!("there is no property '{name}'{hint}"),
-    }
-}
-
-/// What is wrong, from the schema alone: the texts of the library quote the value.
-fn message(kind: &Kind) -> String {
-    match kind {
-        Kind::Type { kind } => format!("it has to be {}", types(kind)),
-        Kind::Required { property } => format!("the property '{}' is missing", property.as_str().unwrap_or_default()),
-        Kind::Enum { options } => format!("it has to be one of {}", listed(options)),
-        Kind::Constant { expected_value } => format!("it has to be {expected_value}"),
-        Kind::Pattern { pattern } => format!("it has to match the pattern {pattern}"),
-        Kind::Format { format } => format!("it has to have the format '{format}'"),
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => alternatives(context),
-        Kind::OneOfMultipleValid { .. } => "it fits several of the alternatives of which it has to fit one".into(),
-        Kind::Not { .. } => "it has a form that is excluded".into(),
-        Kind::FalseSchema => "it must not be there".into(),
-        Kind::PropertyNames { error } => format!("the name of a property does not fit: {}", message(error.kind())),
-        Kind::Contains => "no element has the form that one has to have".into(),
-        Kind::UniqueItems => "two elements are equal".into(),
-        Kind::MultipleOf { multiple_of } => format!("it has to be a multiple of {multiple_of}"),
-        Kind::ContentEncoding { content_encoding } => format!("it has to be encoded as {content_encoding}"),
-        Kind::ContentMediaType { content_media_type } => format!("it has to be {content_media_type}"),
-        Kind::FromUtf8 { .. } => "it has to hold UTF-8".into(),
-        Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => "its pattern takes too long".into(),
-        Kind::Referencing(_) => "its schema refers to something that is not there".into(),
-        Kind::Custom { keyword, .. } => format!("it does not satisfy '{keyword}'"),
-        kind => limit(kind),
-    }
-}
-
-fn limit(kind: &Kind) -> String {
-    match kind {
-        Kind::Maximum { limit } => format!("it has to be at most {limit}"),
-        Kind::Minimum { limit } => format!("it has to be at least {limit}"),
-        Kind::ExclusiveMaximum { limit } => format!("it has to be less than {limit}"),
-        Kind::ExclusiveMinimum { limit } => format!("it has to be greater than {limit}"),
-        Kind::MaxLength { limit } => format!("it has to be at most {limit} characters long"),
-        Kind::MinLength { limit } => format!("it has to be at least {limit} characters long"),
-        Kind::MaxItems { limit } => format!("it has to have at most {limit} elements"),
-        Kind::MinItems { limit } => format!("it has to have at least {limit} elements"),
-        Kind::MaxProperties { limit } => format!("it has to have at most {limit} properties"),
-        Kind::MinProperties { limit } => format!("it has to have at least {limit} properties"),
-        Kind::AdditionalItems { limit } => format!("it has to have at most {limit} elements"),
-        Kind::UnevaluatedItems { .. } => "it has elements that are not allowed".into(),
-        other => format!("it does not satisfy '{}'", other.keyword()),
-    }
-}
-
-fn types(kind: &TypeKind) -> String {
-    match kind {
-        TypeKind::Single(single) => type_name(*single).to_owned(),
-        TypeKind::Multiple(several) => several.iter().map(type_name).collect::<Vec<_>>().join(" or "),
-    }
-}
-
-fn type_name(name: JsonType) -> &'static str {
-    match name {
-        JsonType::Null => "null",
-        JsonType::Boolean => "a boolean",
-        JsonType::Integer => "an integer",
-        JsonType::Number => "a number",
-        JsonType::String => "a string",
-        JsonType::Array => "an array",
-        JsonType::Object => "an object",
-    }
-}
-
-fn listed(options: &Json) -> String {
-    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
-    options.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// What each alternative misses, if they are few enough to be read.
-fn alternatives(context: &[Vec<ValidationError<'_>>]) -> String {
-    let mut reasons: Vec<String> = Vec::new();
-    for error in context.iter().filter_map(|errors| errors.first()) {
-        let reason = match error.kind() {
-            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-                format!("there is no property '{}'", unexpected.join("', '"))
-            }
-            kind => message(kind),
-        };
-        let place = error.instance_path().as_str();
-        let reason = if place.is_empty() { reason } else { format!("{place}: {reason}") };
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    }
-    match reasons.len() {
-        1..=4 => format!("it fits none of the alternatives: {}", reasons.join("; or ")),
-        _ => "it fits none of the alternatives".into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -314,7 +203,7 @@ mod tests {
     }
 
     fn messages(schema: &Schema, value: &Json) -> Vec<String> {
-        schema.validate(value).into_iter().map(|found| format!("{}: {}", found.pointer, found.message)).collect()
+        schema.validate(value).into_iter().map(|found| found.line()).collect()
     }
 
     fn file() -> Schema {
@@ -343,16 +232,52 @@ mod tests {
         let mut found = messages(&file(), &value);
         found.sort();
         let expected = [
-            "/mod: there is no property 'mod'; did you mean 'mode'?",
-            "/mode: it has to match the pattern ^[0-7]{4}$",
-            "/owner/usr: there is no property 'usr'; did you mean 'user'?",
-            "/secret: it has to be a string",
-            "/size: it has to be at most 10",
-            "/state: it has to be one of \"present\", \"absent\"",
-            ": the property 'path' is missing",
+            "'mode' must match the regular expression ^[0-7]{4}$",
+            "'path' is required",
+            "'secret' must be a string; write it in quotes",
+            "'size' must be at most 10",
+            "'state' must be one of \"present\", \"absent\"",
+            "there is no property 'mod'; did you mean 'mode'?",
+            "there is no property 'usr'; did you mean 'user'?",
         ];
         assert_eq!(found, expected);
         assert!(messages(&file(), &json!({"path": "/x"})).is_empty());
+    }
+
+    #[test]
+    fn what_conflicts_and_what_is_missing_is_named() {
+        let cases = [
+            (json!({"not": {"required": ["after", "before"]}}), "'after' and 'before' cannot be used together"),
+            (
+                json!({"oneOf": [{"required": ["after"]}, {"required": ["before"]}]}),
+                "'after' and 'before' cannot be used together",
+            ),
+            (json!({"anyOf": [{"required": ["line"]}, {"required": ["match"]}]}), "'line' or 'match' is required"),
+            (json!({"dependentRequired": {"after": ["line"]}}), "'line' is required when 'after' is used"),
+            (
+                json!({"if": {"properties": {"kind": {"const": "x"}}}, "then": {"required": ["line"]}}),
+                "'line' is required when 'kind' is \"x\"",
+            ),
+            (
+                json!({"if": {"required": ["after"]}, "then": {"properties": {"before": false}}}),
+                "'before' cannot be used here when 'after' is used",
+            ),
+            (json!({"properties": {"kind": {"enum": ["y", "z"]}}}), "'kind' must be one of \"y\", \"z\""),
+            (json!({"properties": {"kind": {"type": "boolean"}}}), "'kind' must be true or false"),
+            (
+                json!({"properties": {"count": {"type": "integer"}}}),
+                "'count' must be an integer; write it without quotes",
+            ),
+            (
+                json!({"properties": {"kind": {"oneOf": [{"type": "integer"}, {"type": "array"}]}}}),
+                "'kind' must be an integer, or must be an array",
+            ),
+            (json!({"properties": {"kind": {"not": {"const": "x"}}}}), "'kind' must not be \"x\""),
+        ];
+        let value = json!({"after": "a", "before": "b", "kind": "x", "count": "3"});
+        for (shape, expected) in cases {
+            assert_eq!(messages(&schema(shape.clone()), &value), [expected], "{shape}");
+        }
     }
 
     #[test]
@@ -410,7 +335,7 @@ mod tests {
     fn nothing_is_fetched_and_unknown_drafts_are_guessed() {
         assert!(Schema::compile(json!({"$ref": "https://example.invalid/other.json"})).is_err());
         let guessed = schema(json!({"$schema": "https://example.invalid/mine", "type": "object"}));
-        assert_eq!(messages(&guessed, &json!(1)), [": it has to be an object"]);
+        assert_eq!(messages(&guessed, &json!(1)), ["the properties must be an object"]);
         let Err(error) = Schema::compile(json!({"type": "objekt"})) else { panic!("it compiled") };
         assert!(error.to_string().contains("/type"), "{error}");
     }

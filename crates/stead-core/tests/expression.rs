@@ -67,6 +67,7 @@ fn short(text: &str, world: &World, result: Result<Value, Stop>) -> String {
         }
         Ok(value) => value.to_redacted_json().to_string(),
         Err(Stop::Missing(key)) => format!("missing {key:?}"),
+        Err(Stop::Open(_)) => "open".to_owned(),
         Err(Stop::Unknown(id)) => format!("unknown {id}"),
         Err(Stop::Fault(fault)) => {
             let part = text.get(fault.at.clone()).unwrap_or("(not a part of the text)");

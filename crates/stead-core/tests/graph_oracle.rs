@@ -162,6 +162,7 @@ fn through_document(needs: &[Vec<usize>]) -> String {
         facts: &facts,
         version: "3.0.0",
         names: stead_core::graph::Names::Unique,
+        values: stead_core::graph::Values::Required,
         seal: &seal::Legible,
     };
     match resolve(&document.into(), &inputs, &mut sources) {

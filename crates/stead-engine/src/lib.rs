@@ -1,7 +1,7 @@
 //! stead as a library: what the command line, the server and everything else that applies documents is built on.
 //!
 //! ```text
-//! text ──Session::prepare──▶ Prepared ──Session::check──▶ findings ──Session::run──▶ Run, and its report
+//! text ──Session::prepare──▶ Prepared ──Session::check_properties──▶ findings ──Session::run──▶ Run, and its report
 //! ```
 //!
 //! A [`Host`] lives as long as the process. A [`Session`] is one piece of work with its texts and secrets: a document that is
@@ -12,7 +12,7 @@ mod conflicts;
 mod execution;
 mod host;
 mod literal;
-pub mod property_check;
+mod property_check;
 mod resource;
 mod session;
 

@@ -1,15 +1,17 @@
 //! Properties that do not fit the schema of their resource, as far as that can be told without a look at the machine.
 
+use std::borrow::Cow;
 use std::cell::LazyCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
-use stead_core::call::{Failure, INVALID, code};
+use stead_core::call::{Failure, INVALID, Operation, code};
 use stead_core::diag::Diagnostic;
 use stead_core::document::Instance;
+use stead_core::event::Mode;
 use stead_core::expr::Template;
-use stead_core::graph::{Node as GraphNode, Role, is_written_out};
+use stead_core::graph::{Node as GraphNode, Role, evaluate_known, is_written_out};
 use stead_core::id::NodeId;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::schema::{Mismatch, Schema};
@@ -18,47 +20,110 @@ use stead_core::value::Value;
 use stead_host::provider::{Context, Plain, Provider};
 use stead_resources::BuiltIn;
 
+mod hints;
+mod references;
+
 use crate::literal::members;
 use crate::session::{Prepared, Session};
 
-/// How much is checked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Depth {
-    /// What takes no time: the properties of what is built in.
-    Shallow,
-    /// Everything, for which programs may have to be asked for their schemas.
-    Full,
+impl Session {
+    /// A finding for each property that its resource does not accept, and for each reference to what an instance will not
+    /// report. What is still to be computed is accepted.
+    ///
+    /// Programs may be asked for their schemas, and what they say of properties; nothing is asked about the machine. What
+    /// an export has of properties says which instances are wanted, and is not checked.
+    pub fn check_properties(&self, prepared: &Prepared, mode: Mode) -> Vec<Diagnostic> {
+        if mode.operation == Operation::Export {
+            return Vec::new();
+        }
+        // Reading the state of something takes less than bringing it into one.
+        let extent = if mode.operation == Operation::Get { Extent::Stated } else { Extent::Whole };
+        let mut types = Types { session: self, known: HashMap::new(), schemas: HashMap::new() };
+        let instances = prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance);
+        let mut found: Vec<Diagnostic> =
+            instances.flat_map(|(id, node)| self.check_instance(prepared, id, node, extent, &mut types)).collect();
+        found.extend(references::check(prepared, &mut types));
+        let mut seen = HashSet::new();
+        // The iterations of a loop have one declaration.
+        found.retain(|finding| seen.insert((finding.span, finding.message.clone())));
+        found
+    }
+
+    fn check_instance(
+        &self,
+        prepared: &Prepared,
+        id: NodeId,
+        node: &GraphNode,
+        extent: Extent,
+        types: &mut Types<'_>,
+    ) -> Vec<Diagnostic> {
+        let instance = prepared.graph.declaration(id);
+        let (known, provider) = types.of(&node.manifest);
+        let cx = self.context(Arc::clone(&node.name));
+        if let (Known::BuiltIn(_), Some(stated)) = (known, &node.stated)
+            && provider.validate(&cx, &Plain::shared(Arc::clone(stated))).is_ok()
+        {
+            return Vec::new();
+        }
+        let empty = Template { span: instance.name.span, kind: Kind::Object(Vec::new()) };
+        let properties = match (&instance.properties, known) {
+            (Some(properties), _) if is_written_out(properties) => Cow::Borrowed(properties),
+            (Some(properties), _) => {
+                let view = prepared.graph.static_view(id, &prepared.facts, &*self.vault);
+                Cow::Owned(evaluate_known(properties, &view))
+            }
+            (None, Known::BuiltIn(_)) => Cow::Owned(empty),
+            // A program may do without properties whatever its schema says.
+            (None, Known::Program(_)) => return Vec::new(),
+        };
+        let checked = Checked { instance, properties: &properties, extent, provider: Arc::clone(provider), cx: &cx };
+        match known {
+            Known::BuiltIn(outline) => checked.by_built_in(outline),
+            Known::Program(schema) => checked.by_program(schema.as_deref()),
+        }
+    }
 }
 
-impl Session {
-    /// A finding for each property that its resource does not accept. What is still to be computed is accepted.
-    pub fn check_properties(&self, prepared: &Prepared, depth: Depth) -> Vec<Diagnostic> {
-        let mut types = HashMap::new();
-        let cx = self.context(Arc::<str>::default());
-        let instances = prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance);
-        let check = |(id, node): (NodeId, &GraphNode)| {
-            let instance = prepared.graph.declaration(id);
-            let properties = instance.properties.as_ref()?;
-            // The graph keeps every manifest alive meanwhile, so that an address stands for one of them.
-            let (known, provider) = types
-                .entry(Arc::as_ptr(&node.manifest))
-                .or_insert_with(|| (Known::of(self, &node.manifest, depth), self.provider(&node.manifest)));
-            let checked =
-                Checked { instance, properties, stated: node.stated.as_ref(), provider: Arc::clone(provider), cx: &cx };
-            Some(match known {
-                Known::Unchecked => Vec::new(),
-                Known::BuiltIn(outline) => checked.by_built_in(outline),
-                Known::Program(schema) => checked.by_program(schema.as_deref()),
-            })
+/// What of the properties has to be right.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Those that are stated.
+    Stated,
+    /// All: none that is required may be missing.
+    Whole,
+}
+
+/// What is known of the types of a document, found out once for each.
+struct Types<'s> {
+    session: &'s Session,
+    /// By the address of the manifest, which the graph keeps alive meanwhile.
+    known: HashMap<*const Manifest, (Known, Arc<dyn Provider>)>,
+    /// Of those that references are made to.
+    schemas: HashMap<*const Manifest, Option<Arc<Schema>>>,
+}
+
+impl Types<'_> {
+    fn of(&mut self, manifest: &Arc<Manifest>) -> &(Known, Arc<dyn Provider>) {
+        let key = Arc::as_ptr(manifest);
+        if !self.known.contains_key(&key) {
+            let found = (Known::of(self, manifest), self.session.provider(manifest));
+            self.known.insert(key, found);
+        }
+        &self.known[&key]
+    }
+
+    fn schema(&mut self, manifest: &Arc<Manifest>) -> Option<Arc<Schema>> {
+        let session = self.session;
+        let find = || match session.built_in(&manifest.type_name) {
+            Some(built_in) => Schema::compile(built_in.schema().clone()).ok().map(Arc::new),
+            None => session.provider(manifest).schema(&session.context(manifest.type_name.as_str())).ok().flatten(),
         };
-        instances.filter_map(check).flatten().collect()
+        self.schemas.entry(Arc::as_ptr(manifest)).or_insert_with(find).clone()
     }
 }
 
 /// What is known of the properties of a type.
 enum Known {
-    /// Nothing is checked at this depth.
-    Unchecked,
     /// It says itself what is wrong.
     BuiltIn(LazyOutline),
     /// It is a program, or a kind that the engine carries out; its schema says most of it.
@@ -66,16 +131,10 @@ enum Known {
 }
 
 impl Known {
-    fn of(session: &Session, manifest: &Arc<Manifest>, depth: Depth) -> Self {
-        let built_in = session.built_in(&manifest.type_name);
-        match (built_in, &manifest.implementation) {
+    fn of(types: &mut Types<'_>, manifest: &Arc<Manifest>) -> Self {
+        match (types.session.built_in(&manifest.type_name), &manifest.implementation) {
             (Some(built_in), Implementation::BuiltIn) => Self::BuiltIn(lazy_outline(built_in)),
-            (Some(built_in), _) => Self::Program(Schema::compile(built_in.schema().clone()).ok().map(Arc::new)),
-            (None, _) if depth == Depth::Full => {
-                let cx = session.context(manifest.type_name.as_str());
-                Self::Program(session.provider(manifest).schema(&cx).ok().flatten())
-            }
-            (None, _) => Self::Unchecked,
+            _ => Self::Program(types.schema(manifest)),
         }
     }
 }
@@ -96,6 +155,7 @@ struct Outline {
     required: Vec<String>,
     /// Texts that the schema does not constrain: long ones are content, and not copied to be checked.
     free: Vec<String>,
+    names: Vec<String>,
     descriptions: HashMap<String, String>,
 }
 
@@ -109,8 +169,15 @@ impl Outline {
         Self {
             required: required.map(str::to_owned).collect(),
             free: properties().filter(|(_, property)| is_free_text(property)).map(|(name, _)| name.clone()).collect(),
+            names: properties().map(|(name, _)| name.clone()).collect(),
             descriptions: properties().filter_map(description).collect(),
         }
+    }
+
+    /// The first sentence of what the schema says of a property.
+    fn description(&self, name: &str) -> Option<String> {
+        let description = self.descriptions.get(name)?;
+        Some(description.split_once(". ").map_or(description.clone(), |(first, _)| format!("{first}.")))
     }
 }
 
@@ -124,7 +191,7 @@ fn is_free_text(property: &Json) -> bool {
 struct Checked<'a> {
     instance: &'a Instance,
     properties: &'a Template,
-    stated: Option<&'a Arc<Value>>,
+    extent: Extent,
     provider: Arc<dyn Provider>,
     cx: &'a Context,
 }
@@ -132,11 +199,6 @@ struct Checked<'a> {
 impl Checked<'_> {
     /// What a built-in says: it names one property at a time, which is then left out.
     fn by_built_in(&self, outline: &LazyOutline) -> Vec<Diagnostic> {
-        if let Some(stated) = self.stated
-            && self.provider.validate(self.cx, &Plain::shared(Arc::clone(stated))).is_ok()
-        {
-            return Vec::new();
-        }
         let mut found = Vec::new();
         let mut is_complete = is_written_out(self.properties);
         let is_free = |name: &str| outline.free.iter().any(|free| free == name);
@@ -151,18 +213,22 @@ impl Checked<'_> {
             let Some((name, value)) = name.as_deref().zip(stated) else {
                 // Something is missing; where something else was left out, that may be why.
                 let is_certain = is_complete || name.is_some_and(|name| outline.required.contains(&name));
-                found.extend(is_certain.then(|| self.refused(failure)));
+                let missing = self.refused(failure, outline);
+                let is_meant = found
+                    .iter()
+                    .filter_map(|other: &Diagnostic| other.help.as_deref())
+                    .any(|help| quoted(&missing.message).is_some_and(|name| help == hints::did_you_mean(name)));
+                found.extend((is_certain && !is_meant && self.extent == Extent::Whole).then_some(missing));
                 return found;
             };
             if rest.remove(name).is_none() {
                 return found;
             }
             if is_written_out(value) {
-                let description = outline.descriptions.get(name);
-                let finding = self.refused(failure);
-                found.push(match description {
-                    Some(description) => finding.with_help(description),
-                    None => finding,
+                let finding = self.refused(failure, outline);
+                found.push(match hints::of_value(value, &finding.message).or_else(|| outline.description(name)) {
+                    Some(help) if finding.help.is_none() => finding.with_help(help),
+                    _ => finding,
                 });
             }
             is_complete = false;
@@ -175,13 +241,36 @@ impl Checked<'_> {
             return mismatches;
         }
         let written = Plain::new(self.properties.literal());
-        self.provider.validate(self.cx, &written).err().map(|failure| self.refused(failure)).into_iter().collect()
+        self.provider.validate(self.cx, &written).err().map(|failure| self.failed(failure)).into_iter().collect()
     }
 
-    fn refused(&self, failure: Failure) -> Diagnostic {
+    /// What a built-in says, with what to do about it.
+    fn refused(&self, failure: Failure, outline: &Outline) -> Diagnostic {
+        let finding = self.failed(failure);
+        if let Some((what, meant)) = finding.message.split_once(". Did you mean ") {
+            let (message, help) = (what.to_owned(), format!("did you mean {meant}"));
+            return Diagnostic { message, help: Some(help), ..finding };
+        }
+        let name = quoted(&finding.message);
+        let help = if finding.message.starts_with("there is no property") {
+            name.map(|name| hints::of_unknown(name, &outline.names))
+        } else if finding.message.ends_with("is required") {
+            name.and_then(|name| outline.description(name)).or(Some("add it to 'properties'".to_owned()))
+        } else {
+            None
+        };
+        Diagnostic { help, ..finding }
+    }
+
+    fn failed(&self, failure: Failure) -> Diagnostic {
         let span = failure.property.as_deref().and_then(|pointer| place(self.properties, pointer));
         Diagnostic::error(code(&failure.kind), span.unwrap_or(self.instance.name.span), failure.message)
     }
+}
+
+/// The first name that a message has in quotes.
+fn quoted(message: &str) -> Option<&str> {
+    message.split('\'').nth(1)
 }
 
 /// The name of the property that a pointer leads to or into.
@@ -190,30 +279,40 @@ fn property_of(pointer: &str) -> String {
     name.replace("~1", "/").replace("~0", "~")
 }
 
-/// Whether what is wrong with a value may be because it, or what it is in, is still to be computed or opened.
-fn is_open(written: &Json, pointer: &str) -> bool {
-    let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1).chain([pointer.len()]);
-    let mut values = ends.filter_map(|end| written.pointer(pointer.get(..end)?));
-    values.any(|value| match value {
-        Json::String(text) => text.starts_with('['),
-        Json::Object(members) => members.keys().any(|key| key == "secureString" || key == "secureObject"),
-        _ => false,
-    })
+/// Whether a mismatch stays one whatever is still to be computed or opened.
+fn is_certain(properties: &Template, mismatch: &Mismatch) -> bool {
+    let mut at = properties;
+    for step in mismatch.pointer.split('/').skip(1) {
+        if is_open(at) {
+            return false;
+        }
+        let step = step.replace("~1", "/").replace("~0", "~");
+        let inner = match &at.kind {
+            Kind::Array(items) => step.parse().ok().and_then(|step: usize| items.get(step)),
+            _ => at.get(&step),
+        };
+        let Some(inner) = inner else { return true };
+        at = inner;
+    }
+    !is_open(at) && (mismatch.is_shallow || is_written_out(at))
+}
+
+fn is_open(value: &Template) -> bool {
+    let wraps = |name: &str| value.get(name).is_some();
+    matches!(value.kind, Kind::Compiled(_)) || wraps("secureString") || wraps("secureObject")
 }
 
 fn of(instance: &Instance, properties: &Template, schema: &Schema) -> Vec<Diagnostic> {
-    let written = properties.literal().to_redacted_json();
-    let mismatches = schema.validate(&written);
-    let certain = mismatches.into_iter().filter(|mismatch| !is_open(&written, &mismatch.pointer));
-    let finding = |Mismatch { pointer, message }: Mismatch| {
-        let name = pointer.trim_start_matches('/').replace('/', ".");
-        let named = name.is_empty() || message.contains(&format!("'{name}'"));
-        let message = if named { message } else { format!("'{name}': {message}") };
-        let span = place(properties, &pointer).unwrap_or(instance.name.span);
+    let mismatches = schema.validate(&properties.literal().to_redacted_json());
+    let certain = mismatches.into_iter().filter(|mismatch| is_certain(properties, mismatch));
+    let finding = |mismatch: Mismatch| {
+        let span = place(properties, &mismatch.pointer).unwrap_or(instance.name.span);
+        let name = property_of(&mismatch.pointer);
         let description = schema.property(&name).and_then(|property| property.get("description")?.as_str());
-        let finding = Diagnostic::error(&INVALID, span, message);
-        match description {
-            Some(description) => finding.with_help(description),
+        let finding = Diagnostic::error(&INVALID, span, mismatch.sentence());
+        match mismatch.help.as_deref().or(description) {
+            Some(help) => finding.with_help(help),
+            None if finding.message.ends_with("is required") => finding.with_help("add it to 'properties'"),
             None => finding,
         }
     };

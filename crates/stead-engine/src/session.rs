@@ -10,7 +10,7 @@ use stead_core::diag::{Diagnostic, any_error};
 use stead_core::document::{self, Document};
 use stead_core::expr::FactKey;
 use stead_core::graph::codes;
-use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, resolve};
+use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, Values, resolve};
 use stead_core::id::TypeName;
 use stead_core::manifest::{Catalog, Extension, Form, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
@@ -53,6 +53,8 @@ pub struct Session {
     pub settings: Settings,
     /// Whether instances of a document are told apart by their names.
     pub names: Names,
+    /// Whether every parameter of a document has to have a value.
+    pub values: Values,
     pub(crate) host: Host,
     providers: Providers,
     root: Arc<Path>,
@@ -137,6 +139,7 @@ impl Session {
             suspend: Cancel::default(),
             deadline: host.options.deadline.unwrap_or(Context::DEADLINE),
             names: Names::Unique,
+            values: Values::Required,
             providers: Providers::new(&host.built_ins, settings.clone()),
             settings,
             host: host.clone(),
@@ -246,6 +249,7 @@ impl Session {
                 facts: &facts,
                 version: ENGINE_VERSION,
                 names: self.names,
+                values: self.values,
                 seal: &*self.vault,
             };
             match resolve(&document, &inputs, &mut self.sources) {
@@ -349,15 +353,19 @@ impl Resources for Known<'_> {
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
         let requirement = match requirement.map(VersionRequirement::parse).transpose() {
             Ok(requirement) => requirement,
-            Err(error) => return Found::Nothing { message: error.to_string(), help: None },
+            Err(error) => {
+                let help = Some("write a requirement such as '=1.2.0' or '>=1.2.0'".to_owned());
+                return Found::Nothing { message: error.to_string(), help };
+            }
         };
         let version = requirement.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         match self.0.find(&Wanted { type_name: type_name.clone(), requirement, adapter: adapter.cloned() }) {
             Ok(manifest) => Found::Resource(manifest),
             Err(error) => match adapter.filter(|adapter| !self.has_adapter(adapter)) {
                 Some(adapter) => {
-                    let message = format!("Adapter not found: {adapter}, which is to carry out '{type_name}'");
-                    Found::Nothing { message, help: None }
+                    let message = format!("Adapter not found: {adapter}, which is required for '{type_name}'");
+                    let help = "install the adapter, or remove 'requireAdapter'".to_owned();
+                    Found::Nothing { message, help: Some(help) }
                 }
                 None => Found::Nothing {
                     message: format!("Resource not found: {type_name}{version}: {error}"),

@@ -9,7 +9,6 @@ use stead_core::diag::Diagnostic;
 use stead_core::event::{Mode, Status};
 use stead_core::run::Run;
 use stead_core::value::Object;
-use stead_engine::property_check::Depth;
 use stead_engine::{Execution, Host, HostOptions, Prepared, Session};
 
 fn session(root: &Path) -> Session {
@@ -100,7 +99,7 @@ fn every_mistake_is_told_in_the_words_of_the_resource() {
 - {name: g, type: Stead/Command, properties: {test: 'true', timeout: -1}}
 ",
     );
-    let found = session.check_properties(&prepared, Depth::Shallow);
+    let found = session.check_properties(&prepared, Mode::PLAN);
     let found = messages(&found);
     assert!(found.iter().all(|message| !message.contains("pattern") && !message.contains("JSON")), "{found:#?}");
     let about = |word: &str| found.iter().filter(|message| message.contains(word)).count();

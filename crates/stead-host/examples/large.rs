@@ -18,7 +18,7 @@ use stead_core::claims::{Claims, Extent};
 use stead_core::document;
 use stead_core::event::Mode;
 use stead_core::expr::FactKey;
-use stead_core::graph::{Facts, Inputs, Names, Resolution, resolve};
+use stead_core::graph::{Facts, Inputs, Names, Resolution, Values, resolve};
 use stead_core::run::{Run, Setup};
 use stead_core::text::{Limits, Source, Sources};
 use stead_core::value::{Object, Value};
@@ -118,6 +118,7 @@ fn main() -> std::io::Result<()> {
         facts: &facts,
         version: "3.0.0",
         names: Names::Unique,
+        values: Values::Required,
         seal: &MemoryVault::default(),
     };
     let begun = Instant::now();

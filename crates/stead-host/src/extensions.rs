@@ -114,7 +114,9 @@ fn document(extension: &Extension, printed: String) -> Result<String, Failure> {
         Ok(value @ Value::Object(_)) => Ok(value.to_redacted_json().to_string()),
         Ok(other) => Err(wrong(format!("has to give text or an object, and gives {}", other.kind()))),
         Err(Stop::Fault(fault)) => Err(wrong(format!("cannot be evaluated: {}", fault.message))),
-        Err(Stop::Missing(_) | Stop::Unknown(_)) => Err(wrong("asks for something that is not known here".to_owned())),
+        Err(Stop::Missing(_) | Stop::Unknown(_) | Stop::Open(_)) => {
+            Err(wrong("asks for something that is not known here".to_owned()))
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use stead_core::destruction::Effects;
 use stead_core::document;
 use stead_core::event::{Event, EventKind, Mode, Status};
 use stead_core::expr::FactKey;
-use stead_core::graph::{Facts, Graph, Inputs, Names, Resolution, resolve};
+use stead_core::graph::{Facts, Graph, Inputs, Names, Resolution, Values, resolve};
 use stead_core::run::policy::{Retry, Wait};
 use stead_core::run::{Run, Setup};
 use stead_core::text::{Limits as TextLimits, Source, Sources};
@@ -195,6 +195,7 @@ fn resolved(text: &str) -> (Graph, Sources) {
         facts: &facts,
         version: "3.0.0",
         names: Names::Unique,
+        values: Values::Required,
         seal: &MemoryVault::default(),
     };
     match resolve(&document.into(), &inputs, &mut sources) {

@@ -91,9 +91,13 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
         return Err(Unreadable::TooLarge { path: path.to_path_buf(), limit });
     }
     let text = String::from_utf8(bytes)
-        .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error.utf8_error())))?;
+        .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, not_utf8(error.utf8_error()))))?;
     let name = if standard { "<stdin>".to_owned() } else { path.display().to_string() };
     not_empty(Text { name, text })
+}
+
+fn not_utf8(error: std::str::Utf8Error) -> String {
+    format!("it is not UTF-8 text (byte {}); save it in that encoding", error.valid_up_to() + 1)
 }
 
 /// Opens a file without waiting for anybody. Of pipes, only those that this process was started with are read: a shell
@@ -188,22 +192,24 @@ fn single(text: &str, is_text: bool) -> Value {
 }
 
 fn read_parameters(session: &mut Session, from: &Text) -> Result<Object, BadParameters> {
-    let value = value(session, from).map_err(BadParameters::Findings)?;
-    let wrapped = match value {
+    let node = tree(session, from).map_err(BadParameters::Findings)?;
+    let wrapped = match node.literal() {
         Value::Object(members) if !members.contains_key("parameters") => {
             Value::Object(Object::from_iter([("parameters".to_owned(), Value::Object(members))]))
         }
         other => other,
     };
-    parameters::supplied(wrapped).map_err(|finding| BadParameters::Findings(vec![unplaced(finding)]))
+    let placed = |finding| Diagnostic { span: Some(node.span), ..unplaced(finding) };
+    parameters::supplied(wrapped).map_err(|finding| BadParameters::Findings(vec![placed(finding)]))
 }
 
 /// Reads JSON or YAML that is not a document.
 pub(crate) fn value(session: &mut Session, from: &Text) -> Result<Value, Vec<Diagnostic>> {
+    tree(session, from).map(|node| node.literal())
+}
+
+fn tree(session: &mut Session, from: &Text) -> Result<Node, Vec<Diagnostic>> {
     let source = session.sources.add(Source::new(from.name.clone(), &from.text));
     let (node, findings) = text::read(source, &from.text, &Limits::default());
-    match node {
-        Some(node) if !any_error(&findings) => Ok(node.literal()),
-        _ => Err(findings),
-    }
+    node.filter(|_| !any_error(&findings)).ok_or(findings)
 }

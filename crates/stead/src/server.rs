@@ -90,6 +90,10 @@ impl Calls {
         if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
             return Err(finding_line(&finding, &prepared.sources));
         }
+        let wrong = session.check_properties(&prepared, mode(operation));
+        if !wrong.is_empty() {
+            return Err(lines(&wrong, &prepared.sources));
+        }
         let run =
             session.run(&prepared, Plan::new(mode(operation), self.width)).map_err(|error| error_chain(&error))?;
         // What failed is in the document, beside what did not.
@@ -182,6 +186,7 @@ fn evaluate(session: &Session, text: &str) -> Result<Json, String> {
         Err(Stop::Missing(key)) => {
             Err(session.machine.fact(&key).err().unwrap_or_else(|| "it asks for what is not known here".to_owned()))
         }
+        Err(Stop::Open(_)) => Err("it depends on a value that is not known".to_owned()),
         Err(Stop::Unknown(id)) => Err(format!("it depends on the instance {id}")),
     }
 }

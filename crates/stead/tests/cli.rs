@@ -11,7 +11,43 @@ use std::process::{Command, ExitCode};
 use stead_testkit::{Case, Computed, Suite, main as run_suites};
 
 fn main() -> ExitCode {
-    run_suites(&[Suite { folder: "cli", run: session }])
+    run_suites(&[Suite { folder: "cli", run: session }, Suite { folder: "mistakes", run: mistakes }])
+}
+
+/// A session in which every error has a code, a place and a help, except for those that the case lists.
+fn mistakes(case: &Case) -> Result<Computed, String> {
+    let mut computed = session(case)?;
+    let shown = computed.first().map(|(_, text)| text.as_str()).unwrap_or_default();
+    let incomplete: String = errors(shown).filter_map(|lines| incomplete(&lines)).collect();
+    if case.has("incomplete") {
+        computed.push(("incomplete", incomplete));
+    } else if !incomplete.is_empty() {
+        return Err(format!("errors that lack something:\n{incomplete}"));
+    }
+    Ok(computed)
+}
+
+/// The lines of each error.
+fn errors(shown: &str) -> impl Iterator<Item = Vec<&str>> {
+    let begins = |line: &str| ["$ ", "(exit", "warning", "error"].iter().any(|start| line.starts_with(start));
+    let mut blocks: Vec<Vec<&str>> = Vec::new();
+    for line in shown.lines() {
+        match blocks.last_mut() {
+            Some(block) if !begins(line) => block.push(line),
+            _ => blocks.push(vec![line]),
+        }
+    }
+    blocks.into_iter().filter(|block| block.first().is_some_and(|line| line.starts_with("error")))
+}
+
+fn incomplete(lines: &[&str]) -> Option<String> {
+    let first = lines.first()?;
+    let wanted: [(&str, &[&str]); 3] =
+        [("code", &["error["]), ("place", &["--> "]), ("help", &["= help: ", "help: ", "tip: "])];
+    let is_there =
+        |marks: &[&str]| lines.iter().any(|line| marks.iter().any(|mark| line.trim_start().starts_with(mark)));
+    let lacking: Vec<&str> = wanted.iter().filter(|(_, marks)| !is_there(marks)).map(|(name, _)| *name).collect();
+    (!lacking.is_empty()).then(|| format!("{}: {first}\n", lacking.join(", ")))
 }
 
 fn session(case: &Case) -> Result<Computed, String> {

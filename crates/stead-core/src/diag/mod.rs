@@ -258,6 +258,11 @@ impl Findings {
         any_error(&self.list)
     }
 
+    /// Whether there is a finding at exactly this place.
+    pub fn any_at(&self, span: Option<Span>) -> bool {
+        self.list.iter().any(|finding| finding.span == span)
+    }
+
     /// Whether more findings are only counted.
     pub fn is_full(&self) -> bool {
         self.list.len() >= self.limit

@@ -34,7 +34,7 @@ impl Reader<'_> {
         if matches!(node.kind, Kind::String(_)) {
             return Some(self.value(node));
         }
-        self.wrong_kind(&node, what, "text or an expression");
+        self.wrong_kind(&node, what, "a string or an expression");
         None
     }
 

@@ -28,13 +28,16 @@ impl Reader<'_> {
 
     /// `what` is the subject of the message, such as `'properties'`.
     pub(super) fn wrong_kind(&mut self, node: &Node, what: &str, expected: &str) {
-        let message = format!("{what} has to be {expected}, found {}", described(node));
+        let message = format!("{what} must be {expected}, found {}", described(node));
         let finding = Diagnostic::error(&codes::WRONG_KIND, node.span, message);
         self.report(match node.as_str().and_then(missing_space) {
             Some((key, value)) if expected != "a list" => {
-                finding.with_help(format!("put a space behind the colon: '{key}: {}'", shown(value)))
+                finding.with_help(format!("put a space after the colon: '{key}: {}'", shown(value)))
             }
-            _ => finding,
+            _ => match form(expected, &node.kind) {
+                Some(help) => finding.with_help(help),
+                None => finding,
+            },
         });
     }
 
@@ -44,7 +47,7 @@ impl Reader<'_> {
 
     /// A value that YAML takes for something else than text, unless it is in quotes.
     fn not_text(&mut self, node: &Node, what: &str) {
-        let message = format!("{what} has to be text, found {}", described(node));
+        let message = format!("{what} must be a string, found {}", described(node));
         let finding = Diagnostic::error(&codes::WRONG_KIND, node.span, message);
         let scalar = matches!(node.kind, Kind::Bool(_) | Kind::Number(_));
         self.report(match self.written(node.span).filter(|_| scalar) {
@@ -160,7 +163,16 @@ impl Reader<'_> {
                 let quote = quote.map(String::from).unwrap_or_default();
                 finding.with_help(format!("did you mean '{meant}'?")).with_fix(span, format!("{quote}{meant}{quote}"))
             }
-            None => finding.with_help(format!("its keys are {}", known.join(", "))),
+            None => finding.with_help(match key {
+                _ if key.starts_with("//") || key.starts_with("/*") => "a comment begins with '#'".to_owned(),
+                _ if owner == "an instance" => {
+                    format!(
+                        "properties of the resource go below 'properties'; the keys of {owner} are {}",
+                        known.join(", ")
+                    )
+                }
+                _ => format!("its keys are {}", known.join(", ")),
+            }),
         });
     }
 
@@ -169,6 +181,18 @@ impl Reader<'_> {
         // The start is enough: marking all of an object hides what else is wrong in it.
         let place = Span::new(span.source, span.start, span.start);
         self.report(Diagnostic::error(&codes::MISSING_KEY, place, message).with_help(help));
+    }
+}
+
+/// How what is expected is written.
+fn form(expected: &str, found: &Kind) -> Option<&'static str> {
+    match (expected, found) {
+        ("a list", Kind::Object(_)) => Some("write each element behind a dash: '- '"),
+        ("a list", _) => Some("write it as a list: [a, b], or each element behind a dash"),
+        ("an object", Kind::Array(_)) => Some("write 'key: value' without a dash before it"),
+        ("an object", _) => Some("write it as an object: {key: value}"),
+        ("a number of instances or an expression", _) => Some("write an integer from 0"),
+        _ => None,
     }
 }
 

@@ -13,7 +13,7 @@ pub use crate::value::DataType;
 pub use read::{parse, read};
 
 use crate::id::{ResourceId, TypeName};
-use crate::text::{Node, SourceId, Span, Spanned};
+use crate::text::{Kind, Node, SourceId, Span, Spanned};
 use crate::value::Value;
 
 /// A configuration document.
@@ -57,6 +57,44 @@ impl Document {
             metadata: None,
         };
         Self { resources: vec![instance], ..Self::default() }
+    }
+}
+
+impl Document {
+    /// Whether an expression may read that parameter. One whose name is computed may be any.
+    pub fn uses_parameter(&self, name: &str) -> bool {
+        let variables = self.variables.iter().map(|variable| &variable.value);
+        let outputs = self.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
+        let mut values = variables.chain(outputs).chain(self.resources.iter().flat_map(Instance::values));
+        values.any(|value| reads_parameter(value, name))
+    }
+}
+
+impl Instance {
+    /// Every value in it that may be or have an expression.
+    fn values(&self) -> impl Iterator<Item = &Template> {
+        let relations = self.directives.relations.iter().flat_map(|(_, ids)| ids);
+        let copy = self.copy.iter().map(|copy| &copy.count);
+        let condition = self.condition.iter().map(|condition| &**condition);
+        [&self.name]
+            .into_iter()
+            .chain(condition)
+            .chain(&self.depends_on)
+            .chain(relations)
+            .chain(copy)
+            .chain(&self.properties)
+    }
+}
+
+fn reads_parameter(value: &Template, name: &str) -> bool {
+    match &value.kind {
+        Kind::Compiled(expression) => expression.calls("parameters").any(|call| {
+            let argument = call.arguments().next();
+            argument.is_some_and(|argument| argument.text().is_none_or(|text| text == name))
+        }),
+        Kind::Array(items) => items.iter().any(|item| reads_parameter(item, name)),
+        Kind::Object(entries) => entries.iter().any(|entry| reads_parameter(&entry.value, name)),
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => false,
     }
 }
 

@@ -7,7 +7,7 @@ use super::builtins::date;
 use super::codes;
 use super::evaluate::{Evaluator, hint, located, stop};
 use super::syntax::Node;
-use super::{Answer, FactKey, Stop};
+use super::{Answer, FactKey, Fault, Stop};
 use crate::id::{ResourceId, SecretName};
 use crate::value::Value;
 
@@ -39,12 +39,18 @@ impl<'q> Question<'q> {
     }
 
     fn absent(&self, message: String, known: &[String]) -> Stop {
-        let help = if known.iter().any(|each| each == self.name()) {
-            Some("it is declared without a 'defaultValue', and no value was given".to_owned())
-        } else {
-            hint(self.name(), known.iter().map(String::as_str))
-        };
+        let help =
+            hint(self.name(), known.iter().map(String::as_str)).or_else(|| self.declaration().map(str::to_owned));
         stop(&codes::UNKNOWN_NAME, self.place(0), message, help)
+    }
+
+    /// Where a name is declared that nothing is like.
+    fn declaration(&self) -> Option<&'static str> {
+        match self.builtin.name {
+            "parameters" => Some("declare it in 'parameters'"),
+            "variables" => Some("declare it in 'variables', before it is used"),
+            _ => None,
+        }
     }
 
     fn not_here(&self) -> Stop {
@@ -54,7 +60,12 @@ impl<'q> Question<'q> {
             "copyIndex" => "can only be used when processing a 'Copy' loop",
             _ => "is not available here",
         };
-        let help = (name == "parameters").then(|| "the default of a parameter cannot depend on another one".to_owned());
+        let help = match name {
+            "parameters" => Some("the default of a parameter cannot depend on other parameters; use a variable"),
+            "copyIndex" => Some("add 'copy' to the instance"),
+            _ => None,
+        };
+        let help = help.map(str::to_owned);
         stop(&codes::NOT_HERE, self.at, format!("The '{name}()' function {restriction}"), help)
     }
 
@@ -63,6 +74,7 @@ impl<'q> Question<'q> {
         match answer {
             Answer::Value(value) => Ok(value),
             Answer::Unknown(id) => Err(Stop::Unknown(id)),
+            Answer::Open(kinds) => Err(Stop::Open(kinds)),
             Answer::Absent { known } => Err(self.absent(absent(), &known)),
             Answer::NotHere => Err(self.not_here()),
         }
@@ -80,7 +92,7 @@ impl Evaluator<'_> {
         let arguments = self.arguments(builtin, nodes)?;
         if let Some(sealed) = arguments.iter().position(Value::has_sealed) {
             let place = nodes.get(sealed).map_or(at, |node| &node.at);
-            let message = format!("argument {} of '{}' is a secret, but has to be readable", sealed + 1, builtin.name);
+            let message = format!("argument {} of '{}' is a secret, but must be readable", sealed + 1, builtin.name);
             return Err(stop(&codes::SEALED, place, message, None));
         }
         let question = Question { builtin, arguments: &arguments, nodes, at };
@@ -98,9 +110,7 @@ impl Evaluator<'_> {
         let name = question.name();
         match ask {
             Ask::Parameter => self.parameter(question),
-            Ask::Variable => question.settle(environment.variable(name), || {
-                format!("Variable '{name}' does not exist or has not been initialized yet")
-            }),
+            Ask::Variable => self.variable(question),
             Ask::LambdaVariable => self.lambda_variable(question),
             Ask::Reference => {
                 let id = resource_id(question)?;
@@ -139,8 +149,14 @@ impl Evaluator<'_> {
 
     fn parameter(&self, question: &Question<'_>) -> Result<Value, Stop> {
         let name = question.name();
-        let absent = || format!("Parameter '{name}' not found in context");
-        let Some(frame) = &self.frame else { return question.settle(self.environment.parameter(name), absent) };
+        let absent = || format!("there is no parameter '{name}'");
+        let Some(frame) = &self.frame else {
+            let answer = self.environment.parameter(name);
+            return question.settle(answer, absent).map_err(|stop| match self.environment.variable(name) {
+                Answer::Value(_) | Answer::Open(_) => helped(stop, || format!("it is a variable: variables('{name}')")),
+                _ => stop,
+            });
+        };
         let found = frame.parameters.iter().find(|(each, _)| **each == *name);
         found.map(|(_, value)| value.clone()).ok_or_else(|| {
             let known: Vec<String> = frame.parameters.iter().map(|(each, _)| each.to_string()).collect();
@@ -154,6 +170,15 @@ impl Evaluator<'_> {
         found.map(|(_, value)| value.clone()).ok_or_else(|| {
             let known: Vec<String> = self.lambda_variables.iter().map(|(each, _)| each.to_string()).collect();
             question.absent(format!("Lambda parameter '{name}' not found"), &known)
+        })
+    }
+
+    fn variable(&self, question: &Question<'_>) -> Result<Value, Stop> {
+        let name = question.name();
+        let value = question.settle(self.environment.variable(name), || format!("there is no variable '{name}' here"));
+        value.map_err(|stop| match self.environment.parameter(name) {
+            Answer::Value(_) | Answer::Open(_) => helped(stop, || format!("it is a parameter: parameters('{name}')")),
+            _ => stop,
         })
     }
 
@@ -183,7 +208,7 @@ impl Evaluator<'_> {
             Some(offset) => offset
                 .as_i64()
                 .filter(|_| question.arguments.len() == position + 1)
-                .ok_or_else(|| question.refused(position, "the offset has to be an integer, and the last argument"))?,
+                .ok_or_else(|| question.refused(position, "the offset must be an integer and the last argument"))?,
         };
         if offset < 0 {
             return Err(question.refused(position, "The offset cannot be negative"));
@@ -238,6 +263,14 @@ fn is_foreign_to_functions(ask: Ask) -> bool {
         | Ask::SystemRoot
         | Ask::Context
         | Ask::Secret => false,
+    }
+}
+
+/// A fault with a better help.
+fn helped(stop: Stop, help: impl FnOnce() -> String) -> Stop {
+    match stop {
+        Stop::Fault(fault) => Stop::Fault(Fault { help: Some(help()), ..fault }),
+        other => other,
     }
 }
 

@@ -26,6 +26,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind of value.
+    pub const VALUES: &[Self] = &[Self::Array, Self::Boolean, Self::Null, Self::Number, Self::Object, Self::String];
+
     /// The word that listings and messages use.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -238,11 +241,18 @@ impl Builtin {
 
     /// Checks the type of one argument; a sealed one is checked when it is opened.
     pub(super) fn check(&self, position: usize, value: &Value) -> Result<(), Wrong> {
-        let accepted = self.accepts_at(position);
-        let Some(kind) = Kind::of(value) else { return Ok(()) };
-        if accepted.contains(&kind) {
-            return Ok(());
+        match Kind::of(value) {
+            Some(kind) => self.check_kinds(position, &[kind]),
+            None => Ok(()),
         }
+    }
+
+    /// Checks an argument of which only the kinds are known that it can be of.
+    pub(super) fn check_kinds(&self, position: usize, kinds: &[Kind]) -> Result<(), Wrong> {
+        let accepted = self.accepts_at(position);
+        let Some(&kind) = kinds.first().filter(|_| !kinds.iter().any(|kind| accepted.contains(kind))) else {
+            return Ok(());
+        };
         let names: Vec<&str> = accepted.iter().map(|each| each.as_str()).collect();
         let message = format!(
             "Function '{}' does not accept {kind} arguments, accepted types are: {} (argument {})",
@@ -333,7 +343,7 @@ impl Arguments {
     }
 
     fn wrong(&self, wanted: &str) -> Wrong {
-        Wrong::kind(self.taken.saturating_sub(1), format!("argument {} has to be {wanted}", self.taken))
+        Wrong::kind(self.taken.saturating_sub(1), format!("argument {} must be {wanted}", self.taken))
     }
 }
 

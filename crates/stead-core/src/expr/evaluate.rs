@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::builtin::{Ask, Builtin, Lazy, Run, Wrong};
+use super::builtin::{Ask, Builtin, Kind, Lazy, Run, Wrong};
 use super::codes;
 use super::syntax::{Accessor, Form, Lambda, Node, Step};
 use super::{Environment, Fault, Stop};
@@ -47,7 +47,9 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
         (Value::Object(members), Key::Index(Value::String(name))) => member(members, name),
         (Value::Object(members), Key::State) if members.contains_key(STATE) => member(members, STATE),
         (of, Key::State) => Ok(of),
-        (_, Key::Member(_)) => Err(wrong("Member access on non-object value".to_owned())),
+        (of, Key::Member(_)) => {
+            Err(wrong(NOT_AN_OBJECT.to_owned()).with_help(format!("the value is of type {}", of.kind())))
+        }
         (Value::Array(mut items), Key::Index(Value::Number(index))) => {
             let position = index.as_i64().and_then(|index| usize::try_from(index).ok()).filter(|at| *at < items.len());
             let count = items.len();
@@ -62,9 +64,27 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
         (Value::Object(_), Key::Index(other)) => {
             Err(wrong(format!("Invalid index: an object is indexed with a string, not with a {}", other.kind())))
         }
-        (_, Key::Index(_)) => Err(wrong("Index access on non-array value".to_owned())),
+        (of, Key::Index(_)) => {
+            Err(wrong(NOT_AN_ARRAY.to_owned()).with_help(format!("the value is of type {}", of.kind())))
+        }
     }
 }
+
+/// Whether a value of one of these kinds can have what a step selects.
+pub(super) fn access_of_kinds(kinds: &[Kind], step: &Step) -> Result<(), Wrong> {
+    let has = |kind: Kind| kinds.contains(&kind);
+    let message = match step {
+        Step::Member(_) if !has(Kind::Object) => NOT_AN_OBJECT,
+        Step::Index(_) if !has(Kind::Object) && !has(Kind::Array) => NOT_AN_ARRAY,
+        _ => return Ok(()),
+    };
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+    let help = Some(format!("the value is of type {}", names.join(" or ")));
+    Err(Wrong { code: &codes::ACCESS, argument: None, message: message.to_owned(), help })
+}
+
+const NOT_AN_OBJECT: &str = "Member access on non-object value";
+const NOT_AN_ARRAY: &str = "Index access on non-array value";
 
 fn member(mut members: Object, name: &str) -> Result<Value, Wrong> {
     members.remove(name).ok_or_else(|| Wrong {
@@ -84,11 +104,11 @@ pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone)
     }
     // More than a handful is no help any more.
     let names: Vec<&str> = known.take(9).collect();
-    (1..9).contains(&names.len()).then(|| format!("there is {}", names.join(", ")))
+    (1..9).contains(&names.len()).then(|| format!("available: {}", names.join(", ")))
 }
 
 /// Whether an open value is of a type.
-pub(super) fn fits(data_type: DataType, value: &Value) -> bool {
+pub(crate) fn fits(data_type: DataType, value: &Value) -> bool {
     match data_type {
         DataType::String | DataType::SecureString => matches!(value, Value::String(_)),
         DataType::Int => value.as_i64().is_some(),
@@ -126,6 +146,11 @@ impl<'e> Evaluator<'e> {
     /// An evaluation of a closure.
     pub(super) fn with_captured(environment: &'e dyn Environment, budget: Budget, captured: Vec<Value>) -> Self {
         Self { environment, lambda_variables: Vec::new(), frame: None, captured, budget }
+    }
+
+    /// Has parameters of lambdas around, whose values are not known.
+    pub(super) fn bind(&mut self, names: &[&str]) {
+        self.lambda_variables.extend(names.iter().map(|name| ((*name).into(), Value::Null)));
     }
 
     pub(super) fn into_budget(self) -> Budget {
@@ -284,8 +309,7 @@ impl<'e> Evaluator<'e> {
         for (index, item) in items.into_iter().enumerate() {
             let verdict = self.applied(lambda, item.clone(), index)?;
             if !matches!(verdict, Value::Bool(_) | Value::Sealed(_)) {
-                let message =
-                    format!("Function 'filter': the lambda has to return a boolean, not a {}", verdict.kind());
+                let message = format!("Function 'filter': the lambda must return a boolean, not a {}", verdict.kind());
                 return Err(stop(&codes::ARGUMENT_TYPE, &lambda.body.at, message, None));
             }
             verdicts.push((item, verdict));

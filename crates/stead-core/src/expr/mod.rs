@@ -8,6 +8,7 @@ mod ask;
 mod builtin;
 mod builtins;
 mod capture;
+mod check;
 pub use crate::diag::codes::expr as codes;
 mod evaluate;
 mod sealed;
@@ -20,6 +21,8 @@ use std::sync::Arc;
 
 pub use builtin::{Builtin, Kind};
 pub use builtins::functions;
+pub(crate) use check::kinds_of;
+pub(crate) use evaluate::fits;
 pub use sealed::{OpenError, open};
 pub use user::{Named, UserFunction};
 
@@ -81,6 +84,8 @@ pub enum Stop {
     Missing(FactKey),
     /// It depends on an instance whose outcome is not known yet.
     Unknown(ResourceId),
+    /// It depends on a value that is not known yet, of one of these kinds.
+    Open(&'static [Kind]),
     /// It is wrong.
     Fault(Fault),
 }
@@ -105,6 +110,8 @@ pub enum Answer {
     Value(Value),
     /// It will be known once that instance has run.
     Unknown(ResourceId),
+    /// It is not known yet, but will be of one of these kinds.
+    Open(&'static [Kind]),
     /// There is nothing of that name; these are the names that there are.
     Absent {
         /// For a hint at what was meant.
@@ -216,6 +223,23 @@ impl Expression {
         found.into_iter()
     }
 
+    /// Every access to members of what a function of the language returns that has an argument, in the order written.
+    pub fn accesses(&self, function: &str) -> impl Iterator<Item = Access<'_>> {
+        let mut found = Vec::new();
+        self.root.walk(&mut |node| {
+            if let Form::Access { of, path } = &node.kind
+                && let Form::Call { builtin, arguments } = &of.kind
+                && builtin.name == function
+                && let Some(node) = arguments.first()
+            {
+                let members =
+                    path.iter().map_while(|accessor| Some((accessor.member()?, accessor.at.clone()))).collect();
+                found.push(Access { argument: Part { node }, members });
+            }
+        });
+        found.into_iter()
+    }
+
     /// The names of the functions of the document that it calls, in the order written.
     pub fn user_functions(&self) -> impl Iterator<Item = &str> {
         let mut found: Vec<&str> = Vec::new();
@@ -247,6 +271,16 @@ impl<'x> Call<'x> {
     }
 }
 
+/// An access to members of what a function returns.
+#[derive(Clone)]
+pub struct Access<'x> {
+    /// The first argument of the call.
+    pub argument: Part<'x>,
+    /// The names of the members, each of the one before, as far as they are written; with the bytes of
+    /// [`Expression::text`] that they take.
+    pub members: Vec<(&'x str, Range<usize>)>,
+}
+
 /// A part of an expression, which can be computed by itself.
 #[derive(Clone, Copy)]
 pub struct Part<'x> {
@@ -257,6 +291,14 @@ impl Part<'_> {
     /// The bytes of [`Expression::text`] that it takes.
     pub fn at(&self) -> Range<usize> {
         self.node.at.clone()
+    }
+
+    /// The text, if it is written as such.
+    pub fn text(&self) -> Option<&str> {
+        match &self.node.kind {
+            Form::Constant(Value::String(text)) => Some(text),
+            _ => None,
+        }
     }
 
     /// Computes it. A part of a lambda that reads its parameters is a fault.

@@ -61,6 +61,19 @@ pub(super) struct Accessor {
     pub(super) step: Step,
 }
 
+impl Accessor {
+    /// The name that it selects, if it is written.
+    pub(super) fn member(&self) -> Option<&str> {
+        match &self.step {
+            Step::Member(name) => Some(name),
+            Step::Index(index) => match &index.kind {
+                Form::Constant(Value::String(name)) => Some(name),
+                _ => None,
+            },
+        }
+    }
+}
+
 /// What a step selects by.
 #[derive(Clone, PartialEq)]
 pub(super) enum Step {
@@ -106,6 +119,9 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
     })
 }
 
+/// What an expression ends with.
+const END: &str = "']' at the end of the expression";
+
 /// What a message begins with that is about how an expression is written. The expression follows.
 const UNABLE: &str = "Unable to parse: ";
 
@@ -125,14 +141,14 @@ fn whole(text: &str) -> Result<Node, Fault> {
     let mut parser = Parser::new(text)?;
     parser.expect(&Token::OpenBracket, "'[' at the beginning")?;
     let root = parser.root()?;
-    parser.expect(&Token::CloseBracket, "']' at the end of the expression")?;
+    parser.expect(&Token::CloseBracket, END)?;
     match parser.token {
         Token::End => Ok(root),
         _ => Err(fault(
             &codes::TRAILING,
             parser.at.start..text.len(),
             format!("{UNABLE}there is text behind the ']' that ends the expression"),
-            "an expression is the whole of a value; use concat() or format() to add text, or write '[[' for a plain '['",
+            "an expression is the whole value; use concat() or format() to add text, or write '[[' for a literal '['",
         )),
     }
 }
@@ -203,8 +219,8 @@ impl<'t> Lexer<'t> {
                 return Err(fault(
                     &codes::UNCLOSED_TEXT,
                     start..self.text.len(),
-                    "Unable to parse: the text that begins here has no closing quote",
-                    "end it with '; a quote within text is written twice: 'it''s'",
+                    "Unable to parse: this string has no closing quote",
+                    "end it with a single quote; a quote inside of it is written twice: 'it''s'",
                 ));
             };
             content.push_str(self.rest().get(..length).unwrap_or(""));
@@ -255,16 +271,26 @@ fn is_word(c: char) -> bool {
 
 fn stray(found: char, start: usize) -> Fault {
     let help = match found {
-        '"' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '`' => "text stands in single quotes: '",
-        '+' | '*' | '/' | '%' => "there are no operators: use add(), sub(), mul(), div() and mod()",
-        '=' | '!' | '<' | '>' | '&' | '|' => {
-            "there are no operators: use equals(), not(), less(), greater(), and(), or()"
+        '"' | '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '`' => {
+            "strings are written in single quotes; for text that begins with '[' write '[['"
         }
+        '+' => "there are no operators; use add(a, b), or concat(a, b) for strings",
+        '*' => "there are no operators; use mul(a, b)",
+        '/' => "there are no operators; use div(a, b)",
+        '%' => "there are no operators; use mod(a, b)",
+        '=' => "there are no operators; use equals(a, b)",
+        '!' => "there are no operators; use not(a), or not(equals(a, b))",
+        '<' => "there are no operators; use less(a, b) or lessOrEquals(a, b)",
+        '>' => "there are no operators; use greater(a, b) or greaterOrEquals(a, b)",
+        '&' => "there are no operators; use and(a, b)",
+        '|' => "there are no operators; use or(a, b)",
+        '?' => "there is no conditional operator; use if(condition, then, otherwise)",
+        '$' => "a parameter is read with parameters('name'), an environment variable with envvar('NAME')",
         '{' => "objects are made with createObject('key', value)",
-        _ => "expressions are made of calls, 'text', integers, true and false",
+        _ => "an expression is a function call such as concat('a', 'b'); for text that begins with '[' write '[['",
     };
     let shown = if found.is_control() { found.escape_unicode().to_string() } else { found.to_string() };
-    let message = format!("Unable to parse: '{shown}' has no meaning here");
+    let message = format!("Unable to parse: unexpected '{shown}'");
     fault(&codes::UNEXPECTED, start..start + found.len_utf8(), message, help)
 }
 
@@ -308,21 +334,37 @@ impl<'t> Parser<'t> {
             code: &codes::UNEXPECTED,
             message: format!("Unable to parse: expected {wanted}, but {found}"),
             at: self.at.clone(),
-            help: None,
+            help: self.help_for(wanted).map(str::to_owned),
+        }
+    }
+
+    /// What is probably missing where something else stands.
+    fn help_for(&self, wanted: &str) -> Option<&'static str> {
+        match (&self.token, wanted) {
+            (Token::End, END) => Some("add the missing ']'"),
+            (Token::Close, END) => Some("remove the ')': it closes nothing"),
+            (Token::Text(_) | Token::Word | Token::Integer, END) => {
+                Some("an expression is one function call; use concat() or format() to join values")
+            }
+            (Token::Comma | Token::Close, "a value") => Some("remove the comma, or write the missing argument"),
+            (Token::OpenBracket, "a value") => {
+                Some("brackets stand around the whole expression only; an array is made with createArray(a, b)")
+            }
+            _ => None,
         }
     }
 
     fn root(&mut self) -> Result<Node, Fault> {
         let help =
-            || Some("write '[[' for text that begins with '['; a value that is no call needs no brackets".to_owned());
+            || Some("for text that begins with '[' write '[['; a plain value is written without brackets".to_owned());
         if !matches!(self.token, Token::Word | Token::Text(_) | Token::Integer) {
-            return Err(Fault { help: help(), ..self.unexpected("a function") });
+            return Err(Fault { help: help(), ..self.unexpected("a function call") });
         }
         let node = self.value()?;
         match node.kind {
             Form::Constant(_) => Err(Fault {
                 code: &codes::UNEXPECTED,
-                message: "Unable to parse: expected a function, but there is only a literal".to_owned(),
+                message: "Unable to parse: this is not a function call".to_owned(),
                 at: node.at,
                 help: help(),
             }),
@@ -387,8 +429,22 @@ impl<'t> Parser<'t> {
             (true, _) => self.call(&name, at),
             (false, "true") => Ok(Node { at, kind: Form::Constant(true.into()) }),
             (false, "false") => Ok(Node { at, kind: Form::Constant(false.into()) }),
-            (false, _) => Err(no_call(&name, at)),
+            (false, _) => Err(self.no_call(&name, at)),
         }
+    }
+
+    /// A name without parentheses behind it.
+    fn no_call(&self, name: &str, at: Range<usize>) -> Fault {
+        let is_first = self.word(&(0..at.start)).trim() == "[";
+        let help = if functions().iter().any(|function| function.name == name) {
+            format!("call it: {name}()")
+        } else if is_first {
+            let text = self.lexer.text.lines().next().unwrap_or_default();
+            format!("text that begins with '[' is an expression; for literal text write '[{}'", shown(text))
+        } else {
+            format!("strings are written in single quotes: '{name}'; the value of a parameter is parameters('{name}')")
+        };
+        fault(&codes::UNEXPECTED, at, format!("Unable to parse: '{name}' is not a function call"), &help)
     }
 
     fn call(&mut self, name: &str, name_at: Range<usize>) -> Result<Node, Fault> {
@@ -421,11 +477,17 @@ impl<'t> Parser<'t> {
                 arguments.push(self.value()?);
             }
         }
-        let closed = self.expect(&Token::Close, "',' or ')'").map_err(|fault| {
+        if self.token != Token::Close {
             let place = self.word(&(0..open.start)).chars().count() + 1;
-            Fault { help: Some(format!("the '(' at character {place} is not closed")), ..fault }
-        })?;
-        Ok((arguments, closed.end))
+            let is_behind_text = self.word(&(0..self.at.start)).trim_end().ends_with('\'');
+            let help = if self.token == Token::Word && is_behind_text {
+                "the string before it ends too early: a quote inside of a string is written twice, ''".to_owned()
+            } else {
+                format!("the '(' at character {place} is not closed")
+            };
+            return Err(Fault { help: Some(help), ..self.unexpected("',' or ')'") });
+        }
+        Ok((arguments, self.bump()?.1.end))
     }
 
     fn accesses(&mut self, of: Node) -> Result<Node, Fault> {
@@ -462,20 +524,15 @@ impl<'t> Parser<'t> {
     }
 }
 
-fn no_call(name: &str, at: Range<usize>) -> Fault {
-    let help = match functions().iter().find(|function| function.name == name) {
-        Some(_) => format!("call it: {name}()"),
-        None => format!("text stands in single quotes: '{name}'; the value of a parameter is parameters('{name}')"),
-    };
-    fault(&codes::UNEXPECTED, at, format!("Unable to parse: '{name}' is not a call"), &help)
-}
-
 fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
     find(name).ok_or_else(|| {
         let names = || functions().iter().map(|function| function.name);
         let help = match names().find(|each| each.eq_ignore_ascii_case(name)) {
             Some(each) => Some(format!("function names are case-sensitive: it is '{each}'")),
-            None => nearest(name, names()).map(|each| format!("did you mean '{each}'?")),
+            None => Some(match nearest(name, names()) {
+                Some(each) => format!("did you mean '{each}'?"),
+                None => "'stead function list' shows every function".to_owned(),
+            }),
         };
         let message = format!("Unknown function '{name}'");
         Fault { code: &codes::UNKNOWN_FUNCTION, message, at: at.clone(), help }

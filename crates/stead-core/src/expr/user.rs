@@ -31,6 +31,27 @@ pub struct UserFunction {
     pub output: Template,
 }
 
+impl UserFunction {
+    pub(super) fn check_count(&self, given: usize, at: &Range<usize>) -> Result<(), Stop> {
+        let (name, wanted) = (&self.name.value, self.parameters.len());
+        if given == wanted {
+            return Ok(());
+        }
+        let plural = if wanted == 1 { "parameter" } else { "parameters" };
+        let message = format!("User function '{name}' expects {wanted} {plural}, but {given} were provided");
+        let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name.value.as_str()).collect();
+        Err(stop(&codes::USER_FUNCTION_TYPE, at, message, Some(format!("it is used as {name}({})", names.join(", ")))))
+    }
+
+    pub(super) fn wrong_argument(&self, parameter: &Named<DataType>, found: &str, at: &Range<usize>) -> Stop {
+        let (name, parameter, wanted) = (&self.name.value, &parameter.name.value, parameter.value.as_str());
+        let message =
+            format!("Parameter '{parameter}' of user function '{name}' expects type '{wanted}', not '{found}'");
+        let help = format!("convert the argument, or declare '{parameter}' with another type");
+        stop(&codes::USER_FUNCTION_TYPE, at, message, Some(help))
+    }
+}
+
 impl<'e> Evaluator<'e> {
     pub(super) fn user_call(&mut self, name: &str, nodes: &[Node], at: &Range<usize>) -> Result<Value, Stop> {
         let function = self.function(name, at)?;
@@ -43,10 +64,10 @@ impl<'e> Evaluator<'e> {
         let output = output.map_err(|stop| within(stop, name, at))?;
         let wanted = function.output_type.value;
         self.typed(output, wanted, at, |found| {
-            format!(
-                "Output of user function '{name}' is of type '{found}', but it is declared as '{}'",
-                wanted.as_str()
-            )
+            let wanted = wanted.as_str();
+            let message =
+                format!("Output of user function '{name}' is of type '{found}', but it is declared as '{wanted}'");
+            stop(&codes::USER_FUNCTION_TYPE, at, message, None)
         })
     }
 
@@ -72,35 +93,28 @@ impl<'e> Evaluator<'e> {
         nodes: &[Node],
         at: &Range<usize>,
     ) -> Result<Vec<(Box<str>, Value)>, Stop> {
-        let (name, wanted) = (&function.name.value, function.parameters.len());
-        if nodes.len() != wanted {
-            let (plural, given) = (if wanted == 1 { "parameter" } else { "parameters" }, nodes.len());
-            let message = format!("User function '{name}' expects {wanted} {plural}, but {given} were provided");
-            return Err(stop(&codes::USER_FUNCTION_TYPE, at, message, None));
-        }
-        let mut parameters = Vec::with_capacity(wanted);
-        for (Named { name: parameter, value: data_type }, node) in function.parameters.iter().zip(nodes) {
-            let (parameter, value) = (&parameter.value, self.value(node)?);
-            let value = self.typed(value, *data_type, &node.at, |found| {
-                let wanted = data_type.as_str();
-                format!("Parameter '{parameter}' of user function '{name}' expects type '{wanted}', not '{found}'")
-            })?;
-            parameters.push((parameter.as_str().into(), value));
+        function.check_count(nodes.len(), at)?;
+        let mut parameters = Vec::with_capacity(nodes.len());
+        for (parameter, node) in function.parameters.iter().zip(nodes) {
+            let value = self.value(node)?;
+            let wrong = |found: &str| function.wrong_argument(parameter, found, &node.at);
+            let value = self.typed(value, parameter.value, &node.at, wrong)?;
+            parameters.push((parameter.name.value.as_str().into(), value));
         }
         Ok(parameters)
     }
 
-    /// A value of a type; `wrong` says what it is instead. A secure type seals; a sealed value is checked when opened.
+    /// A value of a type; `wrong` is the fault when it is something else. A secure type seals; a sealed value is checked when opened.
     fn typed(
         &self,
         value: Value,
         data_type: DataType,
         at: &Range<usize>,
-        wrong: impl FnOnce(&str) -> String,
+        wrong: impl FnOnce(&str) -> Stop,
     ) -> Result<Value, Stop> {
         match value {
             Value::Sealed(_) => Ok(Value::deferred(Step::Typed { value, data_type })),
-            value if !fits(data_type, &value) => Err(stop(&codes::USER_FUNCTION_TYPE, at, wrong(value.kind()), None)),
+            value if !fits(data_type, &value) => Err(wrong(value.kind())),
             value if data_type.is_secure() && value.has_sealed() => {
                 Ok(Value::deferred(Step::Typed { value, data_type }))
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, codes, evaluate};
+use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, Values, codes, evaluate};
 use crate::budget::Budget;
 use crate::diag::{Code, Diagnostic, Findings, nearest};
 use crate::expr::{self, FactKey, Stop, Template};
@@ -22,6 +22,8 @@ pub(super) struct Builder<'a> {
     pub(super) findings: Findings,
     pub(super) wants: BTreeSet<FactKey>,
     pub(super) room: Room,
+    /// Whether instances are missing from the graph because something is wrong with them.
+    pub(super) is_incomplete: bool,
     pub(super) compared: usize,
     pub(super) budget: Budget,
     /// Instances of one type mostly stand together; this saves most searches.
@@ -111,6 +113,12 @@ impl Builder<'_> {
         self.settle(value)
     }
 
+    /// Whether a value depends on what may be without a value.
+    pub(super) fn is_open(&self, scope: ScopeId, iteration: Option<&Iteration>, node: &Template) -> bool {
+        let stop = || evaluate(node, &self.place(scope, iteration)).err().map(|halt| halt.stop);
+        self.inputs.values == Values::Open && matches!(stop(), Some(Stop::Open(_)))
+    }
+
     /// Turns what kept a value from being computed into a finding or a want.
     pub(super) fn settle(&mut self, value: Result<Value, Halt>) -> Option<Value> {
         let halt = match value {
@@ -124,6 +132,8 @@ impl Builder<'_> {
                     self.wants.insert(key.clone());
                 }
             },
+            // What is not known was found wrong already, or does not have to be known.
+            Stop::Open(_) => {}
             Stop::Fault(_) => {
                 self.findings.extend(halt.diagnostic(self.sources));
                 if self.budget.check().is_err() {
@@ -131,7 +141,8 @@ impl Builder<'_> {
                 }
             }
             Stop::Unknown(id) => {
-                let message = format!("'{id}' is only known once it has run, and this has to be known before");
+                let message =
+                    format!("'{id}' is only known once it has run, but this must be known before anything runs");
                 self.error(&codes::BAD_NAME, halt.span, message);
             }
         }
@@ -148,7 +159,10 @@ impl Builder<'_> {
     ) -> Option<String> {
         match self.value(scope, iteration, node)? {
             Value::String(text) => return Some(text),
-            Value::Sealed(_) => self.error(&codes::SECRET_HERE, node.span, format!("{what} cannot be a secret")),
+            Value::Sealed(_) => {
+                let finding = Diagnostic::error(&codes::SECRET_HERE, node.span, format!("{what} cannot be a secret"));
+                self.findings.push(finding.with_help("it is shown and stored; use a parameter that is not secure"));
+            }
             other => {
                 let message = format!("{what} result is not a string: it is {}", other.described());
                 self.error(&codes::BAD_NAME, node.span, message);

@@ -3,17 +3,22 @@
 use std::sync::Arc;
 
 use super::builder::Builder;
+use super::check::{Placed, Use, expressions};
 use super::order::{Cycle, sort};
-use super::{Graph, Iteration, Need, NeedKind, Role, ScopeId, codes};
+use super::{Graph, Iteration, Need, NeedKind, Role, ScopeId, StaticView, codes, evaluate, wrong_output};
 use crate::diag::Diagnostic;
 use crate::document::Relation;
 use crate::expr::{Part, Template};
 use crate::id::{NodeId, ResourceId};
 use crate::manifest;
-use crate::text::{Kind, Span, locate};
+use crate::text::{Span, locate};
 use crate::value::Value;
 
 pub(super) fn link(builder: &mut Builder<'_>) {
+    for at in 0..builder.graph.scopes.len() {
+        let document = Arc::clone(&builder.graph.scopes[at].document);
+        builder.check_functions(&document);
+    }
     for at in 0..builder.graph.nodes.len() {
         if builder.findings.is_full() {
             return;
@@ -34,10 +39,10 @@ pub(super) fn link(builder: &mut Builder<'_>) {
 }
 
 /// Who names an instance.
-struct Origin<'d> {
+pub(super) struct Origin<'d> {
     who: Who<'d>,
-    scope: ScopeId,
-    iteration: Option<Iteration>,
+    pub(super) scope: ScopeId,
+    pub(super) iteration: Option<Iteration>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,11 +88,32 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
             Relation::Before => needs.extend(others.map(|other| (other, Need { node: id, kind: NeedKind::Order }))),
         }
     }
+    let condition = declaration.condition.as_deref();
+    let used = condition_use(builder, id, &origin, condition);
     let properties = declaration.properties.as_ref().filter(|_| evaluated);
-    for node in declaration.condition.as_deref().into_iter().chain(properties) {
-        needs.extend(references(builder, &origin, node).into_iter().map(own(NeedKind::Require)));
+    for (node, used) in
+        condition.map(|node| (node, Use::Computed)).into_iter().chain(properties.map(|node| (node, used)))
+    {
+        let expressions = expressions(node);
+        needs.extend(references(builder, &origin, &expressions).into_iter().map(own(NeedKind::Require)));
+        builder.check(&origin, &expressions, used);
     }
     needs
+}
+
+/// Whether the properties of an instance will be computed, as far as its condition is known.
+fn condition_use(builder: &mut Builder<'_>, id: NodeId, origin: &Origin<'_>, condition: Option<&Template>) -> Use {
+    let Some(condition) = condition else { return Use::Computed };
+    let view = StaticView(builder.place(origin.scope, origin.iteration.as_ref()));
+    let Ok(value) = evaluate(condition, &view) else { return Use::Computed };
+    match builder.graph.holds(id, condition, &value) {
+        Ok(true) => Use::Computed,
+        Ok(false) => Use::Skipped,
+        Err(finding) => {
+            builder.findings.push(*finding);
+            Use::Computed
+        }
+    }
 }
 
 /// The instances that a list of ids names.
@@ -111,9 +137,19 @@ fn targets(
 fn outputs(builder: &mut Builder<'_>) {
     let Some(outermost) = builder.graph.scopes.first() else { return };
     let document = Arc::clone(&outermost.document);
-    for output in document.outputs.iter().filter(|output| output.condition.is_none()) {
+    for output in &document.outputs {
         let origin = Origin { who: Who::Output(&output.name.value), scope: ScopeId(0), iteration: None };
-        references(builder, &origin, &output.value);
+        let view = StaticView(builder.place(ScopeId(0), None));
+        let used = Use::of(output.condition.as_ref(), &view);
+        let wrong = evaluate(&output.value, &view).ok().and_then(|value| wrong_output(output, &value));
+        builder.findings.extend(wrong.filter(|_| used == Use::Computed));
+        let value = expressions(&output.value);
+        if output.condition.is_none() {
+            references(builder, &origin, &value);
+        }
+        builder.check(&origin, &value, used);
+        let condition = output.condition.as_ref().map(expressions).unwrap_or_default();
+        builder.check(&origin, &condition, Use::Computed);
     }
 }
 
@@ -135,9 +171,8 @@ impl Link {
 }
 
 /// The instances that a value refers to, as far as that can be told before anything runs.
-fn references(builder: &mut Builder<'_>, origin: &Origin<'_>, node: &Template) -> Vec<NodeId> {
-    let mut found = Vec::new();
-    collect_references(node, &mut found);
+fn references(builder: &mut Builder<'_>, origin: &Origin<'_>, expressions: &[Placed<'_>]) -> Vec<NodeId> {
+    let found: Vec<Reference<'_>> = references_in(expressions).collect();
     let targets = found.iter().filter_map(|reference| {
         let text = known_text(builder, origin, reference.argument)?;
         let span = locate(builder.sources, reference.span, reference.argument.at());
@@ -163,18 +198,12 @@ fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Part<'_>) ->
     }
 }
 
-fn collect_references<'a>(node: &'a Template, found: &mut Vec<Reference<'a>>) {
-    match &node.kind {
-        Kind::Compiled(expression) => {
-            for name in ["reference", "stateChanged"] {
-                let arguments = expression.calls(name).filter_map(|call| call.arguments().next());
-                found.extend(arguments.map(|argument| Reference { span: node.span, argument }));
-            }
-        }
-        Kind::Array(items) => items.iter().for_each(|item| collect_references(item, found)),
-        Kind::Object(entries) => entries.iter().for_each(|entry| collect_references(&entry.value, found)),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => {}
-    }
+fn references_in<'a>(expressions: &'a [Placed<'a>]) -> impl Iterator<Item = Reference<'a>> {
+    let all = expressions.iter().flat_map(|placed| ["reference", "stateChanged"].map(|name| (placed, name)));
+    all.flat_map(|(Placed { expression, span }, name)| {
+        let arguments = expression.calls(name).filter_map(|call| call.arguments().next());
+        arguments.map(|argument| Reference { span: *span, argument })
+    })
 }
 
 /// The adjacent instance of that id, or a finding that says why there is none.
@@ -189,6 +218,9 @@ fn target(builder: &mut Builder<'_>, origin: &Origin<'_>, text: &str, span: Span
     };
     if let Some(found) = builder.graph.scope(origin.scope).ids.get(&id) {
         return Some(*found);
+    }
+    if builder.is_incomplete || builder.graph.scope(origin.scope).open.names.contains(&id.type_name) {
+        return None;
     }
     let finding = match builder.graph.scopes.iter().find_map(|scope| scope.ids.get(&id)) {
         Some(external) => external_target(&builder.graph, origin, *external, span, link),
@@ -225,7 +257,10 @@ fn unknown_target(
 
 fn external_target(graph: &Graph, origin: &Origin<'_>, external: NodeId, span: Span, link: Link) -> Diagnostic {
     let (this, verb, other) = (origin.label(graph), link.verb(), graph.label(external));
-    let message = format!("{this} {verb} {other}, which is not adjacent to it");
+    let mut outward = std::iter::successors(Some(external), |id| graph.container(*id));
+    let is_inside = outward.any(|id| graph.node(id).scope == origin.scope);
+    let place = if is_inside { "inside a group" } else { "outside this group" };
+    let message = format!("{this} {verb} {other}, which is {place}");
     let finding = Diagnostic::error(&codes::NOT_ADJACENT, span, message)
         .with_label(graph.declaration(external).name.span, "declared here");
     match detour(graph, origin, external, link) {
@@ -243,7 +278,7 @@ fn detour(graph: &Graph, origin: &Origin<'_>, external: NodeId, link: Link) -> O
         let (container, instead) =
             (graph.label(theirs), if link == Link::Names("dependsOn") { "depend on" } else { "refer to" });
         return Some(if origin.who == Who::Instance(theirs) {
-            "it is nested in this instance, and so comes after it".to_owned()
+            "it is nested in this instance, so it already runs after it; remove this".to_owned()
         } else {
             format!("it is nested in {container}: {instead} that instead")
         });
@@ -252,7 +287,7 @@ fn detour(graph: &Graph, origin: &Origin<'_>, external: NodeId, link: Link) -> O
         outward(graph.scope(origin.scope).container).find_map(|id| Some((id, theirs(graph.node(id).scope)?)))?;
     let (container, other) = (graph.label(ours), graph.label(theirs));
     Some(match theirs {
-        _ if ours == theirs => "this instance is nested in it, and so comes after it".to_owned(),
+        _ if ours == theirs => "this instance is nested in it, so it already runs after it; remove this".to_owned(),
         _ if theirs == external => format!("this instance is nested in {container}: let that depend on it instead"),
         _ => format!("let {container}, which holds this instance, depend on {other}, which holds the other"),
     })
@@ -301,7 +336,8 @@ fn cycle_finding(builder: &Builder<'_>, members: &[NodeId], cycle: &Cycle) -> Di
     let mut links =
         ids.iter().zip(ids.iter().skip(1).chain([&first])).map(|(from, to)| (*from, link_span(builder, *from, *to)));
     let span = links.next().map(|(_, span)| span).unwrap_or_default();
-    links.fold(Diagnostic::error(&codes::CYCLE, span, message), |finding, (id, span)| {
+    let finding = Diagnostic::error(&codes::CYCLE, span, message).with_help("remove one of these dependencies");
+    links.fold(finding, |finding, (id, span)| {
         let label = format!("{} waits here", graph.label(id));
         finding.with_label(span, label)
     })
@@ -316,14 +352,13 @@ fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
         |value: Value| value.as_str().is_some_and(|text| ResourceId::parse(text).is_ok_and(|id| id == wanted));
     let relations = declaration.directives.relations.iter();
     let entries = declaration.depends_on.iter().chain(relations.flat_map(|(_, ids)| ids));
-    let mut entries = entries.filter(|entry| super::evaluate(entry, &place).is_ok_and(names_it));
+    let mut entries = entries.filter(|entry| evaluate(entry, &place).is_ok_and(names_it));
     if let Some(entry) = entries.next() {
         return entry.span;
     }
-    let mut references = Vec::new();
     let nodes = declaration.condition.as_deref().into_iter().chain(&declaration.properties);
-    nodes.for_each(|node| collect_references(node, &mut references));
-    let reference = references.iter().find(|each| each.argument.evaluate(&place).is_ok_and(names_it));
+    let expressions: Vec<Placed<'_>> = nodes.flat_map(expressions).collect();
+    let reference = references_in(&expressions).find(|each| each.argument.evaluate(&place).is_ok_and(names_it));
     match reference {
         Some(reference) => locate(builder.sources, reference.span, reference.argument.at()),
         None => declaration.name.span,

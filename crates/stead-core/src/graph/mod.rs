@@ -5,6 +5,7 @@
 
 pub use crate::diag::codes::graph as codes;
 mod builder;
+mod check;
 mod digest;
 mod link;
 mod order;
@@ -18,17 +19,18 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use crate::diag::Diagnostic;
-use crate::document::{Document, Instance};
+use crate::document::{DataType, Document, Instance};
 use crate::expr::FactKey;
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
 use crate::manifest::Manifest;
 use crate::value::{Object, Seal, Value};
 
+pub use check::wrong_output;
 pub use order::{Cycle, sort};
 pub use resolve::resolve;
 use scope::stated;
-pub use scope::{Halt, ScopeView, evaluate, is_written_out};
+pub use scope::{Halt, ScopeView, StaticView, evaluate, evaluate_known, is_written_out};
 
 /// What a run works on.
 ///
@@ -58,10 +60,23 @@ pub struct Scope {
     pub parameters: Object,
     /// The values of its variables.
     pub variables: Object,
+    /// What it declares without a value that is known.
+    pub open: Open,
     /// Its instances by the id that others call them by.
     pub ids: HashMap<ResourceId, NodeId>,
     /// Its instances in document order.
     pub members: Vec<NodeId>,
+}
+
+/// What is declared in a scope and has no value: none was supplied yet, or what was written is wrong.
+#[derive(Clone, Debug, Default)]
+pub struct Open {
+    /// Parameters, with their types.
+    pub parameters: BTreeMap<String, DataType>,
+    /// Variables.
+    pub variables: BTreeSet<String>,
+    /// The types of instances whose names are not known.
+    pub names: BTreeSet<TypeName>,
 }
 
 /// A scope by its place in [`Graph::scopes`].
@@ -187,6 +202,7 @@ impl Graph {
             outer: None,
             parameters: Object::new(),
             variables: Object::new(),
+            open: Open::default(),
             ids: HashMap::from([(id, NodeId(0))]),
             members: vec![NodeId(0)],
         };
@@ -228,6 +244,13 @@ impl Graph {
         self.scope(self.node(id).scope).container
     }
 
+    /// What the expressions of a node see before anything runs.
+    pub fn static_view<'a>(&'a self, id: NodeId, facts: &'a Facts, seal: &'a dyn Seal) -> StaticView<'a> {
+        let node = self.node(id);
+        let (scopes, iteration) = (&self.scopes, node.iteration.as_ref());
+        StaticView(ScopeView { scopes, scope: node.scope, iteration, facts, seal, budget: None })
+    }
+
     /// `'name' (Type)`, the way messages speak of a node.
     pub fn label(&self, id: NodeId) -> String {
         format!("'{}' ({})", self.node(id).name, self.declaration(id).type_name.value)
@@ -248,6 +271,19 @@ pub struct Inputs<'a> {
     pub version: &'a str,
     /// Whether instances are told apart by type and name.
     pub names: Names,
+    /// Whether every parameter has to have a value.
+    pub values: Values,
+}
+
+/// Whether every parameter of a document has to have a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Values {
+    /// It has to.
+    #[default]
+    Required,
+    /// One may be without: the document is only checked, and what depends on such a parameter is not known. Instances
+    /// whose names are not known are called by what is written.
+    Open,
 }
 
 /// Whether two instances of a type may have the same name.

@@ -8,8 +8,8 @@ use hashbrown::HashMap;
 use super::builder::{Builder, Room, Unknown};
 use super::scope::stated;
 use super::{
-    Found, Graph, Inputs, Iteration, Names, Node, Purpose, Resolution, Role, Scope, ScopeId, ScopeView, codes,
-    evaluate, link, scope::forecast_weight,
+    Found, Graph, Inputs, Iteration, Names, Node, Open, Purpose, Resolution, Role, Scope, ScopeId, ScopeView, Values,
+    codes, evaluate, link, scope::forecast_weight,
 };
 use crate::budget::{Budget, Cost, Exceeded, size};
 use crate::diag::{Diagnostic, Findings, any_error, nearest};
@@ -53,6 +53,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
         findings: Findings::new(&text::codes::TOO_MANY, MAX_FINDINGS),
         wants: BTreeSet::new(),
         room: Room { depth: MAX_NESTING, instances: MAX_INSTANCES + 1, included: MAX_INCLUDED },
+        is_incomplete: false,
         compared: MAX_COMPARED,
         budget: Budget::new(Budget::DOCUMENT),
         unknown: HashMap::new(),
@@ -61,7 +62,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
     };
     builder.scope(document, None, None, inputs.parameters);
     builder.report_unknown();
-    if builder.wants.is_empty() && !builder.findings.any_error() {
+    if builder.wants.is_empty() && !builder.room.is_used_up() {
         link::link(&mut builder);
         // What a reference names may have been left uncomputed.
         if let Err(exceeded) = builder.budget.check()
@@ -113,15 +114,18 @@ impl Builder<'_> {
     fn check_version(&mut self, document: &Document) {
         let Some(required) = &document.directives.version else { return };
         let version = Version::parse(self.inputs.version);
-        let problem = match VersionRequirement::parse(&required.value) {
-            Err(error) => error.to_string(),
+        let (problem, help) = match VersionRequirement::parse(&required.value) {
+            Err(error) => (error.to_string(), "write a requirement such as '>=3.1.0'"),
             Ok(requirement) if version.is_ok_and(|version| requirement.matches(&version)) => return,
-            Ok(_) => format!(
-                "Configuration requires DSC version '{}', but the current version is '{}'",
-                required.value, self.inputs.version
+            Ok(_) => (
+                format!(
+                    "Configuration requires DSC version '{}', but the current version is '{}'",
+                    required.value, self.inputs.version
+                ),
+                "install a version that satisfies it, or change 'version'",
             ),
         };
-        self.error(&codes::WRONG_VERSION, required.span, problem);
+        self.findings.push(Diagnostic::error(&codes::WRONG_VERSION, required.span, problem).with_help(help));
     }
 
     /// Builds a scope and all that is nested in it.
@@ -139,6 +143,7 @@ impl Builder<'_> {
             outer,
             parameters: Object::new(),
             variables: Object::new(),
+            open: Open::default(),
             ids: HashMap::with_capacity(document.resources.len()),
             members: Vec::with_capacity(document.resources.len()),
         });
@@ -159,9 +164,12 @@ impl Builder<'_> {
             self.unplaced(id, finding);
         }
         for parameter in &document.parameters {
-            let value = self.parameter(id, parameter, supplied);
-            if let Some(value) = value.and_then(|value| self.keep(value, parameter.name.span)) {
-                self.graph.scopes[id.index()].parameters.insert(parameter.name.value.clone(), value);
+            let (value, name) = (self.parameter(id, parameter, supplied), parameter.name.value.clone());
+            let value = value.and_then(|value| self.keep(value, parameter.name.span));
+            let scope = &mut self.graph.scopes[id.index()];
+            match value {
+                Some(value) => drop(scope.parameters.insert(name, value)),
+                None => drop(scope.open.parameters.insert(name, parameter.data_type.value)),
             }
         }
     }
@@ -174,19 +182,29 @@ impl Builder<'_> {
                 let value = evaluate(default, &Defaults(self.place(id, None)));
                 (self.settle(value)?, default.span)
             }
-            (None, None) => return None,
+            (None, None) => {
+                let document = Arc::clone(&self.graph.scope(id).document);
+                if self.inputs.values == Values::Required && document.uses_parameter(&parameter.name.value) {
+                    self.placed(parameters::missing(parameter), parameter.name.span);
+                }
+                return None;
+            }
         };
         // A sealed value was checked where its plaintext was still at hand.
         if matches!(value, Value::Sealed(_)) {
             return Some(value);
         }
         if let Err(finding) = parameters::check(parameter, &value) {
-            let diagnostic = Diagnostic::error(finding.code, span, finding.message);
-            self.findings.push(Diagnostic { help: finding.help, ..diagnostic });
+            self.placed(finding, span);
             return None;
         }
         let (data_type, seal) = (parameter.data_type.value, self.inputs.seal);
         Some(if data_type.is_secure() { value.sealed_as(data_type, seal) } else { sealing_wrapped(value, seal) })
+    }
+
+    fn placed(&mut self, finding: parameters::Finding, span: Span) {
+        let diagnostic = Diagnostic::error(finding.code, span, finding.message);
+        self.findings.push(Diagnostic { help: finding.help, ..diagnostic });
     }
 
     /// A finding about what was supplied from outside the document: by what includes it, or by the caller.
@@ -199,22 +217,25 @@ impl Builder<'_> {
 
     fn variables(&mut self, id: ScopeId, document: &Document) {
         for variable in &document.variables {
-            let value = self.value(id, None, &variable.value);
-            if let Some(value) = value.and_then(|value| self.keep(value, variable.value.span)) {
-                self.graph.scopes[id.index()].variables.insert(variable.name.value.clone(), value);
+            let (value, name) = (self.value(id, None, &variable.value), variable.name.value.clone());
+            let value = value.and_then(|value| self.keep(value, variable.value.span));
+            let scope = &mut self.graph.scopes[id.index()];
+            match value {
+                Some(value) => drop(scope.variables.insert(name, value)),
+                None => drop(scope.open.variables.insert(name)),
             }
         }
     }
 
     fn instance(&mut self, scope: ScopeId, at: usize, instance: &Instance) {
-        let Some(manifest) = self.find(instance) else { return };
+        let Some(manifest) = self.find(instance) else { return self.is_incomplete = true };
         let Some(copy) = &instance.copy else {
             if self.take(1, instance) {
                 self.node(scope, at, instance, manifest, None);
             }
             return;
         };
-        let Some(count) = self.count(scope, &copy.count) else { return };
+        let Some(count) = self.count(scope, &copy.count) else { return self.is_incomplete = true };
         let name = super::scope::loop_name(&copy.name.value);
         let fits = self.take(count, instance) && self.fits(scope, instance, &name, count);
         let iterations = if fits { count } else { 0 };
@@ -264,11 +285,18 @@ impl Builder<'_> {
     }
 
     fn count(&mut self, scope: ScopeId, node: &Template) -> Option<i64> {
-        let value = self.value(scope, None, node)?;
+        let Some(value) = self.value(scope, None, node) else {
+            // One iteration stands for all.
+            return self.is_open(scope, None, node).then_some(1);
+        };
         let count = value.as_i64().filter(|count| (0..=MAX_ITERATIONS).contains(count));
         if count.is_none() {
             let message = format!("'count' must be between 0 and {MAX_ITERATIONS}, found {}", shown(&value));
-            self.error(&codes::BAD_COUNT, node.span, message);
+            let finding = Diagnostic::error(&codes::BAD_COUNT, node.span, message);
+            self.findings.push(match &value {
+                Value::String(_) => finding.with_help("convert it with int()"),
+                _ => finding.with_help("use a number of instances, or an expression that gives one"),
+            });
         }
         count
     }
@@ -341,7 +369,7 @@ impl Builder<'_> {
         manifest: Arc<Manifest>,
         iteration: Option<Iteration>,
     ) {
-        let Some(name) = self.text(scope, iteration.as_ref(), &instance.name, "Resource name") else { return };
+        let Some(name) = self.name(scope, iteration.as_ref(), instance) else { return self.is_incomplete = true };
         let name: Arc<str> = name.into();
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
         let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: Arc::clone(&name) };
@@ -368,6 +396,20 @@ impl Builder<'_> {
         self.nest(id, instance);
     }
 
+    /// The name of an instance; one that is not known yet, where that may be, is what is written.
+    fn name(&mut self, scope: ScopeId, iteration: Option<&Iteration>, instance: &Instance) -> Option<String> {
+        let name = self.text(scope, iteration, &instance.name, "Resource name");
+        if name.is_some() || !self.is_open(scope, iteration, &instance.name) {
+            return name;
+        }
+        self.graph.scopes[scope.index()].open.names.insert(instance.type_name.value.clone());
+        let written = instance.name.literal().as_str().unwrap_or_default().to_owned();
+        Some(match iteration {
+            Some(iteration) => format!("{written} {}", iteration.index),
+            None => written,
+        })
+    }
+
     fn duplicate(&mut self, scope: ScopeId, first: NodeId, instance: &Instance, name: &str) {
         let type_name = &instance.type_name.value;
         self.graph.scopes[scope.index()]
@@ -377,9 +419,9 @@ impl Builder<'_> {
         let earlier = self.graph.declaration(first).name.span;
         let finding = Diagnostic::error(&codes::DUPLICATE_INSTANCE, instance.name.span, message);
         let finding = if earlier == instance.name.span {
-            finding.with_help("let the name differ from iteration to iteration with copyIndex()")
+            finding.with_help("make the name differ in each iteration with copyIndex()")
         } else {
-            finding.with_label(earlier, "the first one")
+            finding.with_label(earlier, "the first one").with_help("give one of them another name")
         };
         self.findings.push(finding);
     }
@@ -416,7 +458,10 @@ impl Builder<'_> {
         if !self.room.is_used_up() {
             self.room.depth += 1;
         }
-        if built.is_some() {
+        if built.is_none() {
+            // What is nested in it cannot be told.
+            self.is_incomplete = true;
+        } else {
             self.graph.nodes[id.index()].role = Role::Container { inner, purpose };
         }
     }
@@ -424,9 +469,9 @@ impl Builder<'_> {
     /// The document in the properties of a group.
     fn nested(&mut self, instance: &Instance, purpose: Purpose) -> Option<Document> {
         let Some(properties) = &instance.properties else {
-            let message =
-                format!("'{}' holds nested instances: its properties need 'resources'", instance.type_name.value);
-            self.error(&codes::NOT_AN_OBJECT, instance.span, message);
+            let message = format!("'{}' needs 'resources' in its properties", instance.type_name.value);
+            let finding = Diagnostic::error(&codes::NOT_AN_OBJECT, instance.span, message);
+            self.findings.push(finding.with_help("list the nested instances: 'properties: {resources: [...]}'"));
             return None;
         };
         let (mut document, findings) = document::read(properties.span.source, properties.clone());
@@ -502,7 +547,7 @@ impl Builder<'_> {
                 None
             }
             _ => {
-                let message = format!("an include takes either '{}' or '{}', as text", keys[0], keys[1]);
+                let message = format!("an include takes either '{}' or '{}', as a string", keys[0], keys[1]);
                 self.error(&codes::BAD_INCLUDE, span, message);
                 None
             }

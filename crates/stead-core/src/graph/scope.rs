@@ -6,8 +6,10 @@ use super::{Facts, Iteration, Scope, ScopeId};
 use crate::budget::Budget;
 use crate::diag::Diagnostic;
 use crate::document::UserFunction;
-use crate::expr::{Answer, Environment, Expression, FactKey, Fault, Stop, Template};
-use crate::text::{self, Entry, Kind, Sources, Span};
+use crate::expr::{Answer, Environment, Expression, FactKey, Fault, Kind, Stop, Template, kinds_of};
+use crate::id::ResourceId;
+use crate::text::node::Kind as Form;
+use crate::text::{self, Entry, Sources, Span};
 use crate::value::{Object, Seal, Value};
 
 /// Where an expression stands: the scopes around it, and the iteration of its loop.
@@ -36,28 +38,38 @@ impl<'a> ScopeView<'a> {
         std::iter::successors(scopes.get(self.scope.index()), |scope| scopes.get(scope.outer?.index()))
     }
 
-    fn look_up(&self, name: &str, values: fn(&Scope) -> &Object) -> Answer {
-        match self.visible().find_map(|scope| values(scope).get(name)) {
-            Some(value) => Answer::Value(value.clone()),
-            None => Answer::Absent { known: self.visible().flat_map(|scope| values(scope).keys().cloned()).collect() },
-        }
+    /// The innermost value of that name. What is declared in an inner scope without a value hides that of an outer one.
+    fn look_up(&self, name: &str, look: fn(&'a Scope) -> (&'a Object, Open<'a>)) -> Answer {
+        let answer = |scope: &'a Scope| {
+            let (values, open) = look(scope);
+            let open = || open.into_iter().find(|(each, _)| *each == name).map(|(_, kinds)| Answer::Open(kinds));
+            values.get(name).map(|value| Answer::Value(value.clone())).or_else(open)
+        };
+        let names = |scope: &'a Scope| {
+            let (values, open) = look(scope);
+            values.keys().cloned().chain(open.into_iter().map(|(name, _)| name.to_owned()))
+        };
+        let absent = || Answer::Absent { known: self.visible().flat_map(names).collect() };
+        self.visible().find_map(answer).unwrap_or_else(absent)
     }
 }
 
+/// What is declared without a value, with the kinds that it can have.
+type Open<'a> = Vec<(&'a str, Kinds)>;
+
 impl Environment for ScopeView<'_> {
     fn parameter(&self, name: &str) -> Answer {
-        // One without a value is known all the same.
-        let mut declared = self.visible().flat_map(|scope| &scope.document.parameters);
-        match self.look_up(name, |scope| &scope.parameters) {
-            Answer::Absent { .. } if declared.any(|each| each.name.value == name) => {
-                Answer::Absent { known: vec![name.to_owned()] }
-            }
-            answer => answer,
-        }
+        self.look_up(name, |scope| {
+            let open = scope.open.parameters.iter().map(|(name, data_type)| (name.as_str(), kinds_of(*data_type)));
+            (&scope.parameters, open.collect())
+        })
     }
 
     fn variable(&self, name: &str) -> Answer {
-        self.look_up(name, |scope| &scope.variables)
+        self.look_up(name, |scope| {
+            let open = scope.open.variables.iter().map(|name| (name.as_str(), Kind::VALUES));
+            (&scope.variables, open.collect())
+        })
     }
 
     fn copy_index(&self, loop_name: Option<&str>) -> Answer {
@@ -92,6 +104,49 @@ impl Environment for ScopeView<'_> {
     }
 }
 
+/// The kinds of value that something can have.
+type Kinds = &'static [Kind];
+
+/// What an expression sees before anything runs, where it will be computed while a run goes on: what instances answer is
+/// not known yet.
+#[derive(Clone, Copy)]
+pub struct StaticView<'a>(pub ScopeView<'a>);
+
+impl Environment for StaticView<'_> {
+    fn parameter(&self, name: &str) -> Answer {
+        self.0.parameter(name)
+    }
+    fn variable(&self, name: &str) -> Answer {
+        self.0.variable(name)
+    }
+    fn copy_index(&self, loop_name: Option<&str>) -> Answer {
+        self.0.copy_index(loop_name)
+    }
+    fn fact(&self, key: &FactKey) -> Option<Value> {
+        self.0.fact(key)
+    }
+    fn seal(&self, plaintext: Value) -> Option<Value> {
+        self.0.seal(plaintext)
+    }
+    fn function(&self, name: &str) -> Option<&UserFunction> {
+        self.0.function(name)
+    }
+    fn function_names(&self) -> Vec<String> {
+        self.0.function_names()
+    }
+
+    /// A state, or what is nested in a container.
+    fn reference(&self, _id: &ResourceId) -> Answer {
+        Answer::Open(&[Kind::Object, Kind::Array])
+    }
+    fn state_changed(&self, _id: &ResourceId) -> Answer {
+        Answer::Open(&[Kind::Boolean])
+    }
+    fn restart_required(&self, _kind: &str, _name: Option<&str>) -> Answer {
+        Answer::Open(&[Kind::Boolean])
+    }
+}
+
 /// Why a value of a document could not be computed, and which part of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Halt {
@@ -117,12 +172,12 @@ impl Halt {
 /// Whether nothing in a value is still to be computed or opened.
 pub fn is_written_out(value: &Template) -> bool {
     match &value.kind {
-        Kind::Compiled(_) => false,
-        Kind::Array(items) => items.iter().all(is_written_out),
-        Kind::Object(entries) => entries
+        Form::Compiled(_) => false,
+        Form::Array(items) => items.iter().all(is_written_out),
+        Form::Object(entries) => entries
             .iter()
             .all(|entry| !matches!(&*entry.key, "secureString" | "secureObject") && is_written_out(&entry.value)),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => true,
+        Form::Null | Form::Bool(_) | Form::Number(_) | Form::String(_) => true,
     }
 }
 
@@ -135,17 +190,17 @@ pub(super) fn stated(properties: Option<&Template>) -> Option<Arc<Value>> {
 /// Computes a value of a document: every expression in it is evaluated.
 pub fn evaluate(node: &Template, environment: &dyn Environment) -> Result<Value, Halt> {
     Ok(match &node.kind {
-        Kind::Null => Value::Null,
-        Kind::Bool(truth) => Value::Bool(*truth),
-        Kind::Number(number) => Value::Number(number.clone()),
-        Kind::String(text) => Value::String(text.as_ref().to_owned()),
-        Kind::Compiled(expression) => {
+        Form::Null => Value::Null,
+        Form::Bool(truth) => Value::Bool(*truth),
+        Form::Number(number) => Value::Number(number.clone()),
+        Form::String(text) => Value::String(text.as_ref().to_owned()),
+        Form::Compiled(expression) => {
             expression.evaluate(environment).map_err(|stop| Halt { stop, span: node.span })?
         }
-        Kind::Array(items) => {
+        Form::Array(items) => {
             Value::Array(items.iter().map(|item| evaluate(item, environment)).collect::<Result<_, _>>()?)
         }
-        Kind::Object(entries) => Value::Object(members(entries, environment)?),
+        Form::Object(entries) => Value::Object(members(entries, environment)?),
     })
 }
 
@@ -156,17 +211,47 @@ fn members(entries: &[Entry<Box<Expression>>], environment: &dyn Environment) ->
 /// How much memory a value of a document will take, as far as that is known before anything runs.
 pub(super) fn forecast_weight(node: &Template, environment: &dyn Environment) -> u64 {
     match &node.kind {
-        Kind::Compiled(expression) => expression.evaluate(environment).map_or(0, |value| value.weight()),
-        Kind::String(text) => (size_of::<Value>() + text.len()) as u64,
-        Kind::Array(items) => items.iter().map(|item| forecast_weight(item, environment)).sum(),
-        Kind::Object(entries) => {
+        Form::Compiled(expression) => expression.evaluate(environment).map_or(0, |value| value.weight()),
+        Form::String(text) => (size_of::<Value>() + text.len()) as u64,
+        Form::Array(items) => items.iter().map(|item| forecast_weight(item, environment)).sum(),
+        Form::Object(entries) => {
             let member = |entry: &Entry<Box<Expression>>| {
                 (size_of::<String>() + entry.key.len()) as u64 + forecast_weight(&entry.value, environment)
             };
             entries.iter().map(member).sum()
         }
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) => size_of::<Value>() as u64,
+        Form::Null | Form::Bool(_) | Form::Number(_) => size_of::<Value>() as u64,
     }
+}
+
+/// The value with every expression replaced by what it comes to, as far as that is known and no secret.
+pub fn evaluate_known(node: &Template, environment: &dyn Environment) -> Template {
+    let kind = match &node.kind {
+        Form::Compiled(expression) => match expression.evaluate(environment) {
+            Ok(value) if !value.has_sealed() => return placed(Template::of_value(value), node.span),
+            _ => Form::Compiled(expression.clone()),
+        },
+        Form::Array(items) => Form::Array(items.iter().map(|item| evaluate_known(item, environment)).collect()),
+        Form::Object(entries) => {
+            let known = |entry: &Entry<_>| Entry { value: evaluate_known(&entry.value, environment), ..entry.clone() };
+            Form::Object(entries.iter().map(known).collect())
+        }
+        literal => literal.clone(),
+    };
+    Template { span: node.span, kind }
+}
+
+/// The value with all of it at one place.
+fn placed(node: Template, span: Span) -> Template {
+    let kind = match node.kind {
+        Form::Array(items) => Form::Array(items.into_iter().map(|item| placed(item, span)).collect()),
+        Form::Object(entries) => {
+            let entry = |entry: Entry<_>| Entry { key_span: span, value: placed(entry.value, span), key: entry.key };
+            Form::Object(entries.into_iter().map(entry).collect())
+        }
+        scalar => scalar,
+    };
+    Template { span, kind }
 }
 
 /// A name for a loop that all of its iterations share.

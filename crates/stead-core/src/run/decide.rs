@@ -101,18 +101,7 @@ impl Run {
         }
         let Some(condition) = &self.graph.declaration(id).condition else { return Ok(true) };
         let value = evaluate(condition, &self.view(id)).map_err(|halt| Box::new(Trouble::Halt(halt)))?;
-        let finding = match value {
-            Value::Bool(truth) => return Ok(truth),
-            Value::Sealed(_) => {
-                let message = format!("the condition of {} depends on a secret", self.graph.label(id));
-                Diagnostic::error(&codes::SECRET_CONDITION, condition.span, message)
-            }
-            other => {
-                let message = format!("the condition of {} is {}", self.graph.label(id), other.described());
-                Diagnostic::error(&codes::BAD_CONDITION, condition.span, message)
-            }
-        };
-        Err(Box::new(Trouble::Finding(finding)))
+        self.graph.holds(id, condition, &value).map_err(|finding| Box::new(Trouble::Finding(*finding)))
     }
 
     fn desired(&self, id: NodeId) -> Result<Arc<Value>, Box<Trouble>> {
@@ -152,7 +141,7 @@ impl Run {
                 _ => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, format!("'{other}' has not run yet"))
                     .with_help("name it in 'dependsOn'"),
             },
-            Stop::Fault(_) => match halt.diagnostic(&self.sources) {
+            Stop::Open(_) | Stop::Fault(_) => match halt.diagnostic(&self.sources) {
                 Some(finding) => finding,
                 None => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, "the expression cannot be evaluated"),
             },

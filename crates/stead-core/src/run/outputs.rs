@@ -6,9 +6,9 @@ use super::view::View;
 use super::{Run, codes};
 use crate::call::Execution;
 use crate::diag::Diagnostic;
-use crate::document::{DataType, Output};
+use crate::document::Output;
 use crate::expr::{FactKey, Stop};
-use crate::graph::{Halt, ScopeId, ScopeView, evaluate};
+use crate::graph::{Halt, ScopeId, ScopeView, evaluate, wrong_output};
 use crate::value::{Value, sealing_wrapped};
 
 impl Run {
@@ -37,12 +37,10 @@ impl Run {
             Some(Err(halt)) => return Some(Err(self.halted_output(&halt))),
         }
         Some(match evaluate(&output.value, view) {
-            Ok(value) if fits(output.data_type.value, &value) => Ok(sealing_wrapped(value, &*self.seal)),
-            Ok(value) => {
-                let (name, wanted) = (&output.name.value, output.data_type.value.as_str());
-                let message = format!("Output '{name}' is {}, but is declared as '{wanted}'", value.described());
-                Err(Diagnostic::error(&codes::WRONG_OUTPUT, output.value.span, message))
-            }
+            Ok(value) => match wrong_output(output, &value) {
+                Some(finding) => Err(finding),
+                None => Ok(sealing_wrapped(value, &*self.seal)),
+            },
             Err(halt) => Err(self.halted_output(&halt)),
         })
     }
@@ -70,15 +68,5 @@ impl Run {
             _ => None,
         });
         wanted.collect()
-    }
-}
-
-fn fits(wanted: DataType, value: &Value) -> bool {
-    match wanted {
-        DataType::String | DataType::SecureString => matches!(value, Value::String(_) | Value::Sealed(_)),
-        DataType::Int => value.as_i64().is_some() || matches!(value, Value::Sealed(_)),
-        DataType::Bool => matches!(value, Value::Bool(_) | Value::Sealed(_)),
-        DataType::Object | DataType::SecureObject => matches!(value, Value::Object(_) | Value::Sealed(_)),
-        DataType::Array => matches!(value, Value::Array(_) | Value::Sealed(_)),
     }
 }

@@ -388,7 +388,7 @@ impl<'t> Builder<'t> {
             Kind::Bool(truth) => truth.to_string().into(),
             Kind::Null => "null".into(),
             _ => {
-                let message = format!("a key has to be text, found {}", article(node.kind_name()));
+                let message = format!("a key must be a string, found {}", article(node.kind_name()));
                 let help = "put the key in quotes if text is meant";
                 self.report(Diagnostic::error(&codes::KEY, written, message).with_help(help));
                 self.slice(written).into()

@@ -137,7 +137,7 @@ impl<'t> Fault<'_, 't> {
         let indentation = line.get(..blank).unwrap_or_default();
         if !indentation.contains('\t') {
             let span = self.span(tab..(tab + 1).min(self.text.len()));
-            return Diagnostic::error(&codes::TAB, span, "a tab cannot stand here").with_help("use spaces");
+            return Diagnostic::error(&codes::TAB, span, "a tab is not allowed here").with_help("use spaces");
         }
         let span = self.span(start..start + blank);
         Diagnostic::error(&codes::TAB, span, "the line is indented by a tab")
@@ -149,7 +149,8 @@ impl<'t> Fault<'_, 't> {
         let from = self.builder.last().end as usize;
         let between = self.text.get(from..self.at.max(from)).unwrap_or_default();
         let Some((found, quote)) = between.char_indices().find(|(_, c)| matches!(c, '"' | '\'')) else {
-            return Diagnostic::error(&codes::QUOTE, self.here(), "a quote is not closed");
+            return Diagnostic::error(&codes::QUOTE, self.here(), "a quote is not closed")
+                .with_help("close it with the same quote");
         };
         let message = format!("the quote {quote} is not closed");
         Diagnostic::error(&codes::QUOTE, self.span(from + found..from + found + 1), message)
@@ -193,12 +194,12 @@ impl<'t> Fault<'_, 't> {
             | K::InvalidBlockScalarIndent
             | K::ExpectedDocumentStart => self.indentation(),
             K::BlockSequenceEntryNotAllowed => self.syntax(
-                "a dash starts an element of a list, and none can stand here".to_owned(),
+                "a dash starts an element of a list, which is not allowed here".to_owned(),
                 "put the list on lines of its own, or the dash in quotes if text is meant",
             ),
             K::UnexpectedCharacter { character } if character.is_control() => self.syntax(
-                format!("the control character U+{:04X} cannot stand in YAML", u32::from(*character)),
-                "within double quotes an escape such as \\u0000 stands for it",
+                format!("the control character U+{:04X} is not allowed in YAML", u32::from(*character)),
+                "within double quotes write it as an escape such as \\u0000",
             ),
             K::UnexpectedCharacter { character } => {
                 let message = format!("text cannot start with the character {character}");
@@ -206,7 +207,7 @@ impl<'t> Fault<'_, 't> {
             }
             K::MappingValueNotAllowed if self.continues_above() => self.indentation(),
             K::MappingValueNotAllowed => {
-                self.syntax("a colon cannot stand here".to_owned(), "put text that holds ': ' in quotes")
+                self.syntax("a colon is not allowed here".to_owned(), "put text that holds ': ' in quotes")
             }
             K::SimpleKeyExpected => {
                 self.syntax("expected 'key: value'".to_owned(), "a key needs a colon and a space behind it")

@@ -5,7 +5,7 @@ use crate::diag::Diagnostic;
 
 /// The finding about an expression without quotes, which `text` is.
 pub(super) fn unquoted(text: &str, span: Span) -> Diagnostic {
-    let message = "an expression has to be in quotes, YAML takes '[' for the start of a list";
+    let message = "an expression must be in quotes: YAML reads '[' as the start of a list";
     let finding = Diagnostic::error(&codes::UNQUOTED, span, message);
     if text.contains(['\n', '\r']) {
         return finding.with_help("put it on one line and in double quotes");

@@ -43,6 +43,7 @@ pub(crate) fn prepare(case: &Case) -> Result<Prepared, String> {
                 facts: &prepared.facts,
                 version: VERSION,
                 names: stead_core::graph::Names::Unique,
+                values: stead_core::graph::Values::Required,
                 seal: &Legible,
             };
             let wants = match resolve(&document, &inputs, &mut prepared.sources) {

@@ -17,7 +17,7 @@ use serde_json::Value as Json;
 use stead_core::call::{Failure, FailureKind};
 use stead_core::diag::{Code, Diagnostic, Severity};
 use stead_core::manifest::{Implementation, Kind, Manifest};
-use stead_core::schema::{Mismatch, Schema};
+use stead_core::schema::Schema;
 use stead_core::value::REDACTED;
 
 use crate::provider::{Context, Plain, Provider, State, Trace};
@@ -161,7 +161,7 @@ impl Checker<'_> {
         let mismatches =
             self.schema.as_ref().map(|schema| schema.validate(&self.desired.to_json())).unwrap_or_default();
         for each in &mismatches {
-            let message = format!("the schema does not allow the desired state of the check: {}", placed(each));
+            let message = format!("the schema does not allow the desired state of the check: {}", each.line());
             self.error(&codes::SCHEMA, message, "mend the schema, or hand in another state with --input");
         }
         mismatches.is_empty()
@@ -210,7 +210,7 @@ impl Checker<'_> {
     fn fits(&mut self, what: &str, state: &Json) {
         let mismatches = self.schema.as_ref().map(|schema| schema.validate(state)).unwrap_or_default();
         for each in mismatches {
-            self.error(&codes::STATE, format!("{what} does not fit the schema: {}", placed(&each)), "");
+            self.error(&codes::STATE, format!("{what} does not fit the schema: {}", each.line()), "");
         }
     }
 
@@ -247,10 +247,4 @@ impl Checker<'_> {
         let told = text.contains(REDACTED) || self.secrets.iter().any(|secret| text.contains(secret));
         !self.secrets.is_empty() && told
     }
-}
-
-/// What is wrong, behind where it is.
-fn placed(mismatch: &Mismatch) -> String {
-    let place = if mismatch.pointer.is_empty() { "the whole" } else { &mismatch.pointer };
-    format!("{place}: {}", mismatch.message)
 }

@@ -226,10 +226,6 @@ impl Attempt<'_> {
 fn failed(schema: &Schema, value: &Plain, kind: FailureKind, prefix: &str) -> Result<(), Failure> {
     let mismatches = schema.validate(&value.to_json());
     let Some(first) = mismatches.first() else { return Ok(()) };
-    let say = |mismatch: &Mismatch| match mismatch.pointer.as_str() {
-        "" => mismatch.message.clone(),
-        pointer => format!("{pointer}: {}", mismatch.message),
-    };
-    let message = format!("{prefix}{}", mismatches.iter().map(say).collect::<Vec<_>>().join("; "));
+    let message = format!("{prefix}{}", mismatches.iter().map(Mismatch::line).collect::<Vec<_>>().join("; "));
     Err(Failure { kind, message, property: Some(first.pointer.clone()).filter(|pointer| !pointer.is_empty()) })
 }

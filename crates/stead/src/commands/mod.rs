@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use stead_core::diag::{self, Diagnostic, any_error};
 use stead_core::event::{Event, EventKind, Mode, Status};
+use stead_core::graph::Values;
 use stead_core::report::Report;
 use stead_core::run::Run;
 use stead_core::text::Sources;
@@ -25,7 +26,6 @@ use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, write_soon};
 use crate::process_env::ProcessEnv;
 use report::{Printer, Style};
-use stead_engine::property_check::Depth;
 use stead_engine::{Execution, Prepared, Session, Unusable, error_chain};
 
 /// Shows what apply would change.
@@ -44,16 +44,13 @@ pub(crate) fn check(document: &Document, env: &ProcessEnv) -> Exit {
 }
 
 fn carry_out(document: &Document, mode: Mode, env: &ProcessEnv) -> Exit {
-    let (session, prepared) = match prepare(document, env) {
+    let (session, prepared) = match prepare(document, mode, Values::Required, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
     if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
         refuse(document, &[finding], &session);
         return Exit::Unusable;
-    }
-    if let Err(exit) = check_properties(document, &session, &prepared, Depth::Shallow) {
-        return exit;
     }
     show_findings(&distinct(&prepared.warnings), &prepared.sources);
     interrupt::catch(&session);
@@ -93,7 +90,10 @@ fn exit_of(report: &Report, run: &Run) -> Exit {
     let totals = run.totals();
     if report.cancelled {
         Exit::Cancelled
-    } else if totals.failed > 0 || run.graph().iter().any(|(id, _)| report.status(id).is_some_and(Status::blocks)) {
+    } else if totals.failed > 0
+        || run.outputs().iter().any(|(_, value)| value.is_err())
+        || run.graph().iter().any(|(id, _)| report.status(id).is_some_and(Status::blocks))
+    {
         Exit::Failed
     } else if run.mode() != Mode::APPLY && totals.changed + totals.drifted + totals.unknown > 0 {
         Exit::Drifted
@@ -107,8 +107,9 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
     asked.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
 }
 
-fn prepare(document: &Document, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
+fn prepare(document: &Document, mode: Mode, values: Values, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
     let mut session = session_for(document, env);
+    session.values = values;
     let text = input::document(&session, document.path()).map_err(|error| {
         complain(&format!("error: {error}"));
         Exit::Unusable
@@ -129,7 +130,13 @@ fn prepare(document: &Document, env: &ProcessEnv) -> Result<(Session, Prepared),
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(mut prepared) => {
             prepared.warnings.extend(session.conflicts(&prepared));
-            Ok((session, prepared))
+            let mismatches = session.check_properties(&prepared, mode);
+            if mismatches.is_empty() {
+                return Ok((session, prepared));
+            }
+            let findings: Vec<Diagnostic> = prepared.warnings.into_iter().chain(mismatches).collect();
+            refuse(document, &findings, &session);
+            Err(Exit::Unusable)
         }
         Err(Unusable { findings, .. }) => {
             refuse(document, &findings, &session);
@@ -163,13 +170,10 @@ fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
     }
 }
 
-/// Each finding once: the iterations of a loop have one text. What follows from another finding is left out.
+/// Each finding once: the iterations of a loop have one text.
 fn distinct(findings: &[Diagnostic]) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
-    // A parameter whose value cannot be used is missing wherever it, or what is made of it, is asked for: no news.
-    let unfit = findings.iter().any(|finding| finding.code.id.starts_with("E07"));
-    let news = findings.iter().filter(|finding| !unfit || *finding.code != stead_core::expr::codes::UNKNOWN_NAME);
-    news.filter(|finding| seen.insert((finding.code.id, finding.span, &finding.message))).cloned().collect()
+    findings.iter().filter(|finding| seen.insert((finding.code.id, finding.span, &finding.message))).cloned().collect()
 }
 
 /// Prints findings on standard error, with the lines they are about.
@@ -179,25 +183,12 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
     }
 }
 
-fn check_properties(document: &Document, session: &Session, prepared: &Prepared, depth: Depth) -> Result<(), Exit> {
-    let mismatches = session.check_properties(prepared, depth);
-    if mismatches.is_empty() {
-        return Ok(());
-    }
-    let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(mismatches).collect();
-    refuse(document, &findings, session);
-    Err(Exit::Unusable)
-}
-
 /// Looks for mistakes without looking at the machine.
 pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
-    let (session, prepared) = match prepare(document, env) {
+    let (session, prepared) = match prepare(document, Mode::PLAN, Values::Open, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
-    if let Err(exit) = check_properties(document, &session, &prepared, Depth::Full) {
-        return exit;
-    }
     match document.output {
         Output::Text => {
             show_findings(&prepared.warnings, &prepared.sources);
@@ -215,7 +206,7 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
 
 /// Draws the order and the dependencies.
 pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
-    match prepare(&arguments.document, env) {
+    match prepare(&arguments.document, Mode::PLAN, Values::Required, env) {
         Ok((_, prepared)) => {
             print(&drawing::draw(&prepared.graph, arguments.format));
             Exit::Success

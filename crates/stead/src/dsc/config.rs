@@ -45,6 +45,11 @@ pub(crate) fn config(
             }
             tell(&prepared.warnings, &prepared.sources);
             notes::warn(&prepared, mode);
+            let wrong = session.check_properties(&prepared, mode);
+            if !wrong.is_empty() {
+                tell(&wrong, &prepared.sources);
+                return Exit::DscError;
+            }
             match carry_out(config, mode, &session, &prepared, progress) {
                 Ok(executed) => report(executed, config, input, compat),
                 Err(exit) => exit,

@@ -34,7 +34,7 @@ crate::codes! {
          division by zero.";
     UNKNOWN_NAME = "E0404", "a name that is not there",
         "There is no parameter, variable, copy loop, lambda parameter or instance of that name at this place. Variables\n\
-         see only those that stand before them, and a parameter without a value and a default cannot be used.";
+         see only those that are declared before them.";
     NOT_HERE = "E0405", "a function that cannot be used here",
         "Some functions have a meaning only at some places of a document: `copyIndex()` in a copy loop, `utcNow()` in the\n\
          default of a parameter, `stdout()` in an import extension, and only `parameters()` inside a function that the\n\

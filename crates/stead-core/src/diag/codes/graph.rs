@@ -24,11 +24,11 @@ crate::codes! {
         "The expression of a `name` has to give a string that is known before anything runs: it can use parameters,\n\
          variables and `copyIndex()`, but not `reference()` or secrets.";
     BAD_COUNT = "E0508", "the count of a loop cannot be used",
-        "`copy.count` has to give an integer from 0 to 1,000,000 that is known before anything runs.";
+        "`copy.count` must be an integer from 0 to 1,000,000 that is known before anything runs.";
     TOO_DEEP = "E0509", "nested too deep",
         "Groups and included documents can be nested 32 deep. An included document that includes itself, directly\n\
          or through others, never ends.";
-    BAD_INCLUDE = "E0510", "the included document cannot be had",
+    BAD_INCLUDE = "E0510", "the included document cannot be loaded",
         "An include names either `configurationFile` or `configurationContent`, and may name `parametersFile` or\n\
          `parametersContent`. Relative paths are looked for in the folder of the outermost document and below.";
     MISSING_FACT = "E0511", "the machine cannot supply a value",

@@ -20,8 +20,8 @@ name is misspelled: names are compared exactly, with upper and lower case.
 Correct the name, remove the value, or declare the parameter in `parameters` of the document.";
 
     WRONG_TYPE = "E0703", "a parameter has a value of another type", "\
-Each parameter has a `type`, and its value has to be of that type. Nothing is converted: `\"8080\"` is no `int`, and
-`8080` is no `string`.
+Each parameter has a `type`, and its value has to be of that type. Nothing is converted: `\"8080\"` is not an `int`, and
+`8080` is not a `string`.
 
 On a command line and in YAML, mind the quotes: `port: \"8080\"` is text, `port: 8080` is an integer, and a number with
 a fraction is neither.";
@@ -36,6 +36,12 @@ Choose one of them, or add the value to the list if the document is yours.";
 
     TOO_LARGE = "E0706", "a parameter is larger than its maximum", "\
 `maxValue` is the greatest value that an `int` parameter may have; that value itself is allowed.";
+
+    MISSING = "E0709", "a parameter has no value", "\
+A parameter without a `defaultValue` needs a value from whoever runs the document: `--set name=value`, `--parameters`,
+or a file named with `--parameters-file`.
+
+`stead lint` needs no values: it checks what does not depend on them.";
 
     TOO_SHORT = "E0707", "a parameter is shorter than its minimum length", "\
 `minLength` is the least length of a parameter: of text in bytes of its UTF-8 form, so that `ä` counts as two; of an

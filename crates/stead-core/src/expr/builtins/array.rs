@@ -43,7 +43,7 @@ pub(super) fn try_index_from_end(mut arguments: Arguments) -> Outcome {
 pub(super) fn try_get(mut arguments: Arguments) -> Outcome {
     match (arguments.any(), arguments.any()) {
         (Value::Array(mut items), Value::Number(index)) => {
-            let index = index.as_i64().ok_or_else(|| Wrong::kind(1, "Invalid index type: it has to be an integer"))?;
+            let index = index.as_i64().ok_or_else(|| Wrong::kind(1, "Invalid index type: it must be an integer"))?;
             let index = usize::try_from(index).ok().filter(|index| *index < items.len());
             Ok(index.map_or(Value::Null, |index| items.remove(index)))
         }

@@ -55,7 +55,7 @@ fn replacement(place: &str, values: &[Value], next: &mut usize) -> Result<String
         index.parse().map_err(|_| template_error("a place is written {0}, with the number of an argument"))?
     };
     let value = values.get(index).ok_or_else(|| {
-        template_error(&format!("there is no argument for {{{index}}}; {} behind the template", values.len()))
+        template_error(&format!("there is no argument for {{{index}}}; {} after the template", values.len()))
     })?;
     Spec::read(spec)?.render(value, index + 1)
 }

@@ -17,7 +17,7 @@ use super::builtin::{Ask, Builtin, Lazy, Run, Sight};
 
 use text::to_text;
 
-const ANY: &[Kind] = &[Array, Boolean, Null, Number, Object, String];
+const ANY: &[Kind] = Kind::VALUES;
 
 const fn function(name: &'static str, run: Run, categories: &'static [&'static str]) -> Builtin {
     Builtin {

@@ -1,0 +1,249 @@
+//! What is wrong with an expression whatever the values turn out to be that are not known yet.
+
+use std::ops::Range;
+
+use super::builtin::{Ask, Builtin, Kind, Lazy, Run};
+use super::evaluate::{Evaluator, access_of_kinds, located};
+use super::syntax::{Form, Lambda, Node, Step};
+use super::{Answer, Environment, Expression, Fault, Stop, UserFunction};
+use crate::budget::Budget;
+use crate::value::{DataType, Value};
+
+impl Expression {
+    /// Everything that is wrong with it in this environment, in which some answers are not known yet.
+    ///
+    /// Guarantees: what is not known is given the benefit of the doubt, and so is what may turn out not to be needed: of
+    /// a branch that may not be taken only the names are checked.
+    pub fn check(&self, environment: &dyn Environment) -> Vec<Fault> {
+        let mut check = Check { environment, faults: Vec::new() };
+        check.known(&self.root);
+        check.names(&self.root, &mut Vec::new());
+        check.faults
+    }
+
+    /// The names in it that are not there: for an expression that may not be computed.
+    pub fn check_names(&self, environment: &dyn Environment) -> Vec<Fault> {
+        let mut check = Check { environment, faults: Vec::new() };
+        check.names(&self.root, &mut Vec::new());
+        check.faults
+    }
+}
+
+impl UserFunction {
+    /// Everything that is wrong with the expression of its output, whatever it is called with.
+    pub fn check(&self, expression: &Expression) -> Vec<Fault> {
+        expression.check(&Body(self))
+    }
+}
+
+/// What the body of a function sees: its parameters.
+struct Body<'a>(&'a UserFunction);
+
+impl Environment for Body<'_> {
+    fn parameter(&self, name: &str) -> Answer {
+        match self.0.parameters.iter().find(|parameter| parameter.name.value == name) {
+            Some(parameter) => Answer::Open(kinds_of(parameter.value)),
+            None => Answer::Absent { known: self.0.parameters.iter().map(|each| each.name.value.clone()).collect() },
+        }
+    }
+}
+
+/// The kinds of value that a type has.
+pub(crate) fn kinds_of(data_type: DataType) -> &'static [Kind] {
+    match data_type {
+        DataType::String | DataType::SecureString => &[Kind::String],
+        DataType::Int => &[Kind::Number],
+        DataType::Bool => &[Kind::Boolean],
+        DataType::Object | DataType::SecureObject => &[Kind::Object],
+        DataType::Array => &[Kind::Array],
+    }
+}
+
+/// What is known of a part.
+enum Known {
+    Value(Value),
+    /// It will be of one of these kinds.
+    Kinds(&'static [Kind]),
+}
+
+impl Known {
+    const NOTHING: Self = Self::Kinds(Kind::VALUES);
+
+    fn is(&self, truth: bool) -> bool {
+        matches!(self, Self::Value(value) if value.as_bool() == Some(truth))
+    }
+}
+
+struct Check<'e> {
+    environment: &'e dyn Environment,
+    faults: Vec<Fault>,
+}
+
+impl Check<'_> {
+    /// What is known of a part that is certain to be computed.
+    fn known(&mut self, node: &Node) -> Known {
+        let shared = self.environment.budget();
+        if shared.is_some_and(|budget| budget.check().is_err()) {
+            return self.parts(node, Kind::VALUES);
+        }
+        let mut evaluator = Evaluator::new(self.environment, Budget::new(Budget::EVALUATION));
+        let value = evaluator.value(node);
+        if let Some(shared) = shared {
+            // Where it exceeds what there is for a document, the document is refused at its end.
+            let _ = shared.spend(evaluator.into_budget().spent());
+        }
+        match value {
+            Ok(value) => Known::Value(value),
+            Err(Stop::Fault(fault)) => self.wrong(fault),
+            Err(Stop::Open(kinds)) => self.parts(node, kinds),
+            Err(Stop::Unknown(_) | Stop::Missing(_)) => self.parts(node, Kind::VALUES),
+        }
+    }
+
+    fn wrong(&mut self, fault: Fault) -> Known {
+        if !self.faults.iter().any(|other| other.code == fault.code && other.at == fault.at) {
+            self.faults.push(fault);
+        }
+        Known::NOTHING
+    }
+
+    /// What is known of something that cannot be computed yet, because of a value of these kinds.
+    fn parts(&mut self, node: &Node, open: &'static [Kind]) -> Known {
+        match &node.kind {
+            Form::Constant(value) => Known::Value(value.clone()),
+            Form::Lambda(_) => Known::NOTHING,
+            Form::Call { builtin, arguments } => self.call(builtin, arguments, open),
+            Form::UserCall { name, arguments } => self.user_function(name, arguments, &node.at),
+            Form::Access { of, path } => {
+                let mut of = self.known(of);
+                for accessor in path {
+                    if let Step::Index(index) = &accessor.step {
+                        self.known(index);
+                    }
+                    if let Known::Kinds(kinds) = of
+                        && let Err(wrong) = access_of_kinds(kinds, &accessor.step)
+                        && let Stop::Fault(fault) = located(wrong, &[], &accessor.at)
+                    {
+                        self.wrong(fault);
+                    }
+                    of = Known::NOTHING;
+                }
+                Known::NOTHING
+            }
+        }
+    }
+
+    fn call(&mut self, builtin: &'static Builtin, arguments: &[Node], open: &'static [Kind]) -> Known {
+        match (builtin.run, arguments) {
+            (Run::Lazy(Lazy::If), [condition, then, otherwise]) => {
+                let decided = self.argument(builtin, 0, condition);
+                match decided {
+                    _ if decided.is(true) => self.known(then),
+                    _ if decided.is(false) => self.known(otherwise),
+                    _ => Known::NOTHING,
+                }
+            }
+            // Whether the others are computed depends on the first.
+            (Run::Lazy(_), [first, ..]) => {
+                self.argument(builtin, 0, first);
+                Known::Kinds(builtin.returns)
+            }
+            _ => {
+                let each = arguments.iter().enumerate();
+                let known: Vec<Known> = each.map(|(position, node)| self.argument(builtin, position, node)).collect();
+                let is_answer = known.iter().all(|each| matches!(each, Known::Value(_)));
+                Known::Kinds(if is_answer { open } else { builtin.returns })
+            }
+        }
+    }
+
+    fn argument(&mut self, builtin: &'static Builtin, position: usize, node: &Node) -> Known {
+        let known = self.known(node);
+        let checked = match &known {
+            Known::Value(value) => builtin.check(position, value),
+            Known::Kinds(kinds) => builtin.check_kinds(position, kinds),
+        };
+        match checked.map_err(|wrong| located(wrong, std::slice::from_ref(node), &node.at)) {
+            Err(Stop::Fault(fault)) => self.wrong(fault),
+            _ => known,
+        }
+    }
+
+    fn user_function(&mut self, name: &str, arguments: &[Node], at: &Range<usize>) -> Known {
+        let Some(function) = self.environment.function(name) else { return Known::NOTHING };
+        if let Err(Stop::Fault(fault)) = function.check_count(arguments.len(), at) {
+            return self.wrong(fault);
+        }
+        for (parameter, node) in function.parameters.iter().zip(arguments) {
+            let known = match self.known(node) {
+                Known::Value(value) => Kind::of(&value),
+                Known::Kinds([kind]) => Some(*kind),
+                Known::Kinds(_) => None,
+            };
+            let wrong = known.filter(|kind| !kinds_of(parameter.value).contains(kind));
+            if let Some(found) = wrong
+                && let Stop::Fault(fault) = function.wrong_argument(parameter, found.as_str(), &node.at)
+            {
+                self.wrong(fault);
+            }
+        }
+        Known::Kinds(kinds_of(function.output_type.value))
+    }
+
+    /// The names that are written in it, also where it may not be computed. `bound` are the parameters of the lambdas
+    /// around.
+    fn names<'n>(&mut self, node: &'n Node, bound: &mut Vec<&'n str>) {
+        match &node.kind {
+            Form::Constant(_) => {}
+            Form::Call { builtin, arguments } => {
+                self.name(builtin, node, arguments, bound);
+                for argument in arguments {
+                    self.names(argument, bound);
+                }
+            }
+            Form::UserCall { name, arguments } => {
+                let evaluator = Evaluator::new(self.environment, Budget::new(Budget::EVALUATION));
+                if let Err(Stop::Fault(fault)) = evaluator.function(name, &node.at) {
+                    self.wrong(fault);
+                }
+                for argument in arguments {
+                    self.names(argument, bound);
+                }
+            }
+            Form::Lambda(lambda) => self.body(lambda, bound),
+            Form::Access { of, path } => {
+                self.names(of, bound);
+                for accessor in path {
+                    if let Step::Index(index) = &accessor.step {
+                        self.names(index, bound);
+                    }
+                }
+            }
+        }
+    }
+
+    fn body<'n>(&mut self, lambda: &'n Lambda, bound: &mut Vec<&'n str>) {
+        let outer = bound.len();
+        bound.extend(lambda.parameters.iter().map(|name| &**name));
+        self.names(&lambda.body, bound);
+        bound.truncate(outer);
+    }
+
+    /// A call by a name that is written in the expression.
+    fn name(&mut self, builtin: &'static Builtin, node: &Node, arguments: &[Node], bound: &[&str]) {
+        let [Node { kind: Form::Constant(Value::String(name)), .. }] = arguments else { return };
+        let is_checked = match builtin.run {
+            Run::Ask(Ask::Parameter | Ask::Variable) => true,
+            Run::Ask(Ask::LambdaVariable) => !bound.contains(&name.as_str()),
+            _ => false,
+        };
+        if !is_checked {
+            return;
+        }
+        let mut evaluator = Evaluator::new(self.environment, Budget::new(Budget::EVALUATION));
+        evaluator.bind(bound);
+        if let Err(Stop::Fault(fault)) = evaluator.value(node) {
+            self.wrong(fault);
+        }
+    }
+}

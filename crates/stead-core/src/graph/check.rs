@@ -1,0 +1,128 @@
+//! What is wrong with expressions that are computed while a run goes on, as far as that can be told before.
+
+use super::builder::Builder;
+use super::link::Origin;
+use super::{Graph, Halt, StaticView, evaluate};
+use crate::diag::Diagnostic;
+use crate::diag::codes::run as codes;
+use crate::document::{DataType, Document, Output};
+use crate::expr::{Expression, Fault, Stop, Template, fits};
+use crate::id::NodeId;
+use crate::text::{Kind, Span};
+use crate::value::Value;
+
+/// An expression of a document and where the string stands that holds it.
+pub(super) struct Placed<'a> {
+    pub(super) expression: &'a Expression,
+    pub(super) span: Span,
+}
+
+/// Every expression in a value, in the order written.
+pub(super) fn expressions(node: &Template) -> Vec<Placed<'_>> {
+    let mut found = Vec::new();
+    collect(node, &mut found);
+    found
+}
+
+fn collect<'a>(node: &'a Template, found: &mut Vec<Placed<'a>>) {
+    match &node.kind {
+        Kind::Compiled(expression) => found.push(Placed { expression, span: node.span }),
+        Kind::Array(items) => items.iter().for_each(|item| collect(item, found)),
+        Kind::Object(entries) => entries.iter().for_each(|entry| collect(&entry.value, found)),
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => {}
+    }
+}
+
+/// Whether something will be computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Computed,
+    /// As far as that is known, it will not be: only names have to be right.
+    Skipped,
+}
+
+impl Use {
+    /// The use of what has a condition: what is not known counts as true.
+    pub(super) fn of(condition: Option<&Template>, view: &StaticView<'_>) -> Self {
+        match condition.map(|condition| evaluate(condition, view)) {
+            Some(Ok(Value::Bool(false))) => Self::Skipped,
+            _ => Self::Computed,
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// Reports what is wrong with expressions that will be computed for an instance or an output.
+    pub(super) fn check(&mut self, origin: &Origin<'_>, expressions: &[Placed<'_>], used: Use) {
+        for Placed { expression, span } in expressions {
+            let is_repeated = origin.iteration.as_ref().is_some_and(|iteration| iteration.index > 0)
+                && expression.calls("copyIndex").next().is_none();
+            if is_repeated {
+                continue;
+            }
+            let view = StaticView(self.place(origin.scope, origin.iteration.as_ref()));
+            let faults = match used {
+                Use::Computed => expression.check(&view),
+                Use::Skipped => expression.check_names(&view),
+            };
+            self.faults(faults, *span);
+        }
+    }
+
+    /// Reports what is wrong with the functions that a document defines.
+    pub(super) fn check_functions(&mut self, document: &Document) {
+        for function in &document.functions {
+            for Placed { expression, span } in expressions(&function.output) {
+                self.faults(function.check(expression), span);
+            }
+        }
+    }
+
+    fn faults(&mut self, faults: Vec<Fault>, span: Span) {
+        for fault in faults {
+            let found = Halt { stop: Stop::Fault(fault), span }.diagnostic(self.sources);
+            // A name that is not there was found where it is resolved.
+            let news = found.filter(|found| !self.findings.any_at(found.span));
+            self.findings.extend(news);
+        }
+    }
+}
+
+impl Graph {
+    /// Whether the condition of an instance holds, from what it came to.
+    pub fn holds(&self, id: NodeId, condition: &Template, value: &Value) -> Result<bool, Box<Diagnostic>> {
+        let label = self.label(id);
+        let finding = match value {
+            Value::Bool(truth) => return Ok(*truth),
+            Value::Sealed(_) => {
+                let message = format!("the condition of {label} depends on a secret");
+                Diagnostic::error(&codes::SECRET_CONDITION, condition.span, message)
+                    .with_help("whether an instance runs is shown; let it depend on what is not secret")
+            }
+            other => {
+                let message = format!("the condition of {label} is {}, not true or false", other.described());
+                Diagnostic::error(&codes::BAD_CONDITION, condition.span, message).with_help(match &condition.kind {
+                    Kind::Compiled(_) => "compare with equals(), or convert with bool()",
+                    _ => "write true, false, or an expression in quotes and brackets: \"[equals(1, 2)]\"",
+                })
+            }
+        };
+        Err(Box::new(finding))
+    }
+}
+
+/// The finding that an output is not of its type, if so.
+pub fn wrong_output(output: &Output, value: &Value) -> Option<Diagnostic> {
+    let wanted = output.data_type.value;
+    if matches!(value, Value::Sealed(_)) || fits(wanted, value) {
+        return None;
+    }
+    let (name, wanted) = (&output.name.value, wanted.as_str());
+    let message = format!("Output '{name}' is {}, but is declared as '{wanted}'", value.described());
+    let fitting = DataType::ALL.iter().find(|(_, each)| !each.is_secure() && fits(*each, value));
+    let finding = Diagnostic::error(&codes::WRONG_OUTPUT, output.value.span, message);
+    Some(match fitting {
+        Some((word, _)) => finding.with_help(format!("declare it as '{word}', or convert the value")),
+        None => finding,
+    })
+}
