@@ -84,7 +84,7 @@ pub(crate) enum Command {
     /// Show what apply would change; changes nothing
     Plan(Document),
     /// Bring the machine to the state that the document says
-    Apply(Document),
+    Apply(Apply),
     /// Report what is not as the document says
     Check(Document),
     /// Draw the order and the dependencies of a document
@@ -129,9 +129,8 @@ pub(crate) enum Command {
 impl Command {
     fn document(&self) -> Option<&Document> {
         match self {
-            Self::Plan(document) | Self::Apply(document) | Self::Check(document) | Self::Lint(document) => {
-                Some(document)
-            }
+            Self::Plan(document) | Self::Check(document) | Self::Lint(document) => Some(document),
+            Self::Apply(apply) => Some(&apply.document),
             Self::Graph(graph) => Some(&graph.document),
             _ => None,
         }
@@ -184,12 +183,15 @@ pub(crate) struct Document {
     /// Print events as JSON lines on standard error
     #[arg(long)]
     pub(crate) events: bool,
-    /// List only what failed
+    /// List only what failed: no warnings, outputs or summary
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     /// Also list unchanged instances
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// One line for each instance, without what differs
+    #[arg(long)]
+    pub(crate) brief: bool,
 }
 
 impl Document {
@@ -217,10 +219,19 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Apply {
+    #[command(flatten)]
+    pub(crate) document: Document,
+    /// Remove and replace without asking; without a terminal nothing is asked
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Graph {
     #[command(flatten)]
     pub(crate) document: Document,
-    /// The language that the drawing is printed in
+    /// The language that the drawing is printed in, for --output text
     #[arg(long, value_enum, default_value_t = Drawing::Dot)]
     pub(crate) format: Drawing,
 }
