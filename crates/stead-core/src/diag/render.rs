@@ -17,14 +17,13 @@ pub fn render(finding: &Diagnostic, sources: &Sources, color: bool) -> String {
 
 /// Findings one after the other, and at the end where more is written about them.
 pub fn render_all(findings: &[Diagnostic], sources: &Sources, color: bool) -> String {
-    let mut text: String = findings.iter().map(|finding| snippet(finding, sources, color)).collect();
     let codes: BTreeSet<&str> = findings.iter().map(|finding| finding.code.id).collect();
-    match Vec::from_iter(codes).as_slice() {
-        [] => {}
-        [code] => text.push_str(&format!("More about it: stead explain {code}\n")),
-        codes => text.push_str(&format!("More about each: stead explain CODE ({})\n", codes.join(", "))),
-    }
-    text
+    let more = match Vec::from_iter(codes).as_slice() {
+        [] => String::new(),
+        [code] => format!("More about it: stead explain {code}\n"),
+        codes => format!("More about each: stead explain CODE ({})\n", codes.join(", ")),
+    };
+    findings.iter().map(|finding| snippet(finding, sources, color)).chain([more]).collect()
 }
 
 /// A finding with the text that it is about: place, lines, marks, help, and the change that fixes it.
