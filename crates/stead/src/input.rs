@@ -26,7 +26,7 @@ pub(crate) struct Text {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
     /// The file is not there, or not to be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {}", stead_host::fs::reason(source))]
     File { path: PathBuf, source: io::Error },
     /// It may have no end, or nobody who writes it.
     #[error("cannot read {path}: not a regular file")]

@@ -18,6 +18,7 @@ use stead_core::wire::results::{duration, operation_name, reason, restarts};
 use stead_engine::Session;
 
 use super::differences::Difference;
+use super::report::printed;
 use crate::input::Unreadable;
 
 /// The report of a run: totals, every instance, restarts, outputs.
@@ -75,6 +76,9 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
         if let Some(Difference { words, .. }) = difference.filter(|difference| !difference.words.is_empty()) {
             all.insert("drift".into(), json!(words));
         }
+    }
+    if let Some(printed) = printed(run, id) {
+        all.insert("output".into(), printed.to_redacted_json());
     }
     if let Some(effects) = record.changed().map(|changed| &changed.effects).filter(|effects| !effects.is_empty()) {
         all.insert("effects".into(), json!(effects));

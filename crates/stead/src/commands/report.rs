@@ -16,6 +16,7 @@ use stead_core::id::NodeId;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::text::Sources;
+use stead_core::value::Value;
 use stead_core::wire::results::reason;
 use stead_engine::Session;
 
@@ -220,9 +221,16 @@ impl<'a> Printer<'a> {
                 Some(finding) => diag::snippet(finding, &self.sources, is_coloured()),
                 None => self.place_of_failure(run, node),
             },
-            Status::Changed | Status::Drifted => changes(self.session, run, node),
+            Status::Changed | Status::Drifted => changes(self.session, run, node) + &self.printed(run, node),
+            Status::InState => self.printed(run, node),
             _ => String::new(),
         }
+    }
+
+    /// With -v, what a command printed.
+    fn printed(&self, run: &Run, node: NodeId) -> String {
+        let told = printed(run, node).filter(|_| self.style.volume == Volume::Verbose);
+        told.map(values::output).unwrap_or_default()
     }
 
     fn place_of_failure(&self, run: &Run, node: NodeId) -> String {
@@ -335,6 +343,13 @@ fn changes(session: &Session, run: &Run, node: NodeId) -> String {
         Some(changed) if shown.is_empty() => words(&changed.what_if),
         _ => shown,
     }
+}
+
+/// What the commands of an instance printed, as its state tells.
+pub(super) fn printed(run: &Run, node: NodeId) -> Option<&Value> {
+    let is_command = run.graph().declaration(node).type_name.value.as_str() == "Stead/Command";
+    let state = run.report().record(node).state().filter(|_| is_command)?;
+    state.as_object()?.get("output")
 }
 
 fn words(said: &[String]) -> String {

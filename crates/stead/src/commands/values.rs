@@ -42,6 +42,17 @@ pub(super) fn change(change: &Change, schema: Option<&Json>) -> String {
     }
 }
 
+/// What a command printed, line by line.
+pub(super) fn output(printed: &Value) -> String {
+    let text = match printed {
+        Value::String(text) => text,
+        other => &value(other),
+    };
+    let mut excerpt = Excerpt::default();
+    text.lines().for_each(|each| excerpt.push(|| format!("{INDENT}| {}\n", shortened(each))));
+    excerpt.finish()
+}
+
 /// One line below a heading, in the colour of its sign.
 pub(super) fn detail(sign: char, text: &str) -> String {
     line(INDENT, sign, &plain(text))
