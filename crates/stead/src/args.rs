@@ -1,13 +1,14 @@
 //! The command line, as it is written: for people (`plan`, `apply`, `check`, ...) and for programs (`config`,
 //! `resource`, ..., as DSC v3 has them).
 
+use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, StyledStr};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, StyledStr, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use stead_core::manifest::VersionRequirement;
 
@@ -218,6 +219,29 @@ fn seconds(text: &str) -> Result<Duration, String> {
     at_least_one(text).map(|seconds| Duration::from_secs(seconds.get() as u64))
 }
 
+/// Any text. Completions offer the values that are known.
+#[derive(Clone)]
+struct Known(fn() -> Vec<String>);
+
+impl TypedValueParser for Known {
+    type Value = String;
+
+    fn parse_ref(&self, command: &clap::Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+const TYPE_NAMES: Known = Known(|| {
+    let built_in = stead_resources::builtins().into_iter();
+    built_in.map(|built_in| built_in.manifest.type_name.as_str().to_owned()).collect()
+});
+
+const CODES: Known = Known(|| crate::commands::codes().into_iter().map(|code| code.id.to_owned()).collect());
+
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
     #[command(flatten)]
@@ -239,6 +263,7 @@ pub(crate) struct Graph {
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// The code; without it all are listed
+    #[arg(value_parser = CODES, hide_possible_values = true)]
     pub(crate) code: Option<String>,
 }
 
@@ -389,7 +414,7 @@ pub(crate) enum ListFormat {
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     /// The name of the resource to invoke
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = TYPE_NAMES, hide_possible_values = true)]
     pub(crate) resource: String,
     /// The version requirement for the resource, like '^1.2' or '>1.2.3, <1.3'
     #[arg(short = 'v', long, alias = "version", value_parser = required_version)]
@@ -401,6 +426,7 @@ pub(crate) enum Resource {
     /// List or find resources
     List {
         /// Only resources of this name; * stands for any text
+        #[arg(value_parser = TYPE_NAMES, hide_possible_values = true)]
         resource_name: Option<String>,
         /// Adapter filter to limit the resource search
         #[arg(short, long = "adapter")]
@@ -479,6 +505,7 @@ pub(crate) enum Resource {
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// The type of the resource
+    #[arg(value_parser = TYPE_NAMES, hide_possible_values = true)]
     pub(crate) resource: String,
     /// A desired state that the resource allows, as JSON or YAML; more than one is checked one after the other
     #[arg(short, long)]

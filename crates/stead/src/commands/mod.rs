@@ -276,7 +276,7 @@ pub(crate) fn explain(arguments: &Explain) -> Exit {
 }
 
 /// Every code there is.
-fn codes() -> Vec<diag::Code> {
+pub(crate) fn codes() -> Vec<diag::Code> {
     let mut codes = diag::all();
     codes.extend(stead_host::settings::codes::CODES);
     codes.extend(stead_host::check::codes::CODES);
