@@ -29,11 +29,11 @@ pub struct Report {
     pub began: Option<Timestamp>,
     /// When the last event was recorded.
     pub ended: Option<Timestamp>,
-    /// What has to be restarted, in the order in which it was asked for, each once.
+    /// Required restarts, in the order in which they were requested, each once.
     pub restarts: Vec<Restart>,
-    /// Whether the run was told to end early.
+    /// Whether the run was cancelled.
     pub cancelled: bool,
-    /// Whether the run was told to stop and be resumed, and was not resumed.
+    /// Whether the run was suspended and not resumed.
     pub suspended: bool,
     /// How many events it holds: the number of the next one.
     next: u64,

@@ -1,4 +1,4 @@
-//! The command `stead`: arguments in, a report and an exit code out.
+//! The program `stead`: arguments in, a report and an exit code out.
 
 mod args;
 mod commands;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(exit) => return output::finish(exit).into(),
     };
-    // What panicked may hold secrets, so that only the place is told.
+    // The message of a panic may hold secrets; only its place is printed.
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         output::complain(&format!("internal error at {place}; please report this bug"));

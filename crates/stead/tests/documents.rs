@@ -65,7 +65,7 @@ impl Reader {
                 "console" => self.run_all(body, here),
                 _ => body.to_owned(),
             };
-            followed += &format!("{before}\n```{language}\n{}\n```", body.trim_end());
+            followed.extend([before, "\n```", language, "\n", body.trim_end(), "\n```"]);
             rest = after;
         }
         followed + rest
@@ -86,12 +86,12 @@ impl Reader {
         for line in body.lines() {
             if let Some(command) = line.strip_prefix("$ ") {
                 keeps = NOT_RUN.iter().any(|each| command.starts_with(each));
-                shown += &format!("{line}\n");
+                shown.extend([line, "\n"]);
                 if !keeps {
                     shown += &self.run(command, here);
                 }
             } else if keeps {
-                shown += &format!("{line}\n");
+                shown.extend([line, "\n"]);
             }
         }
         shown

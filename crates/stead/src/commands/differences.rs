@@ -13,9 +13,9 @@ use stead_engine::Session;
 /// What differs between before and after, or between what is and what should be.
 pub(super) struct Difference {
     pub(super) effect: Effect,
-    /// Not among them: whether it is there, which the effect tells.
+    /// Without `_exist`, which the effect covers.
     pub(super) properties: Vec<Change>,
-    /// What the resource tells of its differences in words: the texts of the property `drift`.
+    /// The differences in the words of the resource: the texts of the property `drift`.
     pub(super) words: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Difference {
         let mut properties = changes(&known_before, &after);
         properties.retain(|change| !NO_PROPERTIES.contains(&change.path.as_str()) && tells(effect, change, named));
         let words = if effect == Effect::Change { drift(before) } else { Vec::new() };
-        // Words tell more than that something is not yet from where it should be.
+        // The words say more than that a property such as `source` is not reported.
         properties.retain(|change| words.is_empty() || !matches!(change.what, Alteration::Added(_)));
         Some(Self { effect, properties, words })
     }

@@ -40,7 +40,7 @@ pub(crate) fn apply(arguments: &Apply, env: &ProcessEnv) -> Exit {
     carry_out(&arguments.document, Mode::APPLY, consent, env)
 }
 
-/// Reports what is not as it should be.
+/// Reports drift.
 pub(crate) fn check(document: &Document, env: &ProcessEnv) -> Exit {
     carry_out(document, Mode::TEST, Consent::Given, env)
 }
@@ -161,7 +161,7 @@ fn prepare(document: &Document, env: &ProcessEnv) -> Result<(Session, Prepared),
     }
 }
 
-/// Tells what cannot be read.
+/// Reports a file that cannot be read.
 fn unreadable(document: &Document, error: &Unreadable) -> Exit {
     complain(&format!("error: {error}"));
     if document.output != Output::Text {
@@ -178,7 +178,7 @@ fn session_for(document: &Document, env: &ProcessEnv) -> Session {
     env.host.session(root)
 }
 
-/// Tells why a document cannot be used.
+/// Reports why a document cannot be used.
 fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
     let findings = &distinct(findings);
     let explanations = session.explanations(findings);
@@ -204,7 +204,7 @@ fn distinct(findings: &[Diagnostic]) -> Vec<Diagnostic> {
     news.filter(|finding| seen.insert((finding.code.id, finding.span, &finding.message))).cloned().collect()
 }
 
-/// Prints findings on standard error, with the lines they are about.
+/// Prints findings on standard error, with their lines of the document.
 pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
     complain_text(&diag::render_all(findings, sources, crate::output::is_coloured()));
 }
@@ -219,7 +219,7 @@ fn check_properties(document: &Document, session: &Session, prepared: &Prepared,
     Err(Exit::Unusable)
 }
 
-/// Looks for mistakes without looking at the machine.
+/// Checks a document without looking at the machine.
 pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
     let (session, prepared) = match prepare(document, env) {
         Ok(ready) => ready,
@@ -243,7 +243,7 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
     if prepared.warnings.is_empty() { Exit::Success } else { Exit::Drifted }
 }
 
-/// Draws the order and the dependencies.
+/// Prints the order and the dependencies.
 pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
     match prepare(&arguments.document, env) {
         Ok((_, prepared)) => {
@@ -257,7 +257,7 @@ pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
     }
 }
 
-/// Says what a code means.
+/// Explains a code.
 pub(crate) fn explain(arguments: &Explain) -> Exit {
     let Some(code) = &arguments.code else {
         for code in codes() {

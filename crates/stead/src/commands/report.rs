@@ -1,4 +1,4 @@
-//! What a run is told like, for people: a line for each instance, and a summary.
+//! The report of a run for people: a line for each instance with what differs, and a summary.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use super::values::{self, painted};
 use crate::args::{Document, Output};
 use crate::output::{complain_text, is_coloured, is_watched, print};
 
-/// What is told, and how.
+/// What is printed, and how.
 pub(super) struct Style {
-    /// Whether it is told as text at all.
+    /// Whether instances are printed as text at all.
     text: bool,
     volume: Volume,
     detail: Detail,
@@ -37,7 +37,7 @@ pub(super) struct Style {
     print: fn(&str),
 }
 
-/// What is told of one instance.
+/// How much is printed of one instance.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// A line.
@@ -46,7 +46,7 @@ enum Detail {
     Full,
 }
 
-/// How much is told.
+/// Which instances are printed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Volume {
     /// What failed.
@@ -77,7 +77,7 @@ impl Style {
     }
 }
 
-/// Tells of a run while it goes on.
+/// Prints instances while a run goes on, and the rest at its end.
 pub(super) struct Printer<'a> {
     session: &'a Session,
     style: Style,
@@ -95,8 +95,8 @@ impl<'a> Printer<'a> {
         Self { session, style, sources, bar }
     }
 
-    /// An apply is told as it goes, since what was done has to be known even if the rest is cut off. A plan and a check
-    /// are told in the order of the document at the end.
+    /// An apply is printed as it goes, so that what was done is known even if the rest is cut off; plans and checks are
+    /// printed at the end, in the order of the graph.
     pub(super) fn event(&mut self, run: &Run, event: &Event) {
         let Some(node) = super::settled(event) else { return };
         if let Some(bar) = &self.bar {
@@ -105,11 +105,11 @@ impl<'a> Printer<'a> {
             bar.inc(1);
         }
         if self.style.text && self.style.mode == Mode::APPLY {
-            self.tell(run, node);
+            self.print(run, node);
         }
     }
 
-    fn tell(&self, run: &Run, node: NodeId) {
+    fn print(&self, run: &Run, node: NodeId) {
         let lines = self.lines(run, node);
         if lines.is_empty() {
             return;
@@ -120,13 +120,13 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The lines about one instance; empty when there is nothing to tell.
+    /// The lines about one instance; empty where it is not printed.
     fn lines(&self, run: &Run, node: NodeId) -> String {
         let (graph, record) = (run.graph(), run.report().record(node));
         let Some(status) = record.status() else { return String::new() };
         let container = matches!(graph.node(node).role, Role::Container { .. });
-        // A container is the sum of what is nested in it, which is told by itself; only its own failing is news.
-        let told = match status {
+        // A container is the sum of what is nested in it, which is printed by itself; only its failure is news.
+        let printed = match status {
             Status::Failed | Status::Pending => true,
             Status::Skipped(SkipReason::Condition | SkipReason::NoChange | SkipReason::NoFailure)
             | Status::Read
@@ -135,7 +135,7 @@ impl<'a> Printer<'a> {
                 self.style.volume > Volume::Quiet && !container
             }
         };
-        if !told {
+        if !printed {
             return String::new();
         }
         let (sign, word, paint) = self.wording(status, record);
@@ -242,7 +242,7 @@ impl<'a> Printer<'a> {
         format!("    declared at {place}{explained}\n")
     }
 
-    /// The last lines, and before them what was not told as it went.
+    /// The last lines, and before them what was not printed as it went.
     pub(super) fn summary(&self, run: &Run, elapsed: Duration) {
         self.clear();
         if self.style.mode != Mode::APPLY {
@@ -262,7 +262,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// What there is to tell of every instance, in the order in which they are worked on.
+    /// Every instance that is printed, in the order of the graph.
     pub(super) fn instances(&self, run: &Run) {
         self.clear();
         (self.style.print)(&run.graph().order.iter().map(|node| self.lines(run, *node)).collect::<String>());
