@@ -162,21 +162,32 @@ pub enum ItemKind {
     },
 }
 
+impl ItemKind {
+    /// Of content: its size and the first digits of its digest.
+    pub fn content(&self) -> Option<String> {
+        match self {
+            Self::Content { size, sha256: None } => Some(bytes(*size)),
+            Self::Content { size, sha256: Some(digest) } => Some(format!("{}, sha256 {digest:.12}", bytes(*size))),
+            _ => None,
+        }
+    }
+}
+
+fn bytes(size: u64) -> String {
+    if size == 1 { "1 byte".to_owned() } else { format!("{size} bytes") }
+}
+
 impl fmt::Display for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, kind } = self;
-        let bytes = |size: &u64| if *size == 1 { "1 byte".to_owned() } else { format!("{size} bytes") };
         match kind {
-            ItemKind::File { size } => write!(f, "{path} ({})", bytes(size)),
+            ItemKind::File { size } => write!(f, "{path} ({})", bytes(*size)),
             ItemKind::Directory { entries_below: 0 } => write!(f, "{path} (empty directory)"),
             ItemKind::Directory { entries_below: 1 } => write!(f, "{path} (1 entry)"),
             ItemKind::Directory { entries_below } => write!(f, "{path} ({entries_below} entries)"),
             ItemKind::Symlink { target } => write!(f, "{path} -> {target}"),
             ItemKind::Special => write!(f, "{path} (device, FIFO or socket)"),
-            ItemKind::Content { size, sha256: None } => write!(f, "content of {path} ({})", bytes(size)),
-            ItemKind::Content { size, sha256: Some(digest) } => {
-                write!(f, "content of {path} ({}, sha256 {digest:.12})", bytes(size))
-            }
+            ItemKind::Content { .. } => write!(f, "content of {path} ({})", kind.content().unwrap_or_default()),
             ItemKind::Line { number, text } => write!(f, "line {number} of {path}: {text}"),
         }
     }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::call::{Changed, Execution, Failure, Operation, Outcome, Response, Restart, Tested, Verification};
+use crate::destruction::Effect;
 use crate::diag::Diagnostic;
+use crate::diff::exists;
 use crate::event::{Event, EventKind, Header, Problem, Status};
 use crate::id::NodeId;
 use crate::instance_path::InstancePath;
@@ -27,11 +29,11 @@ pub struct Report {
     pub began: Option<Timestamp>,
     /// When the last event was recorded.
     pub ended: Option<Timestamp>,
-    /// What has to be restarted, in the order in which it was asked for, each once.
+    /// Required restarts, in the order in which they were requested, each once.
     pub restarts: Vec<Restart>,
-    /// Whether the run was told to end early.
+    /// Whether the run was cancelled.
     pub cancelled: bool,
-    /// Whether the run was told to stop and be resumed, and was not resumed.
+    /// Whether the run was suspended and not resumed.
     pub suspended: bool,
     /// How many events it holds: the number of the next one.
     next: u64,
@@ -89,13 +91,20 @@ pub enum Phase {
     Settled(Status),
 }
 
-/// How many instances ended how. Containers are not counted: what is nested in them is.
+/// How many instances ended how. Of containers only those are counted that failed by themselves: what is nested in the
+/// others is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
     /// Read or in the desired state.
     pub unchanged: usize,
-    /// Changed, or in what-if to be changed.
+    /// Changed in any way, or in what-if to be changed.
     pub changed: usize,
+    /// Those of the changed ones that were created.
+    pub created: usize,
+    /// Those of the changed ones that were removed.
+    pub removed: usize,
+    /// Those of the changed ones that took the place of something else.
+    pub replaced: usize,
     /// Not in the desired state.
     pub drifted: usize,
     /// Failed.
@@ -198,7 +207,11 @@ impl Report {
     /// The counts over `nodes`.
     pub fn totals(&self, nodes: impl Iterator<Item = NodeId>) -> Totals {
         let mut totals = Totals::default();
-        for status in nodes.filter_map(|node| self.status(node)) {
+        let settled = nodes.filter_map(|node| Some((self.record(node), self.status(node)?)));
+        for (record, status) in settled {
+            if *status == Status::Changed {
+                totals.count(record.effect());
+            }
             let count = match status {
                 Status::Read | Status::InState => &mut totals.unchanged,
                 Status::Changed => &mut totals.changed,
@@ -211,6 +224,27 @@ impl Report {
             *count += 1;
         }
         totals
+    }
+}
+
+impl Totals {
+    fn count(&mut self, effect: Option<Effect>) {
+        match effect {
+            Some(Effect::Create) => self.created += 1,
+            Some(Effect::Remove) => self.removed += 1,
+            Some(Effect::Replace) => self.replaced += 1,
+            Some(Effect::Change) | None => {}
+        }
+    }
+}
+
+/// What becomes of an instance between two states, as far as they tell.
+fn between(before: &Value, after: &Value) -> Effect {
+    let is_there = |state: &Value| state.as_object().is_none_or(exists);
+    match (is_there(before), is_there(after)) {
+        (false, true) => Effect::Create,
+        (true, false) => Effect::Remove,
+        _ => Effect::Change,
     }
 }
 
@@ -338,6 +372,18 @@ impl Record {
     pub fn changed(&self) -> Option<&Changed> {
         match &self.response.as_ref()?.outcome {
             Outcome::Changed(changed) => Some(changed),
+            _ => None,
+        }
+    }
+
+    /// What a set did to the instance, or in what-if would do: in the words of the resource or, where it has none, by the
+    /// states. Of a drifted instance, what a set would do by the states alone.
+    pub fn effect(&self) -> Option<Effect> {
+        match (self.status()?, self.changed(), self.tested.as_deref(), &self.desired) {
+            (Status::Changed, Some(changed), ..) => {
+                Some(changed.effects.effect.unwrap_or_else(|| between(&changed.before, &changed.after)))
+            }
+            (Status::Drifted, _, Some(tested), Some(desired)) => Some(between(&tested.actual, desired)),
             _ => None,
         }
     }

@@ -1,19 +1,20 @@
 //! The command line, as it is written: for people (`plan`, `apply`, `check`, ...) and for programs (`config`,
 //! `resource`, ..., as DSC v3 has them).
 
+use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, StyledStr};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, StyledStr, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use stead_core::manifest::VersionRequirement;
 
 use crate::schemas::TYPES;
 
-/// Keeps machines in the state that a document says they should be in.
+/// Brings machines into the state their documents describe.
 #[derive(Debug, Parser)]
 #[command(name = "stead", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
@@ -39,11 +40,11 @@ pub(crate) struct Arguments {
 
 const AFTER_HELP: &str = "\
 Exit codes of plan, check, apply, lint, graph and explain:
-  0    in the desired state, or brought to it; no findings (lint)
+  0    in the desired state; no findings (lint)
   1    something failed
   2    not in the desired state (plan, check); warnings (lint)
-  3    the document, its parameters, the policy or the command line cannot be used
-  6    ended early by Ctrl-C
+  3    the document, its parameters, the policy or the command line is not valid
+  6    ended early, by Ctrl-C or by the answer No
 Other commands have the exit codes of dsc. For all commands:
   10   standard output cannot be written
   141  standard output was closed by its reader";
@@ -83,39 +84,39 @@ pub(crate) fn with_hint(mut error: clap::Error) -> clap::Error {
 pub(crate) enum Command {
     /// Show what apply would change; changes nothing
     Plan(Document),
-    /// Bring the machine to the state that the document says
-    Apply(Document),
-    /// Report what is not as the document says
+    /// Bring the machine into the state of the document
+    Apply(Apply),
+    /// Report drift: what is not in the state of the document
     Check(Document),
-    /// Draw the order and the dependencies of a document
+    /// Print the order and the dependencies of a document
     Graph(Graph),
-    /// Look for mistakes in a document without looking at the machine
+    /// Check a document without looking at the machine
     Lint(Document),
-    /// Say what a code such as E0104 means
+    /// Explain a code such as E0104
     Explain(Explain),
     /// Work with a configuration document, as dsc does
     Config(Config),
     /// Call one resource directly, as dsc does
     Resource {
-        /// How many seconds one program may take [default: 600, and 60 while resources are looked for]
+        /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
         #[arg(long, value_name = "SECONDS", value_parser = seconds)]
         deadline: Option<Duration>,
         #[command(subcommand)]
         command: Resource,
     },
-    /// Say which functions expressions can use
+    /// List the functions of expressions
     Function {
         #[command(subcommand)]
         command: Function,
     },
-    /// Say which extensions there are
+    /// List extensions
     Extension {
         #[command(subcommand)]
         command: Extension,
     },
-    /// Print the JSON Schema of a document or of what is printed
+    /// Print the JSON Schema of documents or results
     Schema(Schema),
-    /// Let a program call stead over standard input and output, by the Model Context Protocol
+    /// Serve the Model Context Protocol on standard input and output
     #[cfg(feature = "server")]
     #[command(visible_alias = "mcp")]
     Server,
@@ -129,9 +130,8 @@ pub(crate) enum Command {
 impl Command {
     fn document(&self) -> Option<&Document> {
         match self {
-            Self::Plan(document) | Self::Apply(document) | Self::Check(document) | Self::Lint(document) => {
-                Some(document)
-            }
+            Self::Plan(document) | Self::Check(document) | Self::Lint(document) => Some(document),
+            Self::Apply(apply) => Some(&apply.document),
             Self::Graph(graph) => Some(&graph.document),
             _ => None,
         }
@@ -153,6 +153,7 @@ impl Command {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option that is given or not")]
 pub(crate) struct Document {
     /// The document, YAML or JSON; - reads standard input
     #[arg(value_name = "FILE", required_unless_present = "file")]
@@ -169,27 +170,30 @@ pub(crate) struct Document {
     /// One parameter; parsed as JSON if valid, otherwise used as a string
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
-    /// The folder that relative paths of resources start from [default: that of the document]
+    /// The folder of relative paths in resources [default: that of the document]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) root: Option<PathBuf>,
-    /// How many instances are worked on at once [default: the number of cores]
+    /// How many instances run at once [default: the number of cores]
     #[arg(short, long, value_parser = at_least_one)]
     pub(crate) width: Option<NonZeroUsize>,
-    /// How many seconds one program may take [default: 600, and 60 while resources are looked for]
+    /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,
-    /// What is printed on standard output
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
     /// Print events as JSON lines on standard error
     #[arg(long)]
     pub(crate) events: bool,
-    /// List only what failed
+    /// List only what failed: no warnings, outputs or summary
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     /// Also list unchanged instances
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// One line for each instance, without what differs
+    #[arg(long)]
+    pub(crate) brief: bool,
 }
 
 impl Document {
@@ -216,11 +220,43 @@ fn seconds(text: &str) -> Result<Duration, String> {
     at_least_one(text).map(|seconds| Duration::from_secs(seconds.get() as u64))
 }
 
+/// Any text. Completions offer the values that are known.
+#[derive(Clone)]
+struct Known(fn() -> Vec<String>);
+
+impl TypedValueParser for Known {
+    type Value = String;
+
+    fn parse_ref(&self, command: &clap::Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+const TYPE_NAMES: Known = Known(|| {
+    let built_in = stead_resources::builtins().into_iter();
+    built_in.map(|built_in| built_in.manifest.type_name.as_str().to_owned()).collect()
+});
+
+const CODES: Known = Known(|| crate::commands::codes().into_iter().map(|code| code.id.to_owned()).collect());
+
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    #[command(flatten)]
+    pub(crate) document: Document,
+    /// Remove and replace without asking; without a terminal nothing is asked
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Graph {
     #[command(flatten)]
     pub(crate) document: Document,
-    /// The language that the drawing is printed in
+    /// The language that the drawing is printed in, for --output text
     #[arg(long, value_enum, default_value_t = Drawing::Dot)]
     pub(crate) format: Drawing,
 }
@@ -228,6 +264,7 @@ pub(crate) struct Graph {
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// The code; without it all are listed
+    #[arg(value_parser = CODES, hide_possible_values = true)]
     pub(crate) code: Option<String>,
 }
 
@@ -260,10 +297,10 @@ pub(crate) struct Config {
     /// The root of the operating system, if it is not the one that runs
     #[arg(short = 'r', long)]
     pub(crate) system_root: Option<PathBuf>,
-    /// How many instances are worked on at once [default: the number of cores]
+    /// How many instances run at once [default: the number of cores]
     #[arg(long, value_parser = at_least_one)]
     pub(crate) width: Option<NonZeroUsize>,
-    /// How many seconds one program may take [default: 600, and 60 while resources are looked for]
+    /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,
     #[command(flatten)]
@@ -334,7 +371,7 @@ pub(crate) struct Input {
 
 #[derive(Debug, Args)]
 pub(crate) struct WhatIf {
-    /// Say what would be done instead of doing it
+    /// Show what would be done, without doing it
     #[arg(short, long, visible_aliases = ["dry-run", "noop"])]
     pub(crate) what_if: bool,
 }
@@ -378,7 +415,7 @@ pub(crate) enum ListFormat {
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     /// The name of the resource to invoke
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = TYPE_NAMES, hide_possible_values = true)]
     pub(crate) resource: String,
     /// The version requirement for the resource, like '^1.2' or '>1.2.3, <1.3'
     #[arg(short = 'v', long, alias = "version", value_parser = required_version)]
@@ -390,6 +427,7 @@ pub(crate) enum Resource {
     /// List or find resources
     List {
         /// Only resources of this name; * stands for any text
+        #[arg(value_parser = TYPE_NAMES, hide_possible_values = true)]
         resource_name: Option<String>,
         /// Adapter filter to limit the resource search
         #[arg(short, long = "adapter")]
@@ -454,7 +492,7 @@ pub(crate) enum Resource {
         #[arg(short, long, value_enum, ignore_case = true)]
         output_format: Option<OutputFormat>,
     },
-    /// Check whether a resource keeps to what is expected of resources; for those who write one
+    /// Check whether a resource follows the protocol of resources; for authors
     Check(Check),
     /// Retrieve all resource instances
     Export {
@@ -468,6 +506,7 @@ pub(crate) enum Resource {
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// The type of the resource
+    #[arg(value_parser = TYPE_NAMES, hide_possible_values = true)]
     pub(crate) resource: String,
     /// A desired state that the resource allows, as JSON or YAML; more than one is checked one after the other
     #[arg(short, long)]
@@ -484,7 +523,7 @@ pub(crate) struct Check {
     /// Call set, too: the machine is changed, and not changed back
     #[arg(long)]
     pub(crate) set: bool,
-    /// What is printed on standard output
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 }
@@ -547,15 +586,15 @@ pub(crate) struct Schema {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
 pub(crate) enum TraceLevel {
-    /// What failed
+    /// Errors
     Error,
-    /// And what is suspicious
+    /// And warnings
     Warn,
-    /// And what happens
+    /// And progress
     Info,
-    /// And for authors of resources
+    /// And details for authors of resources
     Debug,
-    /// And everything else
+    /// Everything
     Trace,
 }
 

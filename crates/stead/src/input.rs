@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use stead_core::diag::{Diagnostic, any_error};
 use stead_core::parameters;
 use stead_core::text::{self, Limits, Node, Source, SourceId};
 use stead_core::value::{Object, Value};
+use stead_host::provider::Cancel;
 
 use stead_engine::{Session, folder_of, unplaced};
 
@@ -23,7 +26,7 @@ pub(crate) struct Text {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
     /// The file is not there, or not to be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {}", stead_host::fs::reason(source))]
     File { path: PathBuf, source: io::Error },
     /// It may have no end, or nobody who writes it.
     #[error("cannot read {path}: not a regular file")]
@@ -98,6 +101,31 @@ pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
 
 fn not_utf8(error: std::str::Utf8Error) -> String {
     format!("it is not UTF-8 text (byte {}); save it in that encoding", error.valid_up_to() + 1)
+}
+
+/// Whether somebody can answer on standard input.
+pub(crate) fn is_terminal() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// The line that somebody types; `None` when the session is cancelled first, or nothing more comes.
+pub(crate) fn answer(cancel: &Cancel) -> Option<String> {
+    // A signal may come between the look at `cancel` and the wait for input.
+    const CANCEL_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    let stdin = io::stdin();
+    let typed = loop {
+        if cancel.is_cancelled() {
+            break false;
+        }
+        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&CANCEL_POLL)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => break true,
+            Err(_) => break false,
+        }
+    };
+    let mut line = String::new();
+    let read = typed && stdin.read_line(&mut line).is_ok_and(|bytes| bytes > 0);
+    read.then_some(line)
 }
 
 /// Opens a file without waiting for anybody. Of pipes, only those that this process was started with are read: a shell

@@ -1,4 +1,4 @@
-//! The command `stead`: arguments in, a report and an exit code out.
+//! The program `stead`: arguments in, a report and an exit code out.
 
 mod args;
 mod commands;
@@ -17,6 +17,7 @@ mod trace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
@@ -30,6 +31,7 @@ use process_env::ProcessEnv;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let began = Instant::now();
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == interrupt::SUPERVISE) {
         let supervised = stead_host::process::supervise(&words.next().unwrap_or_default());
@@ -40,12 +42,12 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(exit) => return output::finish(exit).into(),
     };
-    // What panicked may hold secrets, so that only the place is told.
+    // The message of a panic may hold secrets; only its place is printed.
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         output::complain(&format!("internal error at {place}; please report this bug"));
     }));
-    let env = ProcessEnv::of_this_process(&arguments);
+    let env = ProcessEnv::of_this_process(&arguments, began);
     trace::install(&env.settings);
     tracing::debug!("Running DSC version: {}", version_as_dsc());
     env.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));

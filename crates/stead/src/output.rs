@@ -1,4 +1,4 @@
-//! The two ways out: data on standard output, everything else on standard error.
+//! Output: data on standard output, everything else on standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -40,7 +40,7 @@ fn buffer() -> MutexGuard<'static, Buffer> {
 
 /// Prints text on standard output: at once on a terminal, else when there is enough of it, or at the end.
 ///
-/// That it could not be written is reported by [`finish`]; what is under way goes on.
+/// Errors are reported by [`finish`]; the run goes on.
 pub(crate) fn print(text: &str) {
     let mut buffer = buffer();
     buffer.text.extend_from_slice(text.as_bytes());
@@ -49,7 +49,7 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// From now on, what is printed is written within a moment: who is killed in a long run has reported what was done.
+/// From now on, what is printed is written within a moment, so that a run that is killed has reported what it did.
 pub(crate) fn write_soon() {
     const MOMENT: Duration = Duration::from_millis(50);
     if is_terminal() {
@@ -76,7 +76,7 @@ pub(crate) fn finish(exit: Exit) -> Exit {
             complain(&format!("error: cannot write standard output: {}", stead_host::fs::reason(&error)));
             Exit::Output
         }
-        // Whoever reads has read enough. What went wrong besides is worth knowing all the same.
+        // The reader stopped early, which is no error; an error of the command still counts.
         Some(_) if exit == Exit::Success => Exit::ClosedPipe,
         Some(_) | None => exit,
     }
@@ -115,7 +115,7 @@ pub(crate) fn data(value: &Json, format: Option<OutputFormat>) {
     });
 }
 
-/// Prints one of several values; those in YAML are told apart by a line between them.
+/// Prints one of several values; in YAML they are separated by a line.
 pub(crate) fn data_item(value: &Json, format: Option<OutputFormat>, first: bool) {
     let is_yaml = format == Some(OutputFormat::Yaml) || (format.is_none() && is_terminal());
     if is_yaml && !first {

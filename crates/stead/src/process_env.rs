@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::ValueEnum;
 use stead_engine::{Host, HostOptions};
@@ -14,6 +15,8 @@ use crate::args::{self, Arguments};
 
 /// What an administrator, the environment and the command line decided.
 pub(crate) struct ProcessEnv {
+    /// When this process began.
+    pub(crate) began: Instant,
     /// The settings that count.
     pub(crate) settings: Settings,
     /// What all that this process does has in common.
@@ -26,7 +29,7 @@ pub(crate) struct ProcessEnv {
 
 impl ProcessEnv {
     /// Reads the settings files and the environment of this process.
-    pub(crate) fn of_this_process(arguments: &Arguments) -> Self {
+    pub(crate) fn of_this_process(arguments: &Arguments, began: Instant) -> Self {
         let program = env::current_exe().ok();
         let directory = program.as_deref().and_then(Path::parent);
         let mut warnings = Vec::new();
@@ -42,7 +45,7 @@ impl ProcessEnv {
             deadline: arguments.command.deadline(),
         };
         let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
-        Self { settings, host: Host::new(options), warnings, unusable_policy }
+        Self { began, settings, host: Host::new(options), warnings, unusable_policy }
     }
 }
 

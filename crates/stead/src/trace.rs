@@ -1,4 +1,4 @@
-//! What is told on standard error of what goes on inside, in the formats that dsc has.
+//! The log on standard error, in the formats of dsc.
 
 use std::fmt;
 

@@ -5,7 +5,7 @@ mod json;
 mod render;
 
 pub use json::to_json;
-pub use render::render;
+pub use render::{render, render_all, snippet};
 
 use std::fmt;
 

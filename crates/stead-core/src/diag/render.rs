@@ -1,6 +1,7 @@
 //! Findings for people.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
@@ -9,11 +10,27 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Patch, Re
 use super::{Diagnostic, Fix, Severity};
 use crate::source::{Source, Sources, Span};
 
-/// A finding with the text that it is about: place, lines, marks, help, and the change that mends it.
+/// A finding as [`snippet`] shows it, and where more is written about it.
+pub fn render(finding: &Diagnostic, sources: &Sources, color: bool) -> String {
+    render_all(std::slice::from_ref(finding), sources, color)
+}
+
+/// Findings one after the other, and at the end where more is written about them.
+pub fn render_all(findings: &[Diagnostic], sources: &Sources, color: bool) -> String {
+    let codes: BTreeSet<&str> = findings.iter().map(|finding| finding.code.id).collect();
+    let more = match Vec::from_iter(codes).as_slice() {
+        [] => String::new(),
+        [code] => format!("More about it: stead explain {code}\n"),
+        codes => format!("More about each: stead explain CODE ({})\n", codes.join(", ")),
+    };
+    findings.iter().map(|finding| snippet(finding, sources, color)).chain([more]).collect()
+}
+
+/// A finding with the text that it is about: place, lines, marks, help, and the change that fixes it.
 ///
 /// Guarantees: it costs as much as the lines it shows, however long the source is; control characters of the text and
 /// of names in it reach the terminal as visible signs. It ends with a line break.
-pub fn render(finding: &Diagnostic, sources: &Sources, color: bool) -> String {
+pub fn snippet(finding: &Diagnostic, sources: &Sources, color: bool) -> String {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -31,8 +48,7 @@ pub fn render(finding: &Diagnostic, sources: &Sources, color: bool) -> String {
     }
     let groups: Vec<Group<'_>> = std::iter::once(main).chain(suggestion).collect();
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-    let report = renderer.decor_style(DecorStyle::Ascii).render(&groups);
-    format!("{report}\nMore about it: stead explain {}\n", finding.code)
+    renderer.decor_style(DecorStyle::Ascii).render(&groups) + "\n"
 }
 
 /// Text in which control characters are visible, so that it can neither move the cursor nor fake a line.

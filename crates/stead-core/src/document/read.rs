@@ -132,8 +132,12 @@ impl Reader<'_> {
     }
 
     /// Obeys `metadata."Microsoft.DSC".securityContext` unless the directives contradict it.
+    ///
+    /// In what a run printed, such as an export, it only tells with what rights that run was made.
     fn older_context(&mut self, document: &mut Document) {
-        let node = document.metadata.as_ref().and_then(|node| node.get("Microsoft.DSC")?.get("securityContext"));
+        let metadata = document.metadata.as_ref().and_then(|node| node.get("Microsoft.DSC"));
+        let stated = metadata.filter(|metadata| metadata.get("startDatetime").is_none());
+        let node = stated.and_then(|metadata| metadata.get("securityContext"));
         let Some(node) = node.filter(|node| node.kind != Kind::Null).cloned() else { return };
         let Some(older) = self.word(node, "'securityContext'", CONTEXTS) else { return };
         match &document.directives.security_context {

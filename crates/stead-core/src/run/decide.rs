@@ -220,6 +220,8 @@ impl Run {
         let in_state = if record.may_have_changed() { Status::Changed } else { Status::InState };
         match &response.outcome {
             Outcome::Got(_) | Outcome::Exported(_) => Status::Read,
+            // Nothing was begun that changes anything.
+            Outcome::Failed(failure) if self.is_left_out(record, failure) => Status::Skipped(SkipReason::Cancelled),
             Outcome::Failed(_) => Status::Failed,
             Outcome::Pending(_) => Status::Pending,
             Outcome::Deleted(_) => Status::Changed,
@@ -236,6 +238,12 @@ impl Run {
             }
             Outcome::Changed(_) => self.unless_exchanged(id, Status::Changed),
         }
+    }
+
+    /// Whether a test ended early because the run did, so that its instance is as if it had never been begun.
+    fn is_left_out(&self, record: &Record, failure: &Failure) -> bool {
+        let tests = matches!(self.mode.operation, Operation::Test | Operation::Set);
+        tests && self.report.cancelled && record.sets == 0 && failure.kind == FailureKind::Cancelled
     }
 
     /// In what-if, what a test finds now may be otherwise once the changes before it are made.

@@ -223,8 +223,15 @@ impl Run {
 
     /// How many instances ended how; containers are not counted, what is nested in them is.
     pub fn totals(&self) -> Totals {
-        let instances = self.graph.iter().filter(|(_, node)| node.role == Role::Instance);
-        self.report.totals(instances.map(|(id, _)| id))
+        let counted = self.graph.iter().filter(|(id, node)| node.role == Role::Instance || self.failed_by_itself(*id));
+        self.report.totals(counted.map(|(id, _)| id))
+    }
+
+    /// Whether a container failed though nothing nested in it did: an assertion, or one that could not be opened.
+    fn failed_by_itself(&self, id: NodeId) -> bool {
+        let Role::Container { inner, .. } = self.graph.node(id).role else { return false };
+        let failed = |id: NodeId| self.report.status(id) == Some(&Status::Failed);
+        failed(id) && !self.graph.scope(inner).members.iter().any(|member| failed(*member))
     }
 
     /// Whether every instance is settled.

@@ -1,48 +1,60 @@
-//! What is told of an instance: whether it comes or goes, and which of its properties differ.
+//! Which properties of an instance differ, between before and after or between what is and what should be.
 
 use std::borrow::Cow;
 
-use stead_core::diff::{Alteration, Change, Rules, changes, exists, overlaid};
-use stead_core::report::Record;
+use serde_json::Value as Json;
+use stead_core::destruction::Effect;
+use stead_core::diff::{Alteration, Change, Rules, changes, overlaid};
+use stead_core::id::NodeId;
+use stead_core::run::Run;
 use stead_core::value::Value;
+use stead_engine::Session;
 
 /// What differs between before and after, or between what is and what should be.
 pub(super) struct Difference {
-    pub(super) kind: Kind,
-    /// Not among them: that it is there, which the kind tells.
+    pub(super) effect: Effect,
+    /// Without `_exist`, which the effect covers.
     pub(super) properties: Vec<Change>,
-    /// What the resource tells of its differences in words: the texts of the property `drift`.
+    /// The differences in the words of the resource: the texts of the property `drift`.
     pub(super) words: Vec<String>,
 }
 
-/// Whether an instance is there before and after.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    Comes,
-    Goes,
-    Stays,
-}
+/// What states say of an instance besides its properties.
+const NO_PROPERTIES: [&str; 2] = ["/_exist", "/_inDesiredState"];
 
 impl Difference {
-    /// `None` where nothing was compared.
-    pub(super) fn of(record: &Record) -> Option<Self> {
+    /// `None` where nothing differs or nothing was compared.
+    pub(super) fn of(session: &Session, run: &Run, node: NodeId) -> Option<Self> {
+        let record = run.report().record(node);
+        let effect = record.effect()?;
         let (before, after, named) = match (record.changed(), &record.tested, &record.desired) {
             (Some(changed), _, _) => (&changed.before, Cow::Borrowed(&changed.after), changed.changed.as_deref()),
             (None, Some(tested), Some(desired)) => {
-                let desired = overlaid(&tested.actual, desired, &Rules::default());
+                // Options, which the schema calls writeOnly, are no part of a state.
+                let rules = schema(session, run, node).map_or_else(Rules::default, Rules::of_schema);
+                let desired = overlaid(&tested.actual, desired, &rules);
                 (&tested.actual, Cow::Owned(desired), Some(tested.differing.as_slice()))
             }
             _ => return None,
         };
-        let kind = Kind::between(before, &after);
-        let known_before = if kind == Kind::Comes { Cow::Owned(identity(before)) } else { Cow::Borrowed(before) };
+        let created = is_new(effect);
+        let known_before = if created { Cow::Owned(identity(before)) } else { Cow::Borrowed(before) };
         let mut properties = changes(&known_before, &after);
-        properties.retain(|change| change.path != "/_exist" && kind.tells(change, named));
-        let words = if kind == Kind::Stays { drift(before) } else { Vec::new() };
-        // Words tell more than that something is not yet from where it should be.
+        properties.retain(|change| !NO_PROPERTIES.contains(&change.path.as_str()) && tells(effect, change, named));
+        let words = if effect == Effect::Change { drift(before) } else { Vec::new() };
+        // The words say more than that a property such as `source` is not reported.
         properties.retain(|change| words.is_empty() || !matches!(change.what, Alteration::Added(_)));
-        Some(Self { kind, properties, words })
+        Some(Self { effect, properties, words })
     }
+}
+
+/// The schema of the properties of an instance, where no program has to be asked for it.
+pub(super) fn schema<'a>(session: &'a Session, run: &Run, node: NodeId) -> Option<&'a Json> {
+    session.built_in(&run.graph().node(node).manifest.type_name).map(stead_resources::BuiltIn::schema)
+}
+
+fn is_new(effect: Effect) -> bool {
+    matches!(effect, Effect::Create | Effect::Replace)
 }
 
 /// What is absent has no properties, whatever its state repeats of what is desired; only where it is counts.
@@ -57,25 +69,14 @@ fn drift(state: &Value) -> Vec<String> {
     told.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
-impl Kind {
-    fn between(before: &Value, after: &Value) -> Self {
-        let is_there = |state: &Value| state.as_object().is_none_or(exists);
-        match (is_there(before), is_there(after)) {
-            (false, true) => Self::Comes,
-            (true, false) => Self::Goes,
-            _ => Self::Stays,
-        }
-    }
-
-    /// What comes is new as a whole, and of what goes nothing is left. Of what stays the resource says what has changed:
-    /// one that tells more of the state before than of the state after has not removed anything.
-    fn tells(self, change: &Change, named: Option<&[String]>) -> bool {
-        let property = change.path.trim_start_matches('/').split('/').next().unwrap_or_default();
-        match self {
-            Self::Comes => true,
-            // What only says how it is to be removed is no difference.
-            Self::Goes => matches!(change.what, Alteration::Removed(_)),
-            Self::Stays => named.is_none_or(|named| named.is_empty() || named.iter().any(|name| name == property)),
-        }
+/// What is created is new as a whole, and of what is removed nothing is left. Of what stays the resource says what has
+/// changed: one that tells more of the state before than of the state after has not removed anything.
+fn tells(effect: Effect, change: &Change, named: Option<&[String]>) -> bool {
+    let property = change.path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    match effect {
+        Effect::Create | Effect::Replace => true,
+        // What only says how it is to be removed is no difference.
+        Effect::Remove => matches!(change.what, Alteration::Removed(_)),
+        Effect::Change => named.is_none_or(|named| named.is_empty() || named.iter().any(|name| name == property)),
     }
 }

@@ -1,8 +1,9 @@
-//! The graph of a document as a drawing: nodes, what they need, what is nested.
+//! The graph of a document as a drawing or as JSON: nodes, what they need, what is nested.
 
 use std::fmt::Write;
 
-use stead_core::graph::{Graph, Role, ScopeId};
+use serde_json::{Value as Json, json};
+use stead_core::graph::{Graph, Need, NeedKind, Role, ScopeId};
 use stead_core::id::NodeId;
 
 use crate::args::Drawing;
@@ -10,20 +11,58 @@ use crate::args::Drawing;
 /// The graph in the language of a drawing program. An arrow leads from what is needed to what needs it.
 pub(super) fn draw(graph: &Graph, language: Drawing) -> String {
     let mut drawn = match language {
-        Drawing::Dot => "digraph stead {\n  rankdir=LR;\n  node [shape=box];\n".to_owned(),
+        Drawing::Dot => "digraph stead {\n  rankdir=LR;\n  compound=true;\n  node [shape=box];\n".to_owned(),
         Drawing::Mermaid => "flowchart LR\n".to_owned(),
     };
     scope(graph, ScopeId(0), language, 1, &mut drawn);
     for (id, node) in graph.iter() {
         for need in &node.needs {
-            let arrow = if language == Drawing::Dot { "->" } else { "-->" };
-            line(&mut drawn, 1, &format!("{} {arrow} {}{}", name(need.node), name(id), end(language)));
+            line(&mut drawn, 1, &arrow(graph, language, need.node, id));
         }
     }
     if language == Drawing::Dot {
         drawn.push_str("}\n");
     }
     drawn
+}
+
+/// What is drawn, for programs.
+pub(super) fn data(graph: &Graph) -> Json {
+    let need = |need: &Need| json!({ "instance": graph.id_of(need.node).to_string(), "kind": word(need.kind) });
+    let instances = graph.order.iter().map(|id| {
+        json!({
+            "id": graph.id_of(*id).to_string(),
+            "name": *graph.node(*id).name,
+            "type": graph.declaration(*id).type_name.value.as_str(),
+            "within": graph.container(*id).map(|container| graph.id_of(container).to_string()),
+            "needs": graph.node(*id).needs.iter().map(need).collect::<Vec<Json>>(),
+        })
+    });
+    json!({ "version": 1, "instances": instances.collect::<Vec<Json>>() })
+}
+
+fn word(kind: NeedKind) -> &'static str {
+    match kind {
+        NeedKind::Require => "require",
+        NeedKind::RequireAny => "requireAny",
+        NeedKind::OnChanges => "onChanges",
+        NeedKind::OnFailure => "onFailure",
+        NeedKind::Order => "order",
+    }
+}
+
+/// A container is a frame around what is nested in it. In Dot an arrow ends at a node within the frame and is cut off there.
+fn arrow(graph: &Graph, language: Drawing, from: NodeId, to: NodeId) -> String {
+    if language == Drawing::Mermaid {
+        return format!("{} --> {}", name(from), name(to));
+    }
+    let cut = |end: &str, id: NodeId| {
+        let framed = matches!(graph.node(id).role, Role::Container { .. });
+        framed.then(|| format!("{end}=cluster_{}", name(id)))
+    };
+    let cuts: Vec<String> = [cut("ltail", from), cut("lhead", to)].into_iter().flatten().collect();
+    let attributes = if cuts.is_empty() { String::new() } else { format!(" [{}]", cuts.join(", ")) };
+    format!("{} -> {}{attributes};", name(from), name(to))
 }
 
 fn scope(graph: &Graph, within: ScopeId, language: Drawing, depth: usize, drawn: &mut String) {
@@ -39,10 +78,12 @@ fn scope(graph: &Graph, within: ScopeId, language: Drawing, depth: usize, drawn:
             continue;
         };
         match language {
-            Drawing::Dot => line(drawn, depth, &format!("subgraph cluster_{} {{ label=\"{label}\";", name(*id))),
-            Drawing::Mermaid => line(drawn, depth, &format!("subgraph inside_{}[\"{label}\"]", name(*id))),
+            Drawing::Dot => {
+                line(drawn, depth, &format!("subgraph cluster_{} {{ label=\"{label}\";", name(*id)));
+                line(drawn, depth + 1, &format!("{} [shape=point, style=invis];", name(*id)));
+            }
+            Drawing::Mermaid => line(drawn, depth, &format!("subgraph {shape}")),
         }
-        line(drawn, depth + 1, &shape);
         scope(graph, inner, language, depth + 1, drawn);
         line(drawn, depth, if language == Drawing::Dot { "}" } else { "end" });
     }
@@ -50,10 +91,6 @@ fn scope(graph: &Graph, within: ScopeId, language: Drawing, depth: usize, drawn:
 
 fn name(id: NodeId) -> String {
     format!("n{}", id.0)
-}
-
-fn end(language: Drawing) -> &'static str {
-    if language == Drawing::Dot { ";" } else { "" }
 }
 
 fn escaped(text: &str, language: Drawing) -> String {

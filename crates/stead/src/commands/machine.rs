@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::Outcome;
+use stead_core::destruction::Effect;
 use stead_core::diag::{self, Diagnostic};
 use stead_core::diff::Alteration;
 use stead_core::event::{Event, EventKind, Mode, Problem, SkipReason, Status};
@@ -14,13 +15,16 @@ use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::wire::results::{duration, operation_name, reason, restarts};
+use stead_engine::Session;
 
-use super::differences::{Difference, Kind};
+use super::differences::Difference;
+use super::report::printed;
+use crate::input::Unreadable;
 
 /// The report of a run: totals, every instance, restarts, outputs.
-pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
+pub(super) fn report(session: &Session, run: &Run, elapsed: Duration) -> Json {
     let totals = run.totals();
-    let instances = run.graph().order.iter().map(|id| instance(run, *id));
+    let instances = run.graph().order.iter().map(|id| instance(session, run, *id));
     let outputs = run.outputs().into_iter().map(|(name, value)| {
         let value = value.map_or_else(|finding| json!({ "error": finding.message }), |value| value.to_redacted_json());
         (name, value)
@@ -32,6 +36,9 @@ pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
         "changes": totals.changed + totals.drifted + totals.unknown > 0,
         "totals": {
             "changed": totals.changed,
+            "created": totals.created,
+            "removed": totals.removed,
+            "replaced": totals.replaced,
             "unchanged": totals.unchanged,
             "drifted": totals.drifted,
             "unknown": totals.unknown,
@@ -47,7 +54,7 @@ pub(super) fn report(run: &Run, elapsed: Duration) -> Json {
     })
 }
 
-fn instance(run: &Run, id: NodeId) -> Json {
+fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
     let (graph, record) = (run.graph(), run.report().record(id));
     let mut all = Map::new();
     all.insert("name".into(), (*graph.node(id).name).into());
@@ -56,6 +63,7 @@ fn instance(run: &Run, id: NodeId) -> Json {
         all.insert("within".into(), graph.id_of(container).to_string().into());
     }
     all.insert("status".into(), record.status().map_or("notRun", word).into());
+    all.insert("action".into(), record.effect().map(Effect::word).into());
     if let Some(message) = reason(graph, run.report(), id) {
         all.insert("message".into(), message.into());
     }
@@ -63,12 +71,14 @@ fn instance(run: &Run, id: NodeId) -> Json {
         all.insert("because".into(), graph.id_of(because.node()).to_string().into());
     }
     if graph.node(id).role == Role::Instance {
-        let told = matches!(record.status(), Some(Status::Changed | Status::Drifted));
-        let difference = Difference::of(record).filter(|_| told);
+        let difference = Difference::of(session, run, id);
         all.insert("changes".into(), Json::Array(difference.as_ref().map(differences).unwrap_or_default()));
         if let Some(Difference { words, .. }) = difference.filter(|difference| !difference.words.is_empty()) {
             all.insert("drift".into(), json!(words));
         }
+    }
+    if let Some(printed) = printed(run, id) {
+        all.insert("output".into(), printed.to_redacted_json());
     }
     if let Some(effects) = record.changed().map(|changed| &changed.effects).filter(|effects| !effects.is_empty()) {
         all.insert("effects".into(), json!(effects));
@@ -92,10 +102,10 @@ fn word(status: &Status) -> &'static str {
 }
 
 fn differences(difference: &Difference) -> Vec<Json> {
-    let exist = match difference.kind {
-        Kind::Comes => Some(json!({ "path": "/_exist", "before": false, "after": true })),
-        Kind::Goes => Some(json!({ "path": "/_exist", "before": true, "after": false })),
-        Kind::Stays => None,
+    let exist = match difference.effect {
+        Effect::Create | Effect::Replace => Some(json!({ "path": "/_exist", "before": false, "after": true })),
+        Effect::Remove => Some(json!({ "path": "/_exist", "before": true, "after": false })),
+        Effect::Change => None,
     };
     let each = difference.properties.iter().map(|change| match &change.what {
         Alteration::Added(new) => json!({ "path": change.path, "after": new.to_redacted_json() }),
@@ -153,6 +163,11 @@ fn event_word(kind: &EventKind) -> &'static str {
         EventKind::Suspended => "suspended",
         EventKind::Cancelled => "cancelled",
     }
+}
+
+/// Why a document or its parameters cannot be read.
+pub(super) fn unreadable(error: &Unreadable) -> Json {
+    json!({ "version": 1, "findings": [], "error": error.to_string() })
 }
 
 /// Findings of a document.

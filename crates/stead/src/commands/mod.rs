@@ -1,7 +1,9 @@
 //! The commands for people: plan, apply, check, graph, lint, explain.
 
+mod confirm;
 mod differences;
 mod drawing;
+mod effects;
 mod machine;
 mod report;
 mod values;
@@ -10,7 +12,6 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread::available_parallelism;
-use std::time::{Duration, Instant};
 
 use stead_core::diag::{self, Diagnostic, any_error};
 use stead_core::event::{Event, EventKind, Mode, Status};
@@ -19,9 +20,9 @@ use stead_core::report::Report;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 
-use crate::args::{Document, Explain, Graph, Output};
+use crate::args::{Apply, Document, Explain, Graph, Output};
 use crate::exit::Exit;
-use crate::input::{self, BadParameters, ParameterSources};
+use crate::input::{self, BadParameters, ParameterSources, Unreadable};
 use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, write_soon};
 use crate::process_env::ProcessEnv;
@@ -30,20 +31,28 @@ use stead_engine::{Execution, Prepared, Session, Unusable, error_chain};
 
 /// Shows what apply would change.
 pub(crate) fn plan(document: &Document, env: &ProcessEnv) -> Exit {
-    carry_out(document, Mode::PLAN, env)
+    carry_out(document, Mode::PLAN, Consent::Given, env)
 }
 
 /// Brings the machine to the desired state.
-pub(crate) fn apply(document: &Document, env: &ProcessEnv) -> Exit {
-    carry_out(document, Mode::APPLY, env)
+pub(crate) fn apply(arguments: &Apply, env: &ProcessEnv) -> Exit {
+    let consent = if arguments.yes { Consent::Given } else { Consent::Asked };
+    carry_out(&arguments.document, Mode::APPLY, consent, env)
 }
 
-/// Reports what is not as it should be.
+/// Reports drift.
 pub(crate) fn check(document: &Document, env: &ProcessEnv) -> Exit {
-    carry_out(document, Mode::TEST, env)
+    carry_out(document, Mode::TEST, Consent::Given, env)
 }
 
-fn carry_out(document: &Document, mode: Mode, env: &ProcessEnv) -> Exit {
+/// Whether people are asked before something is removed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Consent {
+    Given,
+    Asked,
+}
+
+fn carry_out(document: &Document, mode: Mode, consent: Consent, env: &ProcessEnv) -> Exit {
     let (session, prepared) = match prepare(document, mode, Values::Required, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
@@ -52,38 +61,54 @@ fn carry_out(document: &Document, mode: Mode, env: &ProcessEnv) -> Exit {
         refuse(document, &[finding], &session);
         return Exit::Unusable;
     }
-    show_findings(&distinct(&prepared.warnings), &prepared.sources);
+    warn(document, &distinct(&prepared.warnings), &prepared.sources);
     interrupt::catch(&session);
     write_soon();
-    let began = Instant::now();
-    let sources = Arc::clone(&prepared.sources);
-    let mut printer = Printer::new(Style::new(document, mode), Arc::clone(&sources));
-    let execution = Execution::new(mode, width(document.width)).consumer(|run, event| {
-        if document.events {
-            complain(&machine::event(event).to_string());
-        }
-        printer.event(run, event);
-    });
-    let run = match session.run(&prepared, execution) {
+    if consent == Consent::Asked
+        && let Err(exit) = confirm::confirm(document, &session, &prepared)
+    {
+        return exit;
+    }
+    let mut printer = Printer::new(&session, Style::new(document, mode), Arc::clone(&prepared.sources));
+    let run = match run(document, &session, &prepared, mode, |run, event| printer.event(run, event)) {
         Ok(run) => run,
-        Err(error) => {
-            complain(&format!("error: {}", error_chain(&error)));
-            return Exit::Failed;
-        }
+        Err(exit) => return exit,
     };
-    show_findings(&session.computed_conflicts(&run), &sources);
-    let exit = finish(document, &run, &mut printer, began.elapsed());
+    warn(document, &session.computed_conflicts(&run), &prepared.sources);
+    match document.output {
+        Output::Text => printer.summary(&run, env.began.elapsed()),
+        Output::Json | Output::Yaml => data_as(&machine::report(&session, &run, env.began.elapsed()), document.output),
+    }
+    let exit = exit_of(run.report(), &run);
     // The program ends here; taking a large run apart value by value would only take time. It holds no secret.
     std::mem::forget((run, prepared));
     exit
 }
 
-fn finish(document: &Document, run: &Run, printer: &mut Printer, elapsed: Duration) -> Exit {
-    match document.output {
-        Output::Text => printer.summary(run, elapsed),
-        Output::Json | Output::Yaml => data_as(&machine::report(run, elapsed), document.output),
+fn run(
+    document: &Document,
+    session: &Session,
+    prepared: &Prepared,
+    mode: Mode,
+    mut consumer: impl FnMut(&Run, &Event),
+) -> Result<Run, Exit> {
+    let execution = Execution::new(mode, width(document.width)).consumer(|run, event| {
+        if document.events {
+            complain(&machine::event(event).to_string());
+        }
+        consumer(run, event);
+    });
+    session.run(prepared, execution).map_err(|error| {
+        complain(&format!("error: {}", error_chain(&error)));
+        Exit::Failed
+    })
+}
+
+/// Shows warnings, unless only failures are wanted.
+fn warn(document: &Document, findings: &[Diagnostic], sources: &Sources) {
+    if !document.quiet {
+        show_findings(findings, sources);
     }
-    exit_of(run.report(), run)
 }
 
 fn exit_of(report: &Report, run: &Run) -> Exit {
@@ -110,23 +135,21 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
 fn prepare(document: &Document, mode: Mode, values: Values, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
     let mut session = session_for(document, env);
     session.values = values;
-    let text = input::document(&session, document.path()).map_err(|error| {
-        complain(&format!("error: {error}"));
-        Exit::Unusable
-    })?;
+    let text = input::document(&session, document.path()).map_err(|error| unreadable(document, &error))?;
     let from = ParameterSources {
         file: document.parameters_file.as_deref(),
         inline: document.parameters.as_deref(),
         single: &document.set,
         document: Some(&text),
     };
-    let supplied = input::parameters(&mut session, &from).map_err(|bad| {
-        match bad {
-            BadParameters::Unreadable(error) => complain(&format!("error: {error}")),
-            BadParameters::Findings(findings) => show_findings(&findings, &session.sources),
+    let supplied = match input::parameters(&mut session, &from) {
+        Ok(supplied) => supplied,
+        Err(BadParameters::Unreadable(error)) => return Err(unreadable(document, &error)),
+        Err(BadParameters::Findings(findings)) => {
+            refuse(document, &findings, &session);
+            return Err(Exit::Unusable);
         }
-        Exit::Unusable
-    })?;
+    };
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(mut prepared) => {
             prepared.warnings.extend(session.conflicts(&prepared));
@@ -145,6 +168,15 @@ fn prepare(document: &Document, mode: Mode, values: Values, env: &ProcessEnv) ->
     }
 }
 
+/// Reports a file that cannot be read.
+fn unreadable(document: &Document, error: &Unreadable) -> Exit {
+    complain(&format!("error: {error}"));
+    if document.output != Output::Text {
+        data_as(&machine::unreadable(error), document.output);
+    }
+    Exit::Unusable
+}
+
 fn session_for(document: &Document, env: &ProcessEnv) -> Session {
     let root = match &document.root {
         Some(root) => std::path::absolute(root).unwrap_or_else(|_| root.clone()),
@@ -153,7 +185,7 @@ fn session_for(document: &Document, env: &ProcessEnv) -> Session {
     env.host.session(root)
 }
 
-/// Tells why a document cannot be used.
+/// Reports why a document cannot be used.
 fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
     let findings = &distinct(findings);
     let explanations = session.explanations(findings);
@@ -176,14 +208,12 @@ fn distinct(findings: &[Diagnostic]) -> Vec<Diagnostic> {
     findings.iter().filter(|finding| seen.insert((finding.code.id, finding.span, &finding.message))).cloned().collect()
 }
 
-/// Prints findings on standard error, with the lines they are about.
+/// Prints findings on standard error, with their lines of the document.
 pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
-    for finding in findings {
-        complain_text(&diag::render(finding, sources, crate::output::is_coloured()));
-    }
+    complain_text(&diag::render_all(findings, sources, crate::output::is_coloured()));
 }
 
-/// Looks for mistakes without looking at the machine.
+/// Checks a document without looking at the machine.
 pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
     let (session, prepared) = match prepare(document, Mode::PLAN, Values::Open, env) {
         Ok(ready) => ready,
@@ -204,18 +234,21 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
     if prepared.warnings.is_empty() { Exit::Success } else { Exit::Drifted }
 }
 
-/// Draws the order and the dependencies.
+/// Prints the order and the dependencies.
 pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
     match prepare(&arguments.document, Mode::PLAN, Values::Required, env) {
         Ok((_, prepared)) => {
-            print(&drawing::draw(&prepared.graph, arguments.format));
+            match arguments.document.output {
+                Output::Text => print(&drawing::draw(&prepared.graph, arguments.format)),
+                output => data_as(&drawing::data(&prepared.graph), output),
+            }
             Exit::Success
         }
         Err(exit) => exit,
     }
 }
 
-/// Says what a code means.
+/// Explains a code.
 pub(crate) fn explain(arguments: &Explain) -> Exit {
     let Some(code) = &arguments.code else {
         for code in codes() {
@@ -234,7 +267,7 @@ pub(crate) fn explain(arguments: &Explain) -> Exit {
 }
 
 /// Every code there is.
-fn codes() -> Vec<diag::Code> {
+pub(crate) fn codes() -> Vec<diag::Code> {
     let mut codes = diag::all();
     codes.extend(stead_host::settings::codes::CODES);
     codes.extend(stead_host::check::codes::CODES);

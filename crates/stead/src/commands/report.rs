@@ -1,13 +1,13 @@
-//! What a run is told like, for people: a line for each instance, and a summary.
+//! The report of a run for people: a line for each instance with what differs, and a summary.
 
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style as Paint};
+use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stead_core::call::{FailureKind, Operation, Restart, code};
-use stead_core::destruction::{Effects, Listing};
+use stead_core::destruction::Effect;
 use stead_core::diag;
 use stead_core::event::{Event, SkipReason};
 use stead_core::event::{Mode, Status};
@@ -16,23 +16,37 @@ use stead_core::id::NodeId;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::text::Sources;
+use stead_core::value::Value;
 use stead_core::wire::results::reason;
+use stead_engine::Session;
 
-use super::differences::{Difference, Kind};
-use super::values;
+use super::differences::{self, Difference};
+use super::effects;
+use super::values::{self, painted};
 use crate::args::{Document, Output};
-use crate::output::{is_coloured, is_watched, print};
+use crate::output::{complain_text, is_coloured, is_watched, print};
 
-/// What is told, and how.
+/// What is printed, and how.
 pub(super) struct Style {
-    /// Whether it is told as text at all.
+    /// Whether instances are printed as text at all.
     text: bool,
     volume: Volume,
+    detail: Detail,
     progress: bool,
     mode: Mode,
+    print: fn(&str),
 }
 
-/// How much is told.
+/// How much is printed of one instance.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// A line.
+    Brief,
+    /// And what differs.
+    Full,
+}
+
+/// Which instances are printed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Volume {
     /// What failed.
@@ -52,29 +66,37 @@ impl Style {
             (false, true) => Volume::Verbose,
             (false, false) => Volume::Usual,
         };
-        Self { text, volume, progress, mode }
+        let detail = if document.brief { Detail::Brief } else { Detail::Full };
+        Self { text, volume, detail, progress, mode, print }
+    }
+
+    /// Of the plan that a question is about: the question is on standard error, and so is the plan.
+    pub(super) fn question(document: &Document) -> Self {
+        let volume = Volume::Usual;
+        Self { text: true, volume, print: complain_text, ..Self::new(document, Mode::PLAN) }
     }
 }
 
-/// Tells of a run while it goes on.
-pub(super) struct Printer {
+/// Prints instances while a run goes on, and the rest at its end.
+pub(super) struct Printer<'a> {
+    session: &'a Session,
     style: Style,
     sources: Arc<Sources>,
     bar: Option<ProgressBar>,
 }
 
-impl Printer {
-    pub(super) fn new(style: Style, sources: Arc<Sources>) -> Self {
+impl<'a> Printer<'a> {
+    pub(super) fn new(session: &'a Session, style: Style, sources: Arc<Sources>) -> Self {
         let bar = style.progress.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             let template = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}");
             bar.with_style(template.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Self { style, sources, bar }
+        Self { session, style, sources, bar }
     }
 
-    /// An apply is told as it goes, since what was done has to be known even if the rest is cut off. A plan and a check
-    /// are told in the order of the document at the end.
+    /// An apply is printed as it goes, so that what was done is known even if the rest is cut off; plans and checks are
+    /// printed at the end, in the order of the graph.
     pub(super) fn event(&mut self, run: &Run, event: &Event) {
         let Some(node) = super::settled(event) else { return };
         if let Some(bar) = &self.bar {
@@ -83,28 +105,28 @@ impl Printer {
             bar.inc(1);
         }
         if self.style.text && self.style.mode == Mode::APPLY {
-            self.tell(run, node);
+            self.print(run, node);
         }
     }
 
-    fn tell(&self, run: &Run, node: NodeId) {
+    fn print(&self, run: &Run, node: NodeId) {
         let lines = self.lines(run, node);
         if lines.is_empty() {
             return;
         }
         match &self.bar {
-            Some(bar) => bar.suspend(|| print(&lines)),
-            None => print(&lines),
+            Some(bar) => bar.suspend(|| (self.style.print)(&lines)),
+            None => (self.style.print)(&lines),
         }
     }
 
-    /// The lines about one instance; empty when there is nothing to tell.
+    /// The lines about one instance; empty where it is not printed.
     fn lines(&self, run: &Run, node: NodeId) -> String {
         let (graph, record) = (run.graph(), run.report().record(node));
         let Some(status) = record.status() else { return String::new() };
         let container = matches!(graph.node(node).role, Role::Container { .. });
-        // A container is the sum of what is nested in it, which is told by itself; only its own failing is news.
-        let told = match status {
+        // A container is the sum of what is nested in it, which is printed by itself; only its failure is news.
+        let printed = match status {
             Status::Failed | Status::Pending => true,
             Status::Skipped(SkipReason::Condition | SkipReason::NoChange | SkipReason::NoFailure)
             | Status::Read
@@ -113,43 +135,53 @@ impl Printer {
                 self.style.volume > Volume::Quiet && !container
             }
         };
-        if !told {
+        if !printed {
             return String::new();
         }
         let (sign, word, paint) = self.wording(status, record);
         let mut lines = painted(paint, &format!("{sign} {}", heading(graph, node, record)));
         // Writing to a string cannot fail.
-        let _ = writeln!(lines, "  {word}{}", Self::detail(run, node, status));
-        lines + &self.body(run, node, status)
+        let _ = writeln!(lines, "  {word}{}", self.reason(run, node, status));
+        if self.style.detail == Detail::Full {
+            lines += &self.body(run, node, status);
+        }
+        lines
     }
 
-    fn wording(&self, status: &Status, record: &Record) -> (char, &'static str, AnsiColor) {
-        let planned = self.style.mode == Mode::PLAN;
-        let kind = Difference::of(record).map(|difference| difference.kind);
+    fn wording(&self, status: &Status, record: &Record) -> (&'static str, &'static str, AnsiColor) {
         match status {
-            Status::Read => (' ', "read", AnsiColor::White),
-            Status::InState => (' ', "unchanged", AnsiColor::White),
-            Status::Drifted => match kind {
-                Some(Kind::Comes) => ('+', "missing", AnsiColor::Yellow),
-                Some(Kind::Goes) => ('-', "present, should be absent", AnsiColor::Yellow),
-                _ => ('~', "drifted", AnsiColor::Yellow),
-            },
-            Status::Changed => match (kind, planned) {
-                (Some(Kind::Comes), true) => ('+', "to be created", AnsiColor::Green),
-                (Some(Kind::Comes), false) => ('+', "created", AnsiColor::Green),
-                (Some(Kind::Goes), true) => ('-', "to be removed", AnsiColor::Red),
-                (Some(Kind::Goes), false) => ('-', "removed", AnsiColor::Red),
-                (_, true) => ('~', "to be changed", AnsiColor::Yellow),
-                (_, false) => ('~', "changed", AnsiColor::Yellow),
-            },
-            Status::Failed => ('!', "failed", AnsiColor::Red),
-            Status::Pending => ('!', "still pending", AnsiColor::Red),
-            Status::Skipped(_) => ('>', "skipped", AnsiColor::White),
-            Status::Unknown(_) => ('?', "unknown", AnsiColor::Cyan),
+            Status::Read => (" ", "read", AnsiColor::White),
+            Status::InState => (" ", "unchanged", AnsiColor::White),
+            Status::Drifted | Status::Changed => {
+                let effect = record.effect().unwrap_or(Effect::Change);
+                let (sign, color) = sign(effect);
+                (sign, self.word(status, effect), color)
+            }
+            Status::Failed => ("!", "failed", AnsiColor::Red),
+            Status::Pending => ("!", "still pending", AnsiColor::Red),
+            Status::Skipped(_) => (">", "skipped", AnsiColor::White),
+            Status::Unknown(_) => ("?", "unknown", AnsiColor::Cyan),
         }
     }
 
-    fn detail(run: &Run, node: NodeId, status: &Status) -> String {
+    fn word(&self, status: &Status, effect: Effect) -> &'static str {
+        let (planned, drifted) = (self.style.mode == Mode::PLAN, *status == Status::Drifted);
+        match effect {
+            Effect::Create if drifted => "missing",
+            Effect::Remove if drifted => "present, should be absent",
+            _ if drifted => "drifted",
+            Effect::Create if planned => "to be created",
+            Effect::Change if planned => "to be changed",
+            Effect::Remove if planned => "to be removed",
+            Effect::Replace if planned => "to be replaced",
+            Effect::Create => "created",
+            Effect::Change => "changed",
+            Effect::Remove => "removed",
+            Effect::Replace => "replaced",
+        }
+    }
+
+    fn reason(&self, run: &Run, node: NodeId, status: &Status) -> String {
         let graph = run.graph();
         match status {
             Status::Unknown(because) => {
@@ -167,7 +199,8 @@ impl Printer {
             Status::Skipped(SkipReason::Cancelled) => ": the run was cancelled".to_owned(),
             Status::Failed | Status::Pending => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();
-                let lines: Vec<_> = why.trim_end().lines().map(values::plain).collect();
+                let most = if self.style.detail == Detail::Full { usize::MAX } else { 1 };
+                let lines: Vec<_> = why.trim_end().lines().take(most).map(values::plain).collect();
                 format!(": {}", lines.join("\n    "))
             }
             Status::Drifted => match &run.report().record(node).tested {
@@ -185,18 +218,19 @@ impl Printer {
         let record = run.report().record(node);
         match status {
             Status::Failed => match record.finding() {
-                Some(finding) => diag::render(finding, &self.sources, is_coloured()),
+                Some(finding) => diag::snippet(finding, &self.sources, is_coloured()),
                 None => self.place_of_failure(run, node),
             },
-            Status::Changed | Status::Drifted => {
-                let shown = Difference::of(record).map(|difference| told(&difference)).unwrap_or_default();
-                // What cannot be shown is told in the words of the resource.
-                let said = record.changed().filter(|_| shown.is_empty()).map(|changed| words(&changed.what_if));
-                let effects = record.changed().map(|changed| effects(&changed.effects)).unwrap_or_default();
-                said.unwrap_or(shown) + &effects
-            }
+            Status::Changed | Status::Drifted => changes(self.session, run, node) + &self.printed(run, node),
+            Status::InState => self.printed(run, node),
             _ => String::new(),
         }
+    }
+
+    /// With -v, what a command printed.
+    fn printed(&self, run: &Run, node: NodeId) -> String {
+        let told = printed(run, node).filter(|_| self.style.volume == Volume::Verbose);
+        told.map(values::output).unwrap_or_default()
     }
 
     fn place_of_failure(&self, run: &Run, node: NodeId) -> String {
@@ -208,26 +242,40 @@ impl Printer {
         format!("    declared at {place}{explained}\n")
     }
 
-    /// The last lines, and before them what was not told as it went.
+    /// The last lines, and before them what was not printed as it went.
     pub(super) fn summary(&self, run: &Run, elapsed: Duration) {
+        self.clear();
+        if self.style.mode != Mode::APPLY {
+            self.instances(run);
+        }
+        self.outputs(run);
+        if self.style.volume > Volume::Quiet {
+            self.restarts(run);
+            print(&totals(run, elapsed));
+        }
+    }
+
+    /// Takes the progress off the screen.
+    pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        if self.style.mode != Mode::APPLY {
-            print(&run.graph().order.iter().map(|node| self.lines(run, *node)).collect::<String>());
-        }
-        self.outputs(run);
-        self.restarts(run);
-        if self.style.volume > Volume::Quiet {
-            print(&totals(run, elapsed));
-        }
+    }
+
+    /// Every instance that is printed, in the order of the graph.
+    pub(super) fn instances(&self, run: &Run) {
+        self.clear();
+        (self.style.print)(&run.graph().order.iter().map(|node| self.lines(run, *node)).collect::<String>());
     }
 
     fn outputs(&self, run: &Run) {
         for (name, value) in run.outputs() {
             match value {
-                Ok(value) => print(&format!("output {name} = {}\n", value.to_redacted_json())),
-                Err(finding) => print(&diag::render(&finding, &self.sources, is_coloured())),
+                Ok(value) if self.style.volume > Volume::Quiet => {
+                    print(&format!("output {name} = {}\n", value.to_redacted_json()));
+                }
+                Ok(_) => {}
+                Err(finding) => print(&diag::snippet(&finding, &self.sources, is_coloured())),
             }
         }
     }
@@ -268,54 +316,72 @@ fn became(run: &Run, node: NodeId) -> &'static str {
     }
 }
 
-fn told(difference: &Difference) -> String {
-    let properties = difference.properties.iter().map(|change| values::change(change, "    "));
-    properties.chain([words(&difference.words)]).collect()
+fn sign(effect: Effect) -> (&'static str, AnsiColor) {
+    match effect {
+        Effect::Create => ("+", AnsiColor::Green),
+        Effect::Change => ("~", AnsiColor::Yellow),
+        Effect::Remove => ("-", AnsiColor::Red),
+        Effect::Replace => ("-/+", AnsiColor::Magenta),
+    }
+}
+
+/// What differs in an instance, and what comes into being and what is destroyed with it.
+fn changes(session: &Session, run: &Run, node: NodeId) -> String {
+    let difference = Difference::of(session, run, node);
+    let changed = run.report().record(node).changed();
+    let listed = changed.map(|changed| effects::lines(&changed.effects)).unwrap_or_default();
+    let removes = matches!(difference, Some(Difference { effect: Effect::Remove, .. }));
+    // What is listed as gone is not told once more, property by property, nor in words.
+    let properties = difference.iter().filter(|_| !removes || listed.is_empty()).flat_map(|each| &each.properties);
+    let schema = differences::schema(session, run, node);
+    let mut shown: String = properties.map(|change| values::change(change, schema)).collect();
+    shown += &listed;
+    if listed.is_empty() {
+        shown += &difference.map(|difference| words(&difference.words)).unwrap_or_default();
+    }
+    match changed {
+        Some(changed) if shown.is_empty() => words(&changed.what_if),
+        _ => shown,
+    }
+}
+
+/// What the commands of an instance printed, as its state tells.
+pub(super) fn printed(run: &Run, node: NodeId) -> Option<&Value> {
+    let is_command = run.graph().declaration(node).type_name.value.as_str() == "Stead/Command";
+    let state = run.report().record(node).state().filter(|_| is_command)?;
+    state.as_object()?.get("output")
 }
 
 fn words(said: &[String]) -> String {
     said.iter().flat_map(|text| ["    ".into(), values::plain(text), "\n".into()]).collect()
 }
 
-/// What comes into being and what is destroyed besides what the states show, an item a line.
-fn effects(effects: &Effects) -> String {
-    let lines = |sign: char, color, listing: &Listing| {
-        let items = listing.items().iter().map(ToString::to_string);
-        let more = Some(listing.more()).filter(|more| *more > 0).map(|more| format!("and {more} more"));
-        let line = |text: String| painted(color, &format!("    {sign} {}", values::plain(&text))) + "\n";
-        items.chain(more).map(line).collect::<String>()
-    };
-    lines('+', AnsiColor::Green, &effects.creates) + &lines('-', AnsiColor::Red, &effects.destroys)
-}
-
-fn painted(color: AnsiColor, text: &str) -> String {
-    let paint = Paint::new().fg_color(Some(color.into()));
-    format!("{paint}{text}{paint:#}")
-}
-
 fn totals(run: &Run, elapsed: Duration) -> String {
     let totals = run.totals();
-    let planned = run.mode() == Mode::PLAN;
+    let (verb, words) = match (run.mode().operation, run.mode() == Mode::PLAN) {
+        (_, true) => ("Plan", ["to create", "to change", "to remove", "to replace", "in desired state"]),
+        (Operation::Test, _) => ("Check", ["created", "changed", "removed", "replaced", "in desired state"]),
+        _ => ("Applied", ["created", "changed", "removed", "replaced", "unchanged"]),
+    };
+    let [create, change, remove, replace, unchanged] = words;
+    let changed = totals.changed - totals.created - totals.removed - totals.replaced;
     let parts = [
-        (totals.changed, if planned { "to change" } else { "changed" }),
+        (totals.created, create),
+        (changed, change),
+        (totals.removed, remove),
+        (totals.replaced, replace),
         (totals.drifted, "drifted"),
         (totals.unknown, "unknown"),
-        (totals.unchanged, if run.mode().operation == Operation::Test { "in desired state" } else { "unchanged" }),
+        (totals.unchanged, unchanged),
         (totals.failed, "failed"),
         (totals.pending, "pending"),
         (totals.skipped, "skipped"),
     ];
-    let always = |word: &str| matches!(word, "changed" | "to change" | "unchanged" | "in desired state" | "failed");
-    let told = parts.iter().filter(|(count, word)| *count > 0 || always(word)).filter(|(count, word)| {
-        // A check changes nothing and need not say so.
-        *count > 0 || run.mode().operation != Operation::Test || *word != "changed"
-    });
+    // That nothing changes and nothing failed is what one looks for; a check changes nothing anyway.
+    let nothing = totals.changed == 0 && verb != "Check";
+    let always = |word: &str| word == unchanged || word == "failed" || (nothing && word == change);
+    let told = parts.iter().filter(|(count, word)| *count > 0 || always(word));
     let text: Vec<String> = told.map(|(count, word)| format!("{count} {word}")).collect();
-    let verb = match (run.mode().operation, planned) {
-        (_, true) => "Plan",
-        (Operation::Test, _) => "Check",
-        _ => "Applied",
-    };
     format!("{verb}: {} in {}\n", text.join(", "), human(elapsed))
 }
 

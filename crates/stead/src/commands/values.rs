@@ -1,9 +1,10 @@
 //! How values and their differences are shown to people.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
-use similar::{ChangeTag, TextDiff};
+use anstyle::{AnsiColor, Style as Paint};
+use serde_json::Value as Json;
+use similar::{ChangeTag, DiffOp, TextDiff};
 use stead_core::diff::{Alteration, Change};
 use stead_core::value::{REDACTED, Value};
 
@@ -13,22 +14,54 @@ const WIDTH: usize = 100;
 /// How many lines of a text are shown: what follows is not about to be read to its end. All of it is in the JSON.
 const LINES: usize = 60;
 
-/// The lines that show a change, indented.
-pub(super) fn change(change: &Change, indent: &str) -> String {
+/// How far lines below the heading of an instance are indented.
+const INDENT: &str = "    ";
+
+/// How far the lines of a text are indented.
+const DEEPER: &str = "        ";
+
+/// The lines that show a change of a property. The schema of the properties tells which texts are encoded bytes.
+pub(super) fn change(change: &Change, schema: Option<&Json>) -> String {
     let path = plain(change.path.trim_start_matches('/'));
+    let one = |value: &Value| {
+        let encoded = is_base64(schema, &change.path).then(|| size_of_base64(value)).flatten();
+        encoded.unwrap_or_else(|| self::value(value))
+    };
     match &change.what {
         Alteration::Added(Value::String(new)) if has_lines(new) => {
-            format!("{indent}+ {path}:\n{}", text("", new, indent))
+            line(INDENT, '+', &format!("{path}:")) + &text("", new)
         }
-        Alteration::Added(new) => format!("{indent}+ {path}: {}\n", value(new)),
-        Alteration::Removed(old) => format!("{indent}- {path}: {}\n", value(old)),
+        Alteration::Added(new) => line(INDENT, '+', &format!("{path}: {}", one(new))),
+        Alteration::Removed(old) => line(INDENT, '-', &format!("{path}: {}", one(old))),
         Alteration::Replaced { old: Value::String(old), new: Value::String(new) }
             if has_lines(old) || has_lines(new) =>
         {
-            format!("{indent}~ {path}:\n{}", text(old, new, indent))
+            line(INDENT, '~', &format!("{path}:")) + &text(old, new)
         }
-        Alteration::Replaced { old, new } => format!("{indent}~ {path}: {} -> {}\n", value(old), value(new)),
+        Alteration::Replaced { old, new } => line(INDENT, '~', &format!("{path}: {} -> {}", one(old), one(new))),
     }
+}
+
+/// What a command printed, line by line.
+pub(super) fn output(printed: &Value) -> String {
+    let text = match printed {
+        Value::String(text) => text,
+        other => &value(other),
+    };
+    let mut excerpt = Excerpt::default();
+    text.lines().for_each(|each| excerpt.push(|| format!("{INDENT}| {}\n", shortened(each))));
+    excerpt.finish()
+}
+
+/// One line below a heading, in the colour of its sign.
+pub(super) fn detail(sign: char, text: &str) -> String {
+    line(INDENT, sign, &plain(text))
+}
+
+/// Text in a colour.
+pub(super) fn painted(color: AnsiColor, text: &str) -> String {
+    let paint = Paint::new().fg_color(Some(color.into()));
+    format!("{paint}{text}{paint:#}")
 }
 
 /// Text without what a terminal would take for a command.
@@ -42,6 +75,17 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(text)
     }
+}
+
+fn line(indent: &str, sign: char, text: &str) -> String {
+    let signed = format!("{sign} {text}");
+    let shown = match sign {
+        '+' => painted(AnsiColor::Green, &signed),
+        '-' => painted(AnsiColor::Red, &signed),
+        '~' => painted(AnsiColor::Yellow, &signed),
+        _ => signed,
+    };
+    format!("{indent}{shown}\n")
 }
 
 /// Whether it is easier to read line by line: what ends in its only line break is as well told in one.
@@ -58,6 +102,18 @@ fn value(value: &Value) -> String {
     shortened(&text)
 }
 
+fn is_base64(schema: Option<&Json>, path: &str) -> bool {
+    let name = path.trim_start_matches('/');
+    let encoding = schema.and_then(|schema| schema.get("properties")?.get(name)?.get("contentEncoding"));
+    encoding.is_some_and(|encoding| encoding == "base64")
+}
+
+/// What Base64 text stands for: nobody reads it as it is.
+fn size_of_base64(value: &Value) -> Option<String> {
+    let digits = value.as_str()?.trim_end_matches('=').chars().filter(|digit| !digit.is_whitespace()).count();
+    Some(format!("({} bytes)", digits * 3 / 4))
+}
+
 fn shortened(text: &str) -> String {
     let length = text.chars().count();
     if length <= WIDTH {
@@ -67,30 +123,58 @@ fn shortened(text: &str) -> String {
     format!("{}… ({length} characters)", plain(&head))
 }
 
-/// The lines that differ, with what stands around them.
-fn text(old: &str, new: &str, indent: &str) -> String {
+/// The lines that differ, with what stands around them. What is left out between is counted.
+fn text(old: &str, new: &str) -> String {
     let diff = TextDiff::from_lines(old, new);
-    let groups = diff.grouped_ops(2);
-    let lines = groups.iter().flatten().flat_map(|operation| diff.iter_changes(operation));
-    let mut shown = String::new();
-    let mut left_out = 0_usize;
-    for (number, line) in lines.enumerate() {
-        if number >= LINES {
-            left_out += 1;
-            continue;
+    let mut excerpt = Excerpt::default();
+    let mut end = None;
+    for group in diff.grouped_ops(2) {
+        let start = group.first().map_or(0, |operation| operation.old_range().start);
+        if let Some(between) = end.map(|end| start.saturating_sub(end)).filter(|between| *between > 0) {
+            excerpt.push(|| line(DEEPER, ' ', &format!("({} unchanged)", count(between, "line"))));
         }
-        let sign = match line.tag() {
-            ChangeTag::Delete => '-',
-            ChangeTag::Insert => '+',
-            ChangeTag::Equal => ' ',
-        };
-        let end = if line.missing_newline() { " (no line break at the end)" } else { "" };
-        let text = shortened(line.value().trim_end_matches('\n'));
-        // Writing to a string cannot fail.
-        let _ = writeln!(shown, "{indent}    {sign} {text}{end}");
+        for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
+            excerpt.push(|| diff_line(&change));
+        }
+        end = group.last().map(|operation: &DiffOp| operation.old_range().end);
     }
-    if left_out > 0 {
-        let _ = writeln!(shown, "{indent}    … and {left_out} more lines");
+    excerpt.finish()
+}
+
+/// The first lines of a text that may be long, and how many follow.
+#[derive(Default)]
+struct Excerpt {
+    text: String,
+    lines: usize,
+}
+
+impl Excerpt {
+    fn push(&mut self, line: impl FnOnce() -> String) {
+        self.lines += 1;
+        if self.lines <= LINES {
+            self.text.push_str(&line());
+        }
     }
-    shown
+
+    fn finish(self) -> String {
+        match self.lines.saturating_sub(LINES) {
+            0 => self.text,
+            more => format!("{}{DEEPER}… and {}\n", self.text, count(more, "more line")),
+        }
+    }
+}
+
+fn diff_line(change: &similar::Change<&str>) -> String {
+    let sign = match change.tag() {
+        ChangeTag::Delete => '-',
+        ChangeTag::Insert => '+',
+        ChangeTag::Equal => ' ',
+    };
+    let end = if change.missing_newline() { " (no line break at the end)" } else { "" };
+    line(DEEPER, sign, &format!("{}{end}", shortened(change.value().trim_end_matches('\n'))))
+}
+
+/// A number of things in words.
+pub(super) fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,0 +1,58 @@
+//! The question before something is removed: asked of people, never of programs.
+
+use std::sync::Arc;
+
+use stead_core::destruction::{Effect, ItemKind};
+use stead_core::event::Mode;
+use stead_core::report::Record;
+use stead_core::run::Run;
+use stead_engine::{Prepared, Session};
+
+use super::report::{Printer, Style};
+use super::values::count;
+use crate::args::Document;
+use crate::exit::Exit;
+use crate::input;
+use crate::output::{self, complain, complain_text};
+
+/// Plans and, where the plan removes or replaces something, shows it and asks. Without a terminal nothing is asked.
+///
+/// Not promised: that nothing else is removed. What the plan calls unknown, and what commands do, nobody can tell.
+pub(super) fn confirm(document: &Document, session: &Session, prepared: &Prepared) -> Result<(), Exit> {
+    if !input::is_terminal() || !output::is_watched() {
+        return Ok(());
+    }
+    let mut printer = Printer::new(session, Style::question(document), Arc::clone(&prepared.sources));
+    let plan = super::run(document, session, prepared, Mode::PLAN, |run, event| printer.event(run, event))?;
+    let destructive = plan.graph().iter().filter(|(id, _)| destroys(plan.report().record(*id))).count();
+    if destructive == 0 {
+        printer.clear();
+        return Ok(());
+    }
+    printer.instances(&plan);
+    ask(&plan, destructive, session)
+}
+
+fn ask(plan: &Run, destructive: usize, session: &Session) -> Result<(), Exit> {
+    let unknown = match plan.totals().unknown {
+        0 => String::new(),
+        unknown => format!(" ({unknown} more unknown until then)"),
+    };
+    let instances = count(destructive, "instance");
+    complain_text(&format!("Apply this plan? It removes or replaces what is there in {instances}{unknown}. [y/N] "));
+    match input::answer(&session.cancel) {
+        Some(answer) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
+        _ => {
+            complain("nothing was changed");
+            Err(Exit::Cancelled)
+        }
+    }
+}
+
+/// Whether files, lines or other things are gone afterwards. That content is changed is what applying is for.
+fn destroys(record: &Record) -> bool {
+    let removes = matches!(record.effect(), Some(Effect::Remove | Effect::Replace));
+    let listing = record.changed().map(|changed| &changed.effects.destroys);
+    let is_whole = |kind: &ItemKind| !matches!(kind, ItemKind::Content { .. } | ItemKind::Line { .. });
+    removes || listing.is_some_and(|listing| listing.items().iter().any(|item| is_whole(&item.kind)))
+}

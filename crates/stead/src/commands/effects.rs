@@ -1,0 +1,36 @@
+//! What a set creates and destroys besides what states show, an item a line.
+
+use std::collections::BTreeMap;
+
+use stead_core::destruction::{Effects, Item, Listing};
+
+use super::values;
+
+/// The lines; empty where nothing is listed.
+pub(super) fn lines(effects: &Effects) -> String {
+    let (new, old) = (contents(&effects.creates), contents(&effects.destroys));
+    let replaced = old.iter().filter_map(|(path, old)| Some((path, old, new.get(path)?)));
+    let replaced =
+        replaced.map(|(path, old, new)| values::detail('~', &format!("content of {path} ({})", change(old, new))));
+    let alone = |item: &Item| {
+        let path = item.path.as_str();
+        item.kind.content().is_none() || !(new.contains_key(path) && old.contains_key(path))
+    };
+    replaced.collect::<String>() + &listed('+', &effects.creates, alone) + &listed('-', &effects.destroys, alone)
+}
+
+/// The contents in a listing, by path.
+fn contents(listing: &Listing) -> BTreeMap<&str, String> {
+    listing.items().iter().filter_map(|item| Some((item.path.as_str(), item.kind.content()?))).collect()
+}
+
+/// Two contents may be alike in all that is known of them.
+fn change(old: &str, new: &str) -> String {
+    if old == new { new.to_owned() } else { format!("{old} -> {new}") }
+}
+
+fn listed(sign: char, listing: &Listing, alone: impl Fn(&Item) -> bool) -> String {
+    let items = listing.items().iter().filter(|item| alone(item)).map(ToString::to_string);
+    let more = Some(listing.more()).filter(|more| *more > 0).map(|more| format!("and {more} more"));
+    items.chain(more).map(|text| values::detail(sign, &text)).collect()
+}

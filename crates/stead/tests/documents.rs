@@ -1,0 +1,130 @@
+//! What the documents show is what the program prints: their `console` blocks are run, one after the other, in one folder
+//! in which the `yaml` blocks that begin with `# NAME.yaml` are files. `STEAD_BLESS=1` writes what is printed into them.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use stead_testkit::repository;
+use tempfile::TempDir;
+
+/// What builds, tests or installs is left to who reads.
+const NOT_RUN: [&str; 4] = ["cargo test", "cargo install", "git ", "stead completer"];
+
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let reader = Reader::new();
+    reader.check("README.md", &repository());
+}
+
+#[test]
+fn every_step_of_the_guide_works() {
+    let reader = Reader::new();
+    reader.check("docs/first-document.md", &reader.home());
+}
+
+/// Somebody who follows a document, in a home of their own.
+struct Reader {
+    folder: TempDir,
+}
+
+impl Reader {
+    fn new() -> Self {
+        let reader = Self { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir(reader.home()).unwrap();
+        reader
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("you")
+    }
+
+    fn check(&self, document: &str, here: &Path) {
+        let path = repository().join(document);
+        let text = fs::read_to_string(&path).unwrap();
+        let followed = self.follow(&text, here);
+        if std::env::var_os("STEAD_BLESS").is_some() {
+            fs::write(&path, followed).unwrap();
+        } else {
+            // What runs at once ends in any order.
+            assert_eq!(sorted(&text), sorted(&followed), "{document}; this is printed:\n{followed}");
+        }
+    }
+
+    /// The document with what its commands print now.
+    fn follow(&self, text: &str, here: &Path) -> String {
+        let mut followed = String::new();
+        let mut rest = text;
+        while let Some((before, block)) = rest.split_once("\n```") {
+            let (block, after) = block.split_once("\n```").unwrap();
+            let (language, body) = block.split_once('\n').unwrap();
+            let body = match language {
+                "yaml" => self.write(body, here),
+                "console" => self.run_all(body, here),
+                _ => body.to_owned(),
+            };
+            followed.extend([before, "\n```", language, "\n", body.trim_end(), "\n```"]);
+            rest = after;
+        }
+        followed + rest
+    }
+
+    fn write(&self, body: &str, here: &Path) -> String {
+        let first = body.lines().next().unwrap_or_default();
+        if let Some(name) = first.strip_prefix("# ").filter(|name| Path::new(name).extension().is_some()) {
+            assert!(here.starts_with(self.folder.path()), "{name} would be written to {}", here.display());
+            fs::write(here.join(name), format!("{body}\n")).unwrap();
+        }
+        body.to_owned()
+    }
+
+    fn run_all(&self, body: &str, here: &Path) -> String {
+        let mut shown = String::new();
+        let mut keeps = false;
+        for line in body.lines() {
+            if let Some(command) = line.strip_prefix("$ ") {
+                keeps = NOT_RUN.iter().any(|each| command.starts_with(each));
+                shown.extend([line, "\n"]);
+                if !keeps {
+                    shown += &self.run(command, here);
+                }
+            } else if keeps {
+                shown.extend([line, "\n"]);
+            }
+        }
+        shown
+    }
+
+    fn run(&self, command: &str, here: &Path) -> String {
+        let program = Path::new(env!("CARGO_BIN_EXE_stead"));
+        let command = command.replace("cargo run --release -- ", "stead ");
+        let output = Command::new("/bin/sh")
+            .args(["-c", &format!("{{ {command} ; }} 2>&1")])
+            .current_dir(here)
+            .env_clear()
+            .env("PATH", format!("{}:/usr/bin:/bin", program.parent().unwrap().display()))
+            .envs([("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
+            .env("HOME", self.home())
+            .env("STEAD_LOCKS", self.folder.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).replace(&*self.home().to_string_lossy(), "/home/you");
+        text.lines().map(|line| without_time(line) + "\n").collect()
+    }
+}
+
+/// How long it takes differs from run to run.
+fn without_time(line: &str) -> String {
+    match line.rsplit_once(" in ") {
+        Some((head, tail)) if tail.ends_with(" ms") || tail.ends_with(" s") => format!("{head} in 2 ms"),
+        _ => line.to_owned(),
+    }
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
