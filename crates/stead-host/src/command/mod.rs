@@ -305,6 +305,8 @@ struct Request<'a> {
 #[derive(Default)]
 struct Answer {
     state: Option<Json>,
+    /// `_inDesiredState`, which an adapter that takes documents may state beside the instances.
+    verdict: Option<Json>,
     differing: Option<Vec<String>>,
     lines: Vec<Json>,
 }
@@ -337,6 +339,7 @@ impl<'a> Request<'a> {
         }
         let mut values = values.into_iter();
         let Some(state) = values.next() else { return Ok(Answer::default()) };
+        let beside = verdict(&state);
         let state = provider.shape.unwrap(state).map_err(|what| invocation.unexpected(what))?;
         let nested = provider.manifest.kind != Kind::Resource && state.is_array();
         if !state.is_object() && !nested {
@@ -346,8 +349,13 @@ impl<'a> Request<'a> {
         if differing == Some(None) {
             return Err(invocation.unexpected("the second line has to be an array of names"));
         }
-        Ok(Answer { state: Some(state), differing: differing.flatten(), lines: Vec::new() })
+        let verdict = beside.or_else(|| verdict(&state));
+        Ok(Answer { state: Some(state), verdict, differing: differing.flatten(), lines: Vec::new() })
     }
+}
+
+fn verdict(state: &Json) -> Option<Json> {
+    state.get("_inDesiredState").cloned()
 }
 
 fn strings(json: &Json) -> Option<Vec<String>> {
@@ -406,9 +414,9 @@ impl Provider for CommandProvider {
         }
         let request = Request::new("test", method, Execution::Actual);
         let answer = self.call(cx, &request, input)?;
-        let stated = match answer.state.as_ref().and_then(|state| state.get("_inDesiredState")) {
+        let stated = match answer.verdict {
             None => None,
-            Some(Json::Bool(verdict)) => Some(*verdict),
+            Some(Json::Bool(verdict)) => Some(verdict),
             Some(_) => {
                 let secrets = Secrets::default();
                 let invocation = self.invocation("test", &method.executable, &secrets);
