@@ -98,7 +98,7 @@ pub(crate) enum Command {
     /// Call one resource directly, as dsc does
     Resource {
         /// How many seconds one program may take [default: 600, and 60 while resources are looked for]
-        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
         deadline: Option<Duration>,
         #[command(subcommand)]
         command: Resource,
@@ -261,10 +261,10 @@ pub(crate) struct Config {
     #[arg(short = 'r', long)]
     pub(crate) system_root: Option<PathBuf>,
     /// How many instances are worked on at once [default: the number of cores]
-    #[arg(long, value_parser = at_least_one)]
+    #[arg(long, global = true, value_parser = at_least_one)]
     pub(crate) width: Option<NonZeroUsize>,
     /// How many seconds one program may take [default: 600, and 60 while resources are looked for]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,
     #[command(flatten)]
     pub(crate) held: Held,
