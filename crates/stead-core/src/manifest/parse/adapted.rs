@@ -65,7 +65,7 @@ impl Parser<'_> {
     fn path_or_content(&mut self, node: &Node) {
         let (span, message) = match (present(node, "path"), present(node, "content")) {
             (Some(_), Some(content)) => (content.span, "an adapted resource cannot have both 'path' and 'content'"),
-            (None, None) => (head(node), "an adapted resource needs 'path' or 'content'"),
+            (None, None) => (head(node), "an adapted resource requires 'path' or 'content'"),
             _ => return,
         };
         self.reader.note(Diagnostic::error(&codes::PATH_OR_CONTENT, span, message));

@@ -47,9 +47,7 @@ const CONTEXTS: [(&str, SecurityContext); 3] = [
 const METHOD_KEYS: [&str; 4] = ["executable", "args", "input", "requireSecurityContext"];
 const PLAIN_METHOD_KEYS: [&str; 3] = ["executable", "args", "input"];
 const TEST_KEYS: [&str; 5] = ["executable", "args", "input", "return", "requireSecurityContext"];
-/// Published adapters state `return`, although an export always prints states.
-const EXPORT_KEYS: [&str; 7] =
-    ["executable", "args", "input", "requireSecurityContext", "schema", "supportsFiltering", "return"];
+const EXPORT_KEYS: [&str; 6] = ["executable", "args", "input", "requireSecurityContext", "schema", "supportsFiltering"];
 const SET_KEYS: [&str; 8] = [
     "executable",
     "args",
@@ -133,8 +131,8 @@ impl Parser<'_> {
         let stated = self.stated_kind(node);
         let has_adapter = present(node, "adapter").is_some();
         let problem = match (stated, has_adapter) {
-            (Some(Kind::Adapter), false) => "a manifest of kind 'adapter' needs 'adapter'",
-            (Some(kind), true) if kind != Kind::Adapter => "a manifest with 'adapter' has to be of kind 'adapter'",
+            (Some(Kind::Adapter), false) => "a manifest of kind 'adapter' requires 'adapter'",
+            (Some(kind), true) if kind != Kind::Adapter => "a manifest with 'adapter' must be of kind 'adapter'",
             _ => return stated.unwrap_or(if command.adapter.is_some() { Kind::Adapter } else { Kind::Resource }),
         };
         if let Some(kind) = present(node, "kind") {
@@ -188,7 +186,7 @@ impl Parser<'_> {
         let export = present(node, "export")?;
         let schema = present(export, "schema")?;
         if let Some(filtering) = present(export, "supportsFiltering") {
-            let message = "'schema' and 'supportsFiltering' exclude each other";
+            let message = "'schema' and 'supportsFiltering' cannot be used together";
             let finding = Diagnostic::error(&codes::EXPORT, filtering.span, message);
             self.reader.note(finding.with_label(schema.span, "the filter is described here"));
         }
