@@ -84,6 +84,9 @@ pub struct Tested {
     pub in_desired_state: bool,
     /// The top-level properties that differ.
     pub differing: Vec<String>,
+    /// `_metadata` that the resource was given with the desired state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
 }
 
 /// The `result` of each nested instance, where a program that holds others reports theirs as its state.

@@ -262,7 +262,8 @@ impl<'a> Planner<'a> {
         let own = verdict.or_else(|| state.as_object()?.get("_inDesiredState")?.as_bool());
         let differing = names.unwrap_or_else(|| differing(self.desired, &state, &self.rules));
         let in_desired_state = own.unwrap_or(differing.is_empty());
-        Ok(Ok((Tested { actual: state, in_desired_state, differing }, metadata)))
+        let passed = self.desired.as_object().and_then(|desired| desired.get("_metadata")).cloned();
+        Ok(Ok((Tested { actual: state, in_desired_state, differing, metadata: passed }, metadata)))
     }
 
     /// Brings about the desired state, or says what that would do.

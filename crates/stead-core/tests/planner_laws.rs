@@ -60,8 +60,12 @@ fn calls(manifest: &Arc<Manifest>, operation: Operation) -> Vec<Call> {
     for execution in [Execution::Actual, Execution::WhatIf] {
         for desired in [Value::Null, json(r#"{"x": 1}"#), json(r#"{"_exist": false}"#)] {
             for tested in [None, Some(true), Some(false)] {
-                let found =
-                    |in_desired_state| Tested { actual: json(r#"{"x": 2}"#), in_desired_state, differing: vec![] };
+                let found = |in_desired_state| Tested {
+                    actual: json(r#"{"x": 2}"#),
+                    in_desired_state,
+                    differing: vec![],
+                    metadata: None,
+                };
                 calls.push(Call {
                     instance: instance.clone(),
                     manifest: Arc::clone(manifest),

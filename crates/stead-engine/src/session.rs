@@ -12,7 +12,7 @@ use stead_core::expr::FactKey;
 use stead_core::graph::codes;
 use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, Values, resolve};
 use stead_core::id::TypeName;
-use stead_core::manifest::{Catalog, Extension, Form, Kind, Manifest, VersionRequirement};
+use stead_core::manifest::{self, Catalog, Extension, Form, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
 use stead_core::text::{Limits, Source, Sources, Span};
 use stead_core::value::{Object, Value};
@@ -344,6 +344,21 @@ pub struct NotFound {
 struct Known<'a>(&'a Discovery);
 
 impl Known<'_> {
+    /// Why nothing was found: a manifest that declares the type and is invalid says more than a similar name.
+    fn nothing(&self, type_name: &TypeName, version: &str, error: &manifest::NotFound) -> Found {
+        let invalid = match error {
+            manifest::NotFound::Type { .. } => {
+                self.0.problems().into_iter().find_map(|problem| problem.first_error_of(type_name))
+            }
+            manifest::NotFound::Version { .. } => None,
+        };
+        let (why, help) = match invalid {
+            Some((finding, help)) => (format!("its manifest is invalid: {finding}"), help),
+            None => (error.to_string(), error.help()),
+        };
+        Found::Nothing { message: format!("Resource not found: {type_name}{version}: {why}"), help }
+    }
+
     fn has_adapter(&self, type_name: &TypeName) -> bool {
         self.0.discovered().catalog.find(type_name, None).is_ok_and(|found| found.kind == Kind::Adapter)
     }
@@ -367,10 +382,7 @@ impl Resources for Known<'_> {
                     let help = "install the adapter, or remove 'requireAdapter'".to_owned();
                     Found::Nothing { message, help: Some(help) }
                 }
-                None => Found::Nothing {
-                    message: format!("Resource not found: {type_name}{version}: {error}"),
-                    help: error.help(),
-                },
+                None => self.nothing(type_name, &version, &error),
             },
         }
     }

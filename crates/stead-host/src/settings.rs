@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use stead_core::diag::{Diagnostic, any_error, nearest};
+use stead_core::event::Verify;
 use stead_core::text::{Kind, Limits, Node, Source, SourceId, Sources, read};
 
 use crate::fs::{OpenError, Trust, TrustedFile, Untrusted, User};
@@ -19,8 +20,8 @@ pub mod codes {
     stead_core::codes! {
         /// E0631
         KEY = "E0631", "a settings file has a key that does not exist", "\
-A settings file may hold `resourcePath` with `allowEnvOverride`, `appendEnvPath` and `directories`, and `tracing` with
-`level`, `format` and `allowOverride`. In the file of defaults these stand below the version of the settings, `\"1\"`.";
+A settings file may hold `resourcePath` with `allowEnvOverride`, `appendEnvPath` and `directories`, `tracing` with
+`level`, `format` and `allowOverride`, and `set` with `requireDesiredState`. In the file of defaults these stand below the version of the settings, `\"1\"`.";
 
         /// E0632
         VALUE = "E0632", "a value of a settings file is not allowed", "\
@@ -116,6 +117,8 @@ pub struct Layer {
     pub resource_path: Option<ResourcePath>,
     /// `tracing`
     pub tracing: Option<TracingLayer>,
+    /// `set.requireDesiredState`
+    pub verification: Option<Verify>,
 }
 
 /// What is said about tracing outside of files.
@@ -138,6 +141,8 @@ pub struct Settings {
     pub trace_level: TraceLevel,
     /// How traces are written.
     pub trace_format: TraceFormat,
+    /// What becomes of an instance that a set of the commands of dsc does not bring to its desired state.
+    pub verification: Verify,
 }
 
 /// The files, as far as they are there and valid.
@@ -155,6 +160,7 @@ pub struct Layers {
 pub fn resolve(layers: &Layers, stated: &Stated) -> Settings {
     let files = [&layers.policy, &layers.settings, &layers.defaults];
     let resource_path = files.iter().find_map(|layer| layer.resource_path.clone()).unwrap_or_default();
+    let verification = files.iter().find_map(|layer| layer.verification);
     let tracing = |layer: &Layer| layer.tracing.unwrap_or_default();
     let policy = tracing(&layers.policy);
     // Of the two files the first that speaks of tracing counts, as a whole.
@@ -167,6 +173,7 @@ pub fn resolve(layers: &Layers, stated: &Stated) -> Settings {
         resource_path,
         trace_level: level.unwrap_or(TraceLevel::Warn),
         trace_format: format.unwrap_or(TraceFormat::Default),
+        verification: verification.unwrap_or(Verify::Lenient),
     }
 }
 
@@ -340,11 +347,18 @@ impl Reader {
     }
 
     fn layer(&mut self, node: &Node) -> Layer {
-        self.keys(node, &["resourcePath", "tracing"]);
+        self.keys(node, &["resourcePath", "tracing", "set"]);
         Layer {
             resource_path: node.get("resourcePath").map(|node| self.resource_path(node)),
             tracing: node.get("tracing").map(|node| self.tracing(node)),
+            verification: node.get("set").and_then(|node| self.verification(node)),
         }
+    }
+
+    fn verification(&mut self, node: &Node) -> Option<Verify> {
+        self.keys(node, &["requireDesiredState"]);
+        let required = self.truth(node, "requireDesiredState")?;
+        Some(if required { Verify::Strict } else { Verify::Lenient })
     }
 
     fn resource_path(&mut self, node: &Node) -> ResourcePath {

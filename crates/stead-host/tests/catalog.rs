@@ -193,7 +193,7 @@ fn nothing_that_is_wrong_ends_the_search() {
         "/a/big.dsc.manifests.json is larger than 4194304 bytes",
         "/a/bytes.dsc.resource.json is not UTF-8",
         "/a/folder.dsc.resource.json is not a file",
-        "/a/key.dsc.resource.json:1:47: error[E0602]: a resource manifest has no key 'gets'",
+        "/a/key.dsc.resource.json:1:47: error[E0602]: unknown key 'gets' in a resource manifest",
         "/a/link.dsc.resource.json cannot be read: entity not found",
         "/a/pipe.dsc.resource.json is not a file",
         "/a/text.dsc.resource.yaml:1:",
@@ -241,11 +241,8 @@ fn conditions_are_asked_of_the_machine_each_time() {
     assert_eq!(found, ["A/There", "A/ThereToo"]);
     assert_eq!(machine.fake.runs.load(Ordering::SeqCst), 3, "each fact is found out once");
     let problems = machine.problems();
-    let expected = [
-        "'A/Text' has to be true or false, and is of type string",
-        "'A/Unknown' asks for something",
-        "'A/Fault' cannot be",
-    ];
+    let expected =
+        ["'A/Text' must be true or false, not string", "'A/Unknown' asks for something", "'A/Fault' cannot be"];
     assert_eq!(problems.len(), expected.len(), "{problems:#?}");
     for (problem, expected) in problems.iter().zip(expected) {
         assert!(problem.contains(&format!("the condition of {expected}")), "{problem}");
@@ -354,7 +351,7 @@ fn extensions_find_resources_but_no_extensions() {
         "cannot be read",
         "does not have the name of a manifest",
         "is not an absolute path",
-        "lacks 'version'",
+        "requires 'version'",
         "neither 'manifestPath' nor 'manifestContent'",
     ];
     assert_eq!(problems.len(), expected.len(), "{problems:#?}");

@@ -130,7 +130,12 @@ impl Fake {
                 verified: Verification::InState,
             }))
         } else {
-            Outcome::Tested(Arc::new(Tested { actual, in_desired_state: !self.drifted, differing: Vec::new() }))
+            Outcome::Tested(Arc::new(Tested {
+                actual,
+                in_desired_state: !self.drifted,
+                differing: Vec::new(),
+                metadata: None,
+            }))
         };
         Response { outcome, metadata: None, restarts: Vec::new() }
     }

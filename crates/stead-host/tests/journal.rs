@@ -37,8 +37,12 @@ fn events(origin: &str) -> Vec<Event> {
     let desired = Arc::new(Value::Object(
         [("text".to_owned(), secret), ("n".to_owned(), json!(0.1).into())].into_iter().collect(),
     ));
-    let tested =
-        Tested { actual: json!({"n": [1, null, {"$sealed": "x"}]}).into(), in_desired_state: true, differing: vec![] };
+    let tested = Tested {
+        actual: json!({"n": [1, null, {"$sealed": "x"}]}).into(),
+        in_desired_state: true,
+        differing: vec![],
+        metadata: None,
+    };
     let responses = [
         Outcome::Tested(Arc::new(tested)),
         Outcome::Failed(Failure {

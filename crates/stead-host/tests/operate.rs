@@ -84,6 +84,7 @@ fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
             actual: value(&tested["actual"]),
             in_desired_state: tested["inDesiredState"].as_bool().unwrap_or(false),
             differing: names.map(str::to_owned).collect(),
+            metadata: None,
         })
     });
     let id = ResourceId { type_name: manifest.type_name.clone(), name: "instance".into() };
@@ -319,7 +320,7 @@ fn outcome(outcome: &Outcome) -> Json {
     match outcome {
         Outcome::Got(state) => json!({ "got": with_seals(state) }),
         Outcome::Tested(tested) => {
-            let Tested { actual, in_desired_state, differing } = &**tested;
+            let Tested { actual, in_desired_state, differing, .. } = &**tested;
             json!({ "actual": with_seals(actual), "inDesiredState": in_desired_state, "differing": differing })
         }
         Outcome::Changed(done) => {

@@ -154,7 +154,7 @@ fn shown(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Got(state) => state.to_redacted_json().to_string(),
         Outcome::Tested(tested) => {
-            let Tested { actual, in_desired_state, differing } = &**tested;
+            let Tested { actual, in_desired_state, differing, .. } = &**tested;
             let verdict = if *in_desired_state { "in desired state" } else { "differs" };
             format!("{verdict} {differing:?} {}", actual.to_redacted_json())
         }

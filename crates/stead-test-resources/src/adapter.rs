@@ -1,7 +1,8 @@
-//! Adapters: one that is given single instances, one that is given all at once.
+//! Adapters: one that is given single instances, two that are given documents.
 
 use serde_json::{Value as Json, json};
 
+use crate::states::Size;
 use crate::{Args, Lines};
 
 /// The adapted types: the property that each has, and the number that its values end with.
@@ -45,6 +46,36 @@ pub(crate) fn group(args: &Args) -> Lines {
         return vec![listed_in_group("1", "1.0.0"), listed_in_group("2", "1.0.1")];
     }
     vec![json!({"result": args.input.get("resources")})]
+}
+
+/// Carries out what it is given as a document, as the adapters of PowerShell do: `Adapted/Size` is a [`Size`]. The verdict
+/// of a test stands beside the instances.
+pub(crate) fn document(args: &Args) -> Lines {
+    let wanted = args.input.get("resources").and_then(|all| all.pointer("/0/properties/size")).and_then(Json::as_u64);
+    let kept = Size::of_document();
+    if args.operation() == "set" {
+        kept.keep(wanted);
+    }
+    let size = kept.read();
+    let instance = |name: &str| json!({"name": name, "type": "Adapted/Size", "properties": {"size": size}});
+    match args.operation() {
+        "list" => vec![listed_size()],
+        "validate" => vec![json!({"valid": true})],
+        "test" => {
+            let same = wanted.is_none_or(|wanted| wanted == size);
+            vec![json!({"result": [instance("Adapted/Size")], "_inDesiredState": same})]
+        }
+        "export" => vec![json!({"result": [{"size": size}, {"size": size, "_name": "second"}]})],
+        _ => vec![json!({"result": [instance("Adapted/Size")]})],
+    }
+}
+
+fn listed_size() -> Json {
+    json!({
+        "type": "Adapted/Size", "kind": "resource", "version": "1.2.0", "capabilities": ["get", "set", "test", "export"],
+        "path": "/adapted/size.psd1", "directory": "/adapted", "implementedAs": "ClassBased", "author": "",
+        "properties": ["size"], "requireAdapter": "Test/DocumentAdapter", "description": "",
+    })
 }
 
 fn listed_in_group(number: &str, version: &str) -> Json {

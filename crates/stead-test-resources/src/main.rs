@@ -24,6 +24,7 @@ type Resource = fn(&Args) -> Lines;
 const RESOURCES: &[(&str, Resource)] = &[
     ("adapter", adapter::single),
     ("delete", states::delete),
+    ("document", adapter::document),
     ("echo", states::echo),
     ("exist", states::exist),
     ("export", exports::export),
@@ -38,6 +39,7 @@ const RESOURCES: &[(&str, Resource)] = &[
     ("schema", schemas::schema),
     ("schema-default", states::schema_default),
     ("security-context", states::security_context),
+    ("size", states::size),
     ("state-and-diff", states::state_and_diff),
     ("whatif", states::what_if),
     ("whatif-delete", states::what_if_delete),

@@ -1,5 +1,8 @@
 //! Resources that read, test and set one state.
 
+use std::path::PathBuf;
+use std::{env, fs};
+
 use serde_json::{Value as Json, json};
 
 use crate::{Args, Lines};
@@ -71,6 +74,35 @@ pub(crate) fn schema_default(args: &Args) -> Lines {
 /// Tells the operation that could be called with the rights there are.
 pub(crate) fn security_context(args: &Args) -> Lines {
     vec![json!({"operation": args.operation()})]
+}
+
+/// A number that is 1 until it is set.
+pub(crate) fn size(args: &Args) -> Lines {
+    let kept = Size::of_document();
+    if args.operation() == "set" {
+        kept.keep(args.input.get("size").and_then(Json::as_u64));
+    }
+    vec![json!({"size": kept.read()})]
+}
+
+/// A number in a file of the folder of the document.
+pub(crate) struct Size(PathBuf);
+
+impl Size {
+    pub(crate) fn of_document() -> Self {
+        Self(PathBuf::from(env::var_os("DSC_CONFIG_ROOT").unwrap_or_default()).join("size"))
+    }
+
+    pub(crate) fn read(&self) -> u64 {
+        fs::read_to_string(&self.0).ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+    }
+
+    pub(crate) fn keep(&self, size: Option<u64>) {
+        if let Some(size) = size {
+            // Where it cannot be written, the next read tells.
+            drop(fs::write(&self.0, size.to_string()));
+        }
+    }
 }
 
 /// Two values that never change; `test` and `set` say themselves which of them differ.

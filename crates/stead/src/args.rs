@@ -99,7 +99,7 @@ pub(crate) enum Command {
     /// Call one resource directly, as dsc does
     Resource {
         /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
-        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
         deadline: Option<Duration>,
         #[command(subcommand)]
         command: Resource,
@@ -298,10 +298,10 @@ pub(crate) struct Config {
     #[arg(short = 'r', long)]
     pub(crate) system_root: Option<PathBuf>,
     /// How many instances run at once [default: the number of cores]
-    #[arg(long, value_parser = at_least_one)]
+    #[arg(long, global = true, value_parser = at_least_one)]
     pub(crate) width: Option<NonZeroUsize>,
     /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,
     #[command(flatten)]
     pub(crate) held: Held,

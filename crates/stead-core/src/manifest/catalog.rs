@@ -43,7 +43,7 @@ impl NotFound {
             Self::Type { near, .. } => near.as_ref().map(|near| format!("did you mean '{near}'?")),
             Self::Version { there, .. } => match there.first() {
                 Some(Version::Semantic(newest)) if !newest.pre.is_empty() => {
-                    Some(format!("a prerelease has to be named: '={newest}' or '>={newest}'"))
+                    Some(format!("name the prerelease: '={newest}' or '>={newest}'"))
                 }
                 Some(newest) => Some(format!("'={newest}' takes the newest")),
                 None => None,

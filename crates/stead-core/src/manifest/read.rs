@@ -33,7 +33,7 @@ impl Reader {
     }
 
     fn wrong_kind(&mut self, node: &Node, what: &str, expected: &str) {
-        let message = format!("{what} has to be {expected}, not {}", with_article(node.kind_name()));
+        let message = format!("{what} must be {expected}, not {}", with_article(node.kind_name()));
         self.note(Diagnostic::error(&codes::WRONG_KIND, node.span, message));
     }
 
@@ -58,11 +58,11 @@ impl Reader {
     fn unknown_key(&mut self, entry: &Entry, what: &str, keys: &[&str], unknown: Unknown) {
         let finding = match unknown {
             Unknown::Refused => {
-                let message = format!("{what} has no key '{}'", entry.key);
+                let message = format!("unknown key '{}' in {what}", entry.key);
                 Diagnostic::error(&codes::UNKNOWN_KEY, entry.key_span, message)
             }
             Unknown::Ignored => {
-                let message = format!("'{}' means nothing in {what} and is ignored", entry.key);
+                let message = format!("unknown key '{}' in {what}; ignored", entry.key);
                 Diagnostic::warning(&codes::IGNORED_KEY, entry.key_span, message)
             }
         };
@@ -76,7 +76,7 @@ impl Reader {
     pub(super) fn required<'a>(&mut self, node: &'a Node, key: &str, what: &str) -> Option<&'a Node> {
         let found = present(node, key);
         if found.is_none() {
-            let message = format!("{what} lacks '{key}'");
+            let message = format!("{what} requires '{key}'");
             self.note(Diagnostic::error(&codes::MISSING_KEY, head(node), message));
         }
         found
@@ -152,7 +152,7 @@ impl Reader {
         let value = present(node, key)?;
         let text = self.text(value, &format!("'{key}'"))?;
         if !is_expression(&text) {
-            let message = format!("'{key}' has to be an expression");
+            let message = format!("'{key}' must be an expression");
             let finding = Diagnostic::error(&codes::EXPRESSION, value.span, message);
             self.note(finding.with_help("an expression is written in brackets, such as '[equals(1, 1)]'"));
             return None;

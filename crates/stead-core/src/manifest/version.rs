@@ -36,6 +36,20 @@ impl Version {
         let invalid = |_| InvalidVersion { text: text.to_owned(), suggestion: completed(text) };
         semver::Version::parse(text).map(Self::Semantic).map_err(invalid)
     }
+
+    /// Reads a version of two or four numbers, as modules of PowerShell have it: what is missing is 0, and the fourth
+    /// becomes build metadata. `None` for every other text.
+    pub fn parse_module(text: &str) -> Option<Self> {
+        let numbers = text.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u64>>>()?;
+        let (major, minor, patch, fourth) = match *numbers {
+            [major, minor] => (major, minor, 0, None),
+            [major, minor, patch, fourth] => (major, minor, patch, Some(fourth)),
+            _ => return None,
+        };
+        let build = fourth.filter(|number| *number > 0).map(|number| number.to_string()).unwrap_or_default();
+        let build = semver::BuildMetadata::new(&build).ok()?;
+        Some(Self::Semantic(semver::Version { build, ..semver::Version::new(major, minor, patch) }))
+    }
 }
 
 impl fmt::Display for Version {
@@ -269,6 +283,15 @@ mod tests {
         assert_eq!(suggestion("1").as_deref(), Some("1.0.0"));
         assert_eq!(suggestion("one"), None);
         assert_eq!(suggestion("1.2.3.4"), None);
+    }
+
+    #[test]
+    fn versions_of_modules_have_two_to_four_numbers() {
+        let read = |text| Version::parse_module(text).map(|version| version.to_string());
+        assert_eq!(read("1.1").as_deref(), Some("1.1.0"));
+        assert_eq!(read("2.12.0.0").as_deref(), Some("2.12.0"));
+        assert_eq!(read("2.12.0.7").as_deref(), Some("2.12.0+7"));
+        assert_eq!(["1", "1.2.3", "1.2.3.4.5", "1.x"].map(read), [None, None, None, None]);
     }
 
     #[test]

@@ -238,8 +238,13 @@ fn untouched(tested: &Tested, desired: &Value, capabilities: &Capabilities, exec
 
 /// `{desiredState, actualState, inDesiredState, differingProperties}`
 pub fn test_result(desired: Option<&Value>, tested: &Tested) -> Json {
+    let mut desired = desired.map_or(Json::Null, Value::to_redacted_json);
+    if let Some(metadata) = &tested.metadata {
+        // Indexing makes an object of null: an instance may have metadata and no properties.
+        desired["_metadata"] = metadata.to_redacted_json();
+    }
     json!({
-        "desiredState": desired.map_or(Json::Null, Value::to_redacted_json),
+        "desiredState": desired,
         "actualState": tested.actual.to_redacted_json(),
         "inDesiredState": tested.in_desired_state,
         "differingProperties": tested.differing,

@@ -155,7 +155,7 @@ fn exported(properties: Value) -> Exported {
 
 fn tested(desired: &Value, actual: Value) -> Tested {
     let differing = differing(desired, &actual, &Rules::default());
-    Tested { in_desired_state: differing.is_empty(), actual, differing }
+    Tested { in_desired_state: differing.is_empty(), actual, differing, metadata: None }
 }
 
 impl Thing {

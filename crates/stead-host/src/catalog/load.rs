@@ -199,7 +199,7 @@ impl Facts<'_> {
         let Some(expression) = condition else { return Ok(true) };
         match expression.evaluate(self) {
             Ok(Value::Bool(holds)) => Ok(holds),
-            Ok(other) => Err(format!("has to be true or false, and is of type {}", other.kind())),
+            Ok(other) => Err(format!("must be true or false, not {}", other.kind())),
             Err(Stop::Fault(fault)) => Err(format!("cannot be evaluated: {}", fault.message)),
             Err(Stop::Missing(_) | Stop::Open(_)) => Err("asks for something that is not known here".to_owned()),
             Err(Stop::Unknown(id)) => Err(format!("depends on the instance {id}")),

@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use stead_core::diag::{Diagnostic, any_error};
+use stead_core::diag::{Diagnostic, Severity, any_error};
 use stead_core::id::TypeName;
-use stead_core::text::{Source, Sources};
+use stead_core::text::{Limits, Node, Source, SourceId, Sources, Span, read};
 
 use crate::fs::Untrusted;
 
@@ -80,6 +80,18 @@ impl Problem {
         }
     }
 
+    /// For a manifest that declares this type and is invalid: its first error with its place, and what to do about it.
+    pub fn first_error_of(&self, type_name: &TypeName) -> Option<(String, Option<String>)> {
+        let Reason::Invalid { source, findings } = &self.reason else { return None };
+        let extent = declaration(source, type_name)?;
+        let within = |span: Span| extent.start <= span.start && span.end <= extent.end;
+        let mut errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let error = errors.find(|finding| finding.span.is_none_or(within))?;
+        let mut sources = Sources::default();
+        sources.add(source.clone());
+        Some((error.brief(&sources), error.help.clone()))
+    }
+
     /// Whether somebody should be told without having asked. Directories of `PATH` that are not for everyone, and notes
     /// on manifests that are used all the same, are usual.
     pub fn is_notable(&self) -> bool {
@@ -118,6 +130,21 @@ impl fmt::Display for Problem {
             Reason::Discover(extension, message) => write!(f, "the extension '{extension}': {message}"),
         }
     }
+}
+
+/// The part of a text that declares a type: one manifest of several, or the whole where it cannot be read.
+fn declaration(source: &Source, type_name: &TypeName) -> Option<Span> {
+    let is_it = |text: &str| text.eq_ignore_ascii_case(type_name.as_str());
+    let (Some(node), _) = read(SourceId::default(), &source.text, &Limits::default()) else {
+        let mut words = source.text.split(|c: char| c.is_whitespace() || "\"',{}[]".contains(c));
+        let end = u32::try_from(source.text.len()).unwrap_or(u32::MAX);
+        return words.any(is_it).then(|| Span { end, ..Span::default() });
+    };
+    let lists = ["resources", "adaptedResources", "extensions"].iter().filter_map(|key| node.get(key)?.items());
+    let mut manifests = lists.flatten().chain([&node]);
+    manifests
+        .find(|manifest| manifest.get("type").and_then(Node::as_str).is_some_and(is_it))
+        .map(|manifest| manifest.span)
 }
 
 fn write_findings(f: &mut fmt::Formatter<'_>, source: &Source, findings: &[Diagnostic]) -> fmt::Result {

@@ -50,7 +50,7 @@ An export lists the instances that there are, so that a document of them describ
 Nothing was changed in between, and all the same the resource answered otherwise the second time. Sort what has no order of
 its own, and leave out what changes all the time: it looks like drift.";
 
-    RESOLVED = "E0913", "what is resolved is no document", "\
+    RESOLVED = "E0913", "what is resolved is not a document", "\
 The `resolve` of an importer prints one object: in `configuration` a configuration document that can be read, and in
 `parameters`, if there is anything, an object.";
 

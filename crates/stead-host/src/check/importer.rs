@@ -42,7 +42,7 @@ impl Checker<'_> {
     fn is_document(&mut self, resolved: &Json) {
         let parameters = resolved.get("parameters").unwrap_or(&Json::Null);
         if !parameters.is_object() && !parameters.is_null() {
-            self.error(&codes::RESOLVED, "'parameters' of what resolve gives is no object", "");
+            self.error(&codes::RESOLVED, "'parameters' of what resolve prints is not an object", "");
         }
         let Some(configuration) = resolved.get("configuration") else {
             return self.error(&codes::RESOLVED, "what resolve gives has no 'configuration'", "");
@@ -52,7 +52,7 @@ impl Checker<'_> {
         let source = sources.add(Source::new("configuration", text.as_str()));
         let (_, findings) = document::parse(source, &text, &Limits::default());
         for finding in findings.into_iter().filter(|finding| finding.severity == Severity::Error) {
-            let message = format!("what resolve gives is no document: {} [{}]", finding.message, finding.code);
+            let message = format!("what resolve prints is not a document: {} [{}]", finding.message, finding.code);
             self.error(&codes::RESOLVED, message, &finding.help.unwrap_or_default());
         }
     }

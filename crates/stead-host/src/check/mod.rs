@@ -162,7 +162,7 @@ impl Checker<'_> {
             self.schema.as_ref().map(|schema| schema.validate(&self.desired.to_json())).unwrap_or_default();
         for each in &mismatches {
             let message = format!("the schema does not allow the desired state of the check: {}", each.line());
-            self.error(&codes::SCHEMA, message, "mend the schema, or hand in another state with --input");
+            self.error(&codes::SCHEMA, message, "correct the schema, or check with another state (--input)");
         }
         mismatches.is_empty()
     }

@@ -59,7 +59,10 @@ impl Checker<'_> {
         if self.holds_others() {
             return;
         }
-        let differ = self.differing(actual);
+        let mut differ = self.differing(actual);
+        if reply.in_desired_state == Some(true) {
+            retain_reported(&mut differ, actual);
+        }
         match reply.in_desired_state {
             Some(true) if !differ.is_empty() => {
                 let message = format!("test says that the state is as desired, but these differ: {}", listed(&differ));
@@ -127,16 +130,18 @@ impl Checker<'_> {
     fn comes_about(&mut self, foretold: &State, actual: &State) {
         let (foretold, actual, desired) = (bare(foretold), bare(actual), bare(&self.desired));
         let mut names = unequal(&foretold, &actual);
-        names.retain(|name| foretold.get(name).is_some() && desired.get(name).is_some());
+        // What a resource takes and never reports cannot be held against what was predicted.
+        let reported = |name: &String| actual.get(name).is_some() || !self.subject.manifest.capabilities.test;
+        names.retain(|name| foretold.get(name).is_some() && desired.get(name).is_some() && reported(name));
         if !names.is_empty() && !self.holds_others() {
-            let message = format!("what-if foretold these otherwise than they came about: {}", listed(&names));
+            let message = format!("what-if predicted something else than set reached: {}", listed(&names));
             self.error(&codes::DISAGREE, message, "");
         }
     }
 
     fn set(&mut self, foretold: Option<&State>) {
         let Some(first) = self.change("set") else { return };
-        let differ = self.differing(&first.state);
+        let differ = self.unmet(&first.state);
         if !differ.is_empty() {
             self.error(&codes::NOT_SET, format!("after set, these are not as desired: {}", listed(&differ)), "");
             return;
@@ -147,12 +152,31 @@ impl Checker<'_> {
         }
         let Some(second) = self.change("the second set") else { return };
         let mut names = unequal(&bare(&first.state), &bare(&second.state));
-        names.extend(second.said.into_iter().flatten().filter(|name| !name.is_empty()));
+        let reported = bare(&second.state);
+        let tests = self.subject.manifest.capabilities.test;
+        let said = second.said.into_iter().flatten();
+        names.extend(said.filter(|name| !name.is_empty() && (reported.get(name).is_some() || !tests)));
         names.sort();
         names.dedup();
         if !names.is_empty() {
             self.error(&codes::NOT_IDEMPOTENT, format!("the second set changed {}", listed(&names)), "");
         }
+    }
+
+    /// The properties that are not as desired.
+    fn unmet(&self, actual: &State) -> Vec<String> {
+        let mut differ = self.differing(actual);
+        let judged = !differ.is_empty() && self.subject.manifest.capabilities.test;
+        if judged
+            && self
+                .subject
+                .provider
+                .test(&self.cx, &self.desired)
+                .is_ok_and(|reply| reply.in_desired_state == Some(true))
+        {
+            retain_reported(&mut differ, actual);
+        }
+        differ
     }
 
     fn test_after_set(&mut self, actual: &State) {
@@ -184,6 +208,13 @@ impl Checker<'_> {
         }
         Some(Changed { state, said: reply.changed })
     }
+}
+
+/// Leaves out what a resource takes and never reports, such as the command that tests: where it says itself that the state
+/// is as desired, nothing more can be known of that.
+fn retain_reported(differ: &mut Vec<String>, actual: &State) {
+    let actual = bare(actual);
+    differ.retain(|name| actual.get(name).is_some());
 }
 
 /// What came of a change.

@@ -36,7 +36,7 @@ pub fn discover(
     let printed = invocation.run(cx, &prepared(arguments))?;
     let found = invocation.read(&printed, Expected::Lines)?;
     if found.iter().any(|each| !each.is_object()) {
-        return Err(invocation.unexpected("every line has to be an object"));
+        return Err(invocation.unexpected("every line must be an object"));
     }
     Ok(found)
 }
@@ -83,7 +83,7 @@ pub fn secret(
     match text.lines().count() {
         0 => Ok(None),
         1 => Ok(Some(Sensitive::new(text.to_owned()))),
-        _ => Err(invocation.unexpected("a secret has to be on one line")),
+        _ => Err(invocation.unexpected("a secret must be on one line")),
     }
 }
 

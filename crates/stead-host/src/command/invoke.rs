@@ -164,7 +164,7 @@ impl Invocation<'_> {
         let start = format!("Resource '{}' [exit code {code}]", self.executable);
         let message = match self.origin.exit_codes.get(&code) {
             Some(description) => with_words(format!("{start} manifest description: {description}"), said),
-            None if said.is_empty() => format!("{start} without a word on its standard error"),
+            None if said.is_empty() => format!("{start} wrote nothing to standard error"),
             None => format!("{start} {said}"),
         };
         Failure::new(FailureKind::Exit(code), message)
@@ -178,7 +178,7 @@ impl Invocation<'_> {
             source = cause.source();
         }
         if let ProcessError::Start { .. } = error {
-            message.push_str(". The file has to be a program for this machine, or a script whose interpreter is there");
+            message.push_str(". The file must be a program for this machine, or a script whose interpreter is there");
         }
         Failure::new(error.kind(), with_words(message, said))
     }

@@ -64,7 +64,7 @@ pub fn list_adapted(adapter: &Manifest, settings: &Settings, cx: &Context) -> Re
     let prepared = prepare(list, &subject(adapter), &Json::Null, &secrets, Execution::Actual)?;
     let listed = invocation.read(&invocation.run(cx, &prepared)?, Expected::Lines)?;
     if listed.iter().any(|each| !each.is_object()) {
-        return Err(invocation.unexpected("every line has to be an object"));
+        return Err(invocation.unexpected("every line must be an object"));
     }
     Ok(listed)
 }
@@ -81,7 +81,7 @@ pub fn resolve(importer: &Manifest, input: &Plain, settings: &Settings, cx: &Con
     let invocation = Invocation { origin, of, operation: "resolve", executable, secrets: &secrets };
     let prepared = prepare(method, &subject(importer), &input.to_json(), &secrets, Execution::Actual)?;
     let printed = invocation.read(&invocation.run(cx, &prepared)?, Expected::Values(1))?;
-    printed.into_iter().next().filter(Json::is_object).ok_or_else(|| invocation.unexpected("it has to be an object"))
+    printed.into_iter().next().filter(Json::is_object).ok_or_else(|| invocation.unexpected("it must be an object"))
 }
 
 /// Carries out a resource by the programs of a manifest: its own, or those of its adapter.
@@ -228,7 +228,7 @@ impl CommandProvider {
                 let reason = secrets.scrub(reason);
                 Err(Failure::new(FailureKind::Invalid, format!("the properties are not valid: {reason}")))
             }
-            None => Err(invocation.unexpected("'valid' has to be true or false")),
+            None => Err(invocation.unexpected("'valid' must be true or false")),
         }
     }
 
@@ -305,6 +305,8 @@ struct Request<'a> {
 #[derive(Default)]
 struct Answer {
     state: Option<Json>,
+    /// `_inDesiredState`, which an adapter that takes documents may state beside the instances.
+    verdict: Option<Json>,
     differing: Option<Vec<String>>,
     lines: Vec<Json>,
 }
@@ -337,17 +339,23 @@ impl<'a> Request<'a> {
         }
         let mut values = values.into_iter();
         let Some(state) = values.next() else { return Ok(Answer::default()) };
+        let beside = verdict(&state);
         let state = provider.shape.unwrap(state).map_err(|what| invocation.unexpected(what))?;
         let nested = provider.manifest.kind != Kind::Resource && state.is_array();
         if !state.is_object() && !nested {
-            return Err(invocation.unexpected("the state has to be an object"));
+            return Err(invocation.unexpected("the state must be an object"));
         }
         let differing = values.next().map(|names| strings(&names));
         if differing == Some(None) {
-            return Err(invocation.unexpected("the second line has to be an array of names"));
+            return Err(invocation.unexpected("the second line must be an array of names"));
         }
-        Ok(Answer { state: Some(state), differing: differing.flatten(), lines: Vec::new() })
+        let verdict = beside.or_else(|| verdict(&state));
+        Ok(Answer { state: Some(state), verdict, differing: differing.flatten(), lines: Vec::new() })
     }
+}
+
+fn verdict(state: &Json) -> Option<Json> {
+    state.get("_inDesiredState").cloned()
 }
 
 fn strings(json: &Json) -> Option<Vec<String>> {
@@ -406,13 +414,13 @@ impl Provider for CommandProvider {
         }
         let request = Request::new("test", method, Execution::Actual);
         let answer = self.call(cx, &request, input)?;
-        let stated = match answer.state.as_ref().and_then(|state| state.get("_inDesiredState")) {
+        let stated = match answer.verdict {
             None => None,
-            Some(Json::Bool(verdict)) => Some(*verdict),
+            Some(Json::Bool(verdict)) => Some(verdict),
             Some(_) => {
                 let secrets = Secrets::default();
                 let invocation = self.invocation("test", &method.executable, &secrets);
-                return Err(invocation.unexpected("'_inDesiredState' has to be true or false"));
+                return Err(invocation.unexpected("'_inDesiredState' must be true or false"));
             }
         };
         let in_desired_state = stated.or(answer.differing.as_ref().map(Vec::is_empty));

@@ -38,10 +38,10 @@ impl Shape {
         if self == Self::Direct {
             return Ok(answer);
         }
-        let mut instances = instances(answer).map_err(|_| "the answer of the adapter has to be {\"result\": [..]}")?;
+        let mut instances = instances(answer).map_err(|_| "the answer of the adapter must be {\"result\": [..]}")?;
         match (instances.pop(), instances.is_empty()) {
             (Some(instance), true) => properties(instance),
-            _ => Err("the adapter was asked for one instance and has to answer with one"),
+            _ => Err("the adapter was asked for one instance and must answer with one"),
         }
     }
 }
@@ -60,7 +60,19 @@ fn instances(answer: Json) -> Result<Vec<Json>, Json> {
 fn properties(instance: Json) -> Result<Json, &'static str> {
     match instance {
         Json::Object(mut members) => members.remove("properties").ok_or("the adapter answered without 'properties'"),
-        _ => Err("an instance in the answer of the adapter has to be an object"),
+        _ => Err("an instance in the answer of the adapter must be an object"),
+    }
+}
+
+/// The state of an exported instance: its properties, or all of it, which is how the adapters of PowerShell list.
+fn state(instance: Json) -> Json {
+    match instance {
+        Json::Object(mut members)
+            if members.contains_key("type") && members.get("properties").is_some_and(Json::is_object) =>
+        {
+            members.remove("properties").unwrap_or_default()
+        }
+        state => state,
     }
 }
 
@@ -76,7 +88,7 @@ pub(super) fn exported(shape: Shape, whole: bool, lines: Vec<Json>) -> Result<Ve
             Shape::Document { .. } => {
                 // One document with all instances, or an instance a line.
                 for instance in instances(line).unwrap_or_else(|line| vec![line]) {
-                    found.push(from_properties(object(properties(instance)?)?));
+                    found.push(from_properties(object(state(instance))?));
                 }
             }
         }
@@ -87,7 +99,7 @@ pub(super) fn exported(shape: Shape, whole: bool, lines: Vec<Json>) -> Result<Ve
 fn object(json: Json) -> Result<Map<String, Json>, &'static str> {
     match json {
         Json::Object(members) => Ok(members),
-        _ => Err("every line has to be an object"),
+        _ => Err("every line must be an object"),
     }
 }
 
@@ -99,7 +111,7 @@ fn from_properties(mut members: Map<String, Json>) -> Exported {
 
 fn from_instance(mut members: Map<String, Json>) -> Result<Exported, &'static str> {
     let type_name = members.get("type").and_then(Json::as_str).and_then(|name| TypeName::parse(name).ok());
-    let type_name = Some(type_name.ok_or("every line has to be an instance with its 'type'")?);
+    let type_name = Some(type_name.ok_or("every line must be an instance with its 'type'")?);
     let name = members.remove("name").and_then(|name| name.as_str().map(str::to_owned));
     let properties = Value::from(members.remove("properties").unwrap_or_default());
     let metadata = members.remove("metadata").map(Value::from);

@@ -54,7 +54,7 @@ fn refused(message: String) -> Exit {
 fn desired(called: &mut ResourceCall, text: &crate::input::Text) -> Result<Json, Exit> {
     match crate::input::value(&mut called.session, text) {
         Ok(value @ Value::Object(_)) => Ok(value.to_redacted_json()),
-        Ok(_) => Err(refused("a desired state has to be an object".to_owned())),
+        Ok(_) => Err(refused("a desired state must be an object".to_owned())),
         Err(findings) => {
             tell(&findings, &called.session.sources);
             Err(Exit::DscInput)
@@ -75,14 +75,14 @@ impl Examination<'_> {
     fn whole(&mut self, adapted: Option<&str>) -> Result<(), Exit> {
         let manifest = Arc::clone(&self.called.manifest);
         if adapted.is_some() && manifest.kind != Kind::Adapter {
-            return Err(refused(format!("'{}' is no adapter: --adapted means nothing for it", manifest.type_name)));
+            return Err(refused(format!("'{}' is not an adapter; remove --adapted", manifest.type_name)));
         }
         if manifest.kind == Kind::Exporter && !self.states.is_empty() {
-            return Err(refused("an exporter has no desired state; what to list is asked with --filter".to_owned()));
+            return Err(refused("an exporter has no desired state; use --filter to say what to list".to_owned()));
         }
         let needs_state = matches!(manifest.kind, Kind::Resource | Kind::Group | Kind::Importer);
         if self.states.is_empty() && (needs_state || adapted.is_some()) {
-            return Err(refused("a desired state is needed: --input or --file".to_owned()));
+            return Err(refused("a desired state is required: --input or --file".to_owned()));
         }
         match manifest.kind {
             Kind::Adapter => self.adapter(adapted)?,
@@ -141,7 +141,7 @@ impl Examination<'_> {
             (None, []) if !self.findings.is_empty() => return Ok(()),
             (None, _) => {
                 let name = &manifest.type_name;
-                return Err(refused(format!("'{name}' does not list one resource only; name one with --adapted")));
+                return Err(refused(format!("'{name}' lists several resources; choose one with --adapted")));
             }
         };
         self.instances(&one);

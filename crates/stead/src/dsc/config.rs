@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
-use stead_core::event::Mode;
+use stead_core::event::{Mode, Verify};
 use stead_core::graph::Names;
 use stead_core::value::Object;
 use stead_core::wire::nested;
@@ -33,7 +33,9 @@ pub(crate) fn config(
         ConfigCommand::Test { input, .. } => (input, Mode::TEST),
         ConfigCommand::Export(input) => (input, Mode::EXPORT),
         ConfigCommand::Set { input, what_if } if what_if.what_if => (input, set_mode(Execution::WhatIf)),
-        ConfigCommand::Set { input, .. } => (input, set_mode(Execution::Actual)),
+        ConfigCommand::Set { input, .. } => {
+            (input, Mode { verification: env.settings.verification, ..set_mode(Execution::Actual) })
+        }
         ConfigCommand::Validate(input) => return validate(config, input, env),
         ConfigCommand::Resolve(input) => return resolve(config, input, env),
     };
@@ -96,6 +98,9 @@ fn carry_out(
         tracing::error!("{}", error_chain(&error));
         Exit::DscError
     })?;
+    if mode.verification == Verify::Lenient {
+        notes::warn_of_unreached(&run);
+    }
     let (document, failures) = (session.result_document(&run), failure_lines(&run));
     Ok(Executed { document, failures, cancelled: run.report().cancelled })
 }

@@ -27,7 +27,7 @@ pub(super) fn read(session: &mut Session, text: &Text) -> Result<Included, Exit>
         tell(&findings, &session.sources);
         Exit::DscError
     })?;
-    let include = include.as_object().ok_or_else(|| wrong("an include has to be an object"))?;
+    let include = include.as_object().ok_or_else(|| wrong("an include must be an object"))?;
     let document = named(session, include, ["configurationFile", "configurationContent"])?;
     let document = document.ok_or_else(|| wrong("an include needs 'configurationFile' or 'configurationContent'"))?;
     let parameters = match named(session, include, ["parametersFile", "parametersContent"])? {

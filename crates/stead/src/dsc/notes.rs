@@ -4,6 +4,8 @@ use stead_core::call::{Execution, Operation};
 use stead_core::document::{DataType, Document};
 use stead_core::event::Mode;
 
+use stead_core::run::Run;
+
 use stead_engine::Prepared;
 
 /// Warns of what dsc will not do for long, and of what it leaves out.
@@ -11,13 +13,28 @@ pub(super) fn warn(prepared: &Prepared, mode: Mode) {
     let place = |span| prepared.sources.place(span);
     for scope in &prepared.graph.scopes {
         for instance in scope.document.resources.iter().filter(|instance| instance.copy.is_some()) {
-            tracing::warn!("{}: 'copy' is deprecated: dsc means to take it no more", place(instance.span));
+            tracing::warn!("{}: 'copy' is deprecated: DSC is going to remove it", place(instance.span));
         }
     }
     let computes = !(mode.operation == Operation::Export || mode.execution == Execution::WhatIf);
     let outermost = prepared.graph.scopes.first().filter(|_| computes);
     for (name, span) in outermost.into_iter().flat_map(|scope| secure_outputs(&scope.document)) {
-        tracing::warn!("{}: Output '{name}' is secure, and left out", place(span));
+        tracing::warn!("{}: output '{name}' is secure and is left out", place(span));
+    }
+}
+
+/// Warns of instances that a set did not bring to their desired state: dsc reports the states and no more.
+pub(super) fn warn_of_unreached(run: &Run) {
+    let (graph, report) = (run.graph(), run.report());
+    for id in &graph.order {
+        let record = report.record(*id);
+        if let (Some(properties), None) = (record.not_converged(), record.failure()) {
+            let place = run.sources().place(graph.declaration(*id).name.span);
+            let (label, properties) = (graph.label(*id), properties.join(", "));
+            tracing::warn!(
+                "{place}: {label} is not in the desired state after set; these properties differ: {properties}"
+            );
+        }
     }
 }
 

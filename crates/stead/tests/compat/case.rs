@@ -16,6 +16,8 @@ pub(crate) struct Case {
     pub(crate) name: String,
     /// Tells cases of the same name apart.
     pub(crate) number: u64,
+    /// Files in the current folder, by name.
+    pub(crate) files: Vec<(String, String)>,
     /// What was run, in order.
     pub(crate) runs: Vec<Run>,
 }
@@ -54,6 +56,7 @@ fn parse(json: &Json) -> Option<Case> {
         place: 0,
         name: string(json, "name")?,
         number: json.get("case")?.as_u64()?,
+        files: Vec::new(),
         runs: json.get("runs")?.as_array()?.iter().map(parse_run).collect::<Option<_>>()?,
     })
 }

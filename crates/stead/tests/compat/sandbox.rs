@@ -1,8 +1,10 @@
 //! Runs the program under test as the recorded one was run: a clean home, the test resources, nothing else.
 
+use std::env::{JoinPathsError, join_paths};
 use std::error::Error;
+use std::ffi::OsString;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -49,6 +51,17 @@ impl Places {
         self.work.join("home")
     }
 
+    /// Writes the files of a case where it runs, manifests among them.
+    pub(crate) fn write(&self, files: &[(String, String)]) -> io::Result<()> {
+        fs::create_dir_all(self.current())?;
+        files.iter().try_for_each(|(name, text)| fs::write(self.current().join(name), self.fill(text)))
+    }
+
+    /// Where manifests are looked for.
+    fn manifests(&self) -> Result<OsString, JoinPathsError> {
+        join_paths([&self.resources, &self.current()])
+    }
+
     /// The cases were recorded in a folder of this name, and some answers tell it.
     fn current(&self) -> PathBuf {
         self.work.join("behav")
@@ -75,7 +88,7 @@ pub(crate) fn answer_with(
         .env("HOME", places.home())
         .env("STEAD_LOCKS", places.home())
         .env("PATH", format!("{}:{SYSTEM_PATH}", places.programs.display()))
-        .env("DSC_RESOURCE_PATH", &places.resources)
+        .env("DSC_RESOURCE_PATH", places.manifests()?)
         .envs(variables.iter().copied())
         .current_dir(places.current())
         .stdin(Stdio::piped())

@@ -6,7 +6,7 @@ use super::Parser;
 use crate::diag::Diagnostic;
 use crate::id::TypeName;
 use crate::manifest::read::{Unknown, head, plain, present};
-use crate::manifest::{AdaptedManifest, AdaptedResource, Capabilities, Manifest, codes, words};
+use crate::manifest::{AdaptedManifest, AdaptedResource, Capabilities, Manifest, Version, codes, words};
 use crate::text::Node;
 
 const ADAPTED_KEYS: [&str; 13] = [
@@ -24,7 +24,7 @@ const ADAPTED_KEYS: [&str; 13] = [
     "requireAdapter",
     "schema",
 ];
-const LISTED_KEYS: [&str; 15] = [
+const LISTED_KEYS: [&str; 16] = [
     "type",
     "kind",
     "version",
@@ -40,6 +40,7 @@ const LISTED_KEYS: [&str; 15] = [
     "schema",
     "manifest",
     "targetResource",
+    "adaptedContent",
 ];
 
 impl Parser<'_> {
@@ -54,7 +55,8 @@ impl Parser<'_> {
         let directory = self.path.parent().unwrap_or(Path::new(""));
         let path = path.map(|path| directory.join(path));
         let schema = self.reader.object(node, "schema");
-        let (about, require_adapter) = (self.about(node), self.adapter_type(node)?);
+        let version = self.version(node);
+        let (about, require_adapter) = (self.about(node, version), self.adapter_type(node)?);
         let (manifest_path, manifest) = (Some(self.path.to_owned()), plain(node));
         let resource = AdaptedResource { require_adapter, path, content, schema, manifest_path, manifest };
         Some(about?.carried_out(|()| resource))
@@ -63,7 +65,7 @@ impl Parser<'_> {
     fn path_or_content(&mut self, node: &Node) {
         let (span, message) = match (present(node, "path"), present(node, "content")) {
             (Some(_), Some(content)) => (content.span, "an adapted resource cannot have both 'path' and 'content'"),
-            (None, None) => (head(node), "an adapted resource needs 'path' or 'content'"),
+            (None, None) => (head(node), "an adapted resource requires 'path' or 'content'"),
             _ => return,
         };
         self.reader.note(Diagnostic::error(&codes::PATH_OR_CONTENT, span, message));
@@ -71,7 +73,8 @@ impl Parser<'_> {
 
     pub(super) fn listed(&mut self, node: &Node) -> Option<AdaptedManifest> {
         self.reader.members(node, "a listed resource", &LISTED_KEYS, Unknown::Ignored)?;
-        let (about, require_adapter) = (self.about(node), self.adapter_type(node)?);
+        let version = self.listed_version(node);
+        let (about, require_adapter) = (self.about(node, version), self.adapter_type(node)?);
         self.reader.texts(node, "properties");
         let resource = AdaptedResource {
             require_adapter,
@@ -84,15 +87,20 @@ impl Parser<'_> {
         Some(about?.carried_out(|()| resource))
     }
 
+    /// The version of a listed resource. Modules of PowerShell have two to four numbers.
+    fn listed_version(&mut self, node: &Node) -> Option<Version> {
+        let text = present(node, "version").and_then(Node::as_str);
+        text.and_then(Version::parse_module).or_else(|| self.version(node))
+    }
+
     fn adapter_type(&mut self, node: &Node) -> Option<TypeName> {
         self.reader.type_name(node, "requireAdapter", "the manifest")
     }
 
     /// What the manifest of an adapted resource and the list of an adapter say alike.
-    fn about(&mut self, node: &Node) -> Option<Manifest<()>> {
+    fn about(&mut self, node: &Node, version: Option<Version>) -> Option<Manifest<()>> {
         let type_name = self.reader.type_name(node, "type", "the manifest");
-        let version = self.version(node);
-        let kind = self.reader.optional_word(node, "kind", &words::KINDS);
+        let kind = self.stated_kind(node);
         let capabilities = self.capabilities(node);
         let description = self.reader.optional_text(node, "description");
         let deprecation = self.reader.optional_text(node, "deprecationMessage");

@@ -13,7 +13,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::read::{Reader, Unknown};
-use super::{AdaptedManifest, Extension, InvalidVersion, Manifest, Version, codes};
+use super::{AdaptedManifest, Extension, InvalidVersion, Kind, Manifest, Version, codes, words};
 use crate::diag::Diagnostic;
 use crate::expr::Expression;
 use crate::text::{Node, Span};
@@ -99,6 +99,14 @@ impl Parser<'_> {
         let condition = self.reader.expression(node, "condition");
         self.reader.optional_text(node, "$schema");
         declaration.filter(|_| self.reader.errors() == before).map(|declaration| Declared { condition, declaration })
+    }
+
+    /// `kind`, without regard to case: adapters of early previews list resources of kind `Resource`.
+    fn stated_kind(&mut self, node: &Node) -> Option<Kind> {
+        let text = super::read::present(node, "kind").and_then(Node::as_str);
+        let same = |(word, _): &&(&str, Kind)| text.is_some_and(|text| text.eq_ignore_ascii_case(word));
+        let known = words::KINDS.iter().find(same).map(|(_, kind)| *kind);
+        known.or_else(|| self.reader.optional_word(node, "kind", &words::KINDS))
     }
 
     fn version(&mut self, node: &Node) -> Option<Version> {

@@ -9,7 +9,7 @@ use crate::document::SecurityContext;
 use crate::manifest::read::{Unknown, plain, present};
 use crate::manifest::{
     AdapterInput, AdapterMethods, Argument, Capabilities, CommandResource, Implementation, Kind, Manifest, Method,
-    OperationSecurity, SchemaSource, codes, words,
+    OperationSecurity, SchemaSource, codes,
 };
 use crate::text::Node;
 
@@ -36,13 +36,8 @@ const RESOURCE_KEYS: [&str; 20] = [
     "metadata",
 ];
 
-/// `config` is what `full` was called once.
-const ADAPTER_INPUTS: [(&str, AdapterInput); 4] = [
-    ("full", AdapterInput::Full),
-    ("sequence", AdapterInput::Sequence),
-    ("single", AdapterInput::Single),
-    ("config", AdapterInput::Full),
-];
+const ADAPTER_INPUTS: [(&str, AdapterInput); 3] =
+    [("full", AdapterInput::Full), ("sequence", AdapterInput::Sequence), ("single", AdapterInput::Single)];
 const CONTEXTS: [(&str, SecurityContext); 3] = [
     ("current", SecurityContext::Current),
     ("elevated", SecurityContext::Elevated),
@@ -133,11 +128,11 @@ impl Parser<'_> {
     }
 
     fn kind(&mut self, node: &Node, command: &CommandResource) -> Kind {
-        let stated = self.reader.optional_word(node, "kind", &words::KINDS);
+        let stated = self.stated_kind(node);
         let has_adapter = present(node, "adapter").is_some();
         let problem = match (stated, has_adapter) {
-            (Some(Kind::Adapter), false) => "a manifest of kind 'adapter' needs 'adapter'",
-            (Some(kind), true) if kind != Kind::Adapter => "a manifest with 'adapter' has to be of kind 'adapter'",
+            (Some(Kind::Adapter), false) => "a manifest of kind 'adapter' requires 'adapter'",
+            (Some(kind), true) if kind != Kind::Adapter => "a manifest with 'adapter' must be of kind 'adapter'",
             _ => return stated.unwrap_or(if command.adapter.is_some() { Kind::Adapter } else { Kind::Resource }),
         };
         if let Some(kind) = present(node, "kind") {
@@ -191,7 +186,7 @@ impl Parser<'_> {
         let export = present(node, "export")?;
         let schema = present(export, "schema")?;
         if let Some(filtering) = present(export, "supportsFiltering") {
-            let message = "'schema' and 'supportsFiltering' exclude each other";
+            let message = "'schema' and 'supportsFiltering' cannot be used together";
             let finding = Diagnostic::error(&codes::EXPORT, filtering.span, message);
             self.reader.note(finding.with_label(schema.span, "the filter is described here"));
         }
@@ -199,10 +194,16 @@ impl Parser<'_> {
     }
 
     fn adapter(&mut self, node: &Node) -> Option<AdapterMethods> {
-        self.reader.members(node, "'adapter'", &["list", "inputKind"], Unknown::Ignored)?;
+        // Until DSC 3.2 the key was `config`, and published adapters still write it.
+        let key = if present(node, "inputKind").is_none() && present(node, "config").is_some() {
+            "config"
+        } else {
+            "inputKind"
+        };
+        self.reader.members(node, "'adapter'", &["list", key], Unknown::Ignored)?;
         let list = self.method(node, "list", &["executable", "args"], &[]);
-        let kind = self.reader.required(node, "inputKind", "'adapter'")?;
-        let input_kind = self.reader.word(kind, "'inputKind'", &ADAPTER_INPUTS)?;
+        let kind = self.reader.required(node, key, "'adapter'")?;
+        let input_kind = self.reader.word(kind, &format!("'{key}'"), &ADAPTER_INPUTS)?;
         Some(AdapterMethods { list, input_kind })
     }
 }
