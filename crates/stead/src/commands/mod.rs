@@ -1,10 +1,8 @@
 //! The commands for people: plan, apply, check, graph, lint, explain.
 
 mod confirm;
-mod differences;
 mod drawing;
 mod effects;
-mod machine;
 mod report;
 mod values;
 
@@ -27,7 +25,7 @@ use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, write_soon};
 use crate::process_env::ProcessEnv;
 use report::{Printer, Style};
-use stead_engine::{Execution, Prepared, Session, Unusable, error_chain};
+use stead_engine::{Execution, Prepared, Session, Unusable, error_chain, json};
 
 /// Shows what apply would change.
 pub(crate) fn plan(document: &Document, env: &ProcessEnv) -> Exit {
@@ -77,7 +75,7 @@ fn carry_out(document: &Document, mode: Mode, consent: Consent, env: &ProcessEnv
     warn(document, &session.computed_conflicts(&run), &prepared.sources);
     match document.output {
         Output::Text => printer.summary(&run, env.began.elapsed()),
-        Output::Json | Output::Yaml => data_as(&machine::report(&session, &run, env.began.elapsed()), document.output),
+        Output::Json | Output::Yaml => data_as(&json::report(&session, &run, env.began.elapsed()), document.output),
     }
     let exit = exit_of(run.report(), &run);
     // The program ends here; taking a large run apart value by value would only take time. It holds no secret.
@@ -94,7 +92,7 @@ fn run(
 ) -> Result<Run, Exit> {
     let execution = Execution::new(mode, width(document.width)).consumer(|run, event| {
         if document.events {
-            complain(&machine::event(event).to_string());
+            complain(&json::event(event).to_string());
         }
         consumer(run, event);
     });
@@ -172,7 +170,7 @@ fn prepare(document: &Document, mode: Mode, values: Values, env: &ProcessEnv) ->
 fn unreadable(document: &Document, error: &Unreadable) -> Exit {
     complain(&format!("error: {error}"));
     if document.output != Output::Text {
-        data_as(&machine::unreadable(error), document.output);
+        data_as(&json::unreadable(&error.to_string()), document.output);
     }
     Exit::Unusable
 }
@@ -198,7 +196,7 @@ fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
             let errors = findings.iter().filter(|finding| any_error(std::slice::from_ref(finding))).count();
             complain(&format!("{errors} error{} found; nothing was run", if errors == 1 { "" } else { "s" }));
         }
-        Output::Json | Output::Yaml => data_as(&machine::findings(findings, &session.sources), document.output),
+        Output::Json | Output::Yaml => data_as(&json::findings(findings, &session.sources), document.output),
     }
 }
 
@@ -228,7 +226,7 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
             }
         }
         Output::Json | Output::Yaml => {
-            data_as(&machine::findings(&prepared.warnings, &session.sources), document.output);
+            data_as(&json::findings(&prepared.warnings, &session.sources), document.output);
         }
     }
     if prepared.warnings.is_empty() { Exit::Success } else { Exit::Drifted }

@@ -16,11 +16,10 @@ use stead_core::id::NodeId;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::text::Sources;
-use stead_core::value::Value;
 use stead_core::wire::results::reason;
-use stead_engine::Session;
+use stead_engine::json::printed;
+use stead_engine::{Difference, Session};
 
-use super::differences::{self, Difference};
 use super::effects;
 use super::values::{self, painted};
 use crate::args::{Document, Output};
@@ -333,7 +332,7 @@ fn changes(session: &Session, run: &Run, node: NodeId) -> String {
     let removes = matches!(difference, Some(Difference { effect: Effect::Remove, .. }));
     // What is listed as gone is not told once more, property by property, nor in words.
     let properties = difference.iter().filter(|_| !removes || listed.is_empty()).flat_map(|each| &each.properties);
-    let schema = differences::schema(session, run, node);
+    let schema = stead_engine::schema(session, run, node);
     let mut shown: String = properties.map(|change| values::change(change, schema)).collect();
     shown += &listed;
     if listed.is_empty() {
@@ -343,13 +342,6 @@ fn changes(session: &Session, run: &Run, node: NodeId) -> String {
         Some(changed) if shown.is_empty() => words(&changed.what_if),
         _ => shown,
     }
-}
-
-/// What the commands of an instance printed, as its state tells.
-pub(super) fn printed(run: &Run, node: NodeId) -> Option<&Value> {
-    let is_command = run.graph().declaration(node).type_name.value.as_str() == "Stead/Command";
-    let state = run.report().record(node).state().filter(|_| is_command)?;
-    state.as_object()?.get("output")
 }
 
 fn words(said: &[String]) -> String {

@@ -1,4 +1,4 @@
-//! Reports and events of people's commands, as JSON for programs.
+//! Reports, events and findings as JSON for programs.
 //!
 //! Every object has `version`: 1 as long as members are only added.
 
@@ -14,15 +14,14 @@ use stead_core::graph::Role;
 use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_core::text::Sources;
+use stead_core::value::Value;
 use stead_core::wire::results::{duration, operation_name, reason, restarts};
-use stead_engine::Session;
 
-use super::differences::Difference;
-use super::report::printed;
-use crate::input::Unreadable;
+use crate::difference::Difference;
+use crate::session::Session;
 
 /// The report of a run: totals, every instance, restarts, outputs.
-pub(super) fn report(session: &Session, run: &Run, elapsed: Duration) -> Json {
+pub fn report(session: &Session, run: &Run, elapsed: Duration) -> Json {
     let totals = run.totals();
     let instances = run.graph().order.iter().map(|id| instance(session, run, *id));
     let outputs = run.outputs().into_iter().map(|(name, value)| {
@@ -70,8 +69,9 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
     if let Some(Status::Unknown(because)) = record.status() {
         all.insert("because".into(), graph.id_of(because.node()).to_string().into());
     }
+    let told = matches!(record.status(), Some(Status::Changed | Status::Drifted));
     if graph.node(id).role == Role::Instance {
-        let difference = Difference::of(session, run, id);
+        let difference = Difference::of(session, run, id).filter(|_| told);
         all.insert("changes".into(), Json::Array(difference.as_ref().map(differences).unwrap_or_default()));
         if let Some(Difference { words, .. }) = difference.filter(|difference| !difference.words.is_empty()) {
             all.insert("drift".into(), json!(words));
@@ -80,11 +80,21 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
     if let Some(printed) = printed(run, id) {
         all.insert("output".into(), printed.to_redacted_json());
     }
-    if let Some(effects) = record.changed().map(|changed| &changed.effects).filter(|effects| !effects.is_empty()) {
+    // What a plan says will fail will have no effect; what did fail may have had some.
+    let happens = told || run.mode() != Mode::PLAN;
+    let effects = record.changed().map(|changed| &changed.effects).filter(|effects| happens && !effects.is_empty());
+    if let Some(effects) = effects {
         all.insert("effects".into(), json!(effects));
     }
     all.insert("duration".into(), duration(record.elapsed).into());
     Json::Object(all)
+}
+
+/// What the commands of an instance printed, as its state tells.
+pub fn printed(run: &Run, node: NodeId) -> Option<&Value> {
+    let is_command = run.graph().declaration(node).type_name.value.as_str() == "Stead/Command";
+    let state = run.report().record(node).state().filter(|_| is_command)?;
+    state.as_object()?.get("output")
 }
 
 fn word(status: &Status) -> &'static str {
@@ -118,7 +128,7 @@ fn differences(difference: &Difference) -> Vec<Json> {
 }
 
 /// One event in a line, without the states of instances.
-pub(super) fn event(event: &Event) -> Json {
+pub fn event(event: &Event) -> Json {
     let mut line = Map::from_iter([("at".to_owned(), Json::from(event.at.to_string()))]);
     line.insert("event".into(), event_word(&event.kind).into());
     if let Some(instance) = event.kind.instance() {
@@ -166,12 +176,12 @@ fn event_word(kind: &EventKind) -> &'static str {
 }
 
 /// Why a document or its parameters cannot be read.
-pub(super) fn unreadable(error: &Unreadable) -> Json {
-    json!({ "version": 1, "findings": [], "error": error.to_string() })
+pub fn unreadable(why: &str) -> Json {
+    json!({ "version": 1, "findings": [], "error": why })
 }
 
 /// Findings of a document.
-pub(super) fn findings(findings: &[Diagnostic], sources: &Sources) -> Json {
+pub fn findings(findings: &[Diagnostic], sources: &Sources) -> Json {
     let all: Vec<Json> = findings.iter().map(|finding| diag::to_json(finding, sources)).collect();
     json!({ "version": 1, "findings": all })
 }

@@ -8,23 +8,25 @@ use stead_core::diff::{Alteration, Change, Rules, changes, overlaid};
 use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_core::value::Value;
-use stead_engine::Session;
+
+use crate::session::Session;
 
 /// What differs between before and after, or between what is and what should be.
-pub(super) struct Difference {
-    pub(super) effect: Effect,
+pub struct Difference {
+    /// What becomes of the instance.
+    pub effect: Effect,
     /// Without `_exist`, which the effect covers.
-    pub(super) properties: Vec<Change>,
+    pub properties: Vec<Change>,
     /// The differences in the words of the resource: the texts of the property `drift`.
-    pub(super) words: Vec<String>,
+    pub words: Vec<String>,
 }
 
 /// What states say of an instance besides its properties.
 const NO_PROPERTIES: [&str; 2] = ["/_exist", "/_inDesiredState"];
 
 impl Difference {
-    /// `None` where nothing differs or nothing was compared.
-    pub(super) fn of(session: &Session, run: &Run, node: NodeId) -> Option<Self> {
+    /// Of an instance; `None` where nothing differs or nothing was compared.
+    pub fn of(session: &Session, run: &Run, node: NodeId) -> Option<Self> {
         let record = run.report().record(node);
         let effect = record.effect()?;
         let (before, after, named) = match (record.changed(), &record.tested, &record.desired) {
@@ -49,7 +51,7 @@ impl Difference {
 }
 
 /// The schema of the properties of an instance, where no program has to be asked for it.
-pub(super) fn schema<'a>(session: &'a Session, run: &Run, node: NodeId) -> Option<&'a Json> {
+pub fn schema<'a>(session: &'a Session, run: &Run, node: NodeId) -> Option<&'a Json> {
     session.built_in(&run.graph().node(node).manifest.type_name).map(stead_resources::BuiltIn::schema)
 }
 
