@@ -54,6 +54,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     findings.extend(words(repository)?);
     findings.extend(decisions(repository));
     findings.extend(exceptions(repository));
+    findings.extend(cases(repository));
     findings.sort();
     Ok(findings)
 }
@@ -215,6 +216,30 @@ fn exceptions_of(path: &str, text: &str) -> Vec<Finding> {
     }
 }
 
+/// Folders of cases whose README does not explain a section; those that are named like files are.
+fn cases(repository: &Repository) -> Vec<Finding> {
+    let mut sections: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (path, text) in &repository.files {
+        let Some((folder, _)) = path.strip_prefix("corpus/").and_then(|path| path.split_once('/')) else { continue };
+        let named = sections.entry(folder).or_default();
+        if has_extension(path, "txt") {
+            let headers = text.lines().filter_map(|line| line.strip_prefix("-- ")?.strip_suffix(" --"));
+            named.extend(headers.filter(|name| !name.contains('.')));
+        }
+    }
+    sections.iter().flat_map(|(folder, sections)| unexplained(repository, folder, sections)).collect()
+}
+
+fn unexplained(repository: &Repository, folder: &str, sections: &BTreeSet<&str>) -> Vec<Finding> {
+    let readme = format!("corpus/{folder}/README.md");
+    let text = match repository.text(&readme) {
+        Ok(text) => text,
+        Err(finding) => return vec![finding],
+    };
+    let unknown = sections.iter().filter(|name| !text.contains(&format!("`{name}`")));
+    unknown.map(|name| Finding::of(&readme, format!("does not explain the section '{name}'"))).collect()
+}
+
 struct Exceptions<'a> {
     path: &'a str,
     findings: Vec<Finding>,
@@ -239,6 +264,18 @@ mod tests {
 
     use super::*;
     use crate::repository;
+
+    #[test]
+    fn folders_of_cases_explain_their_sections() {
+        let files = [
+            ("corpus/README.md", ""),
+            ("corpus/a/README.md", "`tree` is explained."),
+            ("corpus/a/b/case.txt", "-- main.yaml --\n-- tree --\n-- other --\n"),
+            ("corpus/b/case.txt", "-- tree --\n"),
+        ];
+        let expected = ["corpus/a/README.md: does not explain the section 'other'", "corpus/b/README.md: is missing"];
+        assert_eq!(messages(cases(&made_up(&[], &files))), expected);
+    }
 
     #[test]
     fn the_repository_is_tidy() {

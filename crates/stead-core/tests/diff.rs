@@ -1,7 +1,4 @@
-//! Cases of comparisons: `desired` and `actual` as JSON, optionally `schema` and `case`; computed are the names of the
-//! properties that differ, the changes between the two for people, and the state that a set would bring about.
-//!
-//! `{"$secret": "name"}` stands for a secret of that name, `{"$sealed": value}` for a sealed value.
+//! Cases of `corpus/diff`: comparisons of a desired and an actual state.
 
 use std::process::ExitCode;
 

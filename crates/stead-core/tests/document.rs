@@ -1,8 +1,4 @@
 //! Cases of `corpus/document`: a text, what is found in it, and what it is read into.
-//!
-//! The text stands in the section `main.yaml` or `main.json`, or in `escaped`, where `\t`, `\r`, `\0` and `\u{feff}`
-//! stand for what is invisible in a file. `tree` is the document. With a section `value`, `spans` or `located` the
-//! text need not be a document; it is read as YAML only. `rendered` and `json` are the findings for people and programs.
 
 mod support;
 

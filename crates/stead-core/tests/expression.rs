@@ -1,8 +1,4 @@
-//! Expressions and what they are worth: `corpus/expression/`.
-//!
-//! A case has an `environment` and either a `table` of lines `[expression] => result`, or one `expression`, which may have
-//! several lines, and its `result` in full. In a table the result is JSON, with what a sealed value opens to behind it,
-//! or the code of a fault, the part of the expression that it is about, the message and the help.
+//! Cases of `corpus/expression`: expressions and their values.
 
 use std::fmt::Write;
 use std::process::ExitCode;

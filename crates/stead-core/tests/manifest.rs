@@ -1,4 +1,4 @@
-//! Manifest files as data: what is said about them, and what they mean to the engine.
+//! Cases of `corpus/manifest`: what is found in manifest files, and what they mean to the engine.
 
 use std::fmt::{Debug, Write};
 use std::path::Path;
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
 
 /// The one section that has the name of a manifest is read as that manifest.
 fn run(case: &Case) -> Result<Computed, String> {
-    let file = case.sections.iter().find_map(|(name, text)| Some((name, text, Form::of(name)?)));
+    let file = case.files().find_map(|(name, text)| Some((name, text, Form::of(name)?)));
     let (name, text, form) = file.ok_or("there is no section with the name of a manifest")?;
     let mut sources = Sources::default();
     sources.add(Source::new(name, text));

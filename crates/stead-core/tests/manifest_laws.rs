@@ -13,7 +13,7 @@ use stead_core::id::TypeName;
 use stead_core::manifest::{
     self, Catalog, Declaration, Form, Implementation, Manifest, NotFound, Version, VersionRequirement,
 };
-use stead_testkit::repository;
+use stead_testkit::{repository, skip};
 
 #[test]
 fn every_code_has_a_case() {
@@ -132,9 +132,21 @@ proptest! {
         }
     }
 
+    /// What is in front of the ending, and its case, do not matter.
     #[test]
-    fn names_of_files_never_confuse(name in ".{0,12}(\\.[dD][sS][cC])?(\\.resource)?(\\.json)?") {
-        let _ = Form::of(&name);
+    fn the_form_is_told_by_the_ending_alone(
+        name in ".{0,12}(\\.[dD][sS][cC])?(\\.(resource|adaptedResource|EXTENSION|Manifests|other))?(\\.(json|YAML|yml|jsonc))?"
+    ) {
+        let forms = [
+            ("resource", Form::Resource),
+            ("adaptedresource", Form::Adapted),
+            ("extension", Form::Extension),
+            ("manifests", Form::List),
+        ];
+        let lower = name.to_ascii_lowercase();
+        let ends = |word: &str| ["json", "yaml", "yml"].iter().any(|ending| lower.ends_with(&format!(".dsc.{word}.{ending}")));
+        let expected = forms.iter().find(|(word, _)| ends(word)).map(|(_, form)| *form);
+        prop_assert_eq!(Form::of(&name), expected);
     }
 }
 
@@ -181,6 +193,8 @@ fn what_is_not_found_says_what_there_is() {
     assert_eq!((found(None), found(Some(">=1"))), ("0.9.0".into(), "1.1.0".into()));
 }
 
+const NO_CASES: &str = "the recorded cases do not lie beside the repository";
+
 /// Cases recorded from another implementation, where they are at hand.
 fn recorded() -> Option<Vec<Json>> {
     let path = stead_testkit::repository().join("../shared/corpus/dsc/cases.jsonl");
@@ -207,7 +221,7 @@ fn requirements_choose_as_recorded() {
     .map(|(requirement, version)| (requirement.to_owned(), version.to_owned()))
     .to_vec();
     match recorded() {
-        None => println!("skipped: the recorded cases (they do not lie beside the repository)"),
+        None => skip("requirements_are_as_recorded", NO_CASES),
         Some(cases) => {
             pairs.extend(cases.iter().filter(|case| case["suite"] == "dsc_config_version").filter_map(|case| {
                 let vars = &case["vars"];
@@ -225,7 +239,7 @@ fn requirements_choose_as_recorded() {
 #[test]
 fn listings_are_as_recorded() {
     let Some(cases) = recorded() else {
-        return println!("skipped: the recorded cases (they do not lie beside the repository)");
+        return skip("listings_are_as_recorded", NO_CASES);
     };
     let runs = cases.iter().flat_map(|case| case["runs"].as_array().unwrap());
     let lines =

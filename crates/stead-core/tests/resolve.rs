@@ -94,8 +94,7 @@ fn matrix(case: &Case) -> Result<String, String> {
 /// What is found when an instance has this need.
 fn with_need(case: &Case, name: &str, need: &str) -> Result<String, String> {
     let text = case.section("main.yaml").replace(&format!("# {name} needs"), need);
-    let sections = vec![("main.yaml".to_owned(), text)];
-    let prepared = prepare::prepare(&Case { sections, ..Case::default() })?;
+    let prepared = prepare::prepare(&Case::of("main.yaml", &text))?;
     let found = prepared.findings.iter().map(|finding| {
         let help = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
         format!("{} {}{help}", finding.code, finding.message)

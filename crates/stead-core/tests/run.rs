@@ -1,15 +1,4 @@
 //! Cases of `corpus/run`: a document, a machine, and what a run does with both.
-//!
-//! `world` has a line for each thing that is not in its desired state: `NAME OPTION… = STATE`. Options are `set:fails`,
-//! `set:nothing`, `set:partly`, `failures:2`, `job:2` (the first two sets answer that they are pending), `detached:2` (the
-//! same, and the work is done by itself before it is asked for again), `restart:system`, `restart:web` (a service),
-//! `touches:/a,/b`, `touches:anything` and `presumes:/a` (of which a what-if says that it has to be there). `mode` is `get`,
-//! `test`, `plan`, `apply`, `lenient` or `export`; further lines may state `width 2`, `programs 1` (room for one program),
-//! `last first` (the call started last is answered first), `elevated`, `static 5 REPEATS RETRIES` and `exponential 1 2 60
-//! REPEATS RETRIES` (what fails is tried again after so many seconds, or after `base multiplier cap`), and `cancel after 5`
-//! or `suspend after 5` (events; what is suspended is resumed from its journal as soon as nothing is under way). Computed
-//! are `events` and `report`; tries again and what is resumed have the time in front. Everything else is as in
-//! `corpus/resolve`.
 
 #[path = "support/brief.rs"]
 mod brief;

@@ -81,8 +81,7 @@ fn scene(seed: u64, number: u64, luck: Luck) -> Scene {
 
 /// A document made ready to run, as a process does that knows nothing of others.
 fn setup(text: &str, mode: Mode) -> Setup {
-    let case = Case { sections: vec![("main.yaml".to_owned(), text.to_owned())], ..Case::default() };
-    let prepared = prepare::prepare(&case).unwrap();
+    let prepared = prepare::prepare(&Case::of("main.yaml", text)).unwrap();
     let graph = prepared.graph.unwrap_or_else(|| panic!("{:?}\n{text}", prepared.findings));
     let digest = graph.digest(&prepared.sources).into();
     Setup { digest, ..Setup::new(Arc::new(graph), Arc::new(prepared.sources), Arc::new(seal::Legible), mode) }

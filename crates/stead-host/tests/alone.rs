@@ -5,14 +5,13 @@
 #![expect(clippy::print_stdout, reason = "it says how much memory was taken")]
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use stead_core::call::FailureKind;
 use stead_host::process::{self, Environment, Finished, Limits, ProcessError, Program};
 use stead_host::provider::Cancel;
-use stead_testkit::times;
+use stead_testkit::{skip, times};
 
 /// How long a flood takes that is cut off, on a busy machine. By itself it takes a fraction of a second.
 const SOON: Duration = Duration::from_secs(10);
@@ -80,20 +79,16 @@ fn it_is_the_same_in_a_container() {
             .env(INSIDE, "1")
             .output()
     };
+    let name = "it_is_the_same_in_a_container";
     // A shell around it: the first process of a namespace gets orphans of everybody.
     match unshare("true") {
         Ok(tried) if tried.status.success() => {
             let ran = unshare("\"$0\"; exit $?").expect("a run");
             assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
         }
-        Ok(tried) => skipped(&format!("no namespaces here: {}", String::from_utf8_lossy(&tried.stderr))),
-        Err(error) => skipped(&format!("no unshare here: {error}")),
+        Ok(tried) => skip(name, &format!("no namespaces here: {}", String::from_utf8_lossy(&tried.stderr))),
+        Err(error) => skip(name, &format!("no unshare here: {error}")),
     }
-}
-
-/// Past what collects the output of tests, so that it is seen when they pass, too.
-fn skipped(why: &str) {
-    writeln!(std::io::stderr(), "SKIPPED: {}", why.trim_end()).expect("standard error");
 }
 
 fn floods_cost_little_memory() {
@@ -113,8 +108,8 @@ fn floods_cost_little_memory() {
 fn daemons_without_a_mark_are_ended() {
     let folder = tempfile::tempdir().expect("a folder");
     let pid = folder.path().join("pid");
-    let daemon = format!("echo $$ > {}; exec /bin/sleep 3600", pid.display());
-    let body = format!("(setsid env -i /bin/sh -c '{daemon}' &) </dev/null >/dev/null 2>&1; sleep 0.5");
+    let daemon = format!("echo $$ > {}; echo; exec /bin/sleep 3600 >/dev/null", pid.display());
+    let body = format!("(setsid env -i /bin/sh -c '{daemon}' &) </dev/null 2>/dev/null | read ready");
     assert_eq!(play(&body).err().expect("a failure").kind(), FailureKind::LeftBehind);
     let pid = std::fs::read_to_string(pid).expect("a pid");
     assert!(!Path::new("/proc").join(pid.trim()).exists());
@@ -127,9 +122,11 @@ fn nothing_adds_up() {
         assert!(play("(true &) ; (setsid true &) ; true").is_ok());
         assert!(play("setsid sleep 0.01 >/dev/null 2>&1 &").is_ok());
     }
-    // The last ones may still be ending; the call that follows forgets them.
-    std::thread::sleep(Duration::from_millis(500));
-    assert!(play("true").is_ok());
+    // The last ones may still be ending; a call that follows forgets them.
+    let begun = Instant::now();
+    while !children().is_empty() {
+        assert!(begun.elapsed() < SOON, "still there: {:?}", children());
+        assert!(play("true").is_ok());
+    }
     assert_eq!(open_descriptors(), before);
-    assert_eq!(children(), Vec::<String>::new());
 }

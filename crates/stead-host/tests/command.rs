@@ -1,14 +1,4 @@
-//! Resources that are programs. A case has a manifest, the script that it names, and calls; what comes back is compared.
-//!
-//! ```text
-//! -- manifest.json --   a resource manifest; `sh` with the argument `script` runs the script
-//! -- adapted.json --    optional: the adapted resource that is called through the manifest
-//! -- script --          the program
-//! -- rights --          optional: `anybody`, for programs that do not run as root
-//! -- calls --           an operation a line, and the input as JSON: `set what-if {"a":1}`
-//! -- extension.json --  instead of the two: an extension, with `discover`, `import FILE` and `secret NAME VAULT`
-//! -- answers --         what came of each: traces first, then the reply or the failure
-//! ```
+//! Cases of `corpus/command`: resources that are programs.
 
 use std::path::Path;
 use std::process::ExitCode;

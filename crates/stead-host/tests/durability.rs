@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
-use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -10,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use rustix::io::Errno;
 use stead_core::call::Failure;
 use stead_host::fs::{Durability, FlushTarget, Former, FsError, Ownership, Place, Replacement, Writes};
+use stead_testkit::skip;
 use tempfile::TempDir;
 
 type Asked = Arc<Mutex<Vec<FlushTarget>>>;
@@ -83,15 +83,13 @@ fn a_run_flushes_each_file_system_once() {
     writes.flush().unwrap();
     assert_eq!(taken(&asked), [], "nothing was written since");
 
-    let Ok(other) = TempDir::new_in("/dev/shm") else { return skipped("no second file system at /dev/shm") };
+    let Ok(other) = TempDir::new_in("/dev/shm") else {
+        return skip("a_run_flushes_each_file_system_once, its end", "no second file system at /dev/shm");
+    };
     write(directory.path(), "f", &writes);
     write(other.path(), "f", &writes);
     writes.flush().unwrap();
     assert_eq!(taken(&asked), [FlushTarget::FileSystem; 2]);
-}
-
-fn skipped(why: &str) {
-    writeln!(std::io::stderr(), "SKIPPED: {why}").expect("standard error");
 }
 
 #[test]

@@ -4,7 +4,9 @@
 //! `STEAD_PIPES=1000` so many combinations of what goes in and out and how it is read, in place of 12.
 
 use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,10 +21,15 @@ const SOON: Duration = Duration::from_secs(25);
 /// A variable that every process of one test inherits, whatever the runner does.
 const OURS: &str = "HOSTILE_TEST";
 
+/// What a program writes to standard error once it has come to where the test wants it.
+const READY: &[u8] = b"ready\n";
+
 struct Stage {
     folder: tempfile::TempDir,
     mark: String,
     limits: Limits,
+    /// What is done when a program says that it is ready.
+    on_ready: fn(&Cancel),
 }
 
 struct Played {
@@ -41,7 +48,7 @@ impl Stage {
             grace: Duration::from_millis(300),
             settle: Duration::from_millis(200),
         };
-        Self { folder: tempfile::tempdir().expect("a folder"), mark, limits }
+        Self { folder: tempfile::tempdir().expect("a folder"), mark, limits, on_ready: |_| {} }
     }
 
     fn with(change: impl FnOnce(&mut Limits)) -> Self {
@@ -79,6 +86,9 @@ impl Stage {
             if errors.len() < 1 << 20 {
                 errors.extend_from_slice(bytes);
             }
+            if bytes.ends_with(READY) {
+                (self.on_ready)(cancel);
+            }
         });
         let played = Played { result, errors, took: begun.elapsed() };
         assert!(played.took < SOON, "took {:?}", played.took);
@@ -112,6 +122,23 @@ fn living(mark: &str) -> Vec<String> {
     folders.filter(|folder| marked(folder)).map(|folder| folder.display().to_string()).collect()
 }
 
+/// Plays a program that says that it is ready and then hangs. On a busy machine it may not come so far within the first
+/// deadline; then it gets twice the time.
+fn hang(body: &str, grace: Duration) -> (Stage, Played) {
+    let mut deadline = Duration::from_millis(300);
+    loop {
+        let stage = Stage::with(|limits| (limits.deadline, limits.grace) = (deadline, grace));
+        let played = stage.play(body);
+        assert_eq!(played.result.as_ref().err().map(ProcessError::kind), Some(FailureKind::Deadline));
+        if played.errors == READY {
+            return (stage, played);
+        }
+        deadline *= 2;
+    }
+}
+
+const GRACE: Duration = Duration::from_millis(300);
+
 /// Once, or as often as is asked for.
 fn again(play: impl Fn()) {
     (0..times("STEAD_HANGS", 1)).for_each(|_| play());
@@ -120,15 +147,15 @@ fn again(play: impl Fn()) {
 #[test]
 fn the_control_sees_what_is_left() {
     // Without this the assertion that nothing is left could never fail.
-    let mut child = std::process::Command::new("/bin/sleep").arg("30").env(OURS, "control;").spawn().unwrap();
-    // For a moment after the start there is no environment to read yet.
-    let seen = (0..500).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        living("control;").len() == 1
-    });
+    let mut command = std::process::Command::new("/bin/cat");
+    let mut child = command.env(OURS, "control;").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // Before it answers there may be no environment to read yet.
+    child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let seen = living("control;").len();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(seen);
+    assert_eq!(seen, 1);
 }
 
 #[test]
@@ -160,46 +187,33 @@ fn a_flood_that_ignores_its_end_is_ended() {
 #[test]
 fn a_hang_ends_at_the_deadline() {
     again(|| {
-        let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(300));
-        let played = stage.play("echo waiting >&2; sleep 3600");
-        assert_eq!(played.kind(), FailureKind::Deadline);
-        assert!(played.result.err().unwrap().to_string().contains("sleep ("), "the processes are named");
-        assert_eq!(played.errors, b"waiting\n");
+        let (_, played) = hang("echo ready >&2; exec sleep 3600", GRACE);
+        let error = played.result.err().unwrap().to_string();
+        assert!(error.contains("sleep (") || error.contains("sh ("), "the processes are named: {error}");
     });
 }
 
 #[test]
 fn whoever_ignores_the_signal_is_forced() {
     again(|| {
-        let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(300));
-        let played = stage.play("trap '' TERM INT HUP; while :; do sleep 1; done");
-        assert_eq!(played.kind(), FailureKind::Deadline);
-        assert!(played.took >= Duration::from_millis(600), "the grace was given");
+        let (_, played) = hang("trap '' TERM INT HUP; echo ready >&2; while :; do sleep 1; done", GRACE);
+        assert!(played.took >= GRACE * 2, "the grace was given");
     });
 }
 
 #[test]
 fn whoever_tidies_up_is_given_the_time() {
-    let stage = Stage::with(|limits| {
-        limits.deadline = Duration::from_millis(300);
-        limits.grace = Duration::from_secs(10);
-    });
-    let played = stage.play("trap 'echo tidied > done; exit 0' TERM; while :; do sleep 0.05; done");
-    assert_eq!(played.kind(), FailureKind::Deadline);
+    let body = "trap 'echo tidied > done; exit 0' TERM; echo ready >&2; while :; do sleep 0.05; done";
+    let (stage, _) = hang(body, Duration::from_secs(10));
     assert!(stage.folder.path().join("done").exists());
 }
 
 #[test]
 fn a_cancelled_run_ends_early() {
-    let stage = Stage::new();
+    let stage = Stage { on_ready: Cancel::cancel, ..Stage::new() };
     let cancel = Cancel::default();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(200));
-            cancel.cancel();
-        });
-        assert_eq!(stage.play_with("sleep 3600", None, &cancel).kind(), FailureKind::Cancelled);
-    });
+    let played = stage.play_with("echo ready >&2; sleep 3600", None, &cancel);
+    assert_eq!(played.kind(), FailureKind::Cancelled);
     let played = stage.play_with("touch ran", None, &cancel);
     assert_eq!(played.kind(), FailureKind::Cancelled);
     assert!(!stage.folder.path().join("ran").exists(), "nothing starts after it");
@@ -217,7 +231,9 @@ fn a_daemon_that_holds_the_pipes_is_ended() {
 #[test]
 fn a_daemon_that_holds_nothing_is_ended() {
     again(|| {
-        let played = Stage::new().play("setsid sh -c 'sleep 3600 & sleep 3600' </dev/null >/dev/null 2>&1 & sleep 0.2");
+        let played = Stage::new().play(
+            "(setsid sh -c 'echo; exec >/dev/null; sleep 3600 & sleep 3600' &) </dev/null 2>/dev/null | read ready",
+        );
         assert_eq!(played.kind(), FailureKind::LeftBehind);
     });
 }
@@ -225,7 +241,8 @@ fn a_daemon_that_holds_nothing_is_ended() {
 #[test]
 fn a_daemon_that_forks_twice_is_ended() {
     again(|| {
-        let body = "(setsid sh -c '(trap \"\" TERM HUP; exec sleep 3600) &' &) </dev/null >/dev/null 2>&1; sleep 0.2";
+        let daemon = r#"(trap "" TERM HUP; echo; exec sleep 3600 >/dev/null) &"#;
+        let body = &format!("(setsid sh -c '{daemon}' &) </dev/null 2>/dev/null | read ready");
         assert_eq!(Stage::new().play(body).kind(), FailureKind::LeftBehind);
     });
 }
@@ -233,10 +250,9 @@ fn a_daemon_that_forks_twice_is_ended() {
 #[test]
 fn a_daemon_of_a_hanging_program_is_ended() {
     again(|| {
-        let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(500));
-        let body =
-            "(setsid sh -c '(trap \"\" TERM; sleep 3600) & sleep 3600' &) </dev/null >/dev/null 2>&1; sleep 3600";
-        assert_eq!(stage.play(body).kind(), FailureKind::Deadline);
+        let daemon = r#"(trap "" TERM; echo; exec >/dev/null; sleep 3600) & exec >/dev/null; sleep 3600"#;
+        let ready = "read ready; echo ready >&2";
+        hang(&format!("(setsid sh -c '{daemon}' &) </dev/null 2>/dev/null | {{ {ready}; }}; sleep 3600"), GRACE);
     });
 }
 
@@ -307,8 +323,7 @@ fn closed_outputs_do_not_end_the_call() {
 #[test]
 fn closed_outputs_do_not_lift_the_deadline() {
     again(|| {
-        let stage = Stage::with(|limits| limits.deadline = Duration::from_millis(300));
-        assert_eq!(stage.play("exec >&- 2>&-; sleep 3600").kind(), FailureKind::Deadline);
+        hang("echo ready >&2; exec >&- 2>&-; sleep 3600", GRACE);
     });
 }
 

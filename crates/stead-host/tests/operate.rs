@@ -1,14 +1,4 @@
-//! Cases of operations: a call, and a resource that answers by a script.
-//!
-//! - `call`: `{"operation", "execution"?, "desired", "tested"?, "metadata"?}`; `{"$secret": "name"}` stands for a secret, and
-//!   `{"$expression": "[…]"}` for what is computed; every parameter in it is the secret of its name.
-//! - `resource`: `{"can": [capabilities], "kind"?, "schema"?, "wrapped"?, "deprecatedWhatIf"?}`.
-//! - `secrets`: what the vault holds.
-//! - `script`: of each method what it answers, one after the other, as `{"ok": …}`, `{"fail": {"kind", "message"}}` or
-//!   `{"panic": "text"}`. A state `"$input"` is what the resource was given. `trace` is said before it answers.
-//!
-//! Computed are the methods called with their inputs, what was traced, and the answer. In it `(secret NAME)` is the sealed
-//! value of that secret, `(computed)` what is computed from secrets, and `(sealed)` any other.
+//! Cases of `corpus/operate`: a call, and a resource that answers by a script.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail this way")]
 

@@ -1,6 +1,4 @@
-//! Settings files, as cases under `corpus/settings`: what is wrong with them, and what counts of them.
-//!
-//! A case has `settings.json`, or `policies`: lines with what is done in an empty folder to make `policy.json`, by a shell.
+//! Cases of `corpus/settings`: settings files, what is wrong with them, and what counts of them.
 
 use std::process::{Command, ExitCode};
 

@@ -106,7 +106,7 @@ fn an_orderly_end_leaves_no_supervisor() {
     let supervisor = children();
     assert_eq!(supervisor.split_whitespace().count(), 1);
     // A stray is still found, although there is a child that stays.
-    let body = "(setsid env -i /bin/sh -c 'exec sleep 3600' &) </dev/null >/dev/null 2>&1; sleep 0.5";
+    let body = "(setsid env -i /bin/sh -c 'echo; exec sleep 3600 >/dev/null' &) </dev/null 2>/dev/null | read ready";
     let program = Program {
         image: None,
         path: Path::new("/bin/sh"),

@@ -1,7 +1,4 @@
-//! The built-in resources as the engine calls them: `corpus/builtins`, and `corpus/osinfo` for what machines say.
-//!
-//! A case names a type and what is done with it, one after the other in a directory of its own: `get`, `test`, `set`
-//! (tested first, as the engine does), `what-if` and `export`. `"sealed:…"` in its properties stands for a secret.
+//! Cases of `corpus/builtins`, the built-in resources as the engine calls them, and of `corpus/osinfo`.
 
 use std::fmt::Write;
 use std::path::Path;

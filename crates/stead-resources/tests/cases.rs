@@ -1,8 +1,7 @@
-//! The cases of `corpus/resources`: the type, a tree, a desired state, and all that the operations make of them; or the
-//! type, a tree, and a filter of an export.
+//! Cases of `corpus/resources`: a tree, a desired state or a filter of an export, and what operations make of them.
 //!
 //! Besides what the cases say, for each of them: a what-if changes nothing and predicts what the set does; after a set
-//! the test is content; a second set changes nothing at all.
+//! the test finds the desired state; a second set changes nothing at all.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 

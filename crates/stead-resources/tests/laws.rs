@@ -14,6 +14,7 @@ use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
 use stead_core::destruction::{Effects, Item, ItemKind};
 use stead_host::provider::Plain;
+use stead_testkit::is_root;
 use support::{Node, Tree, World, plain, provider, walk};
 
 /// What may be at the path in question, besides what is around it.
@@ -193,8 +194,7 @@ fn an_exported_tree_can_be_applied_elsewhere() {
 
 #[test]
 fn the_configuration_of_this_machine_can_be_applied_elsewhere() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can read all of /etc");
+    if !is_root("the_configuration_of_this_machine_can_be_applied_elsewhere") {
         return;
     }
     // A copy first: others may be working on the original, and it may hold what cannot be in a document.
@@ -208,8 +208,7 @@ fn the_configuration_of_this_machine_can_be_applied_elsewhere() {
 
 #[test]
 fn owners_are_set_and_kept() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can give files away");
+    if !is_root("owners_are_set_and_kept") {
         return;
     }
     let world = World::build("file f 4755 \"x\"\nlink l -> f\ndir d 0755\n");
@@ -234,8 +233,7 @@ fn owners_are_set_and_kept() {
 
 #[test]
 fn what_belongs_to_others_is_not_followed() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can make files of others");
+    if !is_root("what_belongs_to_others_is_not_followed") {
         return;
     }
     let world = World::build("dir home 0755\ndir etc 0755\nlink home/etc -> ../etc\nfile home/f 0600 \"x\"\n");

@@ -9,10 +9,16 @@
 //!
 //! Every file below `corpus/FOLDER` is a test of its own, named after its path. A harness gets the case and returns
 //! the sections that it computes; they have to equal those in the file. `STEAD_BLESS=1` rewrites the file instead.
+//! A section that the harness neither reads nor computes is an error: it would look like a part of the test and be none.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -39,6 +45,30 @@ pub fn asked(variable: &str) -> Option<usize> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is '{text}', which is no number")))
 }
 
+/// Reports on standard error that a test, or a part of it, is skipped, and how many were before in this program.
+///
+/// Guarantees: the line is seen when the test passes, too.
+///
+/// # Panics
+/// When `STEAD_SKIPS` is `none`, which says that everything is there that tests need.
+pub fn skip(test: &str, reason: &str) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
+    let reason = reason.trim_end();
+    assert!(std::env::var_os("STEAD_SKIPS").is_none_or(|allowed| allowed != "none"), "{test} is skipped: {reason}");
+    // Not by the macro, whose output is shown of failed tests only. Who closed standard error does not want to know.
+    let _ = writeln!(std::io::stderr(), "SKIPPED {count}: {test}: {reason}");
+}
+
+/// Whether this is root; where it is not, the test is reported as skipped.
+pub fn is_root(test: &str) -> bool {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    if !is_root {
+        skip(test, "only root can do that");
+    }
+    is_root
+}
+
 /// A case: its description and its sections in order.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
@@ -48,9 +78,16 @@ pub struct Case {
     pub description: String,
     /// Name and text of each section.
     pub sections: Vec<(String, String)>,
+    /// The names of the sections that were asked for.
+    asked: RefCell<BTreeSet<String>>,
 }
 
 impl Case {
+    /// A case of one section.
+    pub fn of(section: &str, text: &str) -> Self {
+        Self { sections: vec![(section.to_owned(), text.to_owned())], ..Self::default() }
+    }
+
     /// Reads the text of a case.
     pub fn parse(name: &str, text: &str) -> Self {
         let mut case = Self { name: name.to_owned(), ..Self::default() };
@@ -67,12 +104,35 @@ impl Case {
 
     /// The text of a section; empty when it is not there.
     pub fn section(&self, name: &str) -> &str {
+        self.asked.borrow_mut().insert(name.to_owned());
         self.sections.iter().find(|(each, _)| each == name).map_or("", |(_, text)| text)
     }
 
     /// Whether there is such a section.
     pub fn has(&self, name: &str) -> bool {
+        self.asked.borrow_mut().insert(name.to_owned());
         self.sections.iter().any(|(each, _)| each == name)
+    }
+
+    /// The sections that are files, which have a `.` in their names.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        let files = self.sections.iter().filter(|(name, _)| name.contains('.'));
+        files.map(|(name, text)| {
+            self.asked.borrow_mut().insert(name.clone());
+            (name.as_str(), text.as_str())
+        })
+    }
+
+    /// A section that is there twice, or that neither was asked for nor is computed.
+    fn unknown_section(&self, computed: &Computed) -> Option<String> {
+        let mut names = BTreeSet::new();
+        let asked = self.asked.borrow();
+        let is_known = |name: &str| asked.contains(name) || computed.iter().any(|(each, _)| *each == name);
+        self.sections.iter().find_map(|(name, _)| match () {
+            () if !names.insert(name) => Some(format!("section '{name}' is there twice")),
+            () if !is_known(name) => Some(format!("section '{name}' is not known to the harness")),
+            () => None,
+        })
     }
 
     fn replace(&mut self, name: &str, text: &str) {
@@ -155,6 +215,9 @@ fn check(file: &Path, name: &str, run: fn(&Case) -> Result<Computed, String>) ->
     let text = fs::read_to_string(file)?;
     let mut case = Case::parse(name, &text);
     let computed = run(&case)?;
+    if let Some(unknown) = case.unknown_section(&computed) {
+        return Err(unknown.into());
+    }
     if std::env::var_os("STEAD_BLESS").is_some() {
         for (section, text) in &computed {
             case.replace(section, text);
@@ -169,4 +232,41 @@ fn check(file: &Path, name: &str, run: fn(&Case) -> Result<Computed, String>) ->
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CASE: &str = "What it shows.\n-- main.yaml --\na\n-- tree --\nb\n-- tre --\nc\n";
+
+    fn unknown(text: &str, asked: &[&str], computed: &Computed) -> Option<String> {
+        let case = Case::parse("case", text);
+        asked.iter().for_each(|name| drop(case.section(name).to_owned()));
+        case.unknown_section(computed)
+    }
+
+    #[test]
+    fn a_section_that_no_harness_knows_is_found() {
+        let computed = vec![("tree", String::new())];
+        assert_eq!(
+            unknown(CASE, &["main.yaml"], &computed).as_deref(),
+            Some("section 'tre' is not known to the harness")
+        );
+        assert_eq!(unknown(CASE, &["main.yaml", "tre"], &computed), None);
+    }
+
+    #[test]
+    fn a_section_that_is_there_twice_is_found() {
+        let twice = CASE.replace("-- tre --", "-- tree --");
+        let computed = vec![("tree", String::new())];
+        assert_eq!(unknown(&twice, &["main.yaml"], &computed).as_deref(), Some("section 'tree' is there twice"));
+    }
+
+    #[test]
+    fn files_are_known_once_they_are_listed() {
+        let case = Case::parse("case", "-- a.yaml --\n-- session --\n");
+        assert_eq!(case.files().map(|(name, _)| name).collect::<Vec<_>>(), ["a.yaml"]);
+        assert_eq!(case.unknown_section(&Vec::new()).as_deref(), Some("section 'session' is not known to the harness"));
+    }
 }

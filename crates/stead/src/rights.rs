@@ -1,8 +1,6 @@
 //! Cases of `corpus/rights`: what runs with which rights.
 //!
-//! A case has documents (every section whose name has a dot; the one that runs is `main.yaml`). Computed is `outcomes`:
-//! for every operation, as root and as anybody else, what was done, and what was refused and why. With what rights the
-//! test itself runs makes no difference.
+//! With what rights the test itself runs makes no difference.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,7 +21,7 @@ fn what_runs_with_which_rights() {
 
 fn run(case: &Case) -> Result<Computed, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    for (name, text) in case.sections.iter().filter(|(name, _)| name.contains('.')) {
+    for (name, text) in case.files() {
         fs::write(folder.path().join(name), text).map_err(|error| error.to_string())?;
     }
     let modes = [

@@ -1,8 +1,4 @@
-//! What people see: commands, what they print, and their exit codes, as cases under `corpus/cli`.
-//!
-//! A case has files (every section whose name has a dot) and `session`: lines that start with `$` are run by a shell in
-//! an empty folder with the files, in which `stead` is the program; behind each stands what it printed on both outputs,
-//! and its exit code unless it is 0. Times are shown as `N ms`, the folder as `$HERE`.
+//! Cases of `corpus/cli`: commands, what they print, and their exit codes.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +12,7 @@ fn main() -> ExitCode {
 
 fn session(case: &Case) -> Result<Computed, String> {
     let (folder, locks) = (temporary()?, temporary()?);
-    for (name, text) in case.sections.iter().filter(|(name, _)| name.contains('.')) {
+    for (name, text) in case.files() {
         let path = folder.path().join(name);
         fs::create_dir_all(path.parent().unwrap_or(folder.path())).map_err(|error| error.to_string())?;
         fs::write(path, text).map_err(|error| error.to_string())?;

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use stead_testkit::skip;
+
 use super::{Place, answer};
 
 fn examples() -> PathBuf {
@@ -39,8 +41,7 @@ fn the_guide_shows_manifests_as_they_are() {
 fn the_guide_shows_what_the_check_prints() {
     let place = Place::new();
     if !has_python() {
-        println!("skipped: there is no python3");
-        return;
+        return skip("the_guide_shows_what_the_check_prints", "there is no python3");
     }
     let guide = fs::read_to_string(stead_testkit::repository().join("docs/write-a-resource.md")).unwrap();
     let (line, printed) = blocks(&guide, "console")[0].split_once('\n').unwrap();
@@ -77,8 +78,7 @@ fn the_example_in_shell_keeps_to_it() {
 fn the_example_in_python_keeps_to_it() {
     let place = Place::new();
     if !has_python() {
-        println!("skipped: there is no python3");
-        return;
+        return skip("the_example_in_python_keeps_to_it", "there is no python3");
     }
     let file = place.path().join("note");
     let folder = examples().join("python");
