@@ -76,9 +76,17 @@ impl Claims {
     }
 
     /// The paths that it is limited to; one that ends in [`TREE`] stands for all below.
+    ///
+    /// What becomes a file or a link decides what is below it, too; and a tree that is copied is read as a whole.
     pub fn touches(&self) -> Vec<PathBuf> {
+        let copies = self.0.iter().any(|Claim::Path { extent, .. }| matches!(extent, Extent::Tree { .. }));
+        let is_limited = |extent: &Extent| match extent {
+            Extent::Read => !copies,
+            Extent::Attributes | Extent::Part => true,
+            Extent::Whole | Extent::Entries { .. } | Extent::Tree { .. } | Extent::Absent => false,
+        };
         let touched = |Claim::Path { path, extent }: &Claim| {
-            let tree = matches!(extent, Extent::Tree { .. } | Extent::Absent).then(|| path.join(TREE));
+            let tree = (!is_limited(extent)).then(|| path.join(TREE));
             [path.clone()].into_iter().chain(tree)
         };
         self.0.iter().flat_map(touched).collect()

@@ -19,7 +19,7 @@ pub(crate) fn no_directory(path: &Path) -> Failure {
 
 /// That the directory has to be created first.
 pub(crate) fn without_directory(path: &Path) -> Presumed {
-    Presumed { failure: no_directory(path), path: Some(path.to_owned()) }
+    Presumed { failure: no_directory(path), path: path.parent().map(Path::to_owned) }
 }
 
 /// What keeps names in the directory from being given or taken away.
@@ -32,7 +32,7 @@ pub(crate) fn not_writable(place: &Place) -> Option<Presumed> {
         locked.then(|| cannot("write", place.path(), Errno::PERM))
     };
     let failure = refused.or_else(protected)?;
-    Some(Presumed { failure, path: Some(place.path().to_owned()) })
+    Some(Presumed { failure, path: place.path().parent().map(Path::to_owned) })
 }
 
 /// What keeps anything from being put at a path.

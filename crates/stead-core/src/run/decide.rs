@@ -281,7 +281,7 @@ impl Run {
             _ => self.forecast.enables(&self.graph, id, *rank, &pending.paths),
         };
         Some(match change {
-            Some(_) if pending.otherwise == Otherwise::Changed => {
+            Some(_) if pending.otherwise == Otherwise::Changed && self.forecast.supplies(*rank, &pending.paths) => {
                 self.settle(id, self.unless_exchanged(id, Status::Changed))
             }
             Some(change) => self.settle(id, Status::Unknown(self.path(change))),

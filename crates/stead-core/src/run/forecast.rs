@@ -1,6 +1,7 @@
 //! In what-if: what the changes that are predicted can have an effect on.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use crate::call::TREE;
@@ -46,6 +47,13 @@ impl Forecast {
         }
     }
 
+    /// Whether a change in front of that place in the order is about one of these paths itself. What it makes possible is
+    /// known; of a change around them, such as a copied tree, or of one that may touch anything, nobody knows it.
+    pub(super) fn supplies(&self, rank: u32, paths: &[PathBuf]) -> bool {
+        let is_before = |changes: &BTreeSet<(u32, NodeId)>| changes.first().is_some_and(|first| first.0 < rank);
+        paths.iter().any(|path| self.touched.get(path).is_some_and(is_before))
+    }
+
     /// Notes that a node is settled: what comes after it comes after what it came after.
     pub(super) fn settled(&mut self, graph: &Graph, id: NodeId) {
         let sources = || before(graph, id).chain(members(graph, id));
@@ -65,7 +73,7 @@ impl Forecast {
         }
         let change = before(graph, id).find_map(|source| self.after.get(&source))?;
         let Some(paths) = touches else { return Some(*change) };
-        let shared: Vec<PathBuf> = paths.iter().filter(|path| self.touched.contains_key(*path)).cloned().collect();
+        let shared: Vec<PathBuf> = paths.iter().flat_map(|path| self.overlapping(path)).cloned().collect();
         let shared = if shared.is_empty() { None } else { self.nearest(graph, id, &shared) };
         shared.or_else(|| self.exchanges(graph, id, touches))
     }
@@ -88,6 +96,15 @@ impl Forecast {
     pub(super) fn enables(&self, graph: &Graph, id: NodeId, rank: u32, paths: &[PathBuf]) -> Option<NodeId> {
         let anything = before(graph, id).find_map(|source| self.after_anything.get(&source).copied());
         anything.or_else(|| paths.iter().find_map(|path| self.around(path, rank)))
+    }
+
+    /// What changes touch of a path, or of the tree that it stands for.
+    fn overlapping<'p>(&'p self, path: &'p Path) -> impl Iterator<Item = &'p PathBuf> {
+        let tree = path.parent().filter(|_| path.ends_with(TREE));
+        let from = tree.unwrap_or(path);
+        let within = move |touched: &Path| if tree.is_some() { touched.starts_with(from) } else { touched == from };
+        let from_there = self.touched.range::<Path, _>((Bound::Included(from), Bound::Unbounded));
+        from_there.map(|(touched, _)| touched).take_while(move |touched| within(touched))
     }
 
     fn around(&self, path: &Path, rank: u32) -> Option<NodeId> {

@@ -281,15 +281,17 @@ impl<'a> Desired<'a> {
         if *step == Step::Keep {
             return Ok(None);
         }
-        if let Some(pending) = pending::at(&self.path)? {
-            return Ok(Some(pending));
-        }
-        match text {
+        let pending = pending::at(&self.path)?;
+        Ok(match text {
             // The new file is to belong to the owner of the former one.
-            Some(text) => Ok(pending::not_owner(&self.path, owner_of(&text.status))),
-            None if self.create => Ok(None),
-            None => Ok(Some(Presumed { failure: self.no_file(), path: Some(self.path.clone()) })),
-        }
+            Some(text) => pending.or_else(|| pending::not_owner(&self.path, owner_of(&text.status))),
+            None if self.create => pending,
+            // A directory alone would not help.
+            None => {
+                let failure = pending.map_or_else(|| self.no_file(), |pending| pending.failure);
+                Some(Presumed { failure, path: Some(self.path.clone()) })
+            }
+        })
     }
 
     fn no_file(&self) -> Failure {

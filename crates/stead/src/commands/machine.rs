@@ -62,15 +62,18 @@ fn instance(run: &Run, id: NodeId) -> Json {
     if let Some(Status::Unknown(because)) = record.status() {
         all.insert("because".into(), graph.id_of(because.node()).to_string().into());
     }
+    let told = matches!(record.status(), Some(Status::Changed | Status::Drifted));
     if graph.node(id).role == Role::Instance {
-        let told = matches!(record.status(), Some(Status::Changed | Status::Drifted));
         let difference = Difference::of(record).filter(|_| told);
         all.insert("changes".into(), Json::Array(difference.as_ref().map(differences).unwrap_or_default()));
         if let Some(Difference { words, .. }) = difference.filter(|difference| !difference.words.is_empty()) {
             all.insert("drift".into(), json!(words));
         }
     }
-    if let Some(effects) = record.changed().map(|changed| &changed.effects).filter(|effects| !effects.is_empty()) {
+    // What a plan says will fail will have no effect; what did fail may have had some.
+    let happens = told || run.mode() != Mode::PLAN;
+    let effects = record.changed().map(|changed| &changed.effects).filter(|effects| happens && !effects.is_empty());
+    if let Some(effects) = effects {
         all.insert("effects".into(), json!(effects));
     }
     all.insert("duration".into(), duration(record.elapsed).into());

@@ -1,0 +1,266 @@
+//! Random documents of built-in resources, and random trees that they are applied to.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::random::Numbers;
+
+/// A document and the tree that it starts from.
+pub(crate) struct Pair {
+    number: u64,
+    /// The lines of a tree.
+    pub(crate) start: String,
+    /// The text of the document.
+    pub(crate) document: String,
+    /// The names of instances that have something to do in every run, and of those that hold one.
+    pub(crate) unguarded: BTreeSet<String>,
+    /// The names of instances that manage something that one before them manages as well.
+    pub(crate) shared: BTreeSet<String>,
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "pair {}\nstart:\n{}document:\n{}", self.number, self.start, self.document)
+    }
+}
+
+/// Few, so that instances often meet.
+const PATHS: [&str; 9] = ["a", "b", "d", "d/x", "d/y", "d/e", "d/e/z", "new", "new/f"];
+
+/// What is only read.
+const SOURCES: &str =
+    "dir src 0755\nfile src/x 0640 \"x\\n\"\nfile src/y 0644 \"y\\n\"\ndir src/e 0700\nlink src/k -> x\n";
+
+impl Pair {
+    pub(crate) fn of(number: u64) -> Self {
+        let mut writer = Writer { numbers: Numbers::of(17, number), names: 0, unguarded: BTreeSet::new() };
+        let start = writer.tree();
+        let count = 1 + writer.numbers.below(5);
+        let resources = writer.instances(count, 0);
+        let shared = shared(&resources);
+        let document = serde_json::to_string_pretty(&json!({ "$schema": "s", "resources": resources })).unwrap();
+        Self { number, start, document, unguarded: writer.unguarded, shared }
+    }
+}
+
+/// The instances that an instance holds at any depth, or itself where it is no container.
+fn leaves(instance: &Json) -> Vec<Json> {
+    match instance["properties"]["resources"].as_array() {
+        Some(nested) => nested.iter().flat_map(leaves).collect(),
+        None => vec![instance.clone()],
+    }
+}
+
+/// The path that an instance manages.
+fn managed(instance: &Json) -> Option<&Path> {
+    let properties = &instance["properties"];
+    let made = || properties["set"].as_str().and_then(|command| command.split(' ').next_back());
+    properties["path"].as_str().or_else(made).map(Path::new)
+}
+
+/// Whether one manages what the other does, or something above it.
+fn above(one: &Json, other: &Json) -> bool {
+    managed(one).is_some_and(|one| managed(other).is_some_and(|other| other.starts_with(one)))
+}
+
+/// Instances that one in front of them may change something for: what is in a plain directory is no concern of it, nor the
+/// other way round.
+fn shared(resources: &[Json]) -> BTreeSet<String> {
+    let all: Vec<Json> = resources.iter().flat_map(leaves).collect();
+    let is_plain = |each: &Json| {
+        let properties = &each["properties"];
+        let more = ["source", "entries"].iter().any(|name| properties.get(*name).is_some());
+        each["type"] == "Stead/Directory" && !more && properties["_exist"] != false
+    };
+    let changes_for = |one: &Json, other: &Json| {
+        managed(one) == managed(other) || above(one, other) && !is_plain(one) || above(other, one) && !is_plain(other)
+    };
+    let is_shared = |at: &usize| all[..*at].iter().any(|earlier| changes_for(earlier, &all[*at]));
+    (0..all.len()).filter(is_shared).map(|at| all[at]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+struct Writer {
+    numbers: Numbers,
+    names: usize,
+    unguarded: BTreeSet<String>,
+}
+
+impl Writer {
+    fn chance(&mut self, of: usize) -> bool {
+        self.numbers.below(of) == 0
+    }
+
+    fn one_of<T: Clone>(&mut self, values: &[T]) -> T {
+        values[self.numbers.below(values.len())].clone()
+    }
+
+    fn path(&mut self) -> &'static str {
+        self.one_of(&PATHS)
+    }
+
+    fn tree(&mut self) -> String {
+        let mut tree = SOURCES.to_owned();
+        for name in ["a", "b"] {
+            tree += &self.node(name, 10);
+        }
+        if self.chance(6) {
+            return tree + &self.node("d", 10);
+        }
+        tree += "dir d 0755\n";
+        for name in ["d/x", "d/y", "d/more"] {
+            tree += &self.node(name, 10);
+        }
+        if !self.chance(3) {
+            tree += "dir d/e 0750\n";
+            tree += &self.node("d/e/z", 9);
+        }
+        tree
+    }
+
+    fn node(&mut self, name: &str, kinds: usize) -> String {
+        let mode = self.one_of(&["0644", "0600", "0755"]);
+        let content = self.one_of(&["", "x\\n", "one\\ntwo\\n", "one\\ntwo\\nthree", "\\u00ff"]);
+        match self.numbers.below(kinds) {
+            0..4 => format!("file {name} {mode} \"{content}\"\n"),
+            4 => format!("dir {name} {mode}\n").replace("06", "07"),
+            5 => format!("link {name} -> nowhere\n"),
+            6 => format!("link {name} -> {}\n", self.one_of(&["src/x", "src", "../src"])),
+            9 => format!(
+                "dir {name} 0755\nfile {name}/below 0644 \"1\"\ndir {name}/deep 0755\nfile {name}/deep/er 0600 \"2\"\n"
+            ),
+            _ => String::new(),
+        }
+    }
+
+    fn instances(&mut self, count: usize, depth: usize) -> Vec<Json> {
+        let mut earlier: Vec<(String, Vec<Json>)> = Vec::new();
+        let mut instances = Vec::new();
+        for _ in 0..count {
+            self.names += 1;
+            let name = format!("n{}", self.names);
+            let (type_name, properties) = if depth < 2 && self.chance(7) {
+                let count = 1 + self.numbers.below(3);
+                let before = self.unguarded.len();
+                let nested = self.instances(count, depth + 1);
+                if self.unguarded.len() > before {
+                    self.unguarded.insert(name.clone());
+                }
+                ("Microsoft.DSC/Group", json!({ "resources": nested }))
+            } else {
+                self.resource(&name)
+            };
+            let mut instance = json!({ "name": name, "type": type_name, "properties": properties });
+            let own = leaves(&instance);
+            let meets = |(_, others): &&(String, Vec<Json>)| {
+                others.iter().any(|other| own.iter().any(|own| above(other, own) || above(own, other)))
+            };
+            let mut needs: BTreeSet<&String> = earlier.iter().filter(meets).map(|(id, _)| id).collect();
+            if !earlier.is_empty() && self.chance(3) {
+                needs.insert(&earlier[self.numbers.below(earlier.len())].0);
+            }
+            if !needs.is_empty() {
+                instance["dependsOn"] = json!(needs);
+            }
+            if self.chance(12) {
+                instance["condition"] = json!("[equals(1, 1)]");
+            }
+            earlier.push((format!("[resourceId('{type_name}', '{name}')]"), own));
+            instances.push(instance);
+        }
+        instances
+    }
+
+    fn resource(&mut self, name: &str) -> (&'static str, Json) {
+        match self.numbers.below(12) {
+            0..3 => ("Stead/File", self.file()),
+            3..6 => ("Stead/Directory", self.directory()),
+            6..8 => ("Stead/Line", self.line()),
+            8..10 => ("Stead/Symlink", self.symlink()),
+            10 => ("Stead/Command", self.command(name)),
+            _ => ("Microsoft.DSC.Debug/Echo", json!({ "output": "x" })),
+        }
+    }
+
+    /// Some of these members beside a path; each in one of `rare` cases.
+    fn with(&mut self, rare: usize, members: &[(&str, &[Json])]) -> Json {
+        let mut properties = Map::from_iter([("path".to_owned(), Json::from(self.path()))]);
+        for (name, values) in members {
+            if self.chance(rare) {
+                properties.insert((*name).to_owned(), self.one_of(values));
+            }
+        }
+        Json::Object(properties)
+    }
+
+    fn file(&mut self) -> Json {
+        let mut file = self.with(
+            4,
+            &[
+                ("mode", &[json!("0644"), json!("0600"), json!("2711")]),
+                ("backup", &[json!(true), json!(".old")]),
+                ("owner", &[json!("0")]),
+                ("_exist", &[json!(false), json!(true)]),
+            ],
+        );
+        match self.numbers.below(6) {
+            0..3 => file["content"] = self.one_of(&[json!("x\n"), json!("one\ntwo\n"), json!("")]),
+            3 => file["contentBase64"] = json!("/w=="),
+            4 => file["source"] = json!("src/x"),
+            _ => {}
+        }
+        file
+    }
+
+    fn directory(&mut self) -> Json {
+        let flags = [json!(true), json!(false)];
+        let modes = [json!("0755"), json!("0700")];
+        let mut directory = self.with(3, &[("mode", &modes), ("recurse", &flags), ("_exist", &flags)]);
+        match self.numbers.below(6) {
+            0..2 => {
+                directory["entries"] = self.one_of(&[json!([]), json!(["x"]), json!(["x", "y", "e", "k"])]);
+                directory["_purge"] = json!(true);
+            }
+            2..4 => {
+                directory["source"] = json!("src");
+                directory["_purge"] = self.one_of(&flags);
+            }
+            _ => {}
+        }
+        directory
+    }
+
+    fn line(&mut self) -> Json {
+        let mut line = self.with(
+            4,
+            &[
+                ("match", &[json!("^t"), json!("^one$"), json!("e")]),
+                ("after", &[json!("^one"), json!("BOF")]),
+                ("create", &[json!(true)]),
+                ("_exist", &[json!(false)]),
+            ],
+        );
+        line["line"] = self.one_of(&[json!("one"), json!("two"), json!("new"), json!("x")]);
+        line
+    }
+
+    fn symlink(&mut self) -> Json {
+        let mut link = self.with(3, &[("force", &[json!(true)]), ("_exist", &[json!(false)])]);
+        link["target"] = self.one_of(&[json!("nowhere"), json!("/src/x"), json!("src"), json!("d")]);
+        link
+    }
+
+    fn command(&mut self, name: &str) -> Json {
+        let made = format!("made-{}", self.numbers.below(3));
+        match self.numbers.below(4) {
+            0..2 => json!({ "set": format!("echo made > {made}"), "creates": made }),
+            2 => json!({ "set": format!("echo made > {made}"), "test": format!("test -e {made}") }),
+            _ => {
+                self.unguarded.insert(name.to_owned());
+                json!({ "set": format!("echo again >> {made}") })
+            }
+        }
+    }
+}
