@@ -7,6 +7,7 @@ mod circles;
 mod codes;
 mod deps;
 mod measure;
+mod mutants;
 mod repository;
 mod tidy;
 
@@ -23,6 +24,7 @@ const USAGE: &str = "usage: cargo xtask NAME
   circles   modules that import each other
   deps      licences, duplicate versions and sources of dependencies, as deny.toml wants them
   all       all of them
+  mutants   deliberate defects of xtask/mutants, or the one that is named: each has to make a test fail (takes long)
 ";
 
 fn main() -> ExitCode {
@@ -50,6 +52,7 @@ fn run(name: &str, repository: &Repository) -> Result<(String, Vec<Finding>), St
         "circles" => circles::check(repository).map(|findings| (String::new(), findings)),
         "deps" => deps::check(repository).map(|findings| (String::new(), findings)),
         "all" => all(repository),
+        "mutants" => mutants::run(repository, std::env::args().nth(2).as_deref()),
         _ => Err(USAGE.to_owned()),
     }
 }
@@ -60,6 +63,7 @@ fn all(repository: &Repository) -> Result<(String, Vec<Finding>), String> {
     findings.extend(codes::check(repository)?);
     findings.extend(circles::check(repository)?);
     findings.extend(deps::check(repository)?);
+    findings.extend(mutants::check(repository));
     Ok((text, findings))
 }
 
