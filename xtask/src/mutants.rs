@@ -30,9 +30,9 @@ impl Mutant {
     fn read(path: &str, text: &str) -> Self {
         let case = Case::parse(path, text);
         let line = |name: &str| case.section(name).trim().to_owned();
-        let test = line("test").split_whitespace().map(str::to_owned).collect();
+        let arguments = line("test").split_whitespace().map(str::to_owned).collect();
         let (from, to) = (case.section("from").to_owned(), case.section("to").to_owned());
-        Self { path: path.to_owned(), file: line("file"), from, to, test }
+        Self { path: path.to_owned(), file: line("file"), from, to, test: arguments }
     }
 
     fn name(&self) -> &str {
