@@ -3,7 +3,6 @@
 //! `STEAD_PAIRS=10000` tries so many pairs. A failure names its number, which alone makes the pair again.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
-#![expect(clippy::print_stdout, reason = "it says how much was predicted")]
 
 #[path = "../../stead/src/commands/differences.rs"]
 mod differences;
