@@ -82,8 +82,9 @@ impl Claims {
         let copies = self.0.iter().any(|Claim::Path { extent, .. }| matches!(extent, Extent::Tree { .. }));
         let is_limited = |extent: &Extent| match extent {
             Extent::Read => !copies,
-            Extent::Attributes | Extent::Part => true,
-            Extent::Whole | Extent::Entries { .. } | Extent::Tree { .. } | Extent::Absent => false,
+            // What is removed by entries is not to be there; a conflict reports who wants it all the same.
+            Extent::Attributes | Extent::Part | Extent::Entries { .. } => true,
+            Extent::Whole | Extent::Tree { .. } | Extent::Absent => false,
         };
         let touched = |Claim::Path { path, extent }: &Claim| {
             let tree = (!is_limited(extent)).then(|| path.join(TREE));
