@@ -58,7 +58,7 @@ impl Stage {
 fn instances(session: &Session, run: &Run) -> Vec<(NodeId, Json)> {
     let report = json::report(session, run, Duration::ZERO);
     let instances = report["instances"].as_array().unwrap().iter().cloned().map(|mut instance| {
-        ["duration", "output"].map(|name| instance.as_object_mut().unwrap().remove(name));
+        instance.as_object_mut().unwrap().retain(|name, _| name != "duration" && name != "output");
         instance
     });
     run.graph().order.iter().copied().zip(instances).collect()
