@@ -1,8 +1,7 @@
 //! What is wrong with expressions that are computed while a run goes on, as far as that can be told before.
 
 use super::builder::Builder;
-use super::link::Origin;
-use super::{Graph, Halt, StaticView, evaluate};
+use super::{Graph, Halt, Iteration, ScopeId, StaticView, evaluate};
 use crate::diag::Diagnostic;
 use crate::diag::codes::run as codes;
 use crate::document::{DataType, Document, Output};
@@ -53,14 +52,20 @@ impl Use {
 
 impl Builder<'_> {
     /// Reports what is wrong with expressions that will be computed for an instance or an output.
-    pub(super) fn check(&mut self, origin: &Origin<'_>, expressions: &[Placed<'_>], used: Use) {
+    pub(super) fn check(
+        &mut self,
+        scope: ScopeId,
+        iteration: Option<&Iteration>,
+        expressions: &[Placed<'_>],
+        used: Use,
+    ) {
         for Placed { expression, span } in expressions {
-            let is_repeated = origin.iteration.as_ref().is_some_and(|iteration| iteration.index > 0)
+            let is_repeated = iteration.is_some_and(|iteration| iteration.index > 0)
                 && expression.calls("copyIndex").next().is_none();
             if is_repeated {
                 continue;
             }
-            let view = StaticView(self.place(origin.scope, origin.iteration.as_ref()));
+            let view = StaticView(self.place(scope, iteration));
             let faults = match used {
                 Use::Computed => expression.check(&view),
                 Use::Skipped => expression.check_names(&view),

@@ -96,7 +96,7 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
     {
         let expressions = expressions(node);
         needs.extend(references(builder, &origin, &expressions).into_iter().map(own(NeedKind::Require)));
-        builder.check(&origin, &expressions, used);
+        builder.check(origin.scope, origin.iteration.as_ref(), &expressions, used);
     }
     needs
 }
@@ -147,9 +147,9 @@ fn outputs(builder: &mut Builder<'_>) {
         if output.condition.is_none() {
             references(builder, &origin, &value);
         }
-        builder.check(&origin, &value, used);
+        builder.check(origin.scope, origin.iteration.as_ref(), &value, used);
         let condition = output.condition.as_ref().map(expressions).unwrap_or_default();
-        builder.check(&origin, &condition, Use::Computed);
+        builder.check(origin.scope, origin.iteration.as_ref(), &condition, Use::Computed);
     }
 }
 
