@@ -10,7 +10,7 @@ use stead_core::call::{Failure, FailureKind};
 
 use super::input::Prepared;
 use super::output::{self, Expected, Garbage};
-use super::program::{Executable, trusted_path};
+use super::program::{Executable, TrustedEntries};
 use super::secrets::Secrets;
 use super::stderr::Listener;
 use crate::fs::{Trust, User};
@@ -30,6 +30,8 @@ pub struct Settings {
     pub elevated: bool,
     /// Whose programs are run.
     pub trust: Trust,
+    /// What of `PATH` was found trusted.
+    pub trusted: TrustedEntries,
 }
 
 impl Settings {
@@ -38,7 +40,14 @@ impl Settings {
         let Limits { grace, settle, .. } = Limits::default();
         let elevated = rustix::process::geteuid().is_root();
         let trust = User::current().trust();
-        Self { environment: Environment::of_this_process(&[]), grace, settle, elevated, trust }
+        Self {
+            environment: Environment::of_this_process(&[]),
+            grace,
+            settle,
+            elevated,
+            trust,
+            trusted: TrustedEntries::default(),
+        }
     }
 }
 
@@ -142,8 +151,8 @@ impl Invocation<'_> {
     }
 
     fn path(&self) -> Option<(OsString, OsString)> {
-        let Settings { environment, trust, .. } = self.origin.settings;
-        Some(("PATH".into(), trusted_path(environment.get("PATH")?, *trust)))
+        let Settings { environment, trust, trusted, .. } = self.origin.settings;
+        Some(("PATH".into(), trusted.path(environment.get("PATH")?, *trust)))
     }
 
     /// Reads what the program printed.

@@ -1,9 +1,11 @@
 //! The program that a manifest names: judged before it runs, and what was judged is what runs.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::fs::{OpenError, Trust, TrustedDirectory, TrustedFile};
 
@@ -103,24 +105,40 @@ fn interpreter(program: &TrustedFile) -> Result<Option<PathBuf>, Refused> {
     Err(Refused::RelativeInterpreter { script: program.path(), interpreter })
 }
 
-/// A `PATH` without the directories in which others than the trusted could place programs: shells and `/usr/bin/env` look
-/// there.
-pub(super) fn trusted_path(path: &OsStr, trust: Trust) -> OsString {
-    if trust == Trust::Everyone {
-        return path.to_owned();
-    }
-    let is_trusted = |entry: &PathBuf| match TrustedDirectory::open(entry, trust) {
-        Ok(_) => true,
-        Err(OpenError::Untrusted(untrusted)) => {
-            tracing::info!("'{}' is left out of PATH: {untrusted}; {}", entry.display(), untrusted.help());
-            false
+/// The directories of `PATH` that were found trusted; clones share them.
+///
+/// A directory that only root can change stays trusted until root changes it, so that it is judged once; every other is
+/// judged for each program.
+#[derive(Clone, Default)]
+pub struct TrustedEntries(Arc<Mutex<BTreeSet<PathBuf>>>);
+
+impl TrustedEntries {
+    /// A `PATH` without the directories in which others than the trusted could place programs: shells and `/usr/bin/env`
+    /// look there.
+    pub(super) fn path(&self, path: &OsStr, trust: Trust) -> OsString {
+        if trust == Trust::Everyone {
+            return path.to_owned();
         }
-        // One that is not there could be made by whoever may.
-        Err(OpenError::System { .. }) => false,
-    };
-    let kept = std::env::split_paths(path).filter(|entry| entry.is_absolute()).filter(is_trusted);
-    // What was split at colons has none.
-    std::env::join_paths(kept).unwrap_or_default()
+        let kept = std::env::split_paths(path).filter(|entry| entry.is_absolute()).filter(|entry| self.holds(entry));
+        // What was split at colons has none.
+        std::env::join_paths(kept).unwrap_or_default()
+    }
+
+    fn holds(&self, entry: &Path) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.contains(entry) {
+            return true;
+        }
+        match TrustedDirectory::open(entry, Trust::Root) {
+            Ok(_) => known.insert(entry.to_owned()),
+            Err(OpenError::Untrusted(untrusted)) => {
+                tracing::info!("'{}' is left out of PATH: {untrusted}; {}", entry.display(), untrusted.help());
+                false
+            }
+            // One that is not there could be made by whoever may.
+            Err(OpenError::System { .. }) => false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -267,9 +285,9 @@ mod tests {
         fs::set_permissions(home.path(), Permissions::from_mode(0o777)).unwrap();
         let path =
             std::env::join_paths([Path::new("/usr/bin"), home.path(), Path::new("."), Path::new("/gone")]).unwrap();
-        assert_eq!(trusted_path(&path, Trust::Everyone), path);
+        assert_eq!(TrustedEntries::default().path(&path, Trust::Everyone), path);
         if fs::metadata("/usr/bin").unwrap().uid() == 0 {
-            assert_eq!(trusted_path(&path, Trust::Root), "/usr/bin");
+            assert_eq!(TrustedEntries::default().path(&path, Trust::Root), "/usr/bin");
         }
     }
 }
