@@ -163,12 +163,12 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// How the content of a file is shown that differs from this.
+    /// How the content of a file is shown that differs from this: as text only if this is, so that both compare.
     pub(super) fn shown_of(&self, file: &File, status: &Status) -> io::Result<Shown> {
         let may_be_text = match self {
             Self::Any | Self::Text(_) => true,
             Self::Binary(_) => false,
-            Self::Source { .. } => is_public(status),
+            Self::Source { path, .. } => is_public(status) && open_source(path).is_ok_and(|(_, of)| is_public(&of)),
         };
         Shown::of_file(file, status, may_be_text)
     }
