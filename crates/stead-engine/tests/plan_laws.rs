@@ -54,11 +54,11 @@ impl Stage {
     }
 }
 
-/// The instances of the report that programs read, without times, in the order of the graph.
+/// The instances of the report that programs read, without times and what commands printed, in the order of the graph.
 fn instances(session: &Session, run: &Run) -> Vec<(NodeId, Json)> {
     let report = json::report(session, run, Duration::ZERO);
     let instances = report["instances"].as_array().unwrap().iter().cloned().map(|mut instance| {
-        instance.as_object_mut().unwrap().remove("duration");
+        ["duration", "output"].map(|name| instance.as_object_mut().unwrap().remove(name));
         instance
     });
     run.graph().order.iter().copied().zip(instances).collect()

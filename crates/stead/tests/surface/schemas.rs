@@ -185,7 +185,7 @@ const NO_KEY: &str = "qqqqqqqqqqqqqqqq";
 fn known_keys(findings: &[Diagnostic]) -> BTreeSet<String> {
     let finding = findings.iter().find(|finding| finding.message.contains(NO_KEY)).expect("a finding about the key");
     let help = finding.help.as_deref().unwrap_or_default();
-    let keys = help.rsplit_once("keys are ").unwrap_or_else(|| panic!("no keys in: {help}")).1;
+    let keys = help.rsplit_once(" are ").unwrap_or_else(|| panic!("no keys in: {help}")).1;
     keys.split(", ").map(str::to_owned).collect()
 }
 
