@@ -5,6 +5,7 @@
 //! or some in a copy of the repository below `target/mutants`, one after the other; the copy is built once and then in parts.
 //! The repository itself is only read.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::io::Write;
@@ -71,20 +72,23 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
 
 /// Tries the mutants of these names, or all, and writes what becomes of each; those that no test finds are the findings.
 pub(crate) fn run(repository: &Repository, names: &[String], out: &mut impl Write) -> Result<Vec<Finding>, String> {
-    let known = mutants(repository);
-    if let Some(name) = names.iter().find(|name| known.iter().all(|mutant| mutant.name() != *name)) {
+    let mut chosen = mutants(repository);
+    if let Some(name) = names.iter().find(|name| chosen.iter().all(|mutant| mutant.name() != *name)) {
         return Err(format!("there is no {FOLDER}{name}.txt"));
     }
-    let (workspace, mut findings) = (Workspace::copy(repository)?, Vec::new());
-    for mutant in known.iter().filter(|mutant| names.is_empty() || names.iter().any(|name| name == mutant.name())) {
-        let text = match mutant.applied(repository) {
-            Ok(text) => text,
+    chosen.retain(|mutant| names.is_empty() || names.iter().any(|name| name == mutant.name()));
+    let workspace = Workspace::copy(repository)?;
+    let failing = workspace.failing(&chosen)?;
+    let mut findings = Vec::new();
+    for mutant in &chosen {
+        let verdict = match mutant.applied(repository) {
             Err(finding) => {
                 findings.push(finding);
                 continue;
             }
+            Ok(_) if failing.contains(mutant.test.as_slice()) => Verdict::FailsAnyway,
+            Ok(text) => workspace.judge(mutant, &text)?,
         };
-        let verdict = workspace.judge(mutant, &text)?;
         // What is printed is progress; the findings are what counts.
         let _ = writeln!(out, "{}: {verdict}", mutant.name());
         if verdict != Verdict::Found {
@@ -155,26 +159,36 @@ impl Workspace {
         written.map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
 
-    /// Tries a mutant, and where its test fails, whether that is because of it.
+    /// The tests of mutants that fail without them: those find nothing.
+    fn failing<'m>(&self, mutants: &'m [Mutant]) -> Result<BTreeSet<&'m [String]>, String> {
+        let tests: BTreeSet<&[String]> = mutants.iter().map(|mutant| mutant.test.as_slice()).collect();
+        let mut failing = BTreeSet::new();
+        for test in tests {
+            if !self.passes(test, &[])? {
+                failing.insert(test);
+            }
+        }
+        Ok(failing)
+    }
+
     fn judge(&self, mutant: &Mutant, text: &str) -> Result<Verdict, String> {
         let original = fs::read_to_string(self.0.join(&mutant.file)).map_err(|error| error.to_string())?;
         self.write(&mutant.file, text)?;
-        let compiles = self.test(mutant, &["--no-run"])?;
-        let passes = compiles && self.test(mutant, &[])?;
+        let compiles = self.passes(&mutant.test, &["--no-run"])?;
+        let passes = compiles && self.passes(&mutant.test, &[])?;
         self.write(&mutant.file, &original)?;
         Ok(match (compiles, passes) {
             (false, _) => Verdict::DoesNotCompile,
             (true, true) => Verdict::Survives,
-            (true, false) if self.test(mutant, &[])? => Verdict::Found,
-            (true, false) => Verdict::FailsAnyway,
+            (true, false) => Verdict::Found,
         })
     }
 
-    /// Whether the test of a mutant passes in time.
-    fn test(&self, mutant: &Mutant, more: &[&str]) -> Result<bool, String> {
+    /// Whether `cargo test` with these arguments ends well, and in time.
+    fn passes(&self, test: &[String], more: &[&str]) -> Result<bool, String> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new("timeout");
-        command.arg(DEADLINE).arg(cargo).args(["test", "--quiet", "--locked"]).args(more).args(&mutant.test);
+        command.arg(DEADLINE).arg(cargo).args(["test", "--quiet", "--locked"]).args(more).args(test);
         command.env("CARGO_TARGET_DIR", root().join("target/mutants/build")).current_dir(&self.0);
         let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
         ended.map(|status| status.success()).map_err(|error| format!("cannot run timeout: {error}"))
