@@ -24,7 +24,7 @@ const USAGE: &str = "usage: cargo xtask NAME
   circles   modules that import each other
   deps      licences, duplicate versions and sources of dependencies, as deny.toml wants them
   all       all of them
-  mutants   deliberate defects of xtask/mutants, or the one that is named: each has to make a test fail (takes long)
+  mutants   deliberate defects of xtask/mutants, or those that are named: each has to make a test fail (takes long)
 ";
 
 fn main() -> ExitCode {
@@ -52,7 +52,10 @@ fn run(name: &str, repository: &Repository) -> Result<(String, Vec<Finding>), St
         "circles" => circles::check(repository).map(|findings| (String::new(), findings)),
         "deps" => deps::check(repository).map(|findings| (String::new(), findings)),
         "all" => all(repository),
-        "mutants" => mutants::run(repository, std::env::args().nth(2).as_deref()),
+        "mutants" => {
+            let names: Vec<String> = std::env::args().skip(2).collect();
+            mutants::run(repository, &names, &mut std::io::stderr()).map(|findings| (String::new(), findings))
+        }
         _ => Err(USAGE.to_owned()),
     }
 }

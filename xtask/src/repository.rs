@@ -45,9 +45,7 @@ impl Repository {
     /// Reads all of it. The folder is walked instead of asking git, so that a released archive is checked the same way.
     pub(crate) fn read() -> Result<Self, String> {
         let root = root();
-        let mut files = BTreeMap::new();
-        collect(&root, &root, &mut files)?;
-        Ok(Self { files, metadata: metadata(&root)? })
+        Ok(Self { files: files_below(&root)?, metadata: metadata(&root)? })
     }
 
     /// A file that has to be there.
@@ -144,6 +142,13 @@ pub(crate) fn root() -> PathBuf {
 fn relative(root: &Path, path: &Path) -> String {
     let parts = path.strip_prefix(root).unwrap_or(path).iter();
     parts.map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+/// The text files below a folder, by their paths from there; without what is built and what git keeps.
+pub(crate) fn files_below(folder: &Path) -> Result<BTreeMap<String, String>, String> {
+    let mut files = BTreeMap::new();
+    collect(folder, folder, &mut files)?;
+    Ok(files)
 }
 
 fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> Result<(), String> {

@@ -606,6 +606,29 @@ fn a_suspended_run_resumed_equals_one_that_was_not() {
     }
 }
 
+/// What a pending set handed back is given to the next one, also behind a break: nothing that goes on by itself is begun twice.
+#[test]
+fn work_that_outlasts_a_call_is_started_once() {
+    let mut started = 0;
+    for scene in some_scenes(14, Luck::Mixed, 60).map(durable).filter(|scene| scene.number.is_multiple_of(2)) {
+        let (_, whole, log) = scene.ended(Mode::APPLY);
+        let (mut run, mut world) = (scene.new_run(Mode::APPLY), scene.world.clone());
+        let mut first = Log::default();
+        let signal = Some((log.events.len() / 2, EventKind::Suspended));
+        scene.drive(&mut run, &mut world, &mut first, &scene.room, signal);
+        let (_, resumed, _) = resumed(&scene, &setup_of(&scene), &first.events, world);
+        for world in [whole, resumed] {
+            // A set that failed begins anew, and rightly.
+            let jobs = world.0.iter().filter(|(_, thing)| thing.set == Set::Works);
+            for (name, job) in jobs.filter_map(|(name, thing)| Some((name, thing.job.as_ref()?))) {
+                assert!(job.started() <= 1, "{}: {name} {} times\n{}", scene.number, job.started(), scene.text);
+                started += job.started();
+            }
+        }
+    }
+    assert!(started > 0, "something takes longer than a call");
+}
+
 /// The same document, read by another process.
 fn setup_of(scene: &Scene) -> Setup {
     scene.setup.clone()

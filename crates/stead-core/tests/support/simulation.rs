@@ -67,6 +67,11 @@ impl Job {
         Self { length, is_detached, ..Self::default() }
     }
 
+    /// How many sets began it anew.
+    pub(crate) fn started(&self) -> u32 {
+        self.number
+    }
+
     /// How a set finds the job; `None` once it is done.
     fn poll(&mut self, handed_back: Option<&Value>) -> Option<Pending> {
         if handed_back.and_then(Value::as_i64) != Some(i64::from(self.number)) {
