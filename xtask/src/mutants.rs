@@ -1,7 +1,7 @@
-//! Deliberate defects: each has to be found by the test that it names.
+//! Deliberate defects: each must be found by the test that it names.
 //!
 //! A mutant is a file `xtask/mutants/NAME.txt` with the sections `file`, `from`, `to` and `test`: in the file, the text that
-//! occurs once is replaced, and `cargo test` with these arguments has to fail. `cargo xtask mutants [NAME]` tries all of them
+//! occurs once is replaced, and `cargo test` with these arguments must fail. `cargo xtask mutants [NAME]` tries all of them
 //! or one in a copy of the repository below `target/mutants`, one after the other; the copy is built once and then in parts.
 
 use std::fs;
@@ -66,17 +66,17 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
 /// Tries the mutant of that name, or all; those that no test finds are the findings.
 pub(crate) fn run(repository: &Repository, name: Option<&str>) -> Result<(String, Vec<Finding>), String> {
     let workspace = Workspace::copy(repository)?;
-    let (mut told, mut findings) = (String::new(), Vec::new());
+    let (mut report, mut findings) = (String::new(), Vec::new());
     for mutant in mutants(repository).iter().filter(|mutant| name.is_none_or(|name| name == mutant.name())) {
         let text = mutant.applied(repository).map_err(|finding| finding.to_string())?;
         if workspace.survives(mutant, &text)? {
             findings.push(Finding::of(&mutant.path, format!("survives `cargo test {}`", mutant.test.join(" "))));
         } else {
-            told += mutant.name();
-            told += ": found\n";
+            report += mutant.name();
+            report += ": found\n";
         }
     }
-    Ok((told, findings))
+    Ok((report, findings))
 }
 
 /// A copy of the repository, with build results of its own.
