@@ -199,9 +199,9 @@ fn files_kept(bench: &Bench, count: u32, language: &str, write: Write) -> io::Re
     Ok(Limit::cpu(2.2, 5.0).row(&format!("{count} files, {language}, nothing to do"), floor, stead))
 }
 
-/// Whether a file is mended whose content was exchanged so that size and times look as before.
+/// Whether a file is restored whose content was exchanged so that size and times look as before.
 fn hidden_drift(bench: &Bench) -> io::Result<Row> {
-    let (name, limit) = ("drift that size and times hide", "is found and mended");
+    let (name, limit) = ("drift that size and times hide", "is found and restored");
     let Managed { folder, document, list } = prepare_files(bench, 10, work::files)?;
     if let Err(reason) = bench.stead(&["apply", &document])? {
         return Ok(Row::not_measured(name, None, limit, reason));
@@ -216,14 +216,14 @@ fn hidden_drift(bench: &Bench) -> io::Result<Row> {
         Ok(sample) => sample,
         Err(reason) => return Ok(Row::not_measured(name, None, limit, reason)),
     };
-    let mended = bench.floor(&["floor-check", &list])?.is_ok();
+    let fixed = bench.floor(&["floor-check", &list])?.is_ok();
     Ok(Row {
         name: name.to_owned(),
         floor: None,
         stead: Some(run),
-        compared: if mended { "yes" } else { "no" }.to_owned(),
+        compared: if fixed { "yes" } else { "no" }.to_owned(),
         limit: limit.to_owned(),
-        verdict: if mended { Verdict::Holds } else { Verdict::Exceeded },
+        verdict: if fixed { Verdict::Holds } else { Verdict::Exceeded },
     })
 }
 

@@ -1,4 +1,4 @@
-//! The floor: what has to be done and nothing else.
+//! The floor: what must be done and nothing else.
 //!
 //! A list of files has a line each: the mode in octal, the path and the content, with tabs between them. The content of
 //! the file is that text and a line end.
@@ -19,7 +19,7 @@ struct Wanted<'a> {
     content: String,
 }
 
-/// Compares every file with what is wanted. The exit code says whether all are as they should be.
+/// Compares every file with what is wanted. The exit code says whether all are in the desired state.
 pub(crate) fn check(list: &str) -> io::Result<ExitCode> {
     let text = fs::read_to_string(list)?;
     let mut buffer = Vec::new();

@@ -1,4 +1,4 @@
-//! Measures stead against the floor: a program that does only what has to be done.
+//! Measures stead against the floor: a program that does only what must be done.
 //!
 //! ```text
 //! cargo build --release && cargo run --release -p stead-bench -- all

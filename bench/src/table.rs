@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::meter::Sample;
 
-/// What came of a limit.
+/// Whether a limit was kept.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Holds,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The type that the manifest of [`ECHO_MANIFEST`] declares: what it is told, it says.
+/// The type that the manifest of [`ECHO_MANIFEST`] declares: what it receives, it reports.
 const ECHO_COMMAND: &str = "Bench/Echo";
 
 /// A resource that is a program. It is one that starts fast, because starting it is all that the floor does.

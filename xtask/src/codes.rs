@@ -38,7 +38,7 @@ fn judge(declared: &[Declared], cases: &[&str]) -> Vec<Finding> {
         let id = code.id.as_str();
         let mut found = |message: String| findings.push(Finding::at(&code.path, code.line, message));
         if !is_code(id) {
-            found(format!("'{id}' is no code: E or W and four digits"));
+            found(format!("'{id}' is not a code: E or W and four digits"));
         }
         if let Some(other) = first.get(id) {
             found(format!("{id} is declared in {}:{} too", other.path, other.line));
@@ -140,7 +140,7 @@ mod tests {
             stead_core::codes! { C = \"E2\", \"c\", \"why\"; D = \"E0004\", \"d\", \" \"; }";
         let expected = [
             "x.rs:1: E0001 is declared in x.rs:1 too",
-            "x.rs:2: 'E2' is no code: E or W and four digits",
+            "x.rs:2: 'E2' is not a code: E or W and four digits",
             "x.rs:2: no case below corpus/ shows E2",
             "x.rs:2: E0004 has no title or no explanation",
         ];

@@ -80,7 +80,7 @@ fn source(rules: &Rules<'_>, package: Package<'_>) -> Option<Finding> {
     (!known).then(|| Finding::of(RULES, format!("{} comes from {source}", package.name())))
 }
 
-/// All but the newest version of each package have to be explained, and nothing else.
+/// All but the newest version of each package must be explained, and nothing else.
 fn duplicates<'a>(rules: &Rules<'_>, packages: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Finding> {
     let mut versions: BTreeMap<&str, BTreeSet<(Vec<u64>, &str)>> = BTreeMap::new();
     for (name, version) in packages {
@@ -121,7 +121,7 @@ impl Spdx {
         Self { words: spaced.split_whitespace().map(str::to_owned).collect(), at: 0 }
     }
 
-    /// Whether the allowed licences suffice. What is no expression is not accepted.
+    /// Whether the allowed licences suffice. What is not an expression is not accepted.
     fn accepted(mut self, allowed: &BTreeSet<&str>) -> bool {
         let accepted = self.any(allowed);
         accepted && self.at == self.words.len()

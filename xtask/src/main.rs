@@ -1,11 +1,12 @@
 //! `cargo xtask NAME`: the checks of the project that are not cargo's own.
 //!
-//! Every check is a test as well, so that `cargo test --workspace` is all that has to be run; the commands are for
+//! Every check is a test as well, so that `cargo test --workspace` is all that must be run; the commands are for
 //! looking at one of them alone.
 
 mod circles;
 mod codes;
 mod deps;
+mod language;
 mod measure;
 mod mutants;
 mod repository;
@@ -23,8 +24,9 @@ const USAGE: &str = "usage: cargo xtask NAME
   codes     diagnostic codes: each declared once, each with a case below corpus/
   circles   modules that import each other
   deps      licences, duplicate versions and sources of dependencies, as deny.toml wants them
+  language  words and phrases that have a better one, as xtask/words.txt lists them
   all       all of them
-  mutants   deliberate defects of xtask/mutants, or those that are named: each has to make a test fail (takes long)
+  mutants   deliberate defects of xtask/mutants, or those that are named: each must make a test fail (takes long)
 ";
 
 fn main() -> ExitCode {
@@ -51,6 +53,7 @@ fn run(name: &str, repository: &Repository) -> Result<(String, Vec<Finding>), St
         "codes" => codes::check(repository).map(|findings| (String::new(), findings)),
         "circles" => circles::check(repository).map(|findings| (String::new(), findings)),
         "deps" => deps::check(repository).map(|findings| (String::new(), findings)),
+        "language" => language::check(repository).map(|findings| (String::new(), findings)),
         "all" => all(repository),
         "mutants" => {
             let names: Vec<String> = std::env::args().skip(2).collect();

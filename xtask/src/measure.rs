@@ -12,7 +12,7 @@ use syn::visit::{self, Visit};
 
 use crate::repository::{Finding, Repository};
 
-/// Above this, a function that is no table is too long.
+/// Above this, a function that is not a table is too long.
 const LONG: usize = 60;
 const VERY_LONG: usize = 100;
 /// Nine of ten functions are at most this long.

@@ -1,7 +1,7 @@
-//! Deliberate defects: each has to be found by the test that it names.
+//! Deliberate defects: each must be found by the test that it names.
 //!
 //! A mutant is a file `xtask/mutants/NAME.txt` with the sections `file`, `from`, `to` and `test`: in the file, the text that
-//! occurs once is replaced, and `cargo test` with these arguments has to fail. `cargo xtask mutants [NAME..]` tries all of them
+//! occurs once is replaced, and `cargo test` with these arguments must fail. `cargo xtask mutants [NAME..]` tries all of them
 //! or some in a copy of the repository below `target/mutants`, one after the other; the copy is built once and then in parts.
 //! The repository itself is only read.
 

@@ -48,7 +48,7 @@ impl Repository {
         Ok(Self { files: files_below(&root)?, metadata: metadata(&root)? })
     }
 
-    /// A file that has to be there.
+    /// A file that must be there.
     pub(crate) fn text(&self, path: &str) -> Result<&str, Finding> {
         self.files.get(path).map(String::as_str).ok_or_else(|| Finding::of(path, "is missing"))
     }
@@ -174,7 +174,7 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> 
 
 fn metadata(root: &Path) -> Result<Value, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // One platform, because others would have to be downloaded only for this.
+    // One platform, because others are downloaded only for this.
     let arguments =
         ["metadata", "--format-version=1", "--locked", "--filter-platform=x86_64-unknown-linux-gnu", "--quiet"];
     let output = Command::new(cargo).args(arguments).current_dir(root).output();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::{self, Visit};
 
+use crate::language;
 use crate::repository::{Finding, Package, Repository, array, has_extension, string};
 
 /// What ships, from the bottom up: each may need those in front of it only.
@@ -53,6 +54,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     findings.extend(map(repository));
     findings.extend(promises(repository));
     findings.extend(words(repository)?);
+    findings.extend(language::check(repository)?);
     findings.extend(decisions(repository));
     findings.extend(exceptions(repository));
     findings.extend(cases(repository));
@@ -67,7 +69,10 @@ fn direction(repository: &Repository) -> Vec<Finding> {
         let manifest = package.folder() + "/Cargo.toml";
         let layer = LAYERS.iter().position(|layer| *layer == package.name());
         if layer.is_none() && !TOOLS.contains(&package.name()) {
-            findings.push(Finding::of(&manifest, "is no crate that ships and no tool: say which in xtask/src/tidy.rs"));
+            findings.push(Finding::of(
+                &manifest,
+                "is neither a crate that ships nor a tool: say which in xtask/src/tidy.rs",
+            ));
         }
         let of_ours = package.needs_with_tests().filter(|need| members.contains(need));
         for need in of_ours {
@@ -205,7 +210,7 @@ fn exceptions(repository: &Repository) -> Vec<Finding> {
     rust.flat_map(|(path, text)| exceptions_of(path, text)).collect()
 }
 
-/// Lints that are switched off without a word on why.
+/// Lints that are switched off without a reason.
 fn exceptions_of(path: &str, text: &str) -> Vec<Finding> {
     match syn::parse_file(text) {
         Ok(file) => {
@@ -213,7 +218,7 @@ fn exceptions_of(path: &str, text: &str) -> Vec<Finding> {
             visitor.visit_file(&file);
             visitor.findings
         }
-        Err(error) => vec![Finding::at(path, error.span().start().line, format!("is no Rust: {error}"))],
+        Err(error) => vec![Finding::at(path, error.span().start().line, format!("is not Rust: {error}"))],
     }
 }
 
@@ -321,7 +326,7 @@ mod tests {
         let expected = [
             "crates/stead-core/Cargo.toml: needs stead-host, which lies above it",
             "crates/stead-host/Cargo.toml: ships, and needs xtask, which does not",
-            "crates/stranger/Cargo.toml: is no crate that ships and no tool: say which in xtask/src/tidy.rs",
+            "crates/stranger/Cargo.toml: is neither a crate that ships nor a tool: say which in xtask/src/tidy.rs",
         ];
         assert_eq!(messages(direction(&made_up(packages, &[]))), expected);
     }

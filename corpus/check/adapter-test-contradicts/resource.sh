@@ -1,5 +1,5 @@
 #!/bin/sh
-# Says of everything that it is as it should be.
+# Says of everything that it is in the desired state.
 [ "$1" = list ] || document=$(cat)
 of() { printf '%s' "$document" | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
 path=$(of path) text=$(of text)

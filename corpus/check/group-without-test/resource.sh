@@ -1,5 +1,5 @@
 #!/bin/sh
-# Nobody can say whether all are as they should be.
+# Nobody can say whether all are in the desired state.
 results() {
     grep -o '"name":"[^"]*","type":"[^"]*"' | cat | sed "s|.*|{&,\"result\":$1}|" | paste -sd , | sed 's/.*/[&]/'
 }

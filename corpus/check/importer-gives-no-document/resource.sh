@@ -1,4 +1,4 @@
 #!/bin/sh
-# Gives what is no document.
+# Gives what is not a document.
 cat > /dev/null
 echo '{"configuration":{"resourcez":[]},"parameters":"text=hello"}'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Remembers what it was told, the password included.
+# Remembers what it was given, the password included.
 case $1 in
     get) cat; echo ;;
     set) cat > /dev/null ;;

@@ -27,7 +27,7 @@ impl Cost {
 
 /// What may be spent in all, and what was.
 ///
-/// Guarantees: once more was asked for than there is, it stays exceeded, so that nobody has to pass the error on.
+/// Guarantees: once more was asked for than there is, it stays exceeded, so that nobody needs to pass the error on.
 #[derive(Debug)]
 pub struct Budget {
     limit: Cost,
@@ -100,7 +100,7 @@ impl Budget {
     }
 }
 
-/// A number of bytes for people.
+/// A number of bytes, for display.
 pub fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let unit = UNITS.into_iter().find(|(unit, _)| bytes >= *unit);

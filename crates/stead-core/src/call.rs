@@ -122,7 +122,7 @@ pub struct Changed {
     pub verified: Verification,
 }
 
-/// What has to come about before a set, or the set fails.
+/// What must come about before a set, or the set fails.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Presumed {
@@ -144,7 +144,7 @@ pub enum Verification {
     NotVerifiable,
 }
 
-/// What a resource says has to be restarted before its state has effect.
+/// What a resource says must be restarted before its state has effect.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Restart {
@@ -203,11 +203,11 @@ fn restart(item: &Value) -> Option<Restart> {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Response {
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// `_metadata` that came with the last state, without what is reserved to the engine.
     pub metadata: Option<Value>,
-    /// What has to be restarted before the state has effect.
+    /// What must be restarted before the state has effect.
     pub restarts: Vec<Restart>,
 }
 
@@ -257,7 +257,7 @@ pub struct Exported {
     pub name: Option<String>,
     /// The actual state.
     pub properties: Value,
-    /// Other instances of the same export that have to be there first.
+    /// Other instances of the same export that must be there first.
     pub depends_on: Vec<ResourceId>,
     /// `_metadata` that came with it.
     pub metadata: Option<Value>,
@@ -301,7 +301,7 @@ pub enum FailureKind {
     LeftBehind,
     /// The run was cancelled.
     Cancelled,
-    /// It did as told, and still the state is not the desired one.
+    /// It did as asked, and still the state is not the desired one.
     NotConverged,
     /// The system refused something: a file, a right, space.
     System,

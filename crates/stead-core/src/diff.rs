@@ -62,7 +62,7 @@ pub fn contains(actual: &Value, desired: &Value, rules: &Rules<'_>) -> bool {
     matches(desired, actual, rules.shape(), rules)
 }
 
-/// The state that a set is expected to bring about: the actual one with what differs put in its place.
+/// The state that a set is expected to reach: the actual one with what differs put in its place.
 ///
 /// Guarantees: nothing of it differs from the desired state. What does not differ stays as it is, even where the desired
 /// state writes it otherwise.

@@ -5,8 +5,8 @@ use crate::value::{Object, Value};
 
 /// Which instances are wanted: any that fit one of the patterns.
 ///
-/// A pattern is an object; all its members have to fit. Text fits without regard to case, `*` stands for any text.
-/// Objects fit in part. From an array of objects only the elements that fit are kept, and one has to.
+/// A pattern is an object; all its members must fit. Text fits without regard to case, `*` stands for any text.
+/// Objects fit in part. From an array of objects only the elements that fit are kept, and one must.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Filter {
     patterns: Vec<Object>,

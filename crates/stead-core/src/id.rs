@@ -128,7 +128,7 @@ pub enum InvalidResourceId {
     /// There is no colon between a type and a name.
     #[error("'{0}' is not a resource id: expected 'Type:name'")]
     NoName(String),
-    /// The part in front of the colon is no type.
+    /// The part in front of the colon is not a type.
     #[error(transparent)]
     Type(#[from] InvalidTypeName),
     /// The name is not percent-encoded UTF-8.

@@ -81,7 +81,7 @@ pub fn missing(parameter: &Parameter) -> Finding {
     Finding { help: Some(help), ..Finding::new(&MISSING, message) }
 }
 
-/// Whether a value is of the parameter's type and within what it allows. Secrets have to be in the clear.
+/// Whether a value is of the parameter's type and within what it allows. Secrets must be in the clear.
 pub fn check(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
     check_type(parameter, value)?;
     check_allowed(parameter, value)?;

@@ -53,7 +53,7 @@ pub enum Method {
     Get,
     /// Compare it with the desired one.
     Test,
-    /// Bring about the desired state, or say what that would do.
+    /// Reach the desired state, or say what that would do.
     Set(Execution),
     /// Remove the instance, or say what that would do.
     Delete(Execution),
@@ -77,7 +77,7 @@ pub enum Reply {
     State(Reading),
     /// To `Test`.
     Test {
-        /// The actual state, unless `get` has to be asked for it.
+        /// The actual state, unless `get` must be asked for it.
         actual: Option<Reading>,
         /// The verdict of the resource, if it gave one.
         in_desired_state: Option<bool>,
@@ -97,7 +97,7 @@ pub enum Reply {
 /// What a set answered.
 #[derive(Clone, Debug, Default)]
 pub struct SetReply {
-    /// The state after it, unless `get` has to be asked for it.
+    /// The state after it, unless `get` must be asked for it.
     pub after: Option<Reading>,
     /// The properties that it says it changed.
     pub changed: Option<Vec<String>>,
@@ -112,7 +112,7 @@ pub struct SetReply {
 /// What happens next.
 #[derive(Debug)]
 pub enum Step {
-    /// The method is called, and [`Planner::observe`] told of its reply.
+    /// The method is called, and its reply passed to [`Planner::observe`].
     Invoke(Method),
     /// The operation has ended.
     Done(Box<Response>),
@@ -133,8 +133,8 @@ pub struct Planner<'a> {
     test: Option<TestReply>,
     set: Option<SetReply>,
     after: Option<Reading>,
-    /// Whether the set told the state after it.
-    told: bool,
+    /// Whether the set reported the state after it.
+    reported: bool,
     deleted: Option<Vec<String>>,
     exported: Option<Vec<Exported>>,
     pending: Option<Pending>,
@@ -180,7 +180,7 @@ impl<'a> Planner<'a> {
             test,
             set,
             after,
-            told: false,
+            reported: false,
             deleted,
             exported,
             pending,
@@ -248,7 +248,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// What a test found, or what has to be asked first: the resource's own test, its state, or both.
+    /// What a test found, or what must be asked first: the resource's own test, its state, or both.
     fn tested(&mut self, stage: Stage) -> Result<Result<(Tested, Option<Value>), Step>, Failure> {
         self.stage = stage;
         let Some(TestReply { actual, in_desired_state: verdict, differing: names }) = self.test.take() else {
@@ -266,7 +266,7 @@ impl<'a> Planner<'a> {
         Ok(Ok((Tested { actual: state, in_desired_state, differing, metadata: passed }, metadata)))
     }
 
-    /// Brings about the desired state, or says what that would do.
+    /// Reaches the desired state, or says what that would do.
     fn change(&mut self) -> Planned {
         let deletes = self.changes_by_delete()?;
         let capabilities = *self.capabilities();
@@ -304,7 +304,7 @@ impl<'a> Planner<'a> {
         done(Outcome::Changed(Box::new(changed)), metadata)
     }
 
-    /// Whether the state before is known, or the resource cannot tell it; otherwise it has to be read.
+    /// Whether the state before is known, or the resource cannot tell it; otherwise it must be read.
     fn lacks_before(&self) -> bool {
         self.before.is_none() && self.capabilities().get
     }
@@ -315,13 +315,13 @@ impl<'a> Planner<'a> {
         }
         let Some(reply) = &mut self.set else { return Ok(Step::Invoke(Method::Set(Execution::Actual))) };
         if let Some(after) = reply.after.take() {
-            self.told = true;
+            self.reported = true;
             self.after = Some(after);
         }
         let Some(after) = self.after.take() else {
             return if self.capabilities().get { self.read(Stage::After) } else { Ok(self.blindly_set()) };
         };
-        let verified = match self.verify(&after.state, self.told)? {
+        let verified = match self.verify(&after.state, self.reported)? {
             Ok(verified) => verified,
             Err(step) => {
                 self.after = Some(after);
@@ -350,14 +350,14 @@ impl<'a> Planner<'a> {
         done(Outcome::Changed(Box::new(changed)), None)
     }
 
-    /// Whether the desired state was reached. A state that a set only told is read again before it is held against the
+    /// Whether the desired state was reached. A state that a set only reported is read again before it is held against the
     /// resource; a resource that judges by itself has the last word.
-    fn verify(&mut self, after: &Value, told: bool) -> Result<Result<Verification, Step>, Failure> {
+    fn verify(&mut self, after: &Value, reported: bool) -> Result<Result<Verification, Step>, Failure> {
         let (Value::Object(_), Value::Object(_)) = (self.desired, after) else {
             return Ok(Ok(Verification::NotVerifiable));
         };
         let compared = differing(self.desired, after, &self.rules);
-        let again = self.capabilities().test || (told && self.capabilities().get);
+        let again = self.capabilities().test || (reported && self.capabilities().get);
         if compared.is_empty() || !again {
             return Ok(Ok(verification(compared)));
         }

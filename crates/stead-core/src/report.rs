@@ -1,4 +1,4 @@
-//! What came of a run, instance by instance: a fold over its events, without the graph.
+//! The outcome of a run, instance by instance: a fold over its events, without the graph.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub struct Record {
     pub elapsed: Duration,
     /// When it was first worked on.
     pub began: Option<Timestamp>,
-    /// What came of the try before this one.
+    /// The outcome of the try before this one.
     last_try: Option<Arc<Response>>,
     /// How many tries in a row up to that one came to the same.
     last_repeats: u32,

@@ -110,7 +110,7 @@ impl Schema {
         self.keyword(name, keyword).and_then(Json::as_bool).unwrap_or(false)
     }
 
-    /// The schemas that every value has to fit: the root, what it refers to, and their `allOf`.
+    /// The schemas that every value must fit: the root, what it refers to, and their `allOf`.
     fn parts(&self) -> Vec<&Json> {
         let mut parts = Vec::new();
         self.collect_parts(&self.json, 0, &mut parts);
@@ -174,7 +174,7 @@ fn build<E>(json: &Json, patterns: PatternOptions<E>) -> Result<Validator, Valid
     options.build(json)
 }
 
-/// A sentence about a schema that cannot be compiled. It quotes the schema, which is no secret.
+/// A sentence about a schema that cannot be compiled. It quotes the schema, which is not a secret.
 fn describe(error: &ValidationError<'_>) -> String {
     match error.instance_path().as_str() {
         "" => error.to_string(),

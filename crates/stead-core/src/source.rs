@@ -122,7 +122,7 @@ impl Sources {
         self.0.iter().enumerate().map(|(at, source)| (SourceId(u16::try_from(at).unwrap_or(u16::MAX)), source))
     }
 
-    /// Where a span starts, as people write it.
+    /// Where a span starts, as users write it.
     pub fn place(&self, span: Span) -> Place {
         match self.get(span.source) {
             Some(source) => {

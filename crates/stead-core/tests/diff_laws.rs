@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn containing_each_other_is_equal_for_people_too(one in value(), other in value()) {
+    fn containing_each_other_is_equal_for_users_too(one in value(), other in value()) {
         let both = contains(&one, &other, &Rules::default()) && contains(&other, &one, &Rules::default());
         prop_assert_eq!(both, changes(&one, &other).is_empty());
     }

@@ -52,7 +52,7 @@ fn limits(text: &str) -> Result<Limits, String> {
     let mut limits = Limits::default();
     for line in text.lines() {
         let (name, number) = line.split_once(' ').ok_or("a limit is a name and a number")?;
-        let number = number.parse().map_err(|_| format!("'{number}' is no number"))?;
+        let number = number.parse().map_err(|_| format!("'{number}' is not a number"))?;
         match name {
             "bytes" => limits.bytes = number,
             "depth" => limits.depth = number,

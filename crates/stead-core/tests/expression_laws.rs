@@ -1,4 +1,4 @@
-//! What holds for every expression, and what the table of functions has to be.
+//! What holds for every expression, and what the table of functions must be.
 
 #![expect(clippy::disallowed_methods, reason = "the tests read the corpus, which the core does not")]
 

@@ -135,7 +135,7 @@ proptest! {
 
     /// What is in front of the ending, and its case, do not matter.
     #[test]
-    fn the_form_is_told_by_the_ending_alone(
+    fn the_ending_alone_decides_the_form(
         name in ".{0,12}(\\.[dD][sS][cC])?(\\.(resource|adaptedResource|EXTENSION|Manifests|other))?(\\.(json|YAML|yml|jsonc))?"
     ) {
         let forms = [
@@ -181,7 +181,7 @@ fn what_is_not_found_says_what_there_is() {
     assert_eq!(near("Other/Thing"), None);
     let requirement = VersionRequirement::parse(">=2").unwrap();
     let error = catalog.find(&wanted("Contoso.Web/Site"), Some(&requirement)).unwrap_err();
-    let there = "no version of 'Contoso.Web/Site' satisfies '>=2'; there is 2.1.0-rc.1, 1.1.0, 1.0.0";
+    let there = "no version of 'Contoso.Web/Site' satisfies '>=2'; available: 2.1.0-rc.1, 1.1.0, 1.0.0";
     assert_eq!(error.to_string(), there);
     assert!(error.help().unwrap().contains("'>=2.1.0-rc.1'"));
     assert!(matches!(error, NotFound::Version { .. }));

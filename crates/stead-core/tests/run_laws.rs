@@ -280,21 +280,21 @@ impl Scene {
         self.graph.iter().map(|(id, node)| (node.name.to_string(), run.report().status(id).cloned())).collect()
     }
 
-    /// Whether a need that has to succeed did not.
+    /// Whether a need that must succeed did not.
     fn blocked(&self, run: &Run, id: NodeId) -> bool {
         let has_to = |kind| matches!(kind, NeedKind::Require | NeedKind::OnChanges);
         let mut needs = self.graph.node(id).needs.iter().filter(|need| has_to(need.kind));
         needs.any(|need| run.report().status(need.node).is_some_and(Status::blocks)) || self.has_no_alternative(run, id)
     }
 
-    /// Whether one of several needs has to succeed, and none can any more.
+    /// Whether one of several needs must succeed, and none can any more.
     fn has_no_alternative(&self, run: &Run, id: NodeId) -> bool {
         let needs = self.graph.node(id).needs.iter().filter(|need| need.kind == NeedKind::RequireAny);
         let ends: Vec<_> = needs.map(|need| run.report().status(need.node)).collect();
         !ends.is_empty() && ends.iter().all(|status| status.is_some_and(Status::blocks))
     }
 
-    /// Whether everything is known of the needs of an instance that has to be before it begins.
+    /// Whether everything is known of the needs of an instance that must be before it begins.
     fn can_begin(&self, run: &Run, id: NodeId) -> bool {
         let needs = &self.graph.node(id).needs;
         let status = |node| run.report().status(node);
@@ -535,8 +535,8 @@ fn assert_tested_again(scene: &Scene, journal: &[Event], log: &Log) {
     assert!(open.is_empty(), "{}: what was cut off is not called again\n{}", scene.number, scene.text);
 }
 
-/// The same came of a run with a break as of one without. Of a resource that only tests for itself nobody knows whether an
-/// interrupted set changed anything: it counts as changed, and so may be told to what waits for its changes.
+/// A run with a break has the same outcome as one without. Of a resource that only tests for itself nobody knows whether an
+/// interrupted set changed anything: it counts as changed, and so may be visible to what waits for its changes.
 fn assert_same(scene: &Scene, whole: (&Run, &World), again: (&Run, &World), interrupted: &BTreeSet<NodeId>, at: usize) {
     let status = |run: &Run, id: NodeId| run.report().status(id).cloned();
     let is_unclear = |id: &NodeId| {
@@ -845,9 +845,9 @@ fn a_plan_of_what_is_in_state_says_that_nothing_changes() {
 fn a_plan_comes_true() {
     let (mut promised, mut open) = (0, 0);
     for mut scene in scenes(6, Luck::Good) {
-        let spoiled = spoils(&scene);
-        for (name, spoils) in spoiled {
-            scene.world.0.get_mut(&name).unwrap().spoils = spoils;
+        let corrupted = corrupts(&scene);
+        for (name, corrupts) in corrupted {
+            scene.world.0.get_mut(&name).unwrap().corrupts = corrupts;
         }
         let (plan, planned_world, _) = scene.ended(Mode::PLAN);
         let untouched = planned_world.0.iter().all(|(name, thing)| thing.actual == scene.world.0[name].actual);
@@ -867,11 +867,11 @@ fn a_plan_comes_true() {
         }
     }
     println!("{promised} predicted, {open} unknown");
-    assert!(promised > open, "a plan that says nothing is no plan");
+    assert!(promised > open, "the plan predicts nothing");
 }
 
 /// A chain of changes, each of a path of its own, behind it one that shares a path with none of them but with a change
-/// beside. Near by that can be told; far away a plan errs on the side of caution, and takes no square of the time.
+/// beside. Near by that is known; farther away a plan errs on the side of caution, and takes no square of the time.
 #[test]
 fn a_plan_looks_so_far_and_no_further() {
     for (length, is_predicted) in [(10, true), (3000, false)] {
@@ -907,8 +907,8 @@ fn a_plan_looks_so_far_and_no_further() {
 }
 
 /// For each instance those that it has an effect on: they come after it and touch the same paths.
-fn spoils(scene: &Scene) -> BTreeMap<String, Vec<String>> {
-    let mut spoils: BTreeMap<String, Vec<String>> = BTreeMap::new();
+fn corrupts(scene: &Scene) -> BTreeMap<String, Vec<String>> {
+    let mut corrupts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (id, node) in scene.graph.iter().filter(|(_, node)| node.role == Role::Instance) {
         for ancestor in ancestors(&scene.graph, id) {
             let other = scene.graph.node(ancestor);
@@ -918,11 +918,11 @@ fn spoils(scene: &Scene) -> BTreeMap<String, Vec<String>> {
                 _ => true,
             };
             if overlaps {
-                spoils.entry(other.name.to_string()).or_default().push(node.name.to_string());
+                corrupts.entry(other.name.to_string()).or_default().push(node.name.to_string());
             }
         }
     }
-    spoils
+    corrupts
 }
 
 #[test]

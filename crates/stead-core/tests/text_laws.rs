@@ -75,7 +75,7 @@ fn json() -> impl Strategy<Value = Json> {
     })
 }
 
-/// Text in blocks, as people write it; about half of it has something unusual or wrong.
+/// Text in blocks, as users write it; about half of it has something unusual or wrong.
 fn plain_yaml() -> impl Strategy<Value = String> {
     let line =
         (key(), colon(), scalar(), ending()).prop_map(|(key, colon, value, end)| format!("{key}{colon}{value}{end}"));
@@ -144,7 +144,7 @@ fn ending() -> impl Strategy<Value = &'static str> {
 
 /// Checks that a text is read alike in the fast way, if that takes it, and in the one for all of YAML.
 fn both_ways(text: &str) {
-    // At the start of a text it is no part of it.
+    // At the start of a text it is not a part of it.
     let text = text.trim_start_matches('\u{feff}');
     let (fast, found) = read(text);
     let (slow, also_found) = read(&format!("#\t\n{text}"));

@@ -56,7 +56,7 @@ impl Session {
     }
 }
 
-/// The desired state of an instance, if it is known before anything runs that it will be brought about.
+/// The desired state of an instance, if it is known before anything runs that it will be reached.
 fn settled(graph: &Graph, id: NodeId) -> Option<&Arc<Value>> {
     let unconditional = |id: NodeId| graph.declaration(id).condition.is_none();
     let stated = graph.node(id).stated.as_ref()?;

@@ -32,7 +32,7 @@ impl Difference {
         let (before, after, named) = match (record.changed(), &record.tested, &record.desired) {
             (Some(changed), _, _) => (&changed.before, Cow::Borrowed(&changed.after), changed.changed.as_deref()),
             (None, Some(tested), Some(desired)) => {
-                // Options, which the schema calls writeOnly, are no part of a state.
+                // Options, which the schema calls writeOnly, are not part of a state.
                 let rules = schema(session, run, node).map_or_else(Rules::default, Rules::of_schema);
                 let desired = overlaid(&tested.actual, desired, &rules);
                 (&tested.actual, Cow::Owned(desired), Some(tested.differing.as_slice()))
@@ -50,7 +50,7 @@ impl Difference {
     }
 }
 
-/// The schema of the properties of an instance, where no program has to be asked for it.
+/// The schema of the properties of an instance, where no program must be asked for it.
 pub fn schema<'a>(session: &'a Session, run: &Run, node: NodeId) -> Option<&'a Json> {
     session.built_in(&run.graph().node(node).manifest.type_name).map(stead_resources::BuiltIn::schema)
 }
@@ -67,8 +67,8 @@ fn identity(absent: &Value) -> Value {
 }
 
 fn drift(state: &Value) -> Vec<String> {
-    let told = state.as_object().and_then(|state| state.get("drift")).and_then(Value::as_array).unwrap_or_default();
-    told.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    let drift = state.as_object().and_then(|state| state.get("drift")).and_then(Value::as_array).unwrap_or_default();
+    drift.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 /// What is created is new as a whole, and of what is removed nothing is left. Of what stays the resource says what has
@@ -77,7 +77,7 @@ fn tells(effect: Effect, change: &Change, named: Option<&[String]>) -> bool {
     let property = change.path.trim_start_matches('/').split('/').next().unwrap_or_default();
     match effect {
         Effect::Create | Effect::Replace => true,
-        // What only says how it is to be removed is no difference.
+        // What only says how it is to be removed is not a difference.
         Effect::Remove => matches!(change.what, Alteration::Removed(_)),
         Effect::Change => named.is_none_or(|named| named.is_empty() || named.iter().any(|name| name == property)),
     }

@@ -10,7 +10,7 @@ use stead_core::run::policy::{Policy, SinglePass};
 use stead_core::run::{Privilege, ReplayError, Run, Setup};
 use stead_host::executor::{Calls, ExecuteError, Limits, Stop, execute};
 use stead_host::journal::{Journal, NoJournal};
-use stead_host::lock::{Holder, Lock, LockError, Locks, Wait, describe};
+use stead_host::lock::{Lock, LockError, Locks, Owner, Wait, describe};
 use stead_host::process::is_ancestor;
 
 use crate::session::{Prepared, Session};
@@ -96,12 +96,12 @@ impl Session {
             return Ok(None);
         }
         let mut within = false;
-        let mut on_wait = |holder: Option<&Holder>| {
-            within = holder.is_some_and(|holder| is_ancestor(holder.pid));
+        let mut on_wait = |owner: Option<&Owner>| {
+            within = owner.is_some_and(|owner| is_ancestor(owner.pid));
             if within {
                 return ControlFlow::Break(());
             }
-            tracing::warn!("waiting for {}", describe(holder));
+            tracing::warn!("waiting for {}", describe(owner));
             ControlFlow::Continue(())
         };
         let wait = Wait { cancel: &self.cancel, deadline: LONGEST_WAIT, on_wait: &mut on_wait };

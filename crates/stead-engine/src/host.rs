@@ -26,7 +26,7 @@ pub struct HostOptions {
     pub search: Search,
     /// Whether the process may do everything.
     pub elevated: bool,
-    /// How much programs of resources are told to report.
+    /// How much programs of resources should report.
     pub trace_level: TraceLevel,
     /// How long one program of a resource may take; `None` for the usual time.
     pub deadline: Option<Duration>,

@@ -69,9 +69,9 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
     if let Some(Status::Unknown(because)) = record.status() {
         all.insert("because".into(), graph.id_of(because.node()).to_string().into());
     }
-    let told = matches!(record.status(), Some(Status::Changed | Status::Drifted));
+    let differs = matches!(record.status(), Some(Status::Changed | Status::Drifted));
     if graph.node(id).role == Role::Instance {
-        let difference = Difference::of(session, run, id).filter(|_| told);
+        let difference = Difference::of(session, run, id).filter(|_| differs);
         all.insert("changes".into(), Json::Array(difference.as_ref().map(differences).unwrap_or_default()));
         if let Some(Difference { words, .. }) = difference.filter(|difference| !difference.words.is_empty()) {
             all.insert("drift".into(), json!(words));
@@ -81,7 +81,7 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
         all.insert("output".into(), printed.to_redacted_json());
     }
     // What a plan says will fail will have no effect; what did fail may have had some.
-    let happens = told || run.mode() != Mode::PLAN;
+    let happens = differs || run.mode() != Mode::PLAN;
     let effects = record.changed().map(|changed| &changed.effects).filter(|effects| happens && !effects.is_empty());
     if let Some(effects) = effects {
         all.insert("effects".into(), json!(effects));

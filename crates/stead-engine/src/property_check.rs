@@ -1,4 +1,4 @@
-//! Properties that do not fit the schema of their resource, as far as that can be told without a look at the machine.
+//! Properties that do not fit the schema of their resource, as far as that is known without a look at the machine.
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -84,7 +84,7 @@ impl Session {
     }
 }
 
-/// What of the properties has to be right.
+/// What of the properties must be right.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     /// Those that are stated.

@@ -51,9 +51,9 @@ pub struct Session {
     pub deadline: Duration,
     /// What programs of resources are given.
     pub settings: Settings,
-    /// Whether instances of a document are told apart by their names.
+    /// Whether instances of a document are distinguished by their names.
     pub names: Names,
-    /// Whether every parameter of a document has to have a value.
+    /// Whether every parameter of a document must have a value.
     pub values: Values,
     pub(crate) host: Host,
     providers: Providers,

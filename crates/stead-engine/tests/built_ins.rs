@@ -86,7 +86,7 @@ fn what_depends_on_a_condition_or_is_computed_conflicts_only_when_it_is_known() 
 }
 
 #[test]
-fn every_mistake_is_told_in_the_words_of_the_resource() {
+fn every_mistake_is_reported_in_the_words_of_the_resource() {
     let mut session = session(Path::new("/nowhere"));
     let prepared = prepared(
         &mut session,

@@ -98,7 +98,7 @@ fn an_apply_does_what_its_plan_said() {
         "{predicted} instances predicted, {open} open, {destroyed} things destroyed as predicted; \
          {converged} documents converged, {failed} failed, {conflicts} manage something twice"
     );
-    assert!(predicted > 4 * open, "a plan that says nothing is no plan: {predicted} predicted, {open} open");
+    assert!(predicted > 4 * open, "the plan predicts nothing: {predicted} predicted, {open} open");
     assert!(destroyed > 0 && converged > 0 && failed > 0, "everything occurs");
 }
 

@@ -1,4 +1,4 @@
-//! Carries a run out: does what the run decides, and records what came of it.
+//! Carries a run out: does what the run decides, and records the outcome.
 //!
 //! ```text
 //! Run::next ──▶ events, calls ──▶ Journal::append ──▶ Run::apply ──▶ calls are made ──▶ responses ──▶ Journal::append …
@@ -239,7 +239,7 @@ impl Executor<'_> {
         let changes = |done: &Finished| done.call.operation.may_change() && done.call.execution == Execution::Actual;
         if finished.iter().any(changes) {
             self.unflushed = true;
-            // What a durable journal says was done has to be on the disk before the journal says so.
+            // What a durable journal says was done must be on the disk before the journal says so.
             if self.journal.is_durable() {
                 self.flush()?;
             }

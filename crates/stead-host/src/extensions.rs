@@ -67,7 +67,7 @@ impl Extensions {
     }
 
     /// Has the extension for its ending turn a file into a document. `None` when it is a document already, as far as
-    /// its ending says, or when there is no extension for it.
+    /// its ending says, or when there is no interpreter for it.
     ///
     /// Of several extensions for an ending the first by type is asked, and what it fails at is the answer: reading a file
     /// of another format as a document would only say something misleading.
@@ -112,7 +112,7 @@ fn document(extension: &Extension, printed: String) -> Result<String, Failure> {
         Ok(Value::String(text)) => Ok(text),
         // JSON is a document, too.
         Ok(value @ Value::Object(_)) => Ok(value.to_redacted_json().to_string()),
-        Ok(other) => Err(wrong(format!("has to give text or an object, and gives {}", other.kind()))),
+        Ok(other) => Err(wrong(format!("must give text or an object, and gives {}", other.kind()))),
         Err(Stop::Fault(fault)) => Err(wrong(format!("cannot be evaluated: {}", fault.message))),
         Err(Stop::Missing(_) | Stop::Unknown(_) | Stop::Open(_)) => {
             Err(wrong("asks for something that is not known here".to_owned()))

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use stead_core::expr::FactKey;
 use stead_core::value::{Object, Value};
 
-/// The largest document that can be included. A document is written by people; what is larger is something else.
+/// The largest document that can be included. A document is written by users; what is larger is something else.
 const LARGEST_DOCUMENT: u64 = 16 * 1024 * 1024;
 
 /// Asks the sources of secrets for one: its name and the vault, where one is named. The answer is the name under which

@@ -16,7 +16,7 @@ pub trait Journal {
     /// and nothing may be appended any more.
     fn append(&mut self, events: &[Event]) -> Result<(), JournalError>;
 
-    /// Whether what was appended survives a power failure, so that what it says was done has to survive one as well.
+    /// Whether what was appended survives a power failure, so that what it says was done must survive one as well.
     fn is_durable(&self) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! Locks between processes: one run at a time changes a machine root, and one at a time edits a file that it read.
 //!
-//! A lock is a `flock` on a file in a directory that only this user can write to. The kernel releases it when its holder
-//! ends, however that happens; what the file says about the holder is for messages only.
+//! A lock is a `flock` on a file in a directory that only this user can write to. The kernel releases it when its process
+//! ends, however that happens; what the file says about it is for messages only.
 
 use std::fmt;
 use std::fs::File;
@@ -25,19 +25,19 @@ pub struct Locks {
     candidates: Vec<PathBuf>,
 }
 
-/// How long a lock is waited for, and who is told.
+/// How long a lock is waited for, and who is notified.
 pub struct Wait<'a> {
     /// Ends the wait early.
     pub cancel: &'a Cancel,
     /// How long the wait may take.
     pub deadline: Duration,
-    /// Told once about each holder that is waited for, `None` when it did not say who it is; decides whether to wait for it.
-    pub on_wait: &'a mut dyn FnMut(Option<&Holder>) -> ControlFlow<()>,
+    /// Called once about each process that is waited for, `None` when it did not say who it is; decides whether to wait for it.
+    pub on_wait: &'a mut dyn FnMut(Option<&Owner>) -> ControlFlow<()>,
 }
 
 /// Who holds a lock, as far as it said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Holder {
+pub struct Owner {
     /// Its process id.
     pub pid: u32,
     /// Since when, as RFC 3339 text.
@@ -46,7 +46,7 @@ pub struct Holder {
     pub command: String,
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "'{}' (process {}, since {})", self.command, self.pid, self.since)
     }
@@ -68,12 +68,12 @@ pub enum LockError {
     #[error("cancelled while waiting for a lock")]
     Cancelled,
     /// Somebody else kept it for too long.
-    #[error("gave up waiting after {} s for {}", after.as_secs(), describe(holder.as_ref()))]
+    #[error("gave up waiting after {} s for {}", after.as_secs(), describe(owner.as_ref()))]
     Deadline {
         /// How long was waited.
         after: Duration,
         /// Who has it.
-        holder: Option<Holder>,
+        owner: Option<Owner>,
     },
     /// The system failed.
     #[error("cannot lock '{}'", path.display())]
@@ -86,9 +86,9 @@ pub enum LockError {
     },
 }
 
-/// A holder in words.
-pub fn describe(holder: Option<&Holder>) -> String {
-    holder.map_or_else(|| "another process".to_owned(), ToString::to_string)
+/// The process that holds a lock, in words.
+pub fn describe(owner: Option<&Owner>) -> String {
+    owner.map_or_else(|| "another process".to_owned(), ToString::to_string)
 }
 
 /// A lock that is held until this is dropped.
@@ -137,7 +137,7 @@ impl Locks {
 
     /// Locks a machine root: only one run at a time may change what is below it. Whoever only reads does not need it.
     ///
-    /// Guarantees: the same lock by whatever path the root is named; free within a second once its holder ended.
+    /// Guarantees: the same lock by whatever path the root is named; free within a second once its process ended.
     pub fn lock_root(&self, root: &Path, command: &str, wait: Wait<'_>) -> Result<Lock, LockError> {
         let opened = fs::open_directory(root).map_err(LockError::Directory)?;
         let opened = opened.ok_or_else(|| LockError::NoRoot(root.to_owned()))?;
@@ -214,7 +214,7 @@ impl Acquire<'_> {
     fn acquire(&self, mut wait: Wait<'_>) -> Result<File, LockError> {
         let begun = Instant::now();
         let mut pause = Duration::from_millis(1);
-        let mut known: Option<Option<Holder>> = None;
+        let mut known: Option<Option<Owner>> = None;
         loop {
             let mut file = self.open()?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -223,14 +223,14 @@ impl Acquire<'_> {
                 Err(Errno::WOULDBLOCK) => {}
                 Err(errno) => return Err(self.failed(errno)),
             }
-            let holder = read_holder(&mut file);
-            if known.as_ref() != Some(&holder) {
-                if (wait.on_wait)(holder.as_ref()).is_break() {
+            let owner = read_owner(&mut file);
+            if known.as_ref() != Some(&owner) {
+                if (wait.on_wait)(owner.as_ref()).is_break() {
                     return Err(LockError::Cancelled);
                 }
-                known = Some(holder.clone());
+                known = Some(owner.clone());
             }
-            check(&mut wait, begun, holder)?;
+            check(&mut wait, begun, owner)?;
             std::thread::sleep(pause);
             // Short for those who edit one file in turns, long for those who wait for a whole run.
             pause = (pause * 2).min(Duration::from_millis(50));
@@ -258,11 +258,11 @@ impl Acquire<'_> {
     }
 }
 
-fn check(wait: &mut Wait<'_>, begun: Instant, holder: Option<Holder>) -> Result<(), LockError> {
+fn check(wait: &mut Wait<'_>, begun: Instant, owner: Option<Owner>) -> Result<(), LockError> {
     if wait.cancel.is_cancelled() {
         Err(LockError::Cancelled)
     } else if begun.elapsed() >= wait.deadline {
-        Err(LockError::Deadline { after: wait.deadline, holder })
+        Err(LockError::Deadline { after: wait.deadline, owner })
     } else {
         Ok(())
     }
@@ -275,14 +275,14 @@ fn introduce(mut file: &File, command: &str) -> io::Result<()> {
     file.write_all(format!("{}\n{}\n{command}\n", std::process::id(), jiff::Timestamp::now()).as_bytes())
 }
 
-fn read_holder(file: &mut File) -> Option<Holder> {
+fn read_owner(file: &mut File) -> Option<Owner> {
     // Nobody's command needs more.
     const MOST: u64 = 64 << 10;
     let mut text = String::new();
     file.take(MOST).read_to_string(&mut text).ok()?;
     let mut lines = text.lines();
     let (pid, since, command) = (lines.next()?.parse().ok()?, lines.next()?.to_owned(), lines.next()?.to_owned());
-    Some(Holder { pid, since, command })
+    Some(Owner { pid, since, command })
 }
 
 impl Place {

@@ -1,4 +1,4 @@
-//! The seam to resources: one trait, implemented by built-in, command and adapted ones.
+//! The interface to resources: one trait, implemented by built-in, command and adapted ones.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::fs::Writes;
 /// How `test` is made up for by `get`, what precedes a `set` and what verifies it is the business of [`crate::operate`].
 ///
 /// Guarantees: every method returns within the deadline of its [`Context`] and a grace of seconds, leaves no process
-/// behind, and changes nothing when told [`Execution::WhatIf`]. A method that the capabilities of the manifest do not
+/// behind, and changes nothing when called with [`Execution::WhatIf`]. A method that the capabilities of the manifest do not
 /// name is not called; the default bodies answer [`FailureKind::Unsupported`].
 pub trait Provider: Send + Sync {
     /// The schema of the properties, compiled once; `None` when the resource checks them itself.
@@ -42,7 +42,7 @@ pub trait Provider: Send + Sync {
         Err(unsupported("test"))
     }
 
-    /// Brings about the desired state.
+    /// Reaches the desired state.
     fn set(&self, _cx: &Context, _input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {
         Err(unsupported("set"))
     }
@@ -70,7 +70,7 @@ pub trait Provider: Send + Sync {
     /// What an instance with this desired state reads and manages, if it has an effect on nothing else; `None` means
     /// anything. Paths are as the instance states them; [`Context::resolve`] says which ones are meant.
     ///
-    /// Conflicts between instances and what a change can reach are derived from it. The input may hold place holders for
+    /// Conflicts between instances and what a change can reach are derived from it. The input may hold placeholders for
     /// what is not known yet.
     fn claims(&self, _input: &Plain) -> Option<Claims> {
         None
@@ -99,7 +99,7 @@ pub type State = Plain;
 
 /// What a `test` reported.
 pub struct TestReply {
-    /// The actual state; `None` when the resource's test does not report it and `get` has to be asked.
+    /// The actual state; `None` when the resource's test does not report it and `get` must be asked.
     pub actual: Option<State>,
     /// Its own verdict, if it gave one.
     pub in_desired_state: Option<bool>,
@@ -114,7 +114,7 @@ impl TestReply {
     }
 }
 
-/// Whether results of tests all say that it is so: one that says nothing does not. `None` when these are no results.
+/// Whether results of tests all say that it is so: one that says nothing does not. `None` when these are not results.
 fn all_in_desired_state(answer: &Value) -> Option<bool> {
     let says_so = |result: &Value| match result.get("result") {
         Some(nested @ Value::Array(_)) => all_in_desired_state(nested) == Some(true),
@@ -126,7 +126,7 @@ fn all_in_desired_state(answer: &Value) -> Option<bool> {
 /// What a `set` reported.
 #[derive(Default)]
 pub struct SetReply {
-    /// The state after it; `None` when `get` has to be asked.
+    /// The state after it; `None` when `get` must be asked.
     pub after: Option<State>,
     /// The properties that it says it changed.
     pub changed: Option<Vec<String>>,
@@ -199,7 +199,7 @@ pub struct Context {
     pub deadline: Duration,
     /// How many bytes one process of the resource may write to each of its outputs.
     pub output_limit: usize,
-    /// For a set: the test that led to it found no instance. It was so a moment ago; what is done has to hold even if it
+    /// For a set: the test that led to it found no instance. It was so a moment ago; what is done must hold even if it
     /// is not so any more.
     pub found_absent: bool,
     /// What the resource handed back when it was last called for the instance and had not come to an end.
@@ -265,7 +265,7 @@ impl Context {
 /// Takes what resources write about what they do: a level and a text.
 pub type Trace = Arc<dyn Fn(TraceLevel, &str) + Send + Sync>;
 
-/// The level of a message, and how much of them is told: a level and those before it.
+/// The level of a message, and how much of them is printed: a level and those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum TraceLevel {
     /// Something failed.

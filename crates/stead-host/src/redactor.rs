@@ -231,7 +231,7 @@ fn base64_core(text: &str, offset: usize) -> Vec<String> {
     cores.into_iter().flatten().filter(|core| core.len() >= SHORTEST_WITHIN).collect()
 }
 
-/// The text with the stretches replaced; those that touch or overlap become one. They have to be sorted.
+/// The text with the stretches replaced; those that touch or overlap become one. They must be sorted.
 fn cover(text: &str, found: &[(usize, usize)]) -> String {
     let mut covered = String::new();
     let mut kept_to = 0;

@@ -58,7 +58,7 @@ impl TraceLevel {
 /// How traces are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceFormat {
-    /// In colour, for people.
+    /// In colour, for users.
     Default,
     /// The same without colour.
     Plaintext,
@@ -267,7 +267,7 @@ impl UnusableFile {
 
 impl Layers {
     /// Reads the files. One that is not there states nothing; one that cannot be used is reported, and states nothing
-    /// either: who calls has to refuse to work without a policy that is there.
+    /// either: who calls must refuse to work without a policy that is there.
     pub fn load(files: &SettingsFiles, user: User) -> (Self, Vec<UnusableFile>) {
         let mut unusable = Vec::new();
         let mut load = |path: &Option<PathBuf>, place: Place| {

@@ -109,7 +109,7 @@ fn gossip(input: &Json) -> Vec<String> {
             text.replace('\n', "\r\n"),
         ]
     };
-    // The longest is told in fewer ways, to keep the test short.
+    // The longest is tried in fewer ways, to keep the test short.
     let (long, short): (Vec<_>, Vec<_>) = found.iter().partition(|text| text.len() > 1000);
     let encoded =
         |text: &&String| [hex(text), hex(text).to_uppercase(), text.to_uppercase(), text.to_lowercase()].join(" ");
@@ -122,7 +122,7 @@ fn gossip(input: &Json) -> Vec<String> {
     all
 }
 
-fn told(input: &Json) -> Json {
+fn repeated(input: &Json) -> Json {
     let gossip = gossip(input);
     let mut state = json!({"list": gossip, "wrapped": {"secureString": "canary-user"}, "number": 918_273_645});
     for (at, text) in gossip.iter().enumerate() {
@@ -132,7 +132,7 @@ fn told(input: &Json) -> Json {
         state[name] = value.clone();
         state[format!("{name}-moved")] = json!([value, {"deep": value}]);
     }
-    state["_metadata"] = json!({ "told": gossip });
+    state["_metadata"] = json!({ "said": gossip });
     state
 }
 
@@ -144,7 +144,7 @@ impl Chatty {
         }
         let all = gossip.join(" | ");
         match self.end {
-            End::Well => Ok(told(&input.to_json())),
+            End::Well => Ok(repeated(&input.to_json())),
             End::Failing => Err(Failure { kind: FailureKind::Exit(1), message: all.clone(), property: Some(all) }),
             End::Panicking => std::panic::panic_any(all),
         }
@@ -181,7 +181,7 @@ impl Provider for Chatty {
             name: Some(text.clone()),
             properties: Value::from(state.clone()),
             depends_on: Vec::new(),
-            metadata: Some(Value::from(json!({ "told": text, text: 1 }))),
+            metadata: Some(Value::from(json!({ "said": text, text: 1 }))),
         };
         Ok(gossip(&input.to_json()).into_iter().take(2).map(instance).collect())
     }
@@ -254,7 +254,7 @@ fn no_operation_shows_a_secret() {
     ];
     let mut gone = desired.clone();
     gone.insert("_exist".to_owned(), Value::Bool(false));
-    // The longest takes the most time and is no different: it takes part once in each operation.
+    // The longest takes the most time and is not different: it takes part once in each operation.
     let longest = canaries.iter().position(|(_, seen)| seen.iter().any(|text| text.len() > 1000)).unwrap();
     let shorter = |wanted: &Object| {
         let mut wanted = wanted.clone();
@@ -369,7 +369,7 @@ fn secrets_of_other_instances_are_covered() {
     assert!(!traced.contains("hunter2") && !traced.contains("MIIE"), "{traced}");
 
     let (state, _) = get(json!({"within": ["password=hunter2-of-another;"]}), answer.clone(), &vault);
-    assert_eq!(state["within"], answer["within"], "what the instance states in the clear is no secret of another");
+    assert_eq!(state["within"], answer["within"], "what the instance states in the clear is not a secret of another");
     assert_eq!(state["content"], "<secureValue>");
 
     vault.wipe();

@@ -402,7 +402,7 @@ fn root_trusts_nobody_else() {
     std::os::unix::fs::chown(machine.home.path(), Some(12345), None).unwrap();
     assert_eq!(untrusted(), ["'' is owned by user 12345, not by root"; 2]);
     let stranger = Machine { user: User { id: 12345 }, cache: None, ..machine };
-    assert!(stranger.problems().is_empty(), "only root has to be careful");
+    assert!(stranger.problems().is_empty(), "only root must be careful");
 }
 
 /// One change of the files of a machine.

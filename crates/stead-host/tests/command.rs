@@ -148,7 +148,7 @@ fn complain(failure: &Failure) -> String {
     format!("error[{}] {:?}{property}: {}", code(&failure.kind), failure.kind, failure.message)
 }
 
-/// Reads a manifest with what every one has to say filled in, so that the cases show what matters to them.
+/// Reads a manifest with what every one must say filled in, so that the cases show what matters to them.
 fn declared(form: Form, text: &str, folder: &Path, usual: &Json) -> Result<Declaration, String> {
     let mut json = usual.clone();
     let stated: Json = read(text)?;

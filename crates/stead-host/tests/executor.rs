@@ -46,15 +46,15 @@ struct Count {
     gate_is_open: bool,
 }
 
-/// Instances whose name begins with `p` are processes. What a call does is told by the end of the name.
+/// Instances whose name begins with `p` are processes. What a call does is given by the end of the name.
 #[derive(Default)]
 struct Fake {
     count: Mutex<Count>,
     changed: Condvar,
     stop: Stop,
-    /// How many calls whose name ends in `meet` have to be under way before one of them is answered.
+    /// How many calls whose name ends in `meet` must be under way before one of them is answered.
     meeting: usize,
-    /// Whether tests find that something has to be set.
+    /// Whether tests find that something must be set.
     drifted: bool,
     /// What happened: calls, flushes, and what journals record.
     log: Mutex<Vec<String>>,
@@ -70,7 +70,7 @@ impl Calls for Fake {
             Some("hang") => self.wait_for_gate(),
             Some("panic") => {
                 self.count.lock().unwrap().under_way -= 1;
-                panic!("a defect that the test wants");
+                panic!("a panic that the test wants");
             }
             _ => {}
         }
@@ -82,17 +82,17 @@ impl Calls for Fake {
     }
 
     fn claims(&self, call: &Call) -> Option<Claims> {
-        assert!(!call.name().ends_with("untouchable"), "a defect that the test wants");
+        assert!(!call.name().ends_with("untouchable"), "a panic that the test wants");
         Some(Claims::default())
     }
 
     fn cost(&self, call: &Call) -> Cost {
-        assert!(!call.name().ends_with("priceless"), "a defect that the test wants");
+        assert!(!call.name().ends_with("priceless"), "a panic that the test wants");
         if call.name().starts_with('p') { Cost::Process } else { Cost::Inline }
     }
 
     fn fact(&self, key: &FactKey) -> Result<Value, String> {
-        assert_ne!(key, &FactKey::EnvironmentVariable("PANIC".to_owned()), "a defect that the test wants");
+        assert_ne!(key, &FactKey::EnvironmentVariable("PANIC".to_owned()), "a panic that the test wants");
         Ok("observed".into())
     }
 
@@ -432,7 +432,7 @@ fn a_panic_beside_the_calls_ends_the_run_and_does_not_hang() {
             let (calls, pool): (Arc<dyn Calls>, Arc<WorkerPool>) = (fake, Arc::default());
             let mut consumer = |_: &Run, event: &Event| {
                 let name = event.kind.instance().map(|instance| instance.name().to_string());
-                assert_ne!(name.as_deref(), Some("i3-unseen"), "a defect that the test wants");
+                assert_ne!(name.as_deref(), Some("i3-unseen"), "a panic that the test wants");
             };
             let work =
                 || execute(&mut run, &calls, &pool, &mut Vec::new(), limits(width), &Stop::default(), &mut consumer);

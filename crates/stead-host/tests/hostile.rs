@@ -290,7 +290,7 @@ fn silence_is_no_failure() {
 }
 
 #[test]
-fn signals_are_told_from_codes() {
+fn signals_differ_from_codes() {
     assert_eq!(Stage::new().play("kill -KILL $$").finished().exit, Exit::Signal(9));
 }
 

@@ -174,7 +174,7 @@ fn a_corrupted_journal_is_an_error_or_a_part_of_what_was_written() {
 }
 
 #[test]
-fn what_is_wrong_with_a_journal_is_told_apart() {
+fn every_fault_of_a_journal_has_its_own_error() {
     let bytes = written(&events("a.yaml"));
     let records = records(&bytes);
     let foreign = written(&events("b.yaml"));

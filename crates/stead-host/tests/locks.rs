@@ -1,4 +1,4 @@
-//! Locks between runs: one at a time, waited for by name, and free when their holder ended.
+//! Locks between runs: one at a time, waited for by name, and free when their process ended.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
@@ -10,12 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use stead_host::lock::{Holder, Lock, LockError, Locks, Wait};
+use stead_host::lock::{Lock, LockError, Locks, Owner, Wait};
 use stead_host::provider::Cancel;
 use tempfile::TempDir;
 
 /// The directory of the locks and the root, in the environment of the process that takes one.
-const HOLDER: &str = "STEAD_TEST_LOCK";
+const DIRECTORY_VARIABLE: &str = "STEAD_TEST_LOCK";
 
 /// Far longer than anything takes here.
 const LONG: Duration = Duration::from_mins(2);
@@ -32,10 +32,10 @@ fn lock_within(locks: &Locks, root: &Path, deadline: Duration) -> Result<Lock, L
     )
 }
 
-/// Takes the lock, says so, and waits to be killed: what [`holder`] starts.
+/// Takes the lock, says so, and waits to be killed: what [`holding_process`] starts.
 #[test]
 fn process_that_holds_a_lock() {
-    let Ok(directory) = std::env::var(HOLDER) else { return };
+    let Ok(directory) = std::env::var(DIRECTORY_VARIABLE) else { return };
     let directory = Path::new(&directory);
     let _lock = lock(&Locks::in_directory(&directory.join("locks")), directory);
     let mut out = std::io::stdout();
@@ -44,10 +44,10 @@ fn process_that_holds_a_lock() {
 }
 
 /// A process that holds the lock of a root.
-fn holder(directory: &Path) -> Child {
+fn holding_process(directory: &Path) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "process_that_holds_a_lock", "--nocapture"])
-        .env(HOLDER, directory)
+        .env(DIRECTORY_VARIABLE, directory)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -76,15 +76,15 @@ fn one_at_a_time() {
 }
 
 #[test]
-fn whoever_waits_is_told_for_whom_until_the_holder_is_killed() {
+fn whoever_waits_learns_for_whom_until_it_is_killed() {
     let directory = TempDir::new().unwrap();
     let locks = Locks::in_directory(&directory.path().join("locks"));
-    let mut child = holder(directory.path());
+    let mut child = holding_process(directory.path());
     let pid = child.id();
-    let mut told: Vec<Holder> = Vec::new();
+    let mut owners: Vec<Owner> = Vec::new();
     // Its end is what the wait is for: killed once it has been waited for.
-    let mut on_wait = |holder: Option<&Holder>| {
-        told.extend(holder.cloned());
+    let mut on_wait = |owner: Option<&Owner>| {
+        owners.extend(owner.cloned());
         child.kill().unwrap();
         child.wait().unwrap();
         ControlFlow::Continue(())
@@ -94,9 +94,9 @@ fn whoever_waits_is_told_for_whom_until_the_holder_is_killed() {
     let taken = locks.lock_root(directory.path(), "stead apply", wait);
     assert!(taken.is_ok());
     assert!(begun.elapsed() < Duration::from_secs(10), "took {:?}", begun.elapsed());
-    let [Holder { pid: said, command, .. }] = told.as_slice() else { panic!("{told:?}") };
+    let [Owner { pid: said, command, .. }] = owners.as_slice() else { panic!("{owners:?}") };
     assert_eq!((*said, command.as_str()), (pid, "stead apply"));
-    assert!(told[0].to_string().starts_with(&format!("'stead apply' (process {pid}, since 2")), "{}", told[0]);
+    assert!(owners[0].to_string().starts_with(&format!("'stead apply' (process {pid}, since 2")), "{}", owners[0]);
 }
 
 #[test]
@@ -105,11 +105,11 @@ fn a_wait_ends_at_its_deadline_and_when_it_is_cancelled() {
     let locks = Locks::in_directory(&directory.path().join("locks"));
     let held = lock(&locks, directory.path());
     let error = lock_within(&locks, directory.path(), Duration::from_millis(20)).err().unwrap();
-    let LockError::Deadline { holder: Some(holder), .. } = &error else { panic!("{error}") };
-    assert_eq!(holder.pid, std::process::id());
+    let LockError::Deadline { owner: Some(owner), .. } = &error else { panic!("{error}") };
+    assert_eq!(owner.pid, std::process::id());
 
     let cancel = Cancel::default();
-    let mut on_wait = |_: Option<&Holder>| {
+    let mut on_wait = |_: Option<&Owner>| {
         cancel.cancel();
         ControlFlow::Continue(())
     };

@@ -1,6 +1,6 @@
 //! Programs end with the process that runs them, also when that is killed.
 //!
-//! The processes that are killed and their supervisor are this very program, told apart by its first argument.
+//! The processes that are killed and their supervisor are this very program, distinguished by its first argument.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 #![expect(clippy::print_stdout, reason = "it says what was tested, as tests do")]

@@ -30,7 +30,7 @@ fn object(json: serde_json::Value) -> Object {
 
 fn revealed(vault: &MemoryVault, value: &Value) -> serde_json::Value {
     let Value::Sealed(sealed) = value else { panic!("it is not sealed") };
-    let Recipe::Secret(name) = sealed.recipe() else { panic!("it is no secret of the vault") };
+    let Recipe::Secret(name) = sealed.recipe() else { panic!("it is not a secret of the vault") };
     vault.reveal(name).unwrap().expose().to_redacted_json()
 }
 
@@ -69,7 +69,7 @@ fn secrets_within_other_parameters_are_sealed() {
 }
 
 #[test]
-fn all_findings_are_told_and_none_shows_a_secret() {
+fn all_findings_are_reported_and_none_shows_a_secret() {
     let vault = MemoryVault::default();
     let parameters =
         [parameter("short", DataType::SecureString, Some(100)), parameter("kind", DataType::SecureObject, None)];

@@ -37,7 +37,7 @@ pub struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// The JSON Schema of its properties. Providers check them by themselves; this is for people and editors.
+    /// The JSON Schema of its properties. Providers check them by themselves; this is for users and editors.
     pub fn schema(&self) -> &Json {
         &self.schema
     }

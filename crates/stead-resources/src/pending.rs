@@ -17,7 +17,7 @@ pub(crate) fn no_directory(path: &Path) -> Failure {
     refused("path", format!("there is no directory '{directory}'. {hint}"))
 }
 
-/// That the directory has to be created first.
+/// That the directory must be created first.
 pub(crate) fn without_directory(path: &Path) -> Presumed {
     Presumed { failure: no_directory(path), path: path.parent().map(Path::to_owned) }
 }

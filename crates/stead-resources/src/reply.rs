@@ -32,7 +32,7 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// How long a call takes: what has to be copied may be large.
+/// How long a call takes: what must be copied may be large.
 pub(crate) fn cost(desired: &Value) -> Cost {
     let copies = desired.as_object().is_some_and(|properties| properties.contains_key("source"));
     if copies { Cost::Process } else { Cost::Inline }

@@ -88,8 +88,8 @@ impl Subject<'_> {
 
     fn check_laws(&self, what_if: &Result<SetReply, Failure>, set: &Result<SetReply, Failure>) -> Result<(), String> {
         let Ok(set) = set else {
-            let foreseen = what_if.as_ref().map_or(true, |reply| reply.presumed.is_some());
-            return if foreseen { Ok(()) } else { Err("the set failed, and the what-if did not say so".to_owned()) };
+            let predicted = what_if.as_ref().map_or(true, |reply| reply.presumed.is_some());
+            return if predicted { Ok(()) } else { Err("the set failed, and the what-if did not say so".to_owned()) };
         };
         let Ok(what_if) = what_if else { return Err("the what-if failed, the set did not".to_owned()) };
         if self.set(what_if) != self.set(set) {

@@ -23,7 +23,7 @@ fn carried_out() -> Vec<BuiltIn> {
     builtins().into_iter().filter(|each| matches!(each.manifest.implementation, Implementation::BuiltIn)).collect()
 }
 
-/// A desired state that each can bring about in an empty directory. A new resource has to be listed here.
+/// A desired state that each can reach in an empty directory. A new resource must be listed here.
 fn example(type_name: &str) -> Json {
     match type_name {
         "Stead/File" => json!({"path": "f", "source": "/etc/passwd", "mode": "0600", "backup": true}),

@@ -85,7 +85,7 @@ fn desired() -> impl Strategy<Value = (&'static str, Json)> {
 }
 
 /// Whether effects name exactly what is gone from a tree, and what is new in it besides the instance at `own`.
-fn told(before: &Tree, after: &Tree, effects: &Effects, own: &str) -> Result<(), String> {
+fn check_effects(before: &Tree, after: &Tree, effects: &Effects, own: &str) -> Result<(), String> {
     let is_above = |above: &str, path: &str| Path::new(path).starts_with(above);
     let whole = |item: &&Item| !matches!(item.kind, ItemKind::Content { .. } | ItemKind::Line { .. });
     let destroyed: Vec<&Item> = effects.destroys.items().iter().filter(whole).collect();
@@ -139,12 +139,12 @@ proptest! {
         let predicted = provider.set(&cx, &desired, Execution::WhatIf);
         prop_assert_eq!(&world.imprint(), &before, "a test or a what-if changed something");
         let set = provider.set(&cx, &desired, Execution::Actual);
-        let foreseen = predicted.as_ref().map_or(true, |reply| reply.presumed.is_some());
-        prop_assert!(set.is_ok() || foreseen, "the set failed, and the what-if did not say so");
+        let failure_predicted = predicted.as_ref().map_or(true, |reply| reply.presumed.is_some());
+        prop_assert!(set.is_ok() || failure_predicted, "the set failed, and the what-if did not say so");
         if let Ok(set) = set {
             prop_assert!(set.effects.destroys.more() == 0 && set.effects.creates.more() == 0);
-            let told = told(&before, &world.imprint(), &set.effects, "p");
-            prop_assert!(told.is_ok(), "{}", told.unwrap_err());
+            let reported = check_effects(&before, &world.imprint(), &set.effects, "p");
+            prop_assert!(reported.is_ok(), "{}", reported.unwrap_err());
             let predicted = predicted.map_err(|failure| TestCaseError::fail(failure.message))?;
             prop_assert_eq!(&predicted.changed, &set.changed);
             prop_assert_eq!(&predicted.effects, &set.effects);

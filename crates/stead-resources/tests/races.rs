@@ -214,7 +214,7 @@ fn add_line(directory: &Path, line: &str) {
     provider("Stead/Line").set(&cx, &state, Execution::Actual).map_err(|failure| failure.message).unwrap();
 }
 
-/// Waits to be told to begin, and adds its line: what the test below starts.
+/// Waits for the signal to begin, and adds its line: what the test below starts.
 #[test]
 fn process_that_adds_a_line() {
     let Ok(work) = std::env::var(APPLIER) else { return };

@@ -35,13 +35,13 @@ pub trait Engine: Send + Sync + 'static {
 /// Why the server ended, other than by being left.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// There is no runtime to be had.
+    /// The runtime cannot be started.
     #[error("cannot start the server: {0}")]
     Start(#[from] io::Error),
     /// The caller speaks something else.
     #[error("the caller does not speak the Model Context Protocol: {0}")]
     Protocol(#[from] Box<ServerInitializeError>),
-    /// The loop that reads calls has a defect.
+    /// The loop that reads calls panicked.
     #[error("the server ended unexpectedly")]
     Defect,
 }
@@ -138,7 +138,8 @@ impl<E: Engine> Server<E> {
                 call.await
             }
         };
-        answer.unwrap_or_else(|_| Err("stead has a defect; what it says on standard error tells where".to_owned()))
+        answer
+            .unwrap_or_else(|_| Err("internal error; standard error has the place; please report this bug".to_owned()))
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 pub enum Operation {
     /// Say how it is.
     Get,
-    /// Bring about the desired state.
+    /// Reach the desired state.
     Set,
     /// The same, but only say what would be done.
     WhatIf,
@@ -122,7 +122,7 @@ impl Arguments {
         let what_if = self.truth("what_if")?;
         match word.as_str() {
             _ if !words.contains(&word.as_str()) => {
-                Err(format!("'operation' is '{word}', but has to be one of {}", words.join(", ")))
+                Err(format!("'operation' is '{word}', but must be one of {}", words.join(", ")))
             }
             "set" if what_if => Ok(Operation::WhatIf),
             // Doing it after all is the last thing that was meant.
@@ -147,7 +147,7 @@ impl Arguments {
         match self.take(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(format!("'{key}' has to be a string")),
+            Some(_) => Err(format!("'{key}' must be a string")),
         }
     }
 
@@ -155,7 +155,7 @@ impl Arguments {
         match self.take(key) {
             None => Ok(false),
             Some(Value::Bool(truth)) => Ok(truth),
-            Some(_) => Err(format!("'{key}' has to be true or false")),
+            Some(_) => Err(format!("'{key}' must be true or false")),
         }
     }
 
@@ -163,7 +163,7 @@ impl Arguments {
         match self.take(key) {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => Ok(items),
-            Some(_) => Err(format!("'{key}' has to be an array")),
+            Some(_) => Err(format!("'{key}' must be an array")),
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
         assert!(call("set", "what_if", json!(false)).unwrap().0);
         assert!(!call("set", "what_if", json!(true)).unwrap().0);
         assert_eq!(call("set", "whatIf", json!(true)).unwrap_err(), "there is no argument 'whatIf'");
-        assert_eq!(call("set", "what_if", json!("true")).unwrap_err(), "'what_if' has to be true or false");
+        assert_eq!(call("set", "what_if", json!("true")).unwrap_err(), "'what_if' must be true or false");
         assert_eq!(call("delete", "what_if", json!(true)).unwrap_err(), "there is no 'what_if' for 'delete'");
         assert!(call("delete", "what_if", Value::Null).unwrap().0);
     }
@@ -206,15 +206,15 @@ mod tests {
         let wrong = |tool: &str, arguments: Value| parse(tool, arguments).unwrap_err();
         assert_eq!(wrong("invoke", json!({})), "there is no tool 'invoke'");
         assert_eq!(wrong("show_dsc_resource", json!({})), "'type' is missing");
-        assert_eq!(wrong("show_dsc_resource", json!({ "type": 1 })), "'type' has to be a string");
+        assert_eq!(wrong("show_dsc_resource", json!({ "type": 1 })), "'type' must be a string");
         assert_eq!(
             wrong("invoke_dsc_function", json!({ "function": "f", "parameters": 1 })),
-            "'parameters' has to be an array"
+            "'parameters' must be an array"
         );
         let delete = json!({ "operation": "delete", "configuration": "" });
         assert_eq!(
             wrong("invoke_dsc_config", delete),
-            "'operation' is 'delete', but has to be one of get, set, test, export"
+            "'operation' is 'delete', but must be one of get, set, test, export"
         );
     }
 

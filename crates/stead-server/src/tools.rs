@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-/// What callers are told of the whole.
+/// What callers learn about the server.
 pub(crate) const INSTRUCTIONS: &str = "\
 stead brings machines into the state that a document says. Look with get and test first; set and delete change the \
 machine that this server runs on, with the rights that it runs with. what_if says what set would change.";

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{Args, Lines};
 
-/// As many instances as it is told, all of one name.
+/// As many instances as it is asked for, all of one name.
 pub(crate) fn export(args: &Args) -> Lines {
     let count = args.input.get("count").and_then(Json::as_u64).unwrap_or(5);
     let instance = |index| {
@@ -15,15 +15,15 @@ pub(crate) fn export(args: &Args) -> Lines {
     (0..count).map(instance).collect()
 }
 
-/// An instance of each type that it is told, as a whole.
+/// An instance of each type that it is given, as a whole.
 pub(crate) fn exporter(args: &Args) -> Lines {
     let types = args.input.get("typeNames").and_then(Json::as_array).cloned().unwrap_or_default();
     let instance = |name| json!({"name": "test", "type": name, "properties": {"foo": "bar", "hello": "world"}});
     types.into_iter().map(instance).collect()
 }
 
-/// People whose names fit the filter: an object, in whose name `*` stands for any text.
-pub(crate) fn people(args: &Args) -> Lines {
+/// Users whose names fit the filter: an object, in whose name `*` stands for any text.
+pub(crate) fn users(args: &Args) -> Lines {
     let pattern = args.text("name").unwrap_or("*").to_lowercase();
     let fits = |name: &&str| matches(&pattern, &name.to_lowercase());
     ["Steve", "Tess", "Gijs"].into_iter().filter(fits).map(|name| json!({"name": name})).collect()

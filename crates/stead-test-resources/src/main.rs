@@ -29,7 +29,7 @@ const RESOURCES: &[(&str, Resource)] = &[
     ("exist", states::exist),
     ("export", exports::export),
     ("exporter", exports::exporter),
-    ("export-schema", exports::people),
+    ("export-schema", exports::users),
     ("get", states::get),
     ("group", adapter::group),
     ("in-desired-state", states::in_desired_state),
@@ -72,7 +72,7 @@ fn run() -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends with the code that it is told.
+/// Ends with the code that it is given.
 fn exit_code(args: &Args) -> io::Result<ExitCode> {
     let code = args.input.get("exitCode").and_then(Json::as_u64).and_then(|code| u8::try_from(code).ok()).unwrap_or(0);
     if code != 0 {

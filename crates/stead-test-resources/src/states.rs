@@ -33,7 +33,7 @@ pub(crate) fn get(args: &Args) -> Lines {
     found.map(|(name, id)| json!({"name": name, "id": id})).into_iter().collect()
 }
 
-/// Claims to be in the desired state as told, whatever differs.
+/// Claims to be in the desired state as asked, whatever differs.
 pub(crate) fn in_desired_state(args: &Args) -> Lines {
     vec![json!({"_inDesiredState": args.input.get("_inDesiredState"), "valueOne": 1, "valueTwo": 2})]
 }
@@ -57,7 +57,7 @@ pub(crate) fn operation(args: &Args) -> Lines {
     vec![json!({"operation": args.operation(), "params": args.input.get("params")})]
 }
 
-/// An environment variable that others have to read again after a `set`.
+/// An environment variable that others must read again after a `set`.
 pub(crate) fn refresh_env(args: &Args) -> Lines {
     let mut state = json!({"name": args.input.get("name"), "value": args.input.get("value")});
     if let (true, Some(state)) = (args.operation() == "set", state.as_object_mut()) {

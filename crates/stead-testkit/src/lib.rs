@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Every file below `corpus/FOLDER` is a test of its own, named after its path. A harness gets the case and returns
-//! the sections that it computes; they have to equal those in the file. `STEAD_BLESS=1` rewrites the file instead.
+//! the sections that it computes; they must equal those in the file. `STEAD_BLESS=1` rewrites the file instead.
 //! A section that the harness neither reads nor computes is an error: it would look like a part of the test and be none.
 
 use std::cell::RefCell;
@@ -42,7 +42,7 @@ pub fn times(variable: &str, usual: usize) -> usize {
 /// When it holds no number.
 pub fn asked(variable: &str) -> Option<usize> {
     let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is '{text}', which is no number")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is '{text}', which is not a number")))
 }
 
 /// Reports on standard error that a test, or a part of it, is skipped, and how many were before in this program.
@@ -148,7 +148,7 @@ impl Case {
     }
 }
 
-/// What a harness computed: sections that the case has to contain.
+/// What a harness computed: sections that the case must contain.
 pub type Computed = Vec<(&'static str, String)>;
 
 /// One folder of cases and what is done with each.

@@ -1,4 +1,4 @@
-//! The command line, as it is written: for people (`plan`, `apply`, `check`, ...) and for programs (`config`,
+//! The command line, as it is written: for users (`plan`, `apply`, `check`, ...) and for programs (`config`,
 //! `resource`, ..., as DSC v3 has them).
 
 use std::ffi::OsStr;
@@ -138,7 +138,7 @@ impl Command {
     }
 
     /// Whether it is one of the commands that dsc does not have.
-    pub(crate) fn is_for_people(&self) -> bool {
+    pub(crate) fn is_for_users(&self) -> bool {
         self.document().is_some() || matches!(self, Self::Explain(_))
     }
 
@@ -270,7 +270,7 @@ pub(crate) struct Explain {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Output {
-    /// For people
+    /// For users
     Text,
     /// One JSON value
     Json,

@@ -1,17 +1,17 @@
-//! Exit codes: how the program says what came of it to other programs.
+//! Exit codes: how the program reports the outcome to other programs.
 
 use std::process::ExitCode;
 
 /// How the program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exit {
-    /// It did what it was asked; for people's commands, the machine is in the desired state.
+    /// It did what it was asked; for `plan`, `apply`, `check`: the machine is in the desired state.
     Success,
-    /// People's commands: something failed.
+    /// Commands for users: something failed.
     Failed,
-    /// People's commands: the machine is not in the desired state.
+    /// Commands for users: the machine is not in the desired state.
     Drifted,
-    /// People's commands: the document, its parameters or the command line cannot be used.
+    /// Commands for users: the document, its parameters or the command line cannot be used.
     Unusable,
     /// It was ended early by Ctrl-C.
     Cancelled,

@@ -48,7 +48,7 @@ pub(crate) fn exit(cancel: &Cancel, exit: Exit) -> Exit {
     if cancel.is_cancelled() { Exit::Cancelled } else { exit }
 }
 
-/// The signals that are ignored, a bit each; none where that cannot be told.
+/// The signals that are ignored, a bit each; none where that is not known.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

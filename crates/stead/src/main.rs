@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         // What it says is the same on every machine.
         Some(why) if !matches!(arguments.command, Command::Explain(_)) => {
             output::complain(why);
-            if arguments.command.is_for_people() { Exit::Unusable } else { Exit::DscInput }
+            if arguments.command.is_for_users() { Exit::Unusable } else { Exit::DscInput }
         }
         _ => run(arguments, env, program),
     };

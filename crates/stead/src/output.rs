@@ -76,13 +76,13 @@ pub(crate) fn finish(exit: Exit) -> Exit {
             complain(&format!("error: cannot write standard output: {}", stead_host::fs::reason(&error)));
             Exit::Output
         }
-        // The reader stopped early, which is no error; an error of the command still counts.
+        // The reader stopped early, which is not an error; an error of the command still counts.
         Some(_) if exit == Exit::Success => Exit::ClosedPipe,
         Some(_) | None => exit,
     }
 }
 
-/// Whether people read standard output.
+/// Whether users read standard output.
 pub(crate) fn is_terminal() -> bool {
     *IS_TERMINAL
 }
@@ -99,7 +99,7 @@ pub(crate) fn complain_text(text: &str) {
     let _ = out.write_all(text.as_bytes());
 }
 
-/// Whether people read standard error.
+/// Whether users read standard error.
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
@@ -124,7 +124,7 @@ pub(crate) fn data_item(value: &Json, format: Option<OutputFormat>, first: bool)
     data(value, format);
 }
 
-/// Prints JSON in one of the formats of people's commands.
+/// Prints JSON in one of the formats of commands for users.
 pub(crate) fn data_as(value: &Json, output: Output) {
     match output {
         Output::Yaml => print(&yaml(value)),
@@ -132,7 +132,7 @@ pub(crate) fn data_as(value: &Json, output: Output) {
     }
 }
 
-/// Whether messages on standard error are coloured: for people, unless they asked for none.
+/// Whether messages on standard error are coloured: for users, unless they asked for none.
 pub(crate) fn is_coloured() -> bool {
     is_watched() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

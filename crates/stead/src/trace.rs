@@ -26,15 +26,15 @@ pub(crate) fn install(settings: &Settings) {
     let coloured = settings.trace_format == TraceFormat::Default
         && crate::output::is_watched()
         && std::env::var_os("NO_COLOR").is_none();
-    let told_where = level >= TraceLevel::Debug;
+    let with_source = level >= TraceLevel::Debug;
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(filter).with_ansi(coloured);
     // A second subscriber is impossible here: this is the only place that installs one.
     let _ = match settings.trace_format {
         TraceFormat::Json | TraceFormat::PassThrough => {
-            set_global_default(builder.event_format(JsonLines { told_where }).finish().with(filter_fn(is_ours)))
+            set_global_default(builder.event_format(JsonLines { with_source }).finish().with(filter_fn(is_ours)))
         }
         TraceFormat::Default | TraceFormat::Plaintext => {
-            set_global_default(builder.event_format(Lines { coloured, told_where }).finish().with(filter_fn(is_ours)))
+            set_global_default(builder.event_format(Lines { coloured, with_source }).finish().with(filter_fn(is_ours)))
         }
     };
     tracing::info!("Trace-level is {level:?}");
@@ -48,7 +48,7 @@ fn is_ours(metadata: &Metadata<'_>) -> bool {
 /// `2026-11-21T01:48:18.157Z ERROR message`
 struct Lines {
     coloured: bool,
-    told_where: bool,
+    with_source: bool,
 }
 
 impl<S, N> FormatEvent<S, N> for Lines
@@ -70,7 +70,7 @@ where
         } else {
             write!(to, "{now:.6} {:>5} ", metadata.level())?;
         }
-        if self.told_where {
+        if self.with_source {
             write!(to, "{}: {}: ", metadata.target(), metadata.line().unwrap_or_default())?;
         }
         context.format_fields(to.by_ref(), event)?;
@@ -80,7 +80,7 @@ where
 
 /// `{"timestamp":…,"level":…,"fields":{"message":…}}`, which resources and dsc read, too.
 struct JsonLines {
-    told_where: bool,
+    with_source: bool,
 }
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -96,7 +96,7 @@ where
             "level": event.metadata().level().to_string(),
             "fields": { "message": message },
         });
-        if self.told_where {
+        if self.with_source {
             line["target"] = event.metadata().target().into();
             line["line_number"] = event.metadata().line().into();
         }

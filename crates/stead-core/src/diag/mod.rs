@@ -18,7 +18,7 @@ pub struct CodeInfo {
     pub id: &'static str,
     /// What is wrong, in a few words.
     pub title: &'static str,
-    /// What it means, why it is refused, and how it is mended; Markdown.
+    /// What it means, why it is refused, and how it is fixed; Markdown.
     pub explanation: &'static str,
 }
 
@@ -92,7 +92,7 @@ macro_rules! codes {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
-    /// Nothing runs before it is mended.
+    /// Nothing runs before it is fixed.
     Error,
     /// It runs, but probably not as meant.
     Warning,
@@ -108,7 +108,7 @@ impl Severity {
     }
 }
 
-/// A change to the text that mends a finding.
+/// A change to the text that fixes a finding.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Fix {
     /// What is replaced.
@@ -173,7 +173,7 @@ impl Diagnostic {
         self
     }
 
-    /// The same with a change that mends it.
+    /// The same with a change that fixes it.
     #[must_use]
     pub fn with_fix(self, span: Span, replacement: impl Into<String>) -> Self {
         Self { fix: Some(Fix { span, replacement: replacement.into() }), ..self }

@@ -1,4 +1,4 @@
-//! Findings for people.
+//! Findings for users.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What changed between two states, for people to read.
+//! What changed between two states, for users to read.
 
 use super::{Rules, contains};
 use crate::value::{Object, Value};

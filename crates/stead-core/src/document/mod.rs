@@ -105,7 +105,7 @@ pub struct Directives {
     pub discovery: Option<Spanned<Discovery>>,
     /// `securityContext`
     pub security_context: Option<Spanned<SecurityContext>>,
-    /// `version`: what the program's version has to satisfy
+    /// `version`: what the program's version must satisfy
     pub version: Option<Spanned<String>>,
 }
 
@@ -118,7 +118,7 @@ pub enum Discovery {
     DuringDeployment,
 }
 
-/// With what rights something has to run.
+/// With what rights something must run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SecurityContext {
     /// Any.
@@ -130,7 +130,7 @@ pub enum SecurityContext {
 }
 
 impl SecurityContext {
-    /// Why something that has to run this way cannot; `None` when it can.
+    /// Why something that must run this way cannot; `None` when it can.
     pub fn refusal(self, elevated: bool) -> Option<&'static str> {
         match (self, elevated) {
             (Self::Elevated, false) => Some("Elevated security context required: run it as root"),

@@ -12,7 +12,7 @@ use crate::value::{DataType, Value};
 impl Expression {
     /// Everything that is wrong with it in this environment, in which some answers are not known yet.
     ///
-    /// Guarantees: what is not known is given the benefit of the doubt, and so is what may turn out not to be needed: of
+    /// Guarantees: what is not known is assumed to be right, and so is what may turn out not to be needed: of
     /// a branch that may not be taken only the names are checked.
     pub fn check(&self, environment: &dyn Environment) -> Vec<Fault> {
         let mut check = Check { environment, faults: Vec::new() };

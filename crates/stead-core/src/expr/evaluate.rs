@@ -55,7 +55,7 @@ pub(super) fn access(of: Value, key: &Key) -> Result<Value, Wrong> {
             let count = items.len();
             position.map(|position| items.remove(position)).ok_or_else(|| {
                 wrong("Index is out of bounds".to_owned())
-                    .with_help(format!("the index is {index}, and the array has {count}, counted from 0"))
+                    .with_help(format!("the index is {index}, the number of elements is {count}; indexes start at 0"))
             })
         }
         (Value::Array(_), Key::Index(other)) => {
@@ -102,7 +102,7 @@ pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone)
     if let Some(meant) = meant {
         return Some(format!("did you mean '{meant}'?"));
     }
-    // More than a handful is no help any more.
+    // More than a handful does not help any more.
     let names: Vec<&str> = known.take(9).collect();
     (1..9).contains(&names.len()).then(|| format!("available: {}", names.join(", ")))
 }

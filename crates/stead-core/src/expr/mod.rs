@@ -80,7 +80,7 @@ pub enum FactKey {
 /// Why an evaluation did not end in a value.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stop {
-    /// The host has to supply this fact first; then evaluation is repeated.
+    /// The host must supply this fact first; then evaluation is repeated.
     Missing(FactKey),
     /// It depends on an instance whose outcome is not known yet.
     Unknown(ResourceId),

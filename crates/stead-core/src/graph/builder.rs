@@ -107,7 +107,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Evaluates what has to be known before anything runs.
+    /// Evaluates what must be known before anything runs.
     pub(super) fn value(&mut self, scope: ScopeId, iteration: Option<&Iteration>, node: &Template) -> Option<Value> {
         let value = evaluate(node, &self.place(scope, iteration));
         self.settle(value)
@@ -132,7 +132,7 @@ impl Builder<'_> {
                     self.wants.insert(key.clone());
                 }
             },
-            // What is not known was found wrong already, or does not have to be known.
+            // What is not known was found wrong already, or need not be known.
             Stop::Open(_) => {}
             Stop::Fault(_) => {
                 self.findings.extend(halt.diagnostic(self.sources));
@@ -149,7 +149,7 @@ impl Builder<'_> {
         None
     }
 
-    /// Text that has to be known before anything runs and can be shown.
+    /// Text that must be known before anything runs and can be shown.
     pub(super) fn text(
         &mut self,
         scope: ScopeId,

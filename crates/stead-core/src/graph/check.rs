@@ -1,4 +1,4 @@
-//! What is wrong with expressions that are computed while a run goes on, as far as that can be told before.
+//! What is wrong with expressions that are computed while a run goes on, as far as that is known before.
 
 use super::builder::Builder;
 use super::{Graph, Halt, Iteration, ScopeId, StaticView, evaluate};
@@ -36,7 +36,7 @@ fn collect<'a>(node: &'a Template, found: &mut Vec<Placed<'a>>) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Computed,
-    /// As far as that is known, it will not be: only names have to be right.
+    /// As far as that is known, it will not be: only names must be right.
     Skipped,
 }
 

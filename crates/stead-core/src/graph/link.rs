@@ -132,7 +132,7 @@ fn targets(
     found.into_iter()
 }
 
-/// What the outputs refer to has to be there as well: it would be a pity to find out after everything was done. One
+/// What the outputs refer to must exist as well. One
 /// with a condition may name what there is only when that is true.
 fn outputs(builder: &mut Builder<'_>) {
     let Some(outermost) = builder.graph.scopes.first() else { return };
@@ -170,7 +170,7 @@ impl Link {
     }
 }
 
-/// The instances that a value refers to, as far as that can be told before anything runs.
+/// The instances that a value refers to, as far as that is known before anything runs.
 fn references(builder: &mut Builder<'_>, origin: &Origin<'_>, expressions: &[Placed<'_>]) -> Vec<NodeId> {
     let found: Vec<Reference<'_>> = references_in(expressions).collect();
     let targets = found.iter().filter_map(|reference| {
@@ -188,7 +188,7 @@ struct Reference<'a> {
     argument: Part<'a>,
 }
 
-/// The argument of a `reference()`, if it can be told before anything runs.
+/// The argument of a `reference()`, if it is known before anything runs.
 fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Part<'_>) -> Option<String> {
     let (scope, iteration) = (origin.scope, origin.iteration.as_ref());
     let place = builder.place(scope, iteration);
@@ -338,7 +338,7 @@ fn cycle_finding(builder: &Builder<'_>, members: &[NodeId], cycle: &Cycle) -> Di
     let span = links.next().map(|(_, span)| span).unwrap_or_default();
     let finding = Diagnostic::error(&codes::CYCLE, span, message).with_help("remove one of these dependencies");
     links.fold(finding, |finding, (id, span)| {
-        let label = format!("{} waits here", graph.label(id));
+        let label = format!("{} depends on it here", graph.label(id));
         finding.with_label(span, label)
     })
 }

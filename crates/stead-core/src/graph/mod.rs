@@ -116,7 +116,7 @@ pub struct Node {
 /// An adjacent instance that another waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Need {
-    /// The instance that has to be settled first.
+    /// The instance that must be settled first.
     pub node: NodeId,
     /// What follows from how it ended.
     pub kind: NeedKind,
@@ -129,12 +129,12 @@ pub struct Need {
 /// nothing. In what-if, where it is unknown whether a need lets the instance begin, the instance is unknown as well.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum NeedKind {
-    /// `dependsOn`, `reference()`: it has to succeed, or the instance is skipped.
+    /// `dependsOn`, `reference()`: it must succeed, or the instance is skipped.
     Require,
-    /// `requireAny`: one of the needs of this kind has to succeed, or the instance is skipped. It begins as soon as one has;
+    /// `requireAny`: one of the needs of this kind must succeed, or the instance is skipped. It begins as soon as one has;
     /// in what-if all of them are waited for, so that a plan does not depend on which was first.
     RequireAny,
-    /// `onChanges`: one of the needs of this kind has to have changed and all have to succeed, or the instance is skipped.
+    /// `onChanges`: one of the needs of this kind must have changed and all must succeed, or the instance is skipped.
     /// Only a set changes: in a get or a test such an instance is skipped.
     OnChanges,
     /// `onFailure`: one of the needs of this kind must not have succeeded, or the instance is skipped.
@@ -269,16 +269,16 @@ pub struct Inputs<'a> {
     pub seal: &'a dyn Seal,
     /// The version that `directives.version` is compared with.
     pub version: &'a str,
-    /// Whether instances are told apart by type and name.
+    /// Whether instances are distinguished by type and name.
     pub names: Names,
-    /// Whether every parameter has to have a value.
+    /// Whether every parameter must have a value.
     pub values: Values,
 }
 
-/// Whether every parameter of a document has to have a value.
+/// Whether every parameter of a document must have a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Values {
-    /// It has to.
+    /// It must.
     #[default]
     Required,
     /// One may be without: the document is only checked, and what depends on such a parameter is not known. Instances
@@ -296,7 +296,7 @@ pub enum Names {
     Repeated,
 }
 
-/// Facts that the host has supplied: the value, or why it cannot be had.
+/// Facts that the host has supplied: the value, or why it cannot be obtained.
 pub type Facts = BTreeMap<FactKey, Result<Value, String>>;
 
 /// Finds resources: a snapshot as far as the core can tell, which answers the same question always the same.
@@ -320,12 +320,12 @@ pub enum Found {
     },
 }
 
-/// What came of resolving.
+/// The outcome of resolving.
 #[derive(Debug)]
 pub enum Resolution {
     /// The graph, and warnings.
     Graph(Graph, Vec<Diagnostic>),
-    /// These facts have to be supplied first; then it is to be resolved again.
+    /// These facts must be supplied first; then it is to be resolved again.
     Needs(BTreeSet<FactKey>),
     /// The document cannot be used: everything that is wrong with it.
     Faulty(Vec<Diagnostic>),

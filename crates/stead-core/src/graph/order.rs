@@ -54,7 +54,7 @@ fn find_cycle(needs: &[Vec<usize>], open: &[usize]) -> Cycle {
         at = needs[at].iter().copied().find(|each| open[*each] > 0).unwrap_or(at);
     }
     let mut cycle = path.split_off(seen_at[at]);
-    // It is told from its earliest member on: the same cycle then reads the same wherever the search met it.
+    // It is reported from its earliest member on: the same cycle then reads the same wherever the search met it.
     let first = cycle.iter().enumerate().min_by_key(|(_, member)| **member).map_or(0, |(place, _)| place);
     cycle.rotate_left(first);
     Cycle(cycle)

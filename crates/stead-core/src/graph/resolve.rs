@@ -74,8 +74,8 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
     let Builder { graph, findings, wants, .. } = builder;
     let mut findings = findings.into_vec();
     // What is wrong with a loop is wrong in each of its iterations.
-    let mut told = BTreeSet::new();
-    findings.retain(|finding| told.insert((finding.span, finding.code.id, finding.message.clone())));
+    let mut reported = BTreeSet::new();
+    findings.retain(|finding| reported.insert((finding.span, finding.code.id, finding.message.clone())));
     findings.sort_by_key(|finding| finding.span);
     if !wants.is_empty() {
         Resolution::Needs(wants)
@@ -259,7 +259,7 @@ impl Builder<'_> {
         false
     }
 
-    /// Whether the properties of all iterations fit into the budget, told by the first and the last of them.
+    /// Whether the properties of all iterations fit into the budget, judged by the first and the last of them.
     fn fits(&mut self, scope: ScopeId, instance: &Instance, name: &Arc<str>, count: i64) -> bool {
         let Some(properties) = instance.properties.as_ref().filter(|_| count > 1) else { return true };
         let before = self.budget.spent().steps;
@@ -459,7 +459,7 @@ impl Builder<'_> {
             self.room.depth += 1;
         }
         if built.is_none() {
-            // What is nested in it cannot be told.
+            // What is nested in it is not known.
             self.is_incomplete = true;
         } else {
             self.graph.nodes[id.index()].role = Role::Container { inner, purpose };
@@ -534,7 +534,7 @@ impl Builder<'_> {
     }
 
     /// Name and text of what one of two properties gives: a path, or the content itself.
-    #[expect(clippy::option_option, reason = "not to be had, and not asked for, are told apart")]
+    #[expect(clippy::option_option, reason = "not available and not asked for differ")]
     fn included_text(&mut self, from: &Object, keys: [&str; 2], span: Span) -> Option<Option<(String, String)>> {
         match keys.map(|key| from.get(key)) {
             [None | Some(Value::Null), None | Some(Value::Null)] => Some(None),

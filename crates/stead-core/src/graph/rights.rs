@@ -1,4 +1,4 @@
-//! With what rights a document and its instances have to run.
+//! With what rights a document and its instances must run.
 
 use super::{Graph, codes};
 use crate::diag::Diagnostic;

@@ -25,7 +25,7 @@ pub enum NotFound {
         near: Option<TypeName>,
     },
     /// There are some of that type, but the requirement excludes them.
-    #[error("no version of '{wanted}' satisfies '{requirement}'; there is {}", enumerated(there))]
+    #[error("no version of '{wanted}' satisfies '{requirement}'; available: {}", enumerated(there))]
     Version {
         /// The type.
         wanted: TypeName,
@@ -45,7 +45,7 @@ impl NotFound {
                 Some(Version::Semantic(newest)) if !newest.pre.is_empty() => {
                     Some(format!("name the prerelease: '={newest}' or '>={newest}'"))
                 }
-                Some(newest) => Some(format!("'={newest}' takes the newest")),
+                Some(newest) => Some(format!("write '={newest}' for the newest version")),
                 None => None,
             },
         }

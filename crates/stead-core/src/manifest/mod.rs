@@ -92,7 +92,7 @@ pub struct Manifest<I = Implementation> {
     pub tags: Vec<String>,
     /// Who made it.
     pub author: Option<String>,
-    /// With what rights its operations have to run.
+    /// With what rights its operations must run.
     pub security: OperationSecurity,
     /// How it is carried out.
     pub implementation: I,

@@ -126,9 +126,9 @@ fn completed(text: &str) -> Option<String> {
 
 /// What a document requires of the version of a resource.
 ///
-/// Comparators such as `>=1.2`, all of which have to hold, in the syntax of Cargo, with restrictions that DSC puts on
+/// Comparators such as `>=1.2`, all of which must hold, in the syntax of Cargo, with restrictions that DSC puts on
 /// it: each has an operator, `*` is the one wildcard and stands for a component behind the first, and there is no build
-/// metadata. Or a date, which has to be equal.
+/// metadata. Or a date, which must be equal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VersionRequirement {
     text: String,

@@ -13,7 +13,7 @@ use crate::id::NodeId;
 /// An instance that is in state now may not be once the changes before it are made. Which changes come before one is
 /// looked up only where paths overlap: to keep for every instance all that can reach it would take a square of space.
 ///
-/// Guarantees: what is not said to be reached is not. The other way round it errs where it would have to look at more
+/// Guarantees: what is not said to be reached is not. The other way round it errs where it must look at more
 /// than [`FAR`] instances.
 #[derive(Default)]
 pub(super) struct Forecast {
@@ -91,7 +91,7 @@ impl Forecast {
     /// anything, or one in front of that place in the order that touches one of these paths, what leads to it, or what
     /// is below it.
     ///
-    /// For paths no need has to be declared: where nothing keeps them from it, instances are begun in the order of the
+    /// For paths no need must be declared: where nothing keeps them from it, instances are begun in the order of the
     /// graph.
     pub(super) fn enables(&self, graph: &Graph, id: NodeId, rank: u32, paths: &[PathBuf]) -> Option<NodeId> {
         let anything = before(graph, id).find_map(|source| self.after_anything.get(&source).copied());

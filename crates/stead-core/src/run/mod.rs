@@ -115,7 +115,7 @@ impl Room {
 /// What should happen next.
 #[derive(Debug, Default)]
 pub struct Next {
-    /// Recorded and applied at once: nobody outside has to do anything for them.
+    /// Recorded and applied at once: nobody outside must do anything for them.
     pub events: Vec<EventKind>,
     /// Asked of the machine; what depends on them waits.
     pub wants: BTreeSet<FactKey>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::call::{Failure, Outcome, Presumed};
 
-/// A failure that is predicted unless a change in front of the instance brings about what is missing.
+/// A failure that is predicted unless a change in front of the instance creates what is missing.
 pub(super) struct PendingFailure {
     pub(super) failure: Failure,
     /// Where it is missing.

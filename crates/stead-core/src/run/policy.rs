@@ -24,7 +24,7 @@ pub struct Attempt<'a> {
     pub retries: u32,
     /// How many tries in a row, up to this one, came to the same.
     pub repeats: u32,
-    /// What came of it.
+    /// Its outcome.
     pub response: &'a Response,
 }
 

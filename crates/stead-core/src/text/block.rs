@@ -1,6 +1,6 @@
 //! The fast way for YAML: most documents are nothing but blocks of `key: value` and lists of them.
 //!
-//! It reads what is plain beyond doubt and leaves everything else, and everything that is wrong, to the front end for all
+//! It reads what is certainly plain and leaves everything else, and everything that is wrong, to the front end for all
 //! of YAML. So there is one place that finds faults, and this one has none to report. What it reads:
 //! - objects and lists in blocks, also a list as deep as the key above it, and an object that starts behind a dash;
 //! - keys of letters, digits and `_ $ . / -`;
@@ -284,7 +284,7 @@ fn is_comment(rest: &str) -> bool {
     rest.is_empty() || (rest.starts_with(' ') && matches!(rest.trim_start_matches(' ').as_bytes(), [] | [b'#', ..]))
 }
 
-/// Text in single quotes, and as it is written. A quote behind it would stand for one within, and is no comment.
+/// Text in single quotes, and as it is written. A quote behind it would stand for one within, and is not a comment.
 fn single_quoted(text: &str) -> Option<(Kind, &str)> {
     let end = text.get(1..)?.find('\'')? + 1;
     Some((Kind::String(text.get(1..end)?.into()), text.get(..=end)?))
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_is_read() {
+    fn what_users_write_is_read() {
         let text = r#"# yaml-language-server: $schema=https://example.org/document.json
 ---
 $schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json

@@ -12,7 +12,7 @@ use super::{Entry, Kind, Node, SourceId, Span, codes, unquoted};
 use crate::diag::{Diagnostic, Findings};
 use crate::value::Number;
 
-/// Reading has to end here; the reason has been reported.
+/// Reading must end here; the reason has been reported.
 pub(super) struct Stop;
 
 /// Finished values lie on two stacks, one for elements and one for members; a list or an object that ends takes its
@@ -248,7 +248,7 @@ impl<'t> Builder<'t> {
         };
         if !fits {
             let found = if matches!(kind, Kind::Array(_)) { "a list" } else { "an object" };
-            self.tag_misfit(tag, place, found);
+            self.tag_mismatch(tag, place, found);
         }
     }
 
@@ -258,9 +258,9 @@ impl<'t> Builder<'t> {
         self.report(Diagnostic::warning(&codes::TAG_UNKNOWN, place, message).with_help(help));
     }
 
-    fn tag_misfit(&mut self, tag: &str, place: Span, found: &str) {
+    fn tag_mismatch(&mut self, tag: &str, place: Span, found: &str) {
         let message = format!("the tag '!!{tag}' does not fit {found}");
-        self.report(Diagnostic::error(&codes::TAG_MISFIT, place, message).with_help("leave the tag out"));
+        self.report(Diagnostic::error(&codes::TAG_MISMATCH, place, message).with_help("leave the tag out"));
     }
 
     fn scalar(
@@ -298,7 +298,7 @@ impl<'t> Builder<'t> {
     }
 
     /// The parser gives the place of the content of a block scalar; ours starts at its `|` or `>` and ends behind the
-    /// last character that is no blank.
+    /// last character that is not a blank.
     fn block_scalar_place(&self, at: Span) -> Span {
         let (start, end) = (at.start as usize, at.end as usize);
         let from = self.last.end as usize;
@@ -353,7 +353,7 @@ impl<'t> Builder<'t> {
             }
         };
         kind.unwrap_or_else(|| {
-            self.tag_misfit(tag, place, &format!("'{}'", shown(text)));
+            self.tag_mismatch(tag, place, &format!("'{}'", shown(text)));
             Kind::String(text.into())
         })
     }
@@ -464,7 +464,7 @@ impl<'t> Builder<'t> {
     fn unknown_alias(&mut self, name: &str, at: Span) -> Result<(), Stop> {
         self.count(1, at)?;
         self.last = at;
-        let message = format!("nothing is marked as '&{}' above", shown(name));
+        let message = format!("there is no anchor '&{}' before this alias", shown(name));
         let help = "put text that starts with an asterisk in quotes";
         let fix = format!("'{}'", self.slice(at).replace('\'', "''"));
         self.report(Diagnostic::error(&codes::ALIAS, at, message).with_help(help).with_fix(at, fix));

@@ -1,6 +1,6 @@
-//! The fast way for JSON: programs write large documents in it, and people write `[]` and `["[resourceId('a', 'b')]"]`.
+//! The fast way for JSON: programs write large documents in it, and users write `[]` and `["[resourceId('a', 'b')]"]`.
 //!
-//! It reads what is plain JSON beyond doubt and leaves everything else, and everything that is wrong, to the front end for
+//! It reads what is certainly plain JSON and leaves everything else, and everything that is wrong, to the front end for
 //! all of YAML, which reads JSON as well. So there is one place that finds faults, and this one has none to report.
 
 use super::node::are_distinct;

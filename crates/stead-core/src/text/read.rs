@@ -65,9 +65,9 @@ fn pass(source: SourceId, text: &str, limits: &Limits, faults: &mut Vec<Diagnost
         Ok(()) => true,
         Err(Ended::Stopped) => false,
         Err(Ended::Fault(error)) => {
-            let (finding, mended) = syntax::explain(&error, &builder);
+            let (finding, fixed) = syntax::explain(&error, &builder);
             faults.push(finding);
-            patch = mended;
+            patch = fixed;
             false
         }
     };

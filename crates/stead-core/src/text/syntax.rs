@@ -68,7 +68,7 @@ fn closing(open: char) -> char {
     if open == '{' { '}' } else { ']' }
 }
 
-/// A fault of syntax and its surroundings.
+/// A syntax error and the text around it.
 struct Fault<'b, 't> {
     builder: &'b Builder<'t>,
     text: &'t str,
@@ -97,11 +97,11 @@ impl<'t> Fault<'_, 't> {
             | K::UnpairedLowSurrogate
             | K::InvalidUnicodeEscape => self.escape(),
             K::MismatchedFlowCollectionEnd { open, close } => {
-                self.bracket(&format!("the bracket {open} is closed by {close}"), *open)
+                self.bracket(&format!("'{open}' is closed by '{close}'"), *open)
             }
-            K::UnclosedFlowCollection { open } => self.bracket(&format!("the bracket {open} is not closed"), *open),
+            K::UnclosedFlowCollection { open } => self.bracket(&format!("'{open}' is never closed"), *open),
             K::MisplacedFlowCollectionEnd => {
-                Diagnostic::error(&codes::BRACKET, self.here(), "this closes a bracket that was not opened")
+                Diagnostic::error(&codes::BRACKET, self.here(), "this bracket was never opened")
             }
             _ if self.builder.open_bracket().is_some() => self.in_brackets(),
             _ => self.in_block(kind),
@@ -140,8 +140,8 @@ impl<'t> Fault<'_, 't> {
             return Diagnostic::error(&codes::TAB, span, "a tab is not allowed here").with_help("use spaces");
         }
         let span = self.span(start..start + blank);
-        Diagnostic::error(&codes::TAB, span, "the line is indented by a tab")
-            .with_help("use spaces: YAML does not say how wide a tab is")
+        Diagnostic::error(&codes::TAB, span, "the line is indented with a tab")
+            .with_help("use spaces: YAML does not allow tabs in indentation")
             .with_fix(span, indentation.replace('\t', "  "))
     }
 
@@ -149,13 +149,13 @@ impl<'t> Fault<'_, 't> {
         let from = self.builder.last().end as usize;
         let between = self.text.get(from..self.at.max(from)).unwrap_or_default();
         let Some((found, quote)) = between.char_indices().find(|(_, c)| matches!(c, '"' | '\'')) else {
-            return Diagnostic::error(&codes::QUOTE, self.here(), "a quote is not closed")
-                .with_help("close it with the same quote");
+            return Diagnostic::error(&codes::QUOTE, self.here(), "a quote is never closed")
+                .with_help("add the closing quote");
         };
-        let message = format!("the quote {quote} is not closed");
+        let message = format!("the quote {quote} is never closed");
         Diagnostic::error(&codes::QUOTE, self.span(from + found..from + found + 1), message)
-            .with_label(self.span(self.at..self.at), "the text would have to end before this")
-            .with_help(format!("close it with another {quote}"))
+            .with_label(self.span(self.at..self.at), "expected the closing quote before this")
+            .with_help(format!("add the closing {quote}"))
     }
 
     fn escape(&self) -> Diagnostic {
@@ -164,12 +164,12 @@ impl<'t> Fault<'_, 't> {
         let backslash = before.rfind('\\').map_or(self.at, |found| start + found);
         let end = self.text.get(backslash + 1..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
         let span = self.span(backslash..(backslash + 1 + end).min(self.text.len()));
-        Diagnostic::error(&codes::ESCAPE, span, "the backslash starts no escape that exists")
-            .with_help("write two backslashes, or use single quotes, in which a backslash means itself")
+        Diagnostic::error(&codes::ESCAPE, span, "unknown escape sequence")
+            .with_help("write two backslashes, or use single quotes, in which a backslash is an ordinary character")
     }
 
     fn bracket(&self, message: &str, open: char) -> Diagnostic {
-        let help = format!("close it with {}", closing(open));
+        let help = format!("add the missing '{}'", closing(open));
         Diagnostic::error(&codes::BRACKET, self.here(), message).with_help(help)
     }
 
@@ -177,9 +177,9 @@ impl<'t> Fault<'_, 't> {
         let start = self.builder.open_bracket().unwrap_or_default();
         let open = self.text.get(start as usize..).and_then(|text| text.chars().next()).unwrap_or('[');
         let close = closing(open);
-        Diagnostic::error(&codes::BRACKET, self.here(), format!("expected , or {close} before this"))
-            .with_label(self.builder.span(start, start + 1), format!("the bracket {open} is open since here"))
-            .with_help(format!("add the comma, or close the bracket with {close}, or put text with brackets in quotes"))
+        Diagnostic::error(&codes::BRACKET, self.here(), format!("expected ',' or '{close}' before this"))
+            .with_label(self.builder.span(start, start + 1), format!("'{open}' is opened here"))
+            .with_help(format!("add the missing ',' or '{close}', or put text that contains brackets in quotes"))
     }
 
     fn in_block(&self, kind: &ErrorKind) -> Diagnostic {
@@ -210,10 +210,10 @@ impl<'t> Fault<'_, 't> {
                 self.syntax("a colon is not allowed here".to_owned(), "put text that holds ': ' in quotes")
             }
             K::SimpleKeyExpected => {
-                self.syntax("expected 'key: value'".to_owned(), "a key needs a colon and a space behind it")
+                self.syntax("expected 'key: value'".to_owned(), "a key requires a colon and a space after it")
             }
             K::InvalidTrailingSingleQuotedScalar | K::InvalidTrailingDoubleQuotedScalar => self.syntax(
-                "there is more text behind the closing quote".to_owned(),
+                "unexpected text after the closing quote".to_owned(),
                 "put all of the text in quotes; a single quote within single quotes is written twice",
             ),
             _ => Diagnostic::error(&codes::SYNTAX, self.here(), kind.to_string()),
@@ -232,11 +232,11 @@ impl<'t> Fault<'_, 't> {
     fn indentation(&self) -> Diagnostic {
         let (start, line) = self.line();
         let blank = line.len() - line.trim_start_matches(' ').len();
-        let message = format!("the line is indented by {blank} spaces, which fits nothing above it");
+        let message = format!("the line is indented by {blank} spaces, which matches no line above it");
         let word = start + blank;
         let end = start + line.trim_end().len();
         Diagnostic::error(&codes::INDENTATION, self.span(word..end.max(word)), message)
-            .with_help("give it the indentation of the lines that it belongs to")
+            .with_help("indent it like the lines that it belongs to; if it is right, look for a missing ':' or space in the line above")
     }
 
     /// `key:value` where only `key: value` can stand.
@@ -254,7 +254,7 @@ impl<'t> Fault<'_, 't> {
             return None;
         }
         let at = start + (line.len() - word.len()) + colon + 1;
-        let finding = Diagnostic::error(&codes::COLON, self.span(at - 1..at), "a space is missing behind the colon");
+        let finding = Diagnostic::error(&codes::COLON, self.span(at - 1..at), "a space is missing after the colon");
         Some(finding.with_help(format!("write '{key}: …'")).with_fix(self.span(at..at), " "))
     }
 }

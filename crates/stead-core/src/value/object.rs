@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 
 use super::Value;
 
-/// Up to so many members, looking at one after the other is faster than computing a hash, and nothing else has to be
+/// Up to so many members, looking at one after the other is faster than computing a hash, and nothing else must be
 /// stored. Nearly every object of a document is that small.
 const SEARCHED: usize = 16;
 

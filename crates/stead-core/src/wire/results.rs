@@ -93,7 +93,7 @@ fn information(run: &Run, setting: Setting<'_>) -> Json {
     Json::Object(all)
 }
 
-/// What has to be restarted, in the order of the instances that asked for it and not of their responses.
+/// What must be restarted, in the order of the instances that asked for it and not of their responses.
 fn in_order(graph: &Graph, report: &Report) -> Vec<Restart> {
     let responses = graph.order.iter().filter_map(|id| report.record(*id).response.as_ref());
     let mut all: Vec<Restart> = Vec::with_capacity(report.restarts.len());
@@ -228,8 +228,8 @@ pub fn result(graph: &Graph, record: &Record, mode: Mode, id: NodeId) -> Option<
 /// An instance that was in the desired state, and so was not set, in the shape of a set.
 fn untouched(tested: &Tested, desired: &Value, capabilities: &Capabilities, execution: Execution) -> Json {
     let actual = tested.actual.to_redacted_json();
-    let foreseen = if execution == Execution::WhatIf { absence(desired) } else { None };
-    let after = foreseen.map_or_else(|| actual.clone(), |after| after.to_redacted_json());
+    let predicted = if execution == Execution::WhatIf { absence(desired) } else { None };
+    let after = predicted.map_or_else(|| actual.clone(), |after| after.to_redacted_json());
     // dsc deletes without a look, and then reports that nothing changed.
     let nothing: &[Json] = &[];
     let changed = (execution == Execution::Actual && deletes(capabilities, desired)).then_some(nothing);
@@ -273,16 +273,17 @@ pub fn state_result(response: &Response) -> Option<Json> {
 
 fn messages(graph: &Graph, report: &Report) -> Vec<Json> {
     let failed = graph.order.iter().filter(|id| report.status(**id).is_some_and(Status::blocks));
-    let told = failed.filter_map(|id| Some((*id, reason(graph, report, *id)?)));
-    told.map(|(id, message)| {
-        json!({
-            "name": &*graph.node(id).name,
-            "type": graph.declaration(id).type_name.value.as_str(),
-            "message": message,
-            "level": "error",
+    let reasons = failed.filter_map(|id| Some((*id, reason(graph, report, *id)?)));
+    reasons
+        .map(|(id, message)| {
+            json!({
+                "name": &*graph.node(id).name,
+                "type": graph.declaration(id).type_name.value.as_str(),
+                "message": message,
+                "level": "error",
+            })
         })
-    })
-    .collect()
+        .collect()
 }
 
 /// Why an instance failed or was left out, in one sentence; `None` when it was not.
@@ -365,7 +366,7 @@ fn resource_id_call(id: &ResourceId) -> String {
 }
 
 fn shown(outputs: Vec<(String, Result<Value, Diagnostic>)>) -> Map<String, Json> {
-    // What could not be computed is told by the caller, with its place; a document cannot say it.
+    // What could not be computed is reported by the caller, with its place; a document cannot say it.
     outputs.into_iter().filter_map(|(name, value)| Some((name, value.ok()?.to_redacted_json()))).collect()
 }
 

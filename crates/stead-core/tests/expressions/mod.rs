@@ -131,7 +131,7 @@ fn spanned<T>(value: T) -> Spanned<T> {
 
 fn data_type(word: &Json) -> Result<DataType, String> {
     let known = DataType::ALL.iter().find(|(each, _)| Some(*each) == word.as_str());
-    known.map(|(_, data_type)| *data_type).ok_or_else(|| format!("{word} is no type"))
+    known.map(|(_, data_type)| *data_type).ok_or_else(|| format!("{word} is not a type"))
 }
 
 fn user_function(name: &str, json: &Json) -> Result<UserFunction, String> {

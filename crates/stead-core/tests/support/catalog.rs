@@ -37,7 +37,7 @@ impl Known {
     pub(crate) fn with(lines: &str) -> Result<Self, String> {
         let mut known = Self::default();
         for line in DEFAULT.lines().chain(lines.lines()).filter(|line| !line.is_empty()) {
-            let manifest = known.manifest(line).ok_or_else(|| format!("'{line}' is no resource"))?;
+            let manifest = known.manifest(line).ok_or_else(|| format!("'{line}' is not a resource"))?;
             known.0.add(Arc::new(manifest));
         }
         Ok(known)

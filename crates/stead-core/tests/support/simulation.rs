@@ -18,13 +18,13 @@ use stead_core::value::{Object, Value};
 /// What a set does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Set {
-    /// It brings about the desired state.
+    /// It reaches the desired state.
     Works,
     /// It says why it cannot, and changes nothing.
     Fails,
     /// It claims success, and changes nothing.
     Nothing,
-    /// It brings about all properties but the last.
+    /// It sets all properties but the last.
     Partly,
 }
 
@@ -40,10 +40,10 @@ pub(crate) struct Thing {
     pub(crate) restarts: Vec<Restart>,
     /// The paths that all of it has an effect on; `None` for anything.
     pub(crate) touches: Option<Vec<PathBuf>>,
-    /// What has to be there for a set to succeed, as a what-if says.
+    /// What must be there for a set to succeed, as a what-if says.
     pub(crate) presumes: Option<PathBuf>,
     /// What else is not in its desired state any more once this was set.
-    pub(crate) spoils: Vec<String>,
+    pub(crate) corrupts: Vec<String>,
     /// What its sets start, if they take longer than a call.
     pub(crate) job: Option<Job>,
     /// How many sets changed it, or tried to.
@@ -56,7 +56,7 @@ pub(crate) struct Thing {
 pub(crate) struct Job {
     /// How many sets find it unfinished.
     pub(crate) length: u32,
-    /// Whether it brings about the desired state by itself, at the last set that finds it unfinished.
+    /// Whether it reaches the desired state by itself, at the last set that finds it unfinished.
     pub(crate) is_detached: bool,
     number: u32,
     left: u32,
@@ -68,6 +68,7 @@ impl Job {
     }
 
     /// How many sets began it anew.
+    #[allow(dead_code, reason = "one of the tests that share this counts them")]
     pub(crate) fn started(&self) -> u32 {
         self.number
     }
@@ -93,7 +94,7 @@ impl Default for Thing {
             restarts: Vec::new(),
             touches: Some(Vec::new()),
             presumes: None,
-            spoils: Vec::new(),
+            corrupts: Vec::new(),
             job: None,
             sets: 0,
         }
@@ -125,7 +126,7 @@ impl World {
             Operation::Set => {
                 let answer = thing.answer_set(call, &desired, actual);
                 if call.execution == Execution::Actual && has_changed(&answer) {
-                    self.spoil(call.name());
+                    self.corrupt(call.name());
                 }
                 return answer;
             }
@@ -133,10 +134,10 @@ impl World {
         Response { outcome, metadata: None, restarts: Vec::new() }
     }
 
-    fn spoil(&mut self, by: &str) {
-        let spoiled = self.0.get(by).map(|thing| thing.spoils.clone()).unwrap_or_default();
-        for name in spoiled {
-            let state = Object::from_iter([("x".to_owned(), "spoiled".into())]);
+    fn corrupt(&mut self, by: &str) {
+        let corrupted = self.0.get(by).map(|thing| thing.corrupts.clone()).unwrap_or_default();
+        for name in corrupted {
+            let state = Object::from_iter([("x".to_owned(), "corrupted".into())]);
             self.0.entry(name).or_default().actual = Some(Value::Object(state));
         }
     }

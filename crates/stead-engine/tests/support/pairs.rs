@@ -46,7 +46,7 @@ impl Pair {
     }
 }
 
-/// The instances that an instance holds at any depth, or itself where it is no container.
+/// The instances that an instance holds at any depth, or itself where it is not a container.
 fn leaves(instance: &Json) -> Vec<Json> {
     match instance["properties"]["resources"].as_array() {
         Some(nested) => nested.iter().flat_map(leaves).collect(),
@@ -66,7 +66,7 @@ fn above(one: &Json, other: &Json) -> bool {
     managed(one).is_some_and(|one| managed(other).is_some_and(|other| other.starts_with(one)))
 }
 
-/// Instances that one in front of them may change something for: what is in a plain directory is no concern of it, nor the
+/// Instances that one in front of them may change something for: what is in a plain directory is not a concern of it, nor the
 /// other way round.
 fn shared(resources: &[Json]) -> BTreeSet<String> {
     let all: Vec<Json> = resources.iter().flat_map(leaves).collect();

@@ -77,16 +77,16 @@ fn with_adapter(adapted: AdaptedManifest, catalog: &Catalog, user: User) -> Resu
 
 /// Adds what an extension finds.
 fn discover(extension: &Extension, search: &Search, sorter: &mut Sorter<'_>) {
-    let doubt = |message: String| {
+    let problem = |message: String| {
         Problem::new(&extension.manifest_path, Reason::Discover(extension.type_name.clone(), message))
     };
     match sorter.programs.discover(extension) {
-        Err(failure) => sorter.files.problems.push(doubt(failure.message)),
+        Err(failure) => sorter.files.problems.push(problem(failure.message)),
         Ok(found) => {
             for each in found {
                 match discovered_manifest(&each, extension, search) {
                     Ok(scan) => sorter.take(without_extensions(scan, extension)),
-                    Err(message) => sorter.files.problems.push(doubt(message)),
+                    Err(message) => sorter.files.problems.push(problem(message)),
                 }
             }
         }
@@ -114,7 +114,7 @@ fn discovered_manifest(found: &Json, extension: &Extension, search: &Search) -> 
     Ok(Scan { declared, problems: Vec::new() })
 }
 
-/// An extension that finds extensions would have to be asked again for what those find.
+/// An extension that finds extensions must be asked again for what those find.
 fn without_extensions(mut scan: Scan, finder: &Extension) -> Scan {
     let (refused, declared) =
         scan.declared.into_iter().partition(|(_, each)| matches!(each.declaration, Declaration::Extension(_)));

@@ -28,7 +28,7 @@ pub use crate::fs::{Untrusted, User};
 pub use problem::{Problem, Reason};
 pub use search::{Search, SearchEnvironment};
 
-/// What discovery has to have done by others: the running of programs, and the facts of the machine.
+/// What discovery must have done by others: the running of programs, and the facts of the machine.
 pub trait Programs: Send + Sync {
     /// Runs `list` of an adapter: one object for each resource that it can carry out.
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure>;
@@ -45,9 +45,9 @@ pub trait Programs: Send + Sync {
 pub struct Wanted {
     /// The type.
     pub type_name: TypeName,
-    /// What its version has to satisfy.
+    /// What its version must satisfy.
     pub requirement: Option<VersionRequirement>,
-    /// The adapter that has to carry it out.
+    /// The adapter that must carry it out.
     pub adapter: Option<TypeName>,
 }
 
@@ -58,7 +58,7 @@ pub struct Discovered {
     pub catalog: Catalog,
     /// The newest version of every extension that is usable, by type.
     pub extensions: BTreeMap<TypeName, Arc<Extension>>,
-    /// What was left out or is doubtful, in the order of the search.
+    /// What was left out or is suspicious, in the order of the search.
     pub problems: Vec<Problem>,
 }
 
@@ -226,22 +226,22 @@ fn list(adapter: &Arc<Manifest>, programs: &dyn Programs) -> Listed {
     let mut listed = Listed::default();
     let name = &adapter.type_name;
     tracing::info!("Listing the resources of the adapter '{name}'");
-    let doubt = |message: String| Problem::new(&path, Reason::List(name.clone(), message));
+    let problem = |message: String| Problem::new(&path, Reason::List(name.clone(), message));
     match programs.list_adapted(adapter) {
-        Err(failure) => listed.problems.push(doubt(failure.message)),
+        Err(failure) => listed.problems.push(problem(failure.message)),
         Ok(objects) => {
             for object in objects {
                 match parse_listed(&object) {
                     Ok(manifest) if manifest.implementation.require_adapter == *name => {
                         listed.manifests.add(Arc::new(manifest.into_manifest(adapter.clone())));
                     }
-                    Ok(manifest) => listed.problems.push(doubt(format!(
+                    Ok(manifest) => listed.problems.push(problem(format!(
                         "it lists '{}', which needs the adapter '{}'",
                         manifest.type_name, manifest.implementation.require_adapter
                     ))),
                     Err(findings) => {
                         let messages = findings.into_iter().map(|finding| finding.message);
-                        listed.problems.push(doubt(messages.collect::<Vec<_>>().join("; ")));
+                        listed.problems.push(problem(messages.collect::<Vec<_>>().join("; ")));
                     }
                 }
             }

@@ -10,7 +10,7 @@ use stead_core::text::{Limits, Node, Source, SourceId, Sources, Span, read};
 
 use crate::fs::Untrusted;
 
-/// Something that was left out of the catalog, or is doubtful, and why.
+/// Something that was left out of the catalog, or is suspicious, and why.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// The file or directory.
@@ -24,7 +24,7 @@ pub struct Problem {
 pub enum Reason {
     /// The system refused to read it.
     Unreadable(io::ErrorKind),
-    /// It has the name of a manifest, but is no file.
+    /// It has the name of a manifest, but is not a file.
     NoFile,
     /// It is larger than that many bytes.
     TooLarge(u64),
@@ -92,7 +92,7 @@ impl Problem {
         Some((error.brief(&sources), error.help.clone()))
     }
 
-    /// Whether somebody should be told without having asked. Directories of `PATH` that are not for everyone, and notes
+    /// Whether it is reported without having been asked for. Directories of `PATH` that are not for everyone, and notes
     /// on manifests that are used all the same, are usual.
     pub fn is_notable(&self) -> bool {
         self.is_error() && !matches!(self.reason, Reason::Unreadable(_) | Reason::NoFile)

@@ -24,7 +24,7 @@ pub(super) struct Scan {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Larger files are no manifests; the largest known has 60 kB.
+/// Larger files are not manifests; the largest known has 60 kB.
 const LARGEST: u64 = 4 << 20;
 
 /// Looks through every directory of a search. `now` is the present time.

@@ -1,4 +1,4 @@
-//! Adapters: what they list has to be there to be carried out.
+//! Adapters: what they list must be there to be carried out.
 
 use std::sync::Arc;
 

@@ -6,15 +6,15 @@ Every resource describes its properties with a JSON Schema, embedded in the mani
 complete by it, mistakes are found before anything runs, and it says which properties are secret or can only be read.";
 
     OPERATION = "E0902", "an operation of the resource failed", "\
-The check called the resource with a desired state that its schema allows, so that every operation it names has to
+The check called the resource with a desired state that its schema allows, so that every operation it names must
 work. The message says what the program said.";
 
     WHAT_IF = "E0903", "what-if changes something", "\
-A program that takes a `whatIfArg` has to do nothing but say what it would do. `get` answered otherwise afterwards. People
+A program that takes a `whatIfArg` must do nothing but say what it would do. `get` answered otherwise afterwards. Users
 run what-if on machines that must not change: leave the argument out of the manifest rather than ignore it.";
 
-    NOT_SET = "E0904", "set does not bring about the desired state", "\
-After `set` ended well, `get` or `test` say that the state is not the desired one. A `set` that cannot reach it has to
+    NOT_SET = "E0904", "set does not reach the desired state", "\
+After `set` ended well, `get` or `test` say that the state is not the desired one. A `set` that cannot reach it must
 fail, with a text on standard error and an exit code that is not 0.";
 
     NOT_IDEMPOTENT = "E0905", "set changes something the second time", "\
@@ -22,7 +22,7 @@ fail, with a text on standard error and an exit code that is not 0.";
 state, or said that it changed something. A document is applied again and again; only what differs may be touched.";
 
     DISAGREE = "E0906", "operations of the resource contradict each other", "\
-`get`, `test` and `set` report one state, and a `test` that judges by itself has to judge that state. What differs
+`get`, `test` and `set` report one state, and a `test` that judges by itself must judge that state. What differs
 between them looks like drift that is none, or hides drift that is.";
 
     SECRET = "E0907", "a secret comes back", "\
@@ -44,7 +44,7 @@ program for.";
 
     EXPORTED = "E0911", "what is exported is not what there is", "\
 An export lists the instances that there are, so that a document of them describes the machine: asked at once, `test` (or
-`get`) has to find each in its desired state, no two may have the same type and name, and every type has to be known.";
+`get`) must find each in its desired state, no two may have the same type and name, and every type must be known.";
 
     UNSTABLE = "E0912", "the same question has two answers", "\
 Nothing was changed in between, and all the same the resource answered otherwise the second time. Sort what has no order of
@@ -56,6 +56,6 @@ The `resolve` of an importer prints one object: in `configuration` a configurati
 
     NESTED = "E0914", "a group does not answer for what it holds", "\
 What a group answers is an array with a result for each nested instance, with its `name` and its `type` as they were handed
-in. Who reads the result looks for each of them by these. Whether the group is in its desired state is told by `test`, from
+in. Who reads the result looks for each of them by these. `test` reports whether the group is in its desired state, from
 `inDesiredState` of all results.";
 }

@@ -1,4 +1,4 @@
-//! Exports: what is listed has to be there.
+//! Exports: what is listed must be there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Checker<'_> {
             let message = if first.len() == second.len() { same_number } else { message };
             self.error(&codes::UNSTABLE, message, "");
         }
-        self.told_apart(&first);
+        self.check_identities(&first);
         for (at, each) in first.iter().enumerate() {
             self.exported(each, at < ASKED, question.types);
         }
@@ -81,7 +81,7 @@ impl Checker<'_> {
     }
 
     /// A document cannot hold two instances of the same type and name.
-    fn told_apart(&mut self, found: &[Exported]) {
+    fn check_identities(&mut self, found: &[Exported]) {
         let mut known = BTreeSet::new();
         let mut named = found.iter().filter_map(|each| Some((each.type_name.as_ref(), each.name.as_ref()?)));
         if named.any(|each| !known.insert(each)) {

@@ -1,4 +1,4 @@
-//! Importers: what is resolved has to be a document.
+//! Importers: what is resolved must be a document.
 
 use serde_json::Value as Json;
 use stead_core::diag::{Diagnostic, Severity};
@@ -10,7 +10,7 @@ use super::{Checker, Subject, codes, examine};
 use crate::command::{Settings, resolve};
 use crate::provider::{Context, Plain};
 
-/// Has an importer resolve its properties twice, and says in what that is no document.
+/// Has an importer resolve its properties twice, and says in what that is not a document.
 ///
 /// Guarantees: nothing is called that is meant to change anything.
 pub fn check_resolve(subject: Subject<'_>, cx: &Context, desired: &Json, settings: &Settings) -> Vec<Diagnostic> {

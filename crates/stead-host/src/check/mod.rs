@@ -220,8 +220,8 @@ impl Checker<'_> {
         }
         let Some(schema) = &self.schema else { return };
         let members = state.as_object().into_iter().flatten();
-        let told = members.filter(|(name, value)| !value.is_null() && schema.write_only(name));
-        for name in told.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+        let write_only = members.filter(|(name, value)| !value.is_null() && schema.write_only(name));
+        for name in write_only.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             let message = format!("{operation} reports '{name}', which the schema says is writeOnly");
             self.error(&codes::SECRET, message, "leave it out");
         }
@@ -244,7 +244,7 @@ impl Checker<'_> {
     }
 
     fn tells(&self, text: &str) -> bool {
-        let told = text.contains(REDACTED) || self.secrets.iter().any(|secret| text.contains(secret));
-        !self.secrets.is_empty() && told
+        let shown = text.contains(REDACTED) || self.secrets.iter().any(|secret| text.contains(secret));
+        !self.secrets.is_empty() && shown
     }
 }

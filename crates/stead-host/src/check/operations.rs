@@ -20,16 +20,16 @@ impl Checker<'_> {
         }
         let Some(before) = self.get("get") else { return };
         self.test(&before);
-        let foretold = if can.set_what_if && !self.deletes() { self.what_if(&before) } else { None };
+        let predicted = if can.set_what_if && !self.deletes() { self.what_if(&before) } else { None };
         if can.delete_what_if && self.deletes() {
             self.delete_what_if(&before);
         }
         if depth == Depth::Set && (can.set || self.deletes()) {
-            self.set(foretold.as_ref());
+            self.set(predicted.as_ref());
         }
     }
 
-    /// Whether the desired state is brought about by `delete`.
+    /// Whether the desired state is reached by `delete`.
     fn deletes(&self) -> bool {
         let can = self.subject.manifest.capabilities;
         let gone = Value::from(bare(&self.desired)).as_object().is_some_and(|state| !exists(state));
@@ -76,7 +76,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What only one of them reports is no contradiction: `get` may look closer than the others need to.
+    /// What only one of them reports is not a contradiction: `get` may look closer than the others need to.
     fn same(&mut self, what: &str, one: &State, other: &State) {
         let (one, other) = (bare(one), bare(other));
         let mut names = unequal(&one, &other);
@@ -103,12 +103,12 @@ impl Checker<'_> {
     fn what_if(&mut self, before: &State) -> Option<State> {
         let reply = self.subject.provider.set(&self.cx, &self.desired, Execution::WhatIf);
         let reply = reply.map_err(|failure| self.failed("what-if", &failure)).ok();
-        let foretold = reply.and_then(|reply| reply.after);
-        if let Some(after) = &foretold {
+        let predicted = reply.and_then(|reply| reply.after);
+        if let Some(after) = &predicted {
             self.reported("what-if", after);
         }
         self.unchanged("what-if", before);
-        foretold
+        predicted
     }
 
     fn delete_what_if(&mut self, before: &State) {
@@ -126,20 +126,20 @@ impl Checker<'_> {
         }
     }
 
-    /// What was foretold of the properties that are desired has to come about.
-    fn comes_about(&mut self, foretold: &State, actual: &State) {
-        let (foretold, actual, desired) = (bare(foretold), bare(actual), bare(&self.desired));
-        let mut names = unequal(&foretold, &actual);
+    /// What was predicted of the properties that are desired must come about.
+    fn comes_about(&mut self, predicted: &State, actual: &State) {
+        let (predicted, actual, desired) = (bare(predicted), bare(actual), bare(&self.desired));
+        let mut names = unequal(&predicted, &actual);
         // What a resource takes and never reports cannot be held against what was predicted.
         let reported = |name: &String| actual.get(name).is_some() || !self.subject.manifest.capabilities.test;
-        names.retain(|name| foretold.get(name).is_some() && desired.get(name).is_some() && reported(name));
+        names.retain(|name| predicted.get(name).is_some() && desired.get(name).is_some() && reported(name));
         if !names.is_empty() && !self.holds_others() {
             let message = format!("what-if predicted something else than set reached: {}", listed(&names));
             self.error(&codes::DISAGREE, message, "");
         }
     }
 
-    fn set(&mut self, foretold: Option<&State>) {
+    fn set(&mut self, predicted: Option<&State>) {
         let Some(first) = self.change("set") else { return };
         let differ = self.unmet(&first.state);
         if !differ.is_empty() {
@@ -147,8 +147,8 @@ impl Checker<'_> {
             return;
         }
         self.test_after_set(&first.state);
-        if let Some(foretold) = foretold {
-            self.comes_about(foretold, &first.state);
+        if let Some(predicted) = predicted {
+            self.comes_about(predicted, &first.state);
         }
         let Some(second) = self.change("the second set") else { return };
         let mut names = unequal(&bare(&first.state), &bare(&second.state));
@@ -217,7 +217,7 @@ fn retain_reported(differ: &mut Vec<String>, actual: &State) {
     differ.retain(|name| actual.get(name).is_some());
 }
 
-/// What came of a change.
+/// The outcome of a change.
 struct Changed {
     state: State,
     said: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! How a program is told what is wanted: arguments, environment and standard input, made from a manifest.
+//! How a program gets its input: arguments, environment and standard input, made from a manifest.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(super) struct Prepared {
 /// Prepares a call of a method. `wanted` is null when nothing is said.
 ///
 /// Guarantees: no secret is in the arguments or the environment. Both can be read by other processes of the machine
-/// while the program runs, and the environment is handed down to whatever it starts; a method has to take secrets from
+/// while the program runs, and the environment is handed down to whatever it starts; a method must take secrets from
 /// its standard input.
 pub(super) fn prepare(
     method: &Method,

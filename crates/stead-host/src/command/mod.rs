@@ -1,6 +1,6 @@
 //! Resources that are programs: their own, or carried out by an adapter.
 //!
-//! A manifest says which program an operation is and how it is told what is wanted. Everything else is the same for
+//! A manifest says which program an operation is and how it gets its input. Everything else is the same for
 //! all of them: [`input`] makes the call, [`crate::process`] runs it, [`output`] and [`stderr`] read the answer.
 
 use std::collections::BTreeSet;
@@ -89,7 +89,7 @@ pub fn resolve(importer: &Manifest, input: &Plain, settings: &Settings, cx: &Con
 ///
 /// Guarantees: one call runs one program, and before it that of `validate` where the manifest has one and these
 /// properties were not found valid before. Outputs are not sent through `validate`: it would double the processes, and
-/// what a resource says of the machine is not the user's to mend.
+/// what a resource says of the machine is not the user's to fix.
 pub struct CommandProvider {
     manifest: Arc<Manifest>,
     methods: Arc<CommandResource>,
@@ -173,8 +173,8 @@ impl CommandProvider {
         Invocation { origin, of: &self.subject.type_name, operation, executable, secrets }
     }
 
-    /// Refuses an operation that has to run with other rights.
-    fn permit(&self, operation: &str, required: Option<SecurityContext>) -> Result<(), Failure> {
+    /// Refuses an operation that must run with other rights.
+    fn check_privilege(&self, operation: &str, required: Option<SecurityContext>) -> Result<(), Failure> {
         let Some(why) = required.and_then(|required| required.refusal(self.settings.elevated)) else { return Ok(()) };
         let message = format!("Operation '{operation}' of resource '{}': {why}", self.manifest.type_name);
         Err(Failure::new(FailureKind::Unsupported, message))
@@ -197,7 +197,7 @@ impl CommandProvider {
     fn call(&self, cx: &Context, request: &Request<'_>, input: &Plain) -> Result<Answer, Failure> {
         let secrets = Secrets::of(input);
         let wanted = self.shape.wrap(&self.subject.type_name, &input.to_json());
-        self.accept(cx, &wanted, &secrets)?;
+        self.validate_properties(cx, &wanted, &secrets)?;
         let invocation = self.invocation(request.operation, &request.method.executable, &secrets);
         let prepared = prepare(request.method, &self.subject, &wanted, &secrets, request.execution)?;
         let printed = invocation.run(cx, &prepared)?;
@@ -209,7 +209,7 @@ impl CommandProvider {
     }
 
     /// Has `validate` of the manifest look at properties, unless it found the same ones valid before.
-    fn accept(&self, cx: &Context, wanted: &Json, secrets: &Secrets) -> Result<(), Failure> {
+    fn validate_properties(&self, cx: &Context, wanted: &Json, secrets: &Secrets) -> Result<(), Failure> {
         let Some(method) = self.methods.validate.as_ref().filter(|_| !wanted.is_null()) else { return Ok(()) };
         let digest: [u8; 32] = Sha256::digest(wanted.to_string()).into();
         if self.accepted().contains(&digest) {
@@ -376,7 +376,7 @@ fn what_if_words(state: Option<&Json>) -> Vec<String> {
 impl Provider for CommandProvider {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
         let wanted = self.shape.wrap(&self.subject.type_name, &input.to_json());
-        self.accept(cx, &wanted, &Secrets::of(input))
+        self.validate_properties(cx, &wanted, &Secrets::of(input))
     }
 
     /// Failures are not kept: the next call tries again.
@@ -400,7 +400,7 @@ impl Provider for CommandProvider {
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<Plain, Failure> {
         let method = self.methods.get.as_ref().ok_or_else(|| self.unsupported("get"))?;
-        self.permit("get", self.security().get)?;
+        self.check_privilege("get", self.security().get)?;
         let request = Request::new("get", method, Execution::Actual).expecting(Expected::Values(1));
         Ok(Plain::new(self.call(cx, &request, input)?.state.unwrap_or_default()))
     }
@@ -409,7 +409,7 @@ impl Provider for CommandProvider {
     /// and a comparison in any case.
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let method = self.methods.test.as_ref().ok_or_else(|| self.unsupported("test"))?;
-        self.permit("test", self.security().test)?;
+        self.check_privilege("test", self.security().test)?;
         if method.returns.is_none() {
             return Ok(TestReply { actual: None, in_desired_state: None, differing: None });
         }
@@ -435,7 +435,7 @@ impl Provider for CommandProvider {
         };
         let name = if execution == Execution::WhatIf { "what-if" } else { "set" };
         let method = method.ok_or_else(|| self.unsupported(name))?;
-        self.permit(name, self.security().set)?;
+        self.check_privilege(name, self.security().set)?;
         let answer = self.call(cx, &Request::new(name, method, execution), input)?;
         let what_if = if execution == Execution::WhatIf { what_if_words(answer.state.as_ref()) } else { Vec::new() };
         Ok(SetReply { after: answer.state.map(Plain::new), changed: answer.differing, what_if, ..SetReply::default() })
@@ -443,7 +443,7 @@ impl Provider for CommandProvider {
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         let method = self.methods.delete.as_ref().ok_or_else(|| self.unsupported("delete"))?;
-        self.permit("delete", self.security().delete)?;
+        self.check_privilege("delete", self.security().delete)?;
         let request = Request::new("delete", method, execution);
         if execution == Execution::Actual {
             self.call(cx, &Request { expected: None, ..request }, input)?;
@@ -459,7 +459,7 @@ impl Provider for CommandProvider {
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
         let method = self.methods.export.as_ref().ok_or_else(|| self.unsupported("export"))?;
-        self.permit("export", self.security().export)?;
+        self.check_privilege("export", self.security().export)?;
         let request = Request::new("export", method, Execution::Actual).expecting(Expected::Lines);
         let lines = self.call(cx, &request, input)?.lines;
         let secrets = Secrets::default();

@@ -144,7 +144,7 @@ fn value(text: &str, start: usize, room: &Cell<usize>) -> Result<Json, Garbage> 
     Ok(read)
 }
 
-/// The words of the errors of this module and of `serde_json`, of which only the text can be told apart.
+/// The words of the errors of this module and of `serde_json`, which differ only in their text.
 const TWICE: &str = "the same name twice";
 const TOO_DEEP: &str = "recursion limit exceeded";
 const TOO_LARGE: &str = "more values than an answer may have";

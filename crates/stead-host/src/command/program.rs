@@ -53,7 +53,7 @@ impl Executable {
         };
         let directory = TrustedDirectory::open(parent, trust)?;
         let is_script = judge_interpreters(&directory.file(name)?, trust)?;
-        // A script is opened once more by its interpreter, and has to know its own path.
+        // A script is opened once more by its interpreter, and must know its own path.
         Ok(Self { path, directory: Some(directory).filter(|_| !is_script) })
     }
 
@@ -165,7 +165,7 @@ mod tests {
     enum Strategy {
         /// As this module does.
         Descriptor,
-        /// Both by path, judging the file and its directory: the control, which has to fail.
+        /// Both by path, judging the file and its directory: the control, which must fail.
         Path,
     }
 

@@ -36,7 +36,7 @@ impl Secrets {
         !self.any
     }
 
-    /// The text without any secret; nothing of it, when that could not be told from the rest.
+    /// The text without any secret; nothing of it, when that could not be separated from the rest.
     pub(super) fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut clean = Cow::Borrowed(text);
         for secret in &self.texts {

@@ -51,7 +51,7 @@ pub struct Writes {
 struct Recorder {
     durability: Durability,
     flush: Box<Flush>,
-    /// By device. Opened before the first write: a descriptor is told of the write errors since it was opened.
+    /// By device. Opened before the first write: a descriptor reports the write errors since it was opened.
     file_systems: Mutex<BTreeMap<u64, FileSystem>>,
     /// The directories, by device and inode, in which nothing is left of killed runs.
     cleaned: Mutex<BTreeSet<(u64, u64)>>,

@@ -139,7 +139,7 @@ impl Place {
         Ok(directory)
     }
 
-    /// Removes what is there, if it is no directory. Returns whether something was there.
+    /// Removes what is there, if it is not a directory. Returns whether something was there.
     pub fn remove(&self) -> Result<bool, FsError> {
         self.unlink(AtFlags::empty())
     }

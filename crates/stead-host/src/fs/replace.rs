@@ -145,7 +145,7 @@ impl<'a> Replacement<'a> {
         Ok(Some(file))
     }
 
-    /// Gives nameless content the final name, or a temporary one where something has to be replaced.
+    /// Gives nameless content the final name, or a temporary one where something must be replaced.
     fn link_final(self, mode: u32, ownership: Ownership) -> Result<Linked<'a>, FsError> {
         if !matches!(self.former, Former::Unchanged(_)) {
             match link(&self.file, self.place.directory(), self.place.name()) {
@@ -261,7 +261,7 @@ fn link_by_proc(file: &File, directory: BorrowedFd<'_>, name: &OsStr) -> Result<
 }
 
 impl Place {
-    /// Puts a symbolic link there at once, in place of anything that is no directory.
+    /// Puts a symbolic link there at once, in place of anything that is not a directory.
     pub fn replace_by_link(&self, target: &OsStr, ownership: Ownership) -> Result<(), FsError> {
         self.begin_writing()?;
         for _ in 0..ATTEMPTS {

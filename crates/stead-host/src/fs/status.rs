@@ -89,7 +89,7 @@ impl Identity {
 
     /// Whether a change since could have left it as it is, given the present in seconds and nanoseconds.
     ///
-    /// File systems count time in ticks of up to ten milliseconds; two changes within one are not told apart.
+    /// File systems count time in ticks of up to ten milliseconds; two changes within one are not distinguished.
     pub fn is_fresh(&self, now: (i64, i64)) -> bool {
         const TICK_NANOSECONDS: i64 = 50_000_000;
         let (seconds, nanoseconds) = (now.0.saturating_sub(self.changed.0), now.1.saturating_sub(self.changed.1));

@@ -113,7 +113,7 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// What came of locking a file.
+/// The outcome of locking a file.
 #[derive(PartialEq, Eq)]
 enum Lock {
     Held,

@@ -118,7 +118,7 @@ impl Attempt<'_> {
         Ok(Exported { name, properties: reading.state, metadata, ..found })
     }
 
-    /// Whether the input has to fit the schema of the properties: a filter does only where nothing else is said of it.
+    /// Whether the input must fit the schema of the properties: a filter does only where nothing else is said of it.
     fn checks_input(&self) -> bool {
         let capabilities = self.call.manifest.capabilities;
         if self.call.operation != Operation::Export || !capabilities.export {

@@ -31,7 +31,7 @@ impl Cover {
         self.of_session(|session| if session.is_empty() { None } else { Some(session.scrub(&text)) }).unwrap_or(text)
     }
 
-    /// The text of a state: what the document states of this instance in the clear is no secret of another.
+    /// The text of a state: what the document states of this instance in the clear is not a secret of another.
     pub(super) fn scrub_state(&self, text: &str, is_stated: impl FnOnce(&str) -> bool) -> String {
         let covered = self.scrub(text);
         if covered != text && is_stated(text) { self.own.scrub(text) } else { covered }

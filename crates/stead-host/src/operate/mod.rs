@@ -67,7 +67,7 @@ fn invoke(call: &Call, attempt: &Attempt<'_>) -> Result<Response, Failure> {
     }
 }
 
-/// What the engine does in place of a method that the resource does not have, for people who wonder.
+/// What the engine does in place of a method that the resource does not have, for traces.
 fn substitutes(call: &Call, attempt: &Attempt<'_>) -> Vec<String> {
     let (of, capabilities) = (&call.manifest.type_name, call.manifest.capabilities);
     let predicts = match (call.operation, call.execution) {

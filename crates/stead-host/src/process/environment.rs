@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(environment.find("sh", Path::new("/")), Some("/bin/sh".into()));
         assert_eq!(environment.find("bin/sh", Path::new("/")), Some("/bin/sh".into()));
         assert_eq!(environment.find("no-such-program", Path::new("/")), None);
-        assert_eq!(environment.find("etc", Path::new("/")), None, "a directory is no program");
+        assert_eq!(environment.find("etc", Path::new("/")), None, "a directory is not a program");
         assert_eq!(environment.find("", Path::new("/")), None);
     }
 }

@@ -80,7 +80,7 @@ impl<'a> Pump<'a> {
         Ok(())
     }
 
-    /// Reads and forgets, so that a program that is told to end does not hang on a full pipe.
+    /// Reads and forgets, so that a program that is asked to end does not hang on a full pipe.
     pub(super) fn discard(&mut self, ready: Ready) {
         self.close_input();
         self.output.clear();

@@ -15,7 +15,7 @@ use crate::provider::Cancel;
 /// How often the flag that cancels is looked at.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long processes that were ended by force may take to be gone: the kernel has to give back their memory.
+/// How long processes that were ended by force may take to be gone: the kernel must give back their memory.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a program that floods may take to end: every moment of it costs a processor.

@@ -3,7 +3,7 @@
 //! One supervisor, a process of its own, waits on a pipe that this process holds open. It never wakes up while all goes
 //! well: which process groups are under way stands in shared memory, not in messages.
 //!
-//! A setting of the kernel for this (`PR_SET_PDEATHSIG`) would have to be made between fork and exec, which takes unsafe
+//! A setting of the kernel for this (`PR_SET_PDEATHSIG`) must be made between fork and exec, which takes unsafe
 //! code and the slow way to start a process, and it would not reach what a program starts in turn.
 
 use std::ffi::{OsStr, OsString};
@@ -29,7 +29,7 @@ const SLOT: usize = size_of::<i32>();
 static SUPERVISION: Mutex<State> = Mutex::new(State::Off);
 
 enum State {
-    /// Nobody asked for it, or it cannot be had.
+    /// Nobody asked for it, or it cannot be obtained.
     Off,
     /// It begins with the first program.
     Wanted {
@@ -53,7 +53,7 @@ pub struct Supervision(());
 
 /// Lets everything that is started by [`super::run`] end with this process, however that ends: by SIGKILL too.
 ///
-/// `program` is started when the first program is, with these arguments and one more. It has to call [`supervise`] with
+/// `program` is started when the first program is, with these arguments and one more. It must call [`supervise`] with
 /// that one, and nothing else.
 ///
 /// Caveats: programs that left their group *and* emptied their environment are not found when this process is killed.

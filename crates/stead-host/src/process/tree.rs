@@ -45,7 +45,7 @@ fn residents() -> MutexGuard<'static, BTreeSet<i32>> {
     RESIDENTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How the processes of one call are told from all others.
+/// How the processes of one call are distinguished from all others.
 pub(super) struct Tree {
     token: String,
     born: u64,

@@ -47,7 +47,7 @@ struct Properties<'a> {
     /// command could not be run, which is a failure. It must not change anything: it is run in what-if too.
     #[serde(borrow)]
     test: Option<Script<'a>>,
-    /// Brings about the desired state. Any exit code but 0 is a failure.
+    /// Reaches the desired state. Any exit code but 0 is a failure.
     #[serde(borrow)]
     set: Option<Script<'a>>,
     /// A path that exists in the desired state. A relative path starts at the working directory.
@@ -236,7 +236,7 @@ enum Step {
     Set,
 }
 
-/// What a shell says of a command that is not there or is no program.
+/// What a shell says of a command that is not there or is not a program.
 fn could_not_run(ended: &Ended) -> bool {
     matches!(ended.code, 126 | 127)
 }
@@ -276,10 +276,10 @@ impl<'a> Desired<'a> {
         self.stated.test.is_none() && self.creates.as_deref().is_some_and(exists)
     }
 
-    /// The properties that differ, as far as that can be told without running anything.
+    /// The properties that differ, as far as that is known without running anything.
     fn differing(&self) -> Vec<&'static str> {
         let missing = self.creates.as_deref().is_some_and(|path| !exists(path)).then_some("creates");
-        // Nothing tells whether it has to be run, so that it has to be.
+        // Nothing tells whether it must be run, so that it must be.
         let unguarded = self.stated.test.is_none() && self.stated.creates.is_none();
         let always = (unguarded && self.stated.set.is_some()).then_some("set");
         missing.into_iter().chain(always).collect()

@@ -53,12 +53,12 @@ pub(super) fn tree(cx: &Context, input: &Plain, names: &Names) -> Result<Vec<Exp
     let missing = || refused("path", format!("there is no directory '{}'", path.display()));
     let directory = fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY)?.ok_or_else(missing)?;
     let (patience, purge) = (Patience::of(cx), filter.purge);
-    let mut export = Export { cx, names, patience, found: Vec::new(), holders: Vec::new(), purge };
+    let mut export = Export { cx, names, patience, found: Vec::new(), containing: Vec::new(), purge };
     export.directory(&directory, &path, &shown)?;
     Ok(export.found)
 }
 
-/// What is in a directory, if that can be told.
+/// What is in a directory, if that is known.
 type Entries = Result<BTreeMap<OsString, Kind>, FsError>;
 
 struct Export<'a> {
@@ -67,7 +67,7 @@ struct Export<'a> {
     patience: Patience,
     found: Vec<Exported>,
     /// The directories that are being listed, outermost first: what is in them needs them.
-    holders: Vec<ResourceId>,
+    containing: Vec<ResourceId>,
     /// Whether directories state their entries, so that others are removed.
     purge: bool,
 }
@@ -89,11 +89,11 @@ impl Export<'_> {
             }
         });
         let name = shown.to_string_lossy().into_owned();
-        let depth = self.holders.len();
-        self.holders
+        let depth = self.containing.len();
+        self.containing
             .extend(TypeName::parse(super::TYPE_NAME).map(|type_name| ResourceId { type_name, name: name.into() }));
         let done = self.below(directory, listed, path, shown);
-        self.holders.truncate(depth);
+        self.containing.truncate(depth);
         done
     }
 
@@ -140,7 +140,7 @@ impl Export<'_> {
         };
         let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
         if status.kind != Kind::File || status.size > MAX_SIZE {
-            self.warn(path, "it is no file or too large for a document");
+            self.warn(path, "it is not a file or too large for a document");
             return Ok(());
         }
         let bytes = read_all(&file).map_err(|error| cannot("read", path, error))?;
@@ -176,12 +176,12 @@ impl Export<'_> {
             type_name: type_name.and_then(|name| TypeName::parse(name).ok()),
             name: Some(shown),
             properties: state.into(),
-            depends_on: self.holders.last().cloned().into_iter().collect(),
+            depends_on: self.containing.last().cloned().into_iter().collect(),
             metadata: None,
         });
     }
 
-    /// What cannot be opened is no reason to give nothing at all.
+    /// What cannot be opened is not a reason to give nothing at all.
     fn skip(&self, error: FsError) -> Result<(), Failure> {
         match error {
             FsError::Cancelled | FsError::Deadline(_) => Err(error.into()),

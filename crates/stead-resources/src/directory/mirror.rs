@@ -71,8 +71,8 @@ impl Drift {
     pub(super) fn summary(&self) -> String {
         use Difference::{Different, Extra, Missing};
         let counts = [(Missing, self.missing), (Different, self.different), (Extra, self.extra)];
-        let told = counts.into_iter().filter(|(_, count)| *count > 0);
-        told.map(|(what, count)| format!("{count} {}", what.word())).collect::<Vec<_>>().join(", ")
+        let present = counts.into_iter().filter(|(_, count)| *count > 0);
+        present.map(|(what, count)| format!("{count} {}", what.word())).collect::<Vec<_>>().join(", ")
     }
 
     /// What is created and destroyed below.
@@ -200,7 +200,7 @@ impl<'a> Mirror<'a> {
         self.drift.effects.creates.push(Item { path: removal::shown(self.stated, below), kind });
     }
 
-    /// Refuses to let a directory make way for something else without being told so.
+    /// Refuses to let a directory make way for something else unless the document says so.
     fn check_way(&self, entry: &Entry, found: Option<Status>) -> Result<(), Failure> {
         if self.purge || found.is_none_or(|found| found.kind != Kind::Directory) {
             return Ok(());

@@ -47,7 +47,7 @@ const PROFILE: Profile = Profile {
 #[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
 struct Properties<'a> {
     /// Where the directory is. A relative path starts at the directory of the document, or at the system root that was
-    /// given. The directory above has to be there.
+    /// given. The directory above must be there.
     #[serde(borrow)]
     path: PathText<'a>,
     /// The permissions of the directory itself, as octal digits in quotes. A new directory gets those of 'source', or 0755,
@@ -314,7 +314,7 @@ impl<'a> Desired<'a> {
         Ok(SetReply { presumed, effects, ..self.reply(&["_exist"], what_if) })
     }
 
-    /// What is not there yet without which it cannot be brought about.
+    /// What does not exist yet and is required to reach it.
     fn presumed(&self, current: Option<&Current>) -> Result<Option<Presumed>, Failure> {
         if let Some(missing) = self.permissions.presumed() {
             return Ok(Some(missing));

@@ -18,7 +18,7 @@ use stead_host::provider::Context;
 use super::{Current, Properties};
 use crate::input::{Base64, cannot, refused};
 
-/// Content up to this size is part of a reported state, so that people see what changes; of more, only the digest.
+/// Content up to this size is part of a reported state, so that users see what changes; of more, only the digest.
 const SHOWN: u64 = 256 * 1024;
 
 /// As much as is read at once.

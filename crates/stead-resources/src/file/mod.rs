@@ -97,7 +97,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
     }
 }
 
-/// The mode of a new file when none is asked for, whatever the umask is: a run has to give the same result everywhere.
+/// The mode of a new file when none is asked for, whatever the umask is: a run must give the same result everywhere.
 const DEFAULT_MODE: u32 = 0o644;
 
 /// `Stead/File` as it is registered.
@@ -347,7 +347,7 @@ impl<'a> Desired<'a> {
         }
     }
 
-    /// What is not there yet without which it cannot be brought about.
+    /// What does not exist yet and is required to reach it.
     fn presumed(
         &self,
         place: &Place,

@@ -21,7 +21,7 @@ pub(crate) use types::{
 /// The properties of a resource, declared once: names, kinds and constraints are those of the type, from which the JSON
 /// Schema is generated as well.
 pub(crate) trait Properties<'a>: Deserialize<'a> {
-    /// What has to hold between properties.
+    /// What must hold between properties.
     fn check(&self) -> Result<(), Failure> {
         Ok(())
     }

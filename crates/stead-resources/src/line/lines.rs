@@ -97,12 +97,12 @@ impl Lines {
             doomed.dedup();
             return Ok(if doomed.is_empty() { Step::Keep } else { Step::Remove(doomed) });
         }
-        let rivals = matching.iter().any(|index| !is_line(index));
+        let others = matching.iter().any(|index| !is_line(index));
         if (0..self.lines.len()).any(|index| is_line(&index)) {
             // A second setting of the same thing makes the first one void in many formats. An expression that does not
             // match the line itself is about something else, such as an example in a comment.
             let about_line = matching.iter().any(is_line);
-            return if rivals && about_line { Err(Ambiguous(matching)) } else { Ok(Step::Keep) };
+            return if others && about_line { Err(Ambiguous(matching)) } else { Ok(Step::Keep) };
         }
         match matching.as_slice() {
             [] => Ok(Step::Insert(self.position(&wanted.position))),

@@ -44,7 +44,7 @@ struct Properties<'a> {
     /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
     #[serde(borrow)]
     path: FilePath<'a>,
-    /// The line, without its ending. Has to be given unless '_exist' is false and 'match' is given.
+    /// The line, without its ending. Required unless '_exist' is false and 'match' is given.
     #[serde(borrow)]
     line: Option<SingleLine<'a>>,
     /// A regular expression for the line that 'line' takes the place of when 'line' is not there. It is an error when

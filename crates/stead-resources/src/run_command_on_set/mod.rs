@@ -29,7 +29,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     Some(with_version(built_in, semver::Version::new(0, 1, 0)))
 }
 
-/// A program that is run by every set. 'Stead/Command' can also tell whether it has to be run.
+/// A program that is run by every set. 'Stead/Command' can also tell whether it must be run.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "RunCommandOnSet")]
@@ -106,7 +106,7 @@ impl Provider for RunCommandOnSet {
     }
 }
 
-/// Nobody can tell what a command changed; that it was run is told, so that others can act on it.
+/// Nobody can tell what a command changed; that it was run is reported, so that others can act on it.
 fn changed() -> Vec<String> {
     vec!["exitCode".to_owned()]
 }

@@ -34,7 +34,7 @@ struct Properties<'a> {
     /// Where the link is. A relative path starts at the directory of the document, or at the system root that was given.
     #[serde(borrow)]
     path: FilePath<'a>,
-    /// What the link leads to, as it is to be written in the link. It need not exist. Has to be given unless '_exist' is
+    /// What the link leads to, as it is to be written in the link. It need not exist. Required unless '_exist' is
     /// false.
     #[serde(borrow)]
     target: Option<LinkTarget<'a>>,

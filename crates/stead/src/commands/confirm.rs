@@ -1,4 +1,4 @@
-//! The question before something is removed: asked of people, never of programs.
+//! The question before something is removed: asked of users, never of programs.
 
 use std::sync::Arc;
 

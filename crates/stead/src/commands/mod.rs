@@ -1,4 +1,4 @@
-//! The commands for people: plan, apply, check, graph, lint, explain.
+//! The commands for users: plan, apply, check, graph, lint, explain.
 
 mod confirm;
 mod drawing;
@@ -43,7 +43,7 @@ pub(crate) fn check(document: &Document, env: &ProcessEnv) -> Exit {
     carry_out(document, Mode::TEST, Consent::Given, env)
 }
 
-/// Whether people are asked before something is removed.
+/// Whether users are asked before something is removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Consent {
     Given,
@@ -221,8 +221,9 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
         Output::Text => {
             show_findings(&prepared.warnings, &prepared.sources);
             if prepared.warnings.is_empty() && !document.quiet {
-                let instances = prepared.graph.nodes.len();
-                print(&format!("{}: no mistakes found in {instances} instances\n", document.path().display()));
+                let count = prepared.graph.nodes.len();
+                let instances = if count == 1 { "instance" } else { "instances" };
+                print(&format!("{}: no mistakes found in {count} {instances}\n", document.path().display()));
             }
         }
         Output::Json | Output::Yaml => {

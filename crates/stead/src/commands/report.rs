@@ -1,4 +1,4 @@
-//! The report of a run for people: a line for each instance with what differs, and a summary.
+//! The report of a run for users: a line for each instance with what differs, and a summary.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -228,8 +228,8 @@ impl<'a> Printer<'a> {
 
     /// With -v, what a command printed.
     fn printed(&self, run: &Run, node: NodeId) -> String {
-        let told = printed(run, node).filter(|_| self.style.volume == Volume::Verbose);
-        told.map(values::output).unwrap_or_default()
+        let output = printed(run, node).filter(|_| self.style.volume == Volume::Verbose);
+        output.map(values::output).unwrap_or_default()
     }
 
     fn place_of_failure(&self, run: &Run, node: NodeId) -> String {
@@ -330,7 +330,7 @@ fn changes(session: &Session, run: &Run, node: NodeId) -> String {
     let changed = run.report().record(node).changed();
     let listed = changed.map(|changed| effects::lines(&changed.effects)).unwrap_or_default();
     let removes = matches!(difference, Some(Difference { effect: Effect::Remove, .. }));
-    // What is listed as gone is not told once more, property by property, nor in words.
+    // What is listed as gone is not listed once more, property by property, nor in words.
     let properties = difference.iter().filter(|_| !removes || listed.is_empty()).flat_map(|each| &each.properties);
     let schema = stead_engine::schema(session, run, node);
     let mut shown: String = properties.map(|change| values::change(change, schema)).collect();
@@ -372,8 +372,8 @@ fn totals(run: &Run, elapsed: Duration) -> String {
     // That nothing changes and nothing failed is what one looks for; a check changes nothing anyway.
     let nothing = totals.changed == 0 && verb != "Check";
     let always = |word: &str| word == unchanged || word == "failed" || (nothing && word == change);
-    let told = parts.iter().filter(|(count, word)| *count > 0 || always(word));
-    let text: Vec<String> = told.map(|(count, word)| format!("{count} {word}")).collect();
+    let shown = parts.iter().filter(|(count, word)| *count > 0 || always(word));
+    let text: Vec<String> = shown.map(|(count, word)| format!("{count} {word}")).collect();
     format!("{verb}: {} in {}\n", text.join(", "), human(elapsed))
 }
 

@@ -1,4 +1,4 @@
-//! How values and their differences are shown to people.
+//! How values and their differences are shown to users.
 
 use std::borrow::Cow;
 
@@ -88,7 +88,7 @@ fn line(indent: &str, sign: char, text: &str) -> String {
     format!("{indent}{shown}\n")
 }
 
-/// Whether it is easier to read line by line: what ends in its only line break is as well told in one.
+/// Whether it is easier to read line by line: what ends in its only line break is as readable in one.
 fn has_lines(text: &str) -> bool {
     text.trim_end_matches('\n').contains('\n')
 }

@@ -39,7 +39,7 @@ pub(crate) fn config(
         ConfigCommand::Validate(input) => return validate(config, input, env),
         ConfigCommand::Resolve(input) => return resolve(config, input, env),
     };
-    match prepare_told(config, input, progress, env) {
+    match prepare_or_report(config, input, progress, env) {
         Ok((session, prepared)) => {
             if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
                 tracing::error!("{}", finding_line(&finding, &prepared.sources));
@@ -57,7 +57,7 @@ pub(crate) fn config(
                 Err(exit) => exit,
             }
         }
-        Err(not_ready) => not_ready.told(),
+        Err(not_ready) => not_ready.report(),
     }
 }
 
@@ -67,11 +67,11 @@ fn resolve(config: &Config, input: &Input, env: &ProcessEnv) -> Exit {
             tell(&prepared.warnings, &prepared.sources);
             include::print_resolved(&prepared, input.output_format)
         }
-        Err(not_ready) => not_ready.told(),
+        Err(not_ready) => not_ready.report(),
     }
 }
 
-/// What came of a document.
+/// The outcome of a document.
 struct Executed {
     /// The result, in the shape that dsc gives it.
     document: Json,
@@ -157,7 +157,7 @@ enum NotReady {
 
 impl NotReady {
     /// Tells what is wrong, if that was not done yet.
-    fn told(&self) -> Exit {
+    fn report(&self) -> Exit {
         match self {
             Self::Exit(exit) => *exit,
             Self::Document(session, unusable) => {
@@ -169,7 +169,7 @@ impl NotReady {
 }
 
 /// As [`prepare`], with lines of progress around it: resources are looked for meanwhile.
-fn prepare_told(
+fn prepare_or_report(
     config: &Config,
     input: &Input,
     progress: Option<ProgressFormat>,

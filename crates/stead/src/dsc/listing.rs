@@ -17,7 +17,7 @@ use crate::process_env::ProcessEnv;
 use crate::schemas;
 use stead_engine::Session;
 
-/// Everything of a listing: as JSON, or as a table of some columns for people.
+/// Everything of a listing: as JSON, or as a table of some columns for users.
 struct Listing {
     items: Vec<Json>,
     columns: &'static [&'static str],
@@ -220,7 +220,7 @@ fn capitalized(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The functions that fit, as they are listed; `*` stands for any text, and every category has to be there.
+/// The functions that fit, as they are listed; `*` stands for any text, and every category must be there.
 pub(crate) fn functions_like(name: Option<&str>, categories: &[String], description: Option<&str>) -> Vec<Json> {
     let has = |function: &expr::Builtin, wanted: &String| {
         function.categories.iter().any(|each| each.eq_ignore_ascii_case(wanted))

@@ -1,4 +1,4 @@
-//! What dsc warns of that is no mistake.
+//! What dsc warns of that is not an error.
 
 use stead_core::call::{Execution, Operation};
 use stead_core::document::{DataType, Document};

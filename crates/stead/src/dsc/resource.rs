@@ -213,8 +213,8 @@ fn required(session: &Session, input: &Input, otherwise: &str) -> Result<Text, E
 fn remove(session: Session, target: &Target, input: &Input, execution: Execution) -> Result<(), Exit> {
     let text = given(&session, input.input.as_deref(), input.file.as_deref())?;
     let (called, desired) = called(session, target, text.as_ref())?;
-    if let Some(foreseen) = called.delete(desired, execution).map_err(refused)? {
-        data(&foreseen, input.output_format);
+    if let Some(predicted) = called.delete(desired, execution).map_err(refused)? {
+        data(&predicted, input.output_format);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `config validate`: whether a document could be run, as far as that can be told without a look at the machine.
+//! `config validate`: whether a document could be run, as far as that is known without a look at the machine.
 
 use stead_core::document::Document;
 use stead_core::event::Mode;

@@ -12,8 +12,8 @@ use crate::{listing, processes};
 pub(crate) fn difference(run: &Run, actual: &Answer) -> Option<String> {
     let recorded = &run.answer;
     if recorded.exit != actual.exit {
-        let told = actual.stderr.lines().last().unwrap_or("(nothing on stderr)");
-        return Some(format!("exit code {} instead of {}: {told}", code(actual), code(recorded)));
+        let last = actual.stderr.lines().last().unwrap_or("(nothing on stderr)");
+        return Some(format!("exit code {} instead of {}: {last}", code(actual), code(recorded)));
     }
     stdout(run, &actual.stdout).or_else(|| match recorded.exit {
         Some(0) => missing_warning(&recorded.stderr, &actual.stderr),
@@ -21,9 +21,9 @@ pub(crate) fn difference(run: &Run, actual: &Answer) -> Option<String> {
     })
 }
 
-/// An answer that is one JSON object, spoilt in ways that have to be found, each with what was done to it.
-pub(crate) fn spoilt(answer: &Answer) -> impl Iterator<Item = (&'static str, Answer)> {
-    let spoil = |change: fn(Map<String, Json>) -> Map<String, Json>| {
+/// An answer that is one JSON object, corrupted in ways that must be found, each with what was done to it.
+pub(crate) fn corrupted(answer: &Answer) -> impl Iterator<Item = (&'static str, Answer)> {
+    let corrupt = |change: fn(Map<String, Json>) -> Map<String, Json>| {
         let mut values = json_values(&answer.stdout);
         let Some(Json::Object(members)) = values.pop().filter(|_| values.is_empty()) else { return None };
         let members = (members.len() > 1).then_some(members)?;
@@ -31,13 +31,14 @@ pub(crate) fn spoilt(answer: &Answer) -> impl Iterator<Item = (&'static str, Ans
         Some(Answer { exit: answer.exit, stdout, stderr: answer.stderr.clone() })
     };
     let reversed =
-        spoil(|members| members.into_iter().rev().collect()).map(|answer| ("with its keys reversed", answer));
-    let cut = spoil(|members| members.into_iter().skip(1).collect()).map(|answer| ("without its first member", answer));
+        corrupt(|members| members.into_iter().rev().collect()).map(|answer| ("with its keys reversed", answer));
+    let cut =
+        corrupt(|members| members.into_iter().skip(1).collect()).map(|answer| ("without its first member", answer));
     reversed.into_iter().chain(cut)
 }
 
 /// Whether a failed run tells what it did before, where the recorded one printed nothing. It does not when it is to be
-/// strict, and has to be compared in that mode.
+/// strict, and must be compared in that mode.
 pub(crate) fn keeps_results(recorded: &Answer, actual: &Answer) -> bool {
     let tells = || json_values(&actual.stdout).iter().any(|value| value.get("hadErrors") == Some(&Json::Bool(true)));
     recorded.exit != Some(0) && recorded.stdout.is_empty() && tells()
@@ -125,7 +126,7 @@ fn normal(value: &Json, text_of: fn(&str) -> String) -> Json {
     }
 }
 
-/// The version of the program is told with each result, and differs rightly.
+/// The version of the program is reported with each result, and differs rightly.
 fn without_version(mut information: Json) -> Json {
     if let Some(version) = information.get_mut("version") {
         *version = Json::from("${VERSION}");
@@ -191,7 +192,7 @@ fn is_search_path(text: &str) -> bool {
     folders.len() > 2 && folders.iter().all(|folder| folder.starts_with('/') || folder.starts_with("${"))
 }
 
-/// The first place where two values differ, and how. Objects have to have the same keys in the same order.
+/// The first place where two values differ, and how. Objects must have the same keys in the same order.
 fn value_difference(expected: &Json, actual: &Json, place: &str) -> Option<String> {
     match (expected, actual) {
         (Json::Object(left), Json::Object(right)) => {
@@ -262,8 +263,8 @@ fn without_colours(text: &str) -> String {
 /// addresses, or any when it has none.
 fn missing_warning(recorded: &str, actual: &str) -> Option<String> {
     let warnings = |text: &str| -> Vec<String> {
-        let told = text.lines().filter_map(|line| line.split_once(" WARN "));
-        told.map(|(_, message)| message.to_owned()).collect()
+        let warnings = text.lines().filter_map(|line| line.split_once(" WARN "));
+        warnings.map(|(_, message)| message.to_owned()).collect()
     };
     let given = warnings(actual);
     warnings(recorded).into_iter().find_map(|warning| {

@@ -1,4 +1,4 @@
-//! The lists that say what is expected: intended deviations, and how much has to agree.
+//! The lists that say what is expected: intended deviations, and how much must agree.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -39,8 +39,8 @@ fn definition(mut function: Json) -> Json {
             members.remove(key);
         }
         for key in ["description", "syntax"] {
-            let is_told = members.get(key).and_then(Json::as_str).is_some_and(|text| !text.is_empty());
-            members.insert(key.to_owned(), is_told.into());
+            let is_given = members.get(key).and_then(Json::as_str).is_some_and(|text| !text.is_empty());
+            members.insert(key.to_owned(), is_given.into());
         }
     }
     function
@@ -55,8 +55,8 @@ fn resource(resource: Json) -> Option<Json> {
     if OF_ONE_SIDE.iter().any(|start| type_name.starts_with(start)) {
         return None;
     }
-    let told = resource.as_object()?.iter().filter(|(key, _)| ["type", "kind", "version"].contains(&key.as_str()));
-    Some(Json::Object(told.map(|(key, value)| (key.clone(), value.clone())).collect()))
+    let members = resource.as_object()?.iter().filter(|(key, _)| ["type", "kind", "version"].contains(&key.as_str()));
+    Some(Json::Object(members.map(|(key, value)| (key.clone(), value.clone())).collect()))
 }
 
 /// The resources that only one of the two programs brings along.

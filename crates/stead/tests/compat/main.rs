@@ -10,7 +10,7 @@
 //!
 //! A case agrees, or does so when `STEAD_COMPAT=strict` keeps a failed run from printing results, or deviates as
 //! `docs/deviations.md` says it does, or fails. A listed deviation that agrees is an error of the list.
-//! `corpus/compat/required.txt` says how much of what is recorded has to agree; of the cases of this repository all do.
+//! `corpus/compat/required.txt` says how much of what is recorded must agree; of the cases of this repository all do.
 
 mod case;
 mod compare;
@@ -88,19 +88,19 @@ fn run() -> Result<bool, Box<dyn Error>> {
     Ok(tally.reaches(&required, &mut out)? && (idle.is_empty() || !has_recorded))
 }
 
-/// What is required of suites of which every case has to agree.
+/// What is required of suites of which every case must agree.
 fn all_of(suites: BTreeSet<String>) -> BTreeMap<String, Share> {
     suites.into_iter().map(|suite| (suite, Share { agree: 100, good: 100 })).collect()
 }
 
-/// A recorded answer agrees with itself, and not with itself spoilt, or the comparison is wrong.
+/// A recorded answer agrees with itself, and not with itself corrupted, or the comparison is wrong.
 fn check_comparison(cases: &[Case]) -> Result<(), String> {
     for case in cases {
         for run in &case.runs {
             if let Some(difference) = compare::difference(run, &run.answer) {
                 return Err(format!("{} #{} differs from itself: {difference}", case.suite, case.place));
             }
-            if let Some(what) = compare::spoilt(&run.answer)
+            if let Some(what) = compare::corrupted(&run.answer)
                 .find_map(|(what, answer)| compare::difference(run, &answer).is_none().then_some(what))
             {
                 return Err(format!("{} #{} agrees with itself {what}", case.suite, case.place));
@@ -115,7 +115,7 @@ fn is_chosen(case: &Case, filters: &[&String]) -> bool {
     filters.is_empty() || filters.iter().any(matches)
 }
 
-/// What came of a case.
+/// The outcome of a case.
 enum Verdict {
     /// The answers are the recorded ones.
     Agrees,
@@ -263,7 +263,7 @@ impl Counts {
         } += 1;
     }
 
-    /// How many of a hundred cases agree, and how many are as they should be; rounded down.
+    /// How many of a hundred cases agree, and how many are as intended; rounded down.
     fn percent(&self) -> Share {
         let agree = self.agree + self.strict;
         let cases = agree + self.deviate + self.fail + self.listed;
@@ -307,8 +307,7 @@ impl Tally {
         let mut reached = self.0.values().all(|counts| counts.listed == 0);
         for (suite, required) in required {
             let actual = self.0.get(suite).map(Counts::percent).unwrap_or_default();
-            let numbers =
-                [(actual.agree, required.agree, "agree"), (actual.good, required.good, "are as they should be")];
+            let numbers = [(actual.agree, required.agree, "agree"), (actual.good, required.good, "are as intended")];
             for (actual, required, what) in numbers.into_iter().filter(|(actual, required, _)| actual < required) {
                 writeln!(out, "{suite}: {actual} % {what}; {required} % are required")?;
                 reached = false;

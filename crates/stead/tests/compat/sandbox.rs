@@ -107,7 +107,7 @@ pub(crate) fn answer_with(
 /// Writes from a thread of its own: the program may answer before it has read everything.
 fn feed(child: &mut Child, text: Option<String>) {
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its input is no failure of the case.
+        // A program that does not read its input is not a failure of the case.
         thread::spawn(move || drop(stdin.write_all(text.unwrap_or_default().as_bytes())));
     }
 }

@@ -24,11 +24,11 @@ fn a_loop_that_multiplies_is_refused_before_its_first_iteration() {
         let instance = "- type: Microsoft.DSC.Debug/Echo\n  name: \"[string(copyIndex())]\"\n";
         let copy = format!("  copy: {{name: l, count: {count}}}\n");
         place.write("a.yaml", &format!("{HEAD}{instance}{copy}  properties:\n{properties}"));
-        let told = run_within(600_000, &place, &["plan", "a.yaml"]);
-        assert_eq!(told.exit, 3, "{}", told.stderr);
-        assert!(told.stderr.contains("error[E0409]"), "{}", told.stderr);
-        assert!(told.stderr.contains("a.yaml:5:26"), "{}", told.stderr);
-        assert!(told.stderr.contains(&format!("{count} iterations of about")), "{}", told.stderr);
+        let output = run_within(600_000, &place, &["plan", "a.yaml"]);
+        assert_eq!(output.exit, 3, "{}", output.stderr);
+        assert!(output.stderr.contains("error[E0409]"), "{}", output.stderr);
+        assert!(output.stderr.contains("a.yaml:5:26"), "{}", output.stderr);
+        assert!(output.stderr.contains(&format!("{count} iterations of about")), "{}", output.stderr);
     }
 }
 
@@ -40,9 +40,9 @@ fn variables_that_multiply_are_refused() {
         writeln!(text, "  v{at}: \"[map(range(0, 100), lambda('x', range(0, 10000)))]\"").unwrap();
     }
     place.write("a.yaml", &(text + "resources: []\n"));
-    let told = run_within(600_000, &place, &["plan", "a.yaml"]);
-    assert_eq!(told.exit, 3, "{}", told.stderr);
-    assert!(told.stderr.contains("error[E0409]: the document takes more than"), "{}", told.stderr);
+    let output = run_within(600_000, &place, &["plan", "a.yaml"]);
+    assert_eq!(output.exit, 3, "{}", output.stderr);
+    assert!(output.stderr.contains("error[E0409]: the document takes more than"), "{}", output.stderr);
 }
 
 #[test]
@@ -50,9 +50,9 @@ fn instances_of_one_unknown_type_are_counted() {
     let place = Place::new();
     let instance = |at: usize| format!("- {{type: Test/None, name: n{at}}}\n");
     place.write("a.yaml", &(HEAD.to_owned() + &(0..5000).map(instance).collect::<String>()));
-    let told = run_within(600_000, &place, &["lint", "a.yaml"]);
-    assert_eq!(told.stderr.matches("error[E0506]").count() + told.stdout.matches("error[E0506]").count(), 101);
-    assert!((told.stderr + &told.stdout).contains("4900 more instances have this type"));
+    let output = run_within(600_000, &place, &["lint", "a.yaml"]);
+    assert_eq!(output.stderr.matches("error[E0506]").count() + output.stdout.matches("error[E0506]").count(), 101);
+    assert!((output.stderr + &output.stdout).contains("4900 more instances have this type"));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn an_answer_of_millions_of_values_is_refused() {
         "printf '{\"a\":[1'; yes ,1 | head -n 7000000 | tr -d '\\n'; printf ']}'"]},
         "schema": {"embedded": {"type": "object"}}}"#;
     place.write("many.dsc.resource.json", manifest);
-    let told = run_within(800_000, &place, &["resource", "get", "--resource", "Test/Many"]);
-    assert_eq!(told.exit, 2, "{}", told.stderr);
-    assert!(told.stderr.contains("it holds more than 1000000 values"), "{}", told.stderr);
+    let output = run_within(800_000, &place, &["resource", "get", "--resource", "Test/Many"]);
+    assert_eq!(output.exit, 2, "{}", output.stderr);
+    assert!(output.stderr.contains("it holds more than 1000000 values"), "{}", output.stderr);
 }

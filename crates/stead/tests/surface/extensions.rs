@@ -30,16 +30,16 @@ fn secrets_are_opened_and_never_shown() {
         place.write("document.yaml", &document(call));
         let program = run(&place, &["-l", "trace", "config", "get", "-f", "document.yaml"]);
         let person = run(&place, &["check", "document.yaml", "--verbose"]);
-        for told in [&program.stdout, &program.stderr, &person.stdout, &person.stderr] {
+        for output in [&program.stdout, &program.stderr, &person.stdout, &person.stderr] {
             for plaintext in ["Hello", "World", "SameSecret", "Duplicate1", "first"] {
-                assert!(!told.contains(plaintext), "'{plaintext}' of {call} is in: {told}");
+                assert!(!output.contains(plaintext), "'{plaintext}' of {call} is in: {output}");
             }
         }
         (program.exit, program.stdout + &program.stderr)
     };
     for known in ["[secret('MySecret')]", "[secret('MySecret', 'VaultB')]", "[secret('DuplicateSame')]"] {
-        let (exit, told) = opened(known);
-        assert!(exit == 0 && told.contains("<secureValue>"), "{told}");
+        let (exit, output) = opened(known);
+        assert!(exit == 0 && output.contains("<secureValue>"), "{output}");
     }
     let refused = [
         ("[secret('None')]", "Secret 'None' not found [E0522]"),
@@ -48,8 +48,8 @@ fn secrets_are_opened_and_never_shown() {
         ("[secret('MultiLine')]", "Extension 'Test/Secret1': the output of 'secret.sh'"),
     ];
     for (call, message) in refused {
-        let (exit, told) = opened(call);
-        assert!(exit == 2 && told.contains(message), "{call}: {told}");
+        let (exit, output) = opened(call);
+        assert!(exit == 2 && output.contains(message), "{call}: {output}");
     }
 }
 

@@ -18,7 +18,7 @@ fn the_guide_shows_the_examples() {
     for file in ["shell/flag.dsc.resource.json", "shell/flag.sh", "python/note.py", "rust/mode.rs"] {
         let text = fs::read_to_string(examples().join(file)).unwrap();
         assert!(guide.contains(&format!("\n{text}```")), "docs/write-a-resource.md has another {file}");
-        assert!(text.lines().count() < 40, "{file} is no small example");
+        assert!(text.lines().count() < 40, "{file} is not a small example");
     }
 }
 
@@ -61,8 +61,8 @@ fn has_python() -> bool {
 fn check(place: &Place, folder: &Path, type_name: &str, state: &serde_json::Value) {
     let mut command = place.command(&["resource", "check", type_name, "--set", "-i", &state.to_string()]);
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", place.path().display());
-    let told = answer(command.env("DSC_RESOURCE_PATH", folder).env("PATH", path));
-    assert_eq!(told.stdout, format!("{type_name}: no mistakes found\n"), "{state}: {}", told.stderr);
+    let output = answer(command.env("DSC_RESOURCE_PATH", folder).env("PATH", path));
+    assert_eq!(output.stdout, format!("{type_name}: no mistakes found\n"), "{state}: {}", output.stderr);
 }
 
 #[test]

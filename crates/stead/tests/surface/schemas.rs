@@ -30,7 +30,7 @@ fn compiled(place: &Place, type_name: &str) -> Schema {
 }
 
 /// Says what of a value does not fit.
-fn misfits(schema: &Schema, value: &Json) -> Vec<String> {
+fn mismatches(schema: &Schema, value: &Json) -> Vec<String> {
     schema.validate(value).iter().map(|mismatch| format!("{mismatch:?}")).collect()
 }
 
@@ -100,7 +100,7 @@ fn recorded_results_fit() {
         let text = fs::read_to_string(folder.join(file).with_extension("json")).unwrap();
         let schema = compiled(&place, type_name);
         for value in serde_json::Deserializer::from_str(&text).into_iter::<Json>() {
-            assert_eq!(misfits(&schema, &value.unwrap()), [""; 0], "{file} as {type_name}");
+            assert_eq!(mismatches(&schema, &value.unwrap()), [""; 0], "{file} as {type_name}");
         }
     }
 }
@@ -141,12 +141,12 @@ fn what_is_printed_fits() {
     ];
     for (arguments, type_name) in calls {
         let resources = stead_testkit::repository().join("corpus/compat/resources");
-        let told = answer(place.command(&arguments).env("DSC_RESOURCE_PATH", resources)).stdout;
+        let output = answer(place.command(&arguments).env("DSC_RESOURCE_PATH", resources)).stdout;
         let schema = compiled(&place, type_name);
-        let values: Vec<Json> = serde_json::Deserializer::from_str(&told).into_iter().map(Result::unwrap).collect();
+        let values: Vec<Json> = serde_json::Deserializer::from_str(&output).into_iter().map(Result::unwrap).collect();
         assert!(!values.is_empty(), "{arguments:?} printed nothing");
         for value in values {
-            assert_eq!(misfits(&schema, &value), [""; 0], "{arguments:?} as {type_name}: {value}");
+            assert_eq!(mismatches(&schema, &value), [""; 0], "{arguments:?} as {type_name}: {value}");
         }
     }
 }
@@ -161,7 +161,7 @@ fn documents_and_manifests_of_the_repository_fit() {
             let Some(form) = Form::of(file.file_name().unwrap().to_str().unwrap()) else { continue };
             let text = fs::read_to_string(&file).unwrap();
             let node = stead_core::text::read(SourceId::default(), &text, &Limits::default()).0.unwrap();
-            let found = misfits(&compiled(&place, manifest_type(form)), &manifest::plain(&node));
+            let found = mismatches(&compiled(&place, manifest_type(form)), &manifest::plain(&node));
             assert_eq!(found, [""; 0], "{}", file.display());
             seen += 1;
         }

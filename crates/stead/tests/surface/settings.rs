@@ -41,22 +41,25 @@ fn the_level_comes_from_the_argument_then_the_environment_then_the_file() {
 fn the_format_comes_from_the_file() {
     let place = Place::new();
     place.write("dsc.settings.json", r#"{"tracing": {"format": "Json"}}"#);
-    let told = place.run(&ASK).stderr;
-    assert!(told.starts_with('{') && told.contains(r#""level":"ERROR""#), "{told}");
-    let told = place.run(&["-t", "plaintext", ASK[0], ASK[1], ASK[2], ASK[3]]).stderr;
-    assert!(told.contains(" ERROR ") && !told.starts_with('{'), "{told}");
+    let output = place.run(&ASK).stderr;
+    assert!(output.starts_with('{') && output.contains(r#""level":"ERROR""#), "{output}");
+    let output = place.run(&["-t", "plaintext", ASK[0], ASK[1], ASK[2], ASK[3]]).stderr;
+    assert!(output.contains(" ERROR ") && !output.starts_with('{'), "{output}");
 }
 
 #[test]
-fn what_does_not_count_is_told() {
+fn what_is_ignored_is_reported() {
     let place = Place::new();
     place.write("dsc.settings.json", r#"{"tracng": {"level": "ERROR"}}"#);
-    let told = place.run(&ASK).stderr;
-    assert!(told.contains("WARN Ignoring the settings file") && told.contains("unknown setting 'tracng'"), "{told}");
-    let told = place.run(&["--ignore-settings-file", ASK[0], ASK[1], ASK[2], ASK[3]]).stderr;
-    assert!(told.contains("WARN Ignoring settings files") && !told.contains("tracng"), "{told}");
-    let told = answer(place.command(&ASK).env("DSC_TRACE_LEVEL", "loud")).stderr;
-    assert!(told.contains("DSC_TRACE_LEVEL is 'loud', but must be one of ERROR, WARN"), "{told}");
+    let output = place.run(&ASK).stderr;
+    assert!(
+        output.contains("WARN Ignoring the settings file") && output.contains("unknown setting 'tracng'"),
+        "{output}"
+    );
+    let output = place.run(&["--ignore-settings-file", ASK[0], ASK[1], ASK[2], ASK[3]]).stderr;
+    assert!(output.contains("WARN Ignoring settings files") && !output.contains("tracng"), "{output}");
+    let output = answer(place.command(&ASK).env("DSC_TRACE_LEVEL", "loud")).stderr;
+    assert!(output.contains("DSC_TRACE_LEVEL is 'loud', but must be one of ERROR, WARN"), "{output}");
 }
 
 #[test]
@@ -73,7 +76,7 @@ fn resources_are_looked_for_where_the_file_says() {
 }
 
 #[test]
-fn problems_of_the_search_are_told_to_programs() {
+fn problems_of_the_search_are_reported_to_programs() {
     let place = Place::new();
     place.write("bad.dsc.resource.json", r#"{"type": "Test/Bad", "verson": "1.0.0"}"#);
     let answer = place.run(&["resource", "list", "Test/*"]);
@@ -81,7 +84,7 @@ fn problems_of_the_search_are_told_to_programs() {
 }
 
 #[test]
-fn people_are_told_of_problems_that_may_explain_an_unknown_type() {
+fn users_see_problems_that_may_explain_an_unknown_type() {
     let place = Place::new();
     place.write("bad.dsc.resource.json", r#"{"type": "Test/Bad", "verson": "1.0.0"}"#);
     let document = |name: &str| {

@@ -26,8 +26,8 @@ What the program did before it failed stays done; the next run looks at the actu
 
 It may have changed something; the next run looks at the actual state again.";
     START = "E0805", "the program of the resource could not be started",
-"Programs are looked for beside the manifest first, then in the absolute directories of `PATH`. The file has to be
-executable, be made for this machine, and the interpreter in its first line has to be there.
+"Programs are looked for beside the manifest first, then in the absolute directories of `PATH`. The file must be
+executable, be made for this machine, and the interpreter in its first line must be there.
 
 Nothing was changed.";
     DEADLINE = "E0806", "the resource took longer than allowed",
@@ -43,12 +43,12 @@ resource that runs wild from taking the memory of the machine.";
 "The program ended well, but what it printed is not what its manifest promises: one JSON value a line, in UTF-8, without
 names that occur twice in an object, and with the properties of the protocol in their types.
 
-The state is unknown then, and never taken for the desired one. Messages for people belong on standard error.";
+The state is unknown then, and never taken for the desired one. Messages for users belong on standard error.";
     LEFT_BEHIND = "E0809", "the program of the resource left processes behind",
 "The program ended, and processes that it had started were still running. They have been ended: nothing that nobody watches
 may go on changing the machine.
 
-A service has to be started by the service manager, not by the program of a resource.";
+A service must be started by the service manager, not by the program of a resource.";
     CANCELLED = "E0810", "the run was cancelled",
 "The run was asked to end while the resource was at work. Its program was asked to end, then forced.
 
@@ -65,6 +65,6 @@ Among the reasons:
 - something of another kind is there, and is left alone. The message says how to remove it;
 - a right is missing, the file system is full or can only be read.
 
-Files are as they were or as they should be, never between. A plan says the same of what no change in front of it makes
+Files are in their former or in the desired state, never between. A plan says the same of what no change in front of it makes
 possible.";
 }

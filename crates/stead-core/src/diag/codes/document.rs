@@ -5,24 +5,24 @@ crate::codes! {
         "A key of a document takes one kind of value: an object, a list, text, a number or a boolean. The message says \
          which, and what was found instead.\n\n\
          Frequent causes: a space is missing behind a colon (`type:a` is text), a `-` is missing in front of an element \
-         of a list, or text such as `1.10` or `true` has to be put in quotes to stay text.\n";
+         of a list, or text such as `1.10` or `true` must be put in quotes to stay text.\n";
     UNKNOWN_KEY = "E0202", "a key that nothing reads",
         "Documents have a fixed set of keys at each place, and an unknown one is most likely misspelt. It is refused, \
          because a setting that is silently ignored is worse.\n\n\
          Keys are case-sensitive: `dependsOn`, not `dependson`. What is meant for a resource stands below `properties`, \
-         and what is meant for people below `metadata`, where any key may be used.\n";
+         and what is meant for readers below `metadata`, where any key may be used.\n";
     MISSING_KEY = "E0203", "a key is missing",
         "Something cannot be understood without this key. An instance needs `type`, a parameter and an output need \
          `type`, a document needs `resources`:\n\n\
          ```yaml\nresources:\n- name: os\n  type: Microsoft/OSInfo\n```\n";
     TYPE_NAME = "E0204", "not the name of a resource type",
         "A type has the form `Owner/Name` or `Owner.Area/Name`, made of letters, digits and underscores, such as \
-         `Microsoft.DSC/Group`. It is not an expression: what an instance is has to be known before anything runs.\n";
+         `Microsoft.DSC/Group`. It is not an expression: what an instance is must be known before anything runs.\n";
     WORD = "E0205", "not one of the words that are allowed",
         "The key takes one of a few words, which the message lists. They are case-sensitive.\n";
     SECURITY_CONFLICT = "E0206", "two security contexts that contradict each other",
         "`directives.securityContext` and the older `metadata.\"Microsoft.DSC\".securityContext` say with what rights a \
-         document has to run. They differ, so one of them is wrong. Remove the one in `metadata`.\n";
+         document must run. They differ, so one of them is wrong. Remove the one in `metadata`.\n";
     COPY_MODE = "E0207", "a way of copying that is not supported",
         "`mode` and `batchSize` of `copy`, which ARM templates have, are refused as in DSC v3. The order of instances is \
          decided by what they depend on, and those that depend on nothing are worked on at once.\n";
@@ -46,7 +46,7 @@ crate::codes! {
     OLD_CONTEXT = "W0214", "the security context stands in metadata",
         "`metadata.\"Microsoft.DSC\".securityContext` is the older form of `directives.securityContext`, and is still \
          obeyed. Move it there.\n";
-    NO_EXPRESSION = "W0215", "text in a variable that is no expression",
+    NO_EXPRESSION = "W0215", "text in a variable that is not an expression",
         "Text that begins with `[` is an expression, also within the objects and arrays of a variable. There dsc computes \
          nothing, so text that cannot be read as an expression, such as `[a-z]+`, stays what it is. A second bracket, \
          `[[a-z]+`, says that it is meant as text.\n";

@@ -10,7 +10,7 @@ crate::codes! {
         "An expression is the whole of a value. Text around it is added inside, with `[concat('a', …)]` or\n\
          `[format('a{0}b', …)]`. Text that merely begins with a bracket is written with two: `[[a] b`.";
     INTEGER_SIZE = "E0303", "an integer that is too large",
-        "Integers have 64 bits: from -9223372036854775808 to 9223372036854775807. Larger numbers have to be text.";
+        "Integers have 64 bits: from -9223372036854775808 to 9223372036854775807. Larger numbers must be text.";
     UNKNOWN_FUNCTION = "E0304", "an unknown function",
         "There is no such function in the language. Names are case-sensitive: `concat`, not `Concat`. Functions that the\n\
          document defines are called with their namespace: `[namespace.name(…)]`. `stead function list` shows the others.";
@@ -46,7 +46,7 @@ crate::codes! {
         "Functions that the document defines under `functions` are called as `[namespace.name(…)]`. They cannot call each\n\
          other or themselves.";
     USER_FUNCTION_TYPE = "E0408", "a value that does not fit a function of the document",
-        "The number and types of the arguments have to be those of its `parameters`, and its result has to be of the type\n\
+        "The number and types of the arguments must be those of its `parameters`, and its result must be of the type\n\
          that its `output` states.";
     LIMIT = "E0409", "an evaluation that grows too large",
         "An evaluation may produce about two million elements, or 32 MiB of text, and values nested 256 deep. All expressions\n\
@@ -55,6 +55,6 @@ crate::codes! {
     ABSENT_FACT = "E0410", "something that the machine does not have",
         "The environment variable or the secret does not exist. `tryWhich()` and `coalesce()` express what may be absent.";
     SEALED = "E0411", "a secret where a readable value is needed",
-        "Names of parameters, variables, instances, files and environment variables have to be known while the document is\n\
+        "Names of parameters, variables, instances, files and environment variables must be known while the document is\n\
          resolved; they cannot be computed from secrets, which are opened only when a resource is called.";
 }

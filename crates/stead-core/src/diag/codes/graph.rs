@@ -2,7 +2,7 @@
 
 crate::codes! {
     DUPLICATE_INSTANCE = "E0501", "two instances of the same name and type",
-        "Adjacent instances are told apart by their type and name; `dependsOn` and `reference()` find them by both.\n\
+        "Adjacent instances are distinguished by their type and name; `dependsOn` and `reference()` find them by both.\n\
          Give one of them another name.";
     UNKNOWN_INSTANCE = "E0502", "no instance of that type and name",
         "`dependsOn` and `reference()` name an adjacent instance by its type and name, both as declared:\n\
@@ -21,7 +21,7 @@ crate::codes! {
         "No built-in resource and no manifest on the search path has this type, or none has a version that the\n\
          instance asks for. `stead resource list` shows what there is and `DSC_RESOURCE_PATH` where it is looked for.";
     BAD_NAME = "E0507", "the name of an instance is not text",
-        "The expression of a `name` has to give a string that is known before anything runs: it can use parameters,\n\
+        "The expression of a `name` must give a string that is known before anything runs: it can use parameters,\n\
          variables and `copyIndex()`, but not `reference()` or secrets.";
     BAD_COUNT = "E0508", "the count of a loop cannot be used",
         "`copy.count` must be an integer from 0 to 1,000,000 that is known before anything runs.";
@@ -49,8 +49,8 @@ crate::codes! {
          10,000 documents. Loops in loops and documents that include several others reach that with a few lines.";
     DEPRECATED = "W0516", "the resource is deprecated",
         "Whoever made the resource advises against it; the message is theirs. It is called all the same.";
-    RIGHTS = "E0517", "the document has to run with other rights",
-        "`directives.securityContext` says with what rights a document has to run: `elevated` as root, `restricted` as\n\
+    RIGHTS = "E0517", "the document must run with other rights",
+        "`directives.securityContext` says with what rights a document must run: `elevated` as root, `restricted` as\n\
          anybody else, `current` as whoever runs it. Nothing of it is begun with others, not even a plan. Instances can\n\
          ask for more in their own `directives`, but for no less.";
 }

@@ -20,7 +20,7 @@ Data of your own belongs below `metadata`.";
 
     /// E0603
     MISSING_KEY = "E0603", "a manifest lacks a key", "\
-Some keys have to be there: `type` and `version` in every manifest, `executable` in every operation, `inputKind` in
+Some keys must be there: `type` and `version` in every manifest, `executable` in every operation, `inputKind` in
 `adapter`, `fileExtensions` in `import`; in the manifest of an adapted resource also `kind`, `capabilities`,
 `requireAdapter` and `schema`.";
 
@@ -84,7 +84,7 @@ The manifest of an adapted resource says what its adapter works with: `path`, a 
 
     /// E0613
     ADAPTER = "E0613", "the kind does not fit the adapter", "\
-A manifest with `adapter` is of kind `adapter`, and one of kind `adapter` has to have `adapter`, which says how it is
+A manifest with `adapter` is of kind `adapter`, and one of kind `adapter` must have `adapter`, which says how it is
 given the resources that it carries out.";
 
     /// E0614

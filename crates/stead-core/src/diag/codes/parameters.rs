@@ -20,7 +20,7 @@ name is misspelled: names are compared exactly, with upper and lower case.
 Correct the name, remove the value, or declare the parameter in `parameters` of the document.";
 
     WRONG_TYPE = "E0703", "a parameter has a value of another type", "\
-Each parameter has a `type`, and its value has to be of that type. Nothing is converted: `\"8080\"` is not an `int`, and
+Each parameter has a `type`, and its value must be of that type. Nothing is converted: `\"8080\"` is not an `int`, and
 `8080` is not a `string`.
 
 On a command line and in YAML, mind the quotes: `port: \"8080\"` is text, `port: 8080` is an integer, and a number with

@@ -2,7 +2,7 @@
 
 crate::codes! {
     BAD_CONDITION = "E0520", "a condition is not true or false",
-        "The expression of a `condition` has to give a boolean; text such as 'true' is none. Compare with `equals()`\n\
+        "The expression of a `condition` must give a boolean; text such as 'true' is none. Compare with `equals()`\n\
          or convert with `bool()`.";
     SECRET_CONDITION = "E0521", "a secret decides whether an instance runs",
         "Whether an instance runs is shown and stored, so a condition cannot be computed from secure parameters or\n\
@@ -11,7 +11,7 @@ crate::codes! {
         "An expression asked for something that only the machine knows, such as an environment variable or a secret,\n\
          and it is not there.";
     WRONG_OUTPUT = "E0524", "an output has another type than declared",
-        "The value of an output has to be of the type that its declaration states. Everything else of the document\n\
+        "The value of an output must be of the type that its declaration states. Everything else of the document\n\
          was carried out all the same, and its results are kept.";
     CONFLICT = "W0525", "two instances undo each other's work",
         "Two instances state different content for the same path, or one its whole content and the other a line of it; or\n\
@@ -19,6 +19,6 @@ crate::codes! {
          Each run applies both, so the machine never converges, and between the two things are as the first one states.\n\
          Paths are compared as they are written; links are not resolved.";
     NOT_RUN_YET = "E0523", "an instance is referred to that has not run",
-        "`reference()` gives what an instance answered, so that has to have run before. Where the id can be told\n\
+        "`reference()` gives what an instance answered, so that must have run before. Where the id is known\n\
          before anything runs this is arranged by itself; otherwise name the instance in `dependsOn`.";
 }

@@ -9,7 +9,7 @@ crate::codes! {
         "The text breaks a rule of YAML 1.2, of which JSON is a part. The message names the rule, the mark shows where \
          it was noticed; the cause often stands just before it.\n\n\
          Text that holds one of the characters `: # [ ] { } , & * ! | > ' \" % @` and a backtick in a place where YAML \
-         gives it a meaning has to be put in quotes:\n\n\
+         gives it a meaning must be put in quotes:\n\n\
          ```yaml\nname: 'a: b'\n```\n";
     INDENTATION = "E0103", "the indentation fits nothing above it",
         "In YAML the number of spaces in front of a line says what the line belongs to. This line is not as deep as \
@@ -37,10 +37,10 @@ crate::codes! {
          one is none of them.\n\n\
          Paths of Windows are best written in single quotes, where a backslash is just a backslash: `'C:\\Windows'`.\n";
     COLON = "E0109", "a colon without a space behind it",
-        "`key: value` needs a space behind the colon. `key:value` is one word to YAML, because colons are common \
+        "`key: value` requires a space after the colon. `key:value` is one word to YAML, because colons are common \
          within words, as in `http://example.org`.\n";
     DOCUMENTS = "E0110", "more than one document",
-        "A line `---` starts another YAML document in the same text. Each has to be given on its own.\n";
+        "A line `---` starts another YAML document in the same text. Each must be given on its own.\n";
     KEY = "E0111", "a key that is not text",
         "YAML allows lists and objects as keys; JSON and the documents here do not. Keys are text; numbers, booleans \
          and null are taken as they are written.\n";
@@ -49,7 +49,7 @@ crate::codes! {
          asterisk, put it in quotes: `'*.txt'`.\n";
     CYCLE = "E0113", "an alias within what it repeats",
         "`*name` stands inside the value that `&name` marks. It would contain itself without end.\n";
-    TAG_MISFIT = "E0114", "a value that is not what its tag says",
+    TAG_MISMATCH = "E0114", "a value that is not what its tag says",
         "A tag such as `!!int` says what kind of value follows. This value is not of that kind. Usually the tag can be \
          left out.\n";
     TAG_UNKNOWN = "W0115", "a tag without a meaning here",
@@ -62,7 +62,7 @@ crate::codes! {
          If text was meant, such as a serial number, put it in quotes.\n";
     LIMIT = "E0117", "the text is larger than allowed",
         "Texts are limited in bytes, in depth, in the number of their values, and in the number of values that aliases \
-         may repeat, so that no text can make the program use all memory. The limits are far above what people write: \
+         may repeat, so that no text can make the program use all memory. The limits are far above what users write: \
          16 MiB, 128 levels, 2,000,000 values and 100,000 repeated values.\n";
     DUPLICATE = "W0118", "a key occurs twice",
         "An object has a key more than once. The last value counts, at the place of the first, as in DSC v3. Remove \
@@ -74,6 +74,6 @@ crate::codes! {
         "The number is beyond what 64-bit floating point can hold, about 1.8e308, and is taken as text, as in DSC v3. \
          Put it in quotes if that is meant.\n";
     TOO_MANY = "E0121", "too many findings",
-        "There is more wrong with the text than is worth printing. The first findings are shown; mend them and try \
+        "There is more wrong with the text than is worth printing. The first findings are shown; fix them and try \
          again.\n";
 }

@@ -258,7 +258,7 @@ pub(super) static TABLE: &[Builtin] = &[
         .takes(1, Some(2), &[&[String], &[String]])
         .returns(&[String])
         .says("secret(<name>, [vault])", "A secret of a vault.")
-        .if_only("Without a vault, the secret has to be the same in every vault that has it."),
+        .if_only("Without a vault, the secret must be the same in every vault that has it."),
     function("variables", Asks(Ask::Variable), &["deployment"])
         .takes(1, Some(1), &[&[String]])
         .returns(ANY)
@@ -476,7 +476,7 @@ pub(super) static TABLE: &[Builtin] = &[
     function("envvar", Asks(Ask::EnvironmentVariable), &["system"])
         .takes(1, Some(1), &[&[String]])
         .returns(&[String])
-        .says("envvar(<name>)", "The value of an environment variable, which has to exist."),
+        .says("envvar(<name>)", "The value of an environment variable, which must exist."),
     function("restartRequired", Asks(Ask::RestartRequired), &["system"])
         .takes(1, Some(2), &[&[String], &[String]])
         .returns(&[Boolean])

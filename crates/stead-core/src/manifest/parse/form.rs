@@ -17,7 +17,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// How the names of manifests of resources end: what an extension that searches for some has to look for.
+    /// How the names of manifests of resources end: what an extension that searches for some must look for.
     pub const ENDINGS: [&str; 9] = [
         ".dsc.resource.json",
         ".dsc.resource.yaml",
@@ -30,7 +30,7 @@ impl Form {
         ".dsc.manifests.yml",
     ];
 
-    /// The form of a file of that name; `None` when it is no manifest. Case does not matter.
+    /// The form of a file of that name; `None` when it is not a manifest. Case does not matter.
     pub fn of(file_name: &str) -> Option<Self> {
         // Most names of a search path are programs without any dot, so the cheap test comes first.
         let (stem, ending) = file_name.rsplit_once('.')?;

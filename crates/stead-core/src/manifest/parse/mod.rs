@@ -23,7 +23,7 @@ pub use form::Form;
 /// One manifest of a file.
 #[derive(Clone, Debug)]
 pub struct Declared {
-    /// The expression that has to be true on a machine for the manifest to count there.
+    /// The expression that must be true on a machine for the manifest to count there.
     pub condition: Option<Expression>,
     /// What is declared.
     pub declaration: Declaration,

@@ -24,7 +24,7 @@ pub const LONGEST_ARGUMENT: usize = 32 * 4096 - 1;
 
 /// Starts a program as the leader of a process group of its own, with nothing but three pipes open.
 ///
-/// The standard library spawns with `posix_spawn` as long as nothing has to run between fork and exec.
+/// The standard library spawns with `posix_spawn` as long as nothing needs to run between fork and exec.
 pub(super) fn spawn(program: &Program<'_>, marker: (&str, &str)) -> io::Result<Child> {
     let input = if program.input.is_some() { Stdio::piped() } else { Stdio::null() };
     Command::new(program.image.unwrap_or(program.path))
@@ -155,7 +155,7 @@ pub(super) fn exit_of(status: ExitStatus) -> Exit {
     }
 }
 
-/// How the members of a tree are told to end.
+/// How the members of a tree are asked to end.
 #[derive(Clone, Copy)]
 pub(super) enum End {
     /// They may tidy up.
