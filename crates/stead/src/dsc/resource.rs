@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Operation, Outcome};
-use stead_core::event::Mode;
+use stead_core::event::{Mode, Verify};
 use stead_core::export::unescaped;
 use stead_core::value::{Object, Value};
-use stead_core::wire::results::got;
+use stead_core::wire::results::{got, stated};
 
 use super::progress::Progress;
 use super::{check, given, listing, session_here, tell};
@@ -31,7 +31,9 @@ pub(crate) fn resource(command: &Resource, progress: Option<ProgressFormat>, env
         Resource::Get { all, target, input, file, output_format } => {
             get(session, *all, target, (input.as_deref(), file.as_deref()), *output_format)
         }
-        Resource::Set { target, input, what_if } => set(session, target, input, execution(what_if.what_if)),
+        Resource::Set { target, input, what_if } => {
+            set(session, target, input, execution(what_if.what_if), env.settings.verification)
+        }
         Resource::Test { target, input } => test(session, target, input),
         Resource::Delete { target, input, what_if } => remove(session, target, input, execution(what_if.what_if)),
         Resource::Check(check) => Err(check::check(session, check)),
@@ -179,7 +181,13 @@ fn plain_format(format: Option<GetFormat>) -> Option<OutputFormat> {
     })
 }
 
-fn set(session: Session, target: &Target, input: &Input, execution: Execution) -> Result<(), Exit> {
+fn set(
+    session: Session,
+    target: &Target,
+    input: &Input,
+    execution: Execution,
+    verification: Verify,
+) -> Result<(), Exit> {
     let text = required(&session, input, "Desired input is empty")?;
     let mut called = callable(session, target)?;
     let desired = desired(&mut called, Some(&text))?;
@@ -187,7 +195,21 @@ fn set(session: Session, target: &Target, input: &Input, execution: Execution) -
         data(&result, input.output_format);
         return Ok(());
     }
-    data(&called.set(desired, execution).map_err(refused)?, input.output_format);
+    let record = called.ask(Operation::Set, execution, desired).map_err(refused)?;
+    let result = record.response.as_deref().map_or(Json::Null, |response| stated(response, "afterState"));
+    data(&result, input.output_format);
+    record.not_converged().map_or(Ok(()), |properties| unreached(target, properties, verification))
+}
+
+/// Reports a set that did not reach the desired state: a warning, or a failure where the settings require it.
+fn unreached(target: &Target, properties: &[String], verification: Verify) -> Result<(), Exit> {
+    let (resource, properties) = (&target.resource, properties.join(", "));
+    let message = format!("{resource} is not in the desired state after set; these properties differ: {properties}");
+    if verification == Verify::Strict {
+        tracing::error!("{message}");
+        return Err(Exit::DscError);
+    }
+    tracing::warn!("{message}");
     Ok(())
 }
 
