@@ -50,7 +50,7 @@ fn forms(text: &str) -> Vec<String> {
     // The last letters of base64 depend on what follows.
     let base64 = base64.trim_end_matches('=');
     let base64 = base64[..base64.len() - 1].to_owned();
-    vec![
+    let mut forms = vec![
         text.to_owned(),
         json[1..json.len() - 1].to_owned(),
         url,
@@ -60,7 +60,15 @@ fn forms(text: &str) -> Vec<String> {
         hex(text).to_uppercase(),
         text.to_uppercase(),
         text.to_lowercase(),
-    ]
+    ];
+    forms.extend([1, 2].map(|offset| base64_within(text, offset)));
+    forms
+}
+
+/// The letters of base64 that a text alone decides when so many bytes are before it.
+fn base64_within(text: &str, offset: usize) -> String {
+    let encoded = STANDARD.encode(format!("{}{text}...", &"--"[..offset]));
+    encoded[(offset * 8).div_ceil(6)..(offset + text.len()) * 8 / 6].to_owned()
 }
 
 fn hex(text: &str) -> String {
