@@ -109,6 +109,19 @@ fn paths_are_written_in_one_way() {
 }
 
 #[test]
+fn what_becomes_a_file_or_a_link_decides_what_is_below() {
+    let touched = |extent| Claims::path("/l", extent).touches();
+    for extent in [Extent::Whole, Extent::Tree { purge: false }, Extent::Absent] {
+        assert_eq!(touched(extent.clone()), ["/l", "/l/**"].map(PathBuf::from), "{extent:?}");
+    }
+    for extent in [Extent::Read, Extent::Attributes, Extent::Part] {
+        assert_eq!(touched(extent.clone()), [PathBuf::from("/l")], "{extent:?}");
+    }
+    let copy = Claims::path("/d", Extent::Tree { purge: false }).and_reads("/s");
+    assert_eq!(copy.touches(), ["/d", "/d/**", "/s", "/s/**"].map(PathBuf::from));
+}
+
+#[test]
 fn many_claims_take_little_time() {
     let lines: Vec<Claims> = (0..100_000).map(|_| Claims::path("/f", Extent::Part)).collect();
     assert_eq!(conflicts(&numbered(&lines)), []);
