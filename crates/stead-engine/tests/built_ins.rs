@@ -119,12 +119,14 @@ fn a_command_on_set_runs_in_a_document() {
   properties: {executable: touch, arguments: [made]}
 ",
     );
-    for (mode, made) in [(Mode::PLAN, false), (Mode::APPLY, true)] {
+    let after = [(Mode::PLAN, false), (Mode::APPLY, true)].map(|(mode, made)| {
         let run = run(&session, &prepared, mode);
-        let status = run.report().status(stead_core::id::NodeId(0)).cloned();
-        assert!(matches!(status, Some(Status::Changed)), "{status:?}");
+        let record = run.report().record(stead_core::id::NodeId(0));
+        assert!(matches!(record.status(), Some(Status::Changed)), "{:?}", record.status());
         assert_eq!(folder.path().join("made").exists(), made);
-    }
+        record.changed().map(|changed| changed.after.clone())
+    });
+    assert_eq!(after[0], after[1], "a plan says what an apply does");
 }
 
 #[test]

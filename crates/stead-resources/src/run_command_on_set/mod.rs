@@ -89,20 +89,22 @@ impl Provider for RunCommandOnSet {
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let stated: Properties<'_> = read(input)?;
         let (expected, invocation) = (stated.exit_code, invocation(stated, cx));
-        let done = SetReply { changed: Some(changed()), effects: Effects::of(Effect::Change), ..SetReply::default() };
-        if execution == Execution::WhatIf {
-            let what_if = vec![format!("run '{}'", invocation.program)];
-            return Ok(SetReply { after: Some(input.clone()), what_if, ..done });
-        }
-        let ended = program::run(cx, &invocation, &format!("'{}'", invocation.program))?;
-        if i64::from(ended.code) != expected {
-            return Err(ended.failure(&format!("'{}'", invocation.program)));
-        }
         let mut after = input.expose().clone();
         if let Value::Object(after) = &mut after {
-            after.insert("exitCode".to_owned(), Value::from(ended.code));
+            // A set that ends with another one has failed.
+            after.insert("exitCode".to_owned(), Value::from(expected));
         }
-        Ok(SetReply { after: Some(Plain::new(after)), ..done })
+        let (after, effects) = (Some(Plain::new(after)), Effects::of(Effect::Change));
+        let done = SetReply { after, changed: Some(changed()), effects, ..SetReply::default() };
+        if execution == Execution::WhatIf {
+            return Ok(SetReply { what_if: vec![format!("run '{}'", invocation.program)], ..done });
+        }
+        let ended = program::run(cx, &invocation, &format!("'{}'", invocation.program))?;
+        if i64::from(ended.code) == expected {
+            Ok(done)
+        } else {
+            Err(ended.failure(&format!("'{}'", invocation.program)))
+        }
     }
 }
 
