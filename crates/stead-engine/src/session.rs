@@ -352,11 +352,14 @@ impl Known<'_> {
             }
             manifest::NotFound::Version { .. } => None,
         };
-        let (why, help) = match invalid {
-            Some((finding, help)) => (format!("its manifest is invalid: {finding}"), help),
-            None => (error.to_string(), error.help()),
+        let (why, help) = match (invalid, error) {
+            (Some((finding, help)), _) => (format!(": its manifest is invalid: {finding}"), help),
+            (None, manifest::NotFound::Version { .. }) => (format!(": {error}"), error.help()),
+            (None, manifest::NotFound::Type { .. }) => {
+                (String::new(), error.help().or_else(|| Some("`stead resource list` shows which there are".to_owned())))
+            }
         };
-        Found::Nothing { message: format!("Resource not found: {type_name}{version}: {why}"), help }
+        Found::Nothing { message: format!("Resource not found: {type_name}{version}{why}"), help }
     }
 
     fn has_adapter(&self, type_name: &TypeName) -> bool {
