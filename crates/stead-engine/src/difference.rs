@@ -1,4 +1,4 @@
-//! Which properties of an instance differ, between before and after or between what is and what should be.
+//! What there is to show of an instance: which of its properties differ, and what its program printed.
 
 use std::borrow::Cow;
 
@@ -53,6 +53,12 @@ impl Difference {
 /// The schema of the properties of an instance, where no program must be asked for it.
 pub fn schema<'a>(session: &'a Session, run: &Run, node: NodeId) -> Option<&'a Json> {
     session.built_in(&run.graph().node(node).manifest.type_name).map(stead_resources::BuiltIn::schema)
+}
+
+/// What a program of an instance printed, as its state tells.
+pub fn printed<'r>(session: &Session, run: &'r Run, node: NodeId) -> Option<&'r Value> {
+    let property = session.built_in(&run.graph().node(node).manifest.type_name)?.printed?;
+    run.report().record(node).state()?.get(property)
 }
 
 fn is_new(effect: Effect) -> bool {

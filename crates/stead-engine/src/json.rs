@@ -14,10 +14,9 @@ use stead_core::graph::Role;
 use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_core::text::Sources;
-use stead_core::value::Value;
 use stead_core::wire::results::{duration, operation_name, reason, restarts};
 
-use crate::difference::Difference;
+use crate::difference::{Difference, printed};
 use crate::session::Session;
 
 /// The report of a run: totals, every instance, restarts, outputs.
@@ -77,7 +76,7 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
             all.insert("drift".into(), json!(words));
         }
     }
-    if let Some(printed) = printed(run, id) {
+    if let Some(printed) = printed(session, run, id) {
         all.insert("output".into(), printed.to_redacted_json());
     }
     // What a plan says will fail will have no effect; what did fail may have had some.
@@ -88,13 +87,6 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
     }
     all.insert("duration".into(), duration(record.elapsed).into());
     Json::Object(all)
-}
-
-/// What the commands of an instance printed, as its state tells.
-pub fn printed(run: &Run, node: NodeId) -> Option<&Value> {
-    let is_command = run.graph().declaration(node).type_name.value.as_str() == "Stead/Command";
-    let state = run.report().record(node).state().filter(|_| is_command)?;
-    state.as_object()?.get("output")
 }
 
 fn word(status: &Status) -> &'static str {

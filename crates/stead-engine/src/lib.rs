@@ -13,12 +13,11 @@ mod difference;
 mod execution;
 mod host;
 pub mod json;
-mod literal;
 mod property_check;
 mod resource;
 mod session;
 
-pub use difference::{Difference, schema};
+pub use difference::{Difference, printed, schema};
 pub use execution::{Consumer, ENGINE_VERSION, Execution, ResumeError, RunError};
 pub use host::{DSC_VERSION, Host, HostOptions};
 pub use resource::{Refusal, ResourceCall, error_chain, failure_lines, finding_line, set_mode};

@@ -1,5 +1,8 @@
 //! Properties that do not fit the schema of their resource, as far as that is known without a look at the machine.
 
+mod hints;
+mod references;
+
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
@@ -16,14 +19,10 @@ use stead_core::id::NodeId;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::schema::{Mismatch, Schema};
 use stead_core::text::{Kind, Span};
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider};
 use stead_resources::BuiltIn;
 
-mod hints;
-mod references;
-
-use crate::literal::members;
 use crate::session::{Prepared, Session};
 
 impl Session {
@@ -271,6 +270,17 @@ impl Checked<'_> {
 /// The first name that a message has in quotes.
 fn quoted(message: &str) -> Option<&str> {
     message.split('\'').nth(1)
+}
+
+/// The members of an object, expressions as text; a text for which `is_needed` is false is left empty. It is given the
+/// name of the member as well. An empty object for anything else.
+fn members(properties: &Template, is_needed: impl Fn(&str, &str) -> bool) -> Object {
+    let member = |name: &str, value: &Template| match &value.kind {
+        Kind::String(text) if !is_needed(name, text) => Value::from(""),
+        _ => value.literal(),
+    };
+    let entries = properties.entries().into_iter().flatten();
+    entries.map(|entry| (entry.key.as_ref().to_owned(), member(&entry.key, &entry.value))).collect()
 }
 
 /// The name of the property that a pointer leads to or into.

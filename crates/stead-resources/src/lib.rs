@@ -32,6 +32,8 @@ pub struct BuiltIn {
     pub manifest: Arc<Manifest>,
     /// What carries it out.
     pub provider: Arc<dyn Provider>,
+    /// The property in which a state has what a program printed, for users who ask for it.
+    pub printed: Option<&'static str>,
     /// Made when it is first asked for: most runs ask for none.
     schema: Arc<LazyLock<Json>>,
 }
@@ -84,7 +86,12 @@ impl Profile {
             tags: self.tags.iter().map(|tag| (*tag).to_owned()).collect(),
             ..Manifest::new(TypeName::parse(self.type_name).ok()?, version, Implementation::BuiltIn)
         };
-        Some(BuiltIn { manifest: Arc::new(manifest), schema: Arc::new(LazyLock::new(self.schema)), provider })
+        Some(BuiltIn {
+            manifest: Arc::new(manifest),
+            schema: Arc::new(LazyLock::new(self.schema)),
+            provider,
+            printed: None,
+        })
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
         capabilities: Capabilities { get: true, set: true, set_what_if: true, test: true, ..NOTHING },
         schema: schema::of::<Properties<'_>>,
     };
-    profile.built_in(Arc::new(Command))
+    Some(BuiltIn { printed: Some("output"), ..profile.built_in(Arc::new(Command))? })
 }
 
 /// Something that commands read, test and set, for what no other resource manages. It is in the desired state when the path

@@ -17,8 +17,7 @@ use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::wire::results::reason;
-use stead_engine::json::printed;
-use stead_engine::{Difference, Session};
+use stead_engine::{Difference, Session, printed};
 
 use super::effects;
 use super::values::{self, painted};
@@ -228,7 +227,7 @@ impl<'a> Printer<'a> {
 
     /// With -v, what a command printed.
     fn printed(&self, run: &Run, node: NodeId) -> String {
-        let output = printed(run, node).filter(|_| self.style.volume == Volume::Verbose);
+        let output = printed(self.session, run, node).filter(|_| self.style.volume == Volume::Verbose);
         output.map(values::output).unwrap_or_default()
     }
 
