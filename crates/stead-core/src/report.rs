@@ -75,6 +75,15 @@ pub struct Record {
     last_repeats: u32,
 }
 
+/// Something that a provider answered.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Answer<'a> {
+    /// As a whole.
+    Response(&'a Response),
+    /// A state, or what is handed back with the next call.
+    Value(&'a Value),
+}
+
 /// How far an instance has come.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Phase {
@@ -340,6 +349,18 @@ impl Record {
     pub fn may_have_changed(&self) -> bool {
         let is_last = matches!(self.response.as_ref().map(|last| &last.outcome), Some(Outcome::Changed(_)));
         self.sets > u32::from(is_last)
+    }
+
+    /// Every response that is kept, each once: of the last call, of its test, and of the try before.
+    pub fn answers(&self) -> impl Iterator<Item = Answer<'_>> {
+        let response = self.response.as_deref();
+        let is_in = |tested: &&Arc<Tested>| matches!(response.map(|response| &response.outcome), Some(Outcome::Tested(own)) if Arc::ptr_eq(own, tested));
+        let tested = self.tested.as_ref().filter(|tested| !is_in(tested));
+        let is_same = |last: &&Arc<Response>| self.response.as_ref().is_some_and(|own| Arc::ptr_eq(own, last));
+        let last_try = self.last_try.as_ref().filter(|last| !is_same(last));
+        let responses = response.into_iter().chain(last_try.map(|last| &**last)).map(Answer::Response);
+        let states = tested.map(|tested| &tested.actual).into_iter().chain(self.pending.as_deref()).map(Answer::Value);
+        responses.chain(states)
     }
 
     /// How it ended, if it has.

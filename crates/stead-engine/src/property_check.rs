@@ -9,12 +9,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
+use stead_core::budget::Budget;
 use stead_core::call::{Failure, INVALID, Operation, code};
 use stead_core::diag::Diagnostic;
 use stead_core::document::Instance;
 use stead_core::event::Mode;
 use stead_core::expr::Template;
-use stead_core::graph::{Node as GraphNode, Role, evaluate_known, is_written_out};
+use stead_core::graph::{Iteration, Node as GraphNode, Role, ScopeId, StaticView, evaluate_known, is_written_out};
 use stead_core::id::NodeId;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::schema::{Mismatch, Schema};
@@ -38,27 +39,37 @@ impl Session {
         // Reading the state of something takes less than bringing it into one.
         let extent = if mode.operation == Operation::Get { Extent::Stated } else { Extent::Whole };
         let mut types = Types { session: self, known: HashMap::new(), schemas: HashMap::new() };
+        let pass = Pass { session: self, prepared, extent, budget: Budget::new(Budget::DOCUMENT) };
         let instances = prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance);
-        let mut found: Vec<Diagnostic> =
-            instances.flat_map(|(id, node)| self.check_instance(prepared, id, node, extent, &mut types)).collect();
-        found.extend(references::check(prepared, &mut types));
+        let mut found: Vec<Diagnostic> = instances.flat_map(|(id, node)| pass.instance(id, node, &mut types)).collect();
+        found.extend(references::check(&pass, &mut types));
         let mut seen = HashSet::new();
         // The iterations of a loop have one declaration.
         found.retain(|finding| seen.insert((finding.span, finding.message.clone())));
         found
     }
+}
 
-    fn check_instance(
-        &self,
-        prepared: &Prepared,
-        id: NodeId,
-        node: &GraphNode,
-        extent: Extent,
-        types: &mut Types<'_>,
-    ) -> Vec<Diagnostic> {
-        let instance = prepared.graph.declaration(id);
+/// One look at all instances.
+struct Pass<'a> {
+    session: &'a Session,
+    prepared: &'a Prepared,
+    extent: Extent,
+    /// What evaluating may cost in all. Resolving has taken as much already, so that it is not used up by honest documents.
+    budget: Budget,
+}
+
+impl Pass<'_> {
+    /// What expressions in a scope see.
+    fn view<'v>(&'v self, scope: ScopeId, iteration: Option<&'v Iteration>) -> StaticView<'v> {
+        let Prepared { graph, facts, .. } = self.prepared;
+        graph.static_view((scope, iteration), facts, &*self.session.vault, &self.budget)
+    }
+
+    fn instance(&self, id: NodeId, node: &GraphNode, types: &mut Types<'_>) -> Vec<Diagnostic> {
+        let instance = self.prepared.graph.declaration(id);
         let (known, provider) = types.of(&node.manifest);
-        let cx = self.context(Arc::clone(&node.name));
+        let cx = self.session.context(Arc::clone(&node.name));
         if let (Known::BuiltIn(_), Some(stated)) = (known, &node.stated)
             && provider.validate(&cx, &Plain::shared(Arc::clone(stated))).is_ok()
         {
@@ -68,13 +79,13 @@ impl Session {
         let properties = match (&instance.properties, known) {
             (Some(properties), _) if is_written_out(properties) => Cow::Borrowed(properties),
             (Some(properties), _) => {
-                let view = prepared.graph.static_view(id, &prepared.facts, &*self.vault);
-                Cow::Owned(evaluate_known(properties, &view))
+                Cow::Owned(evaluate_known(properties, &self.view(node.scope, node.iteration.as_ref())))
             }
             (None, Known::BuiltIn(_)) => Cow::Owned(empty),
             // A program may do without properties whatever its schema says.
             (None, Known::Program(_)) => return Vec::new(),
         };
+        let extent = self.extent;
         let checked = Checked { instance, properties: &properties, extent, provider: Arc::clone(provider), cx: &cx };
         match known {
             Known::BuiltIn(outline) => checked.by_built_in(outline),

@@ -354,6 +354,7 @@ fn secrets_of_other_instances_are_covered() {
     vault.seal(Value::from("hunter2-of-another"));
     vault.seal(Value::from("-----BEGIN KEY-----\nMIIEvQIBADAN\n-----END KEY-----\n"));
     vault.seal(Value::from("short"));
+    vault.seal(Value::from(9_182_736_450_i64));
     let answer = json!({
         "content": "hunter2-of-another",
         "within": "password=hunter2-of-another;",
@@ -362,6 +363,7 @@ fn secrets_of_other_instances_are_covered() {
         "encoded": STANDARD.encode("hunter2-of-another"),
         "capitals": "HUNTER2-OF-ANOTHER",
         "short": "short",
+        "number": 9_182_736_450_i64,
     });
     let (state, traced) = get(json!({}), answer.clone(), &vault);
     let covered = json!({
@@ -372,6 +374,7 @@ fn secrets_of_other_instances_are_covered() {
         "encoded": "<secureValue>",
         "capitals": "<secureValue>",
         "short": "short",
+        "number": "<secureValue>",
     });
     assert_eq!(state, covered);
     assert!(!traced.contains("hunter2") && !traced.contains("MIIE"), "{traced}");

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::builtin::{Ask, Builtin, Kind, Lazy, Run};
 use super::evaluate::{Evaluator, access_of_kinds, located};
 use super::syntax::{Form, Lambda, Node, Step};
-use super::{Answer, Environment, Expression, Fault, Stop, UserFunction};
+use super::{Answer, Environment, Expression, Fault, Stop, UserFunction, exceeded};
 use crate::budget::Budget;
 use crate::value::{DataType, Value};
 
@@ -88,9 +88,11 @@ impl Check<'_> {
         }
         let mut evaluator = Evaluator::new(self.environment, Budget::new(Budget::EVALUATION));
         let value = evaluator.value(node);
-        if let Some(shared) = shared {
-            // Where it exceeds what there is for a document, the document is refused at its end.
-            let _ = shared.spend(evaluator.into_budget().spent());
+        let spent = evaluator.into_budget().spent();
+        if let Some(Err(what)) = shared.map(|shared| shared.spend(spent))
+            && let Stop::Fault(fault) = exceeded(what, &node.at)
+        {
+            return self.wrong(fault);
         }
         match value {
             Ok(value) => Known::Value(value),

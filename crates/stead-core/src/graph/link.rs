@@ -20,7 +20,7 @@ pub(super) fn link(builder: &mut Builder<'_>) {
         builder.check_functions(&document);
     }
     for at in 0..builder.graph.nodes.len() {
-        if builder.findings.is_full() {
+        if builder.findings.is_full() || builder.budget.check().is_err() {
             return;
         }
         let id = NodeId(u32::try_from(at).unwrap_or(u32::MAX));
@@ -105,7 +105,15 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
 fn condition_use(builder: &mut Builder<'_>, id: NodeId, origin: &Origin<'_>, condition: Option<&Template>) -> Use {
     let Some(condition) = condition else { return Use::Computed };
     let view = StaticView(builder.place(origin.scope, origin.iteration.as_ref()));
-    let Ok(value) = evaluate(condition, &view) else { return Use::Computed };
+    let value = match evaluate(condition, &view) {
+        Ok(value) => value,
+        Err(halt) => {
+            // Whatever else is wrong with it is found when it is checked.
+            let too_much = halt.diagnostic(builder.sources).filter(|_| builder.budget.check().is_err());
+            builder.findings.extend(too_much);
+            return Use::Computed;
+        }
+    };
     match builder.graph.holds(id, condition, &value) {
         Ok(true) => Use::Computed,
         Ok(false) => Use::Skipped,

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+use crate::budget::Budget;
 use crate::diag::Diagnostic;
 use crate::document::{DataType, Document, Instance};
 use crate::expr::FactKey;
@@ -244,11 +245,15 @@ impl Graph {
         self.scope(self.node(id).scope).container
     }
 
-    /// What the expressions of a node see before anything runs.
-    pub fn static_view<'a>(&'a self, id: NodeId, facts: &'a Facts, seal: &'a dyn Seal) -> StaticView<'a> {
-        let node = self.node(id);
-        let (scopes, iteration) = (&self.scopes, node.iteration.as_ref());
-        StaticView(ScopeView { scopes, scope: node.scope, iteration, facts, seal, budget: None })
+    /// What expressions in a scope see before anything runs, in an iteration of a loop; what they cost is taken from `budget`.
+    pub fn static_view<'a>(
+        &'a self,
+        (scope, iteration): (ScopeId, Option<&'a Iteration>),
+        facts: &'a Facts,
+        seal: &'a dyn Seal,
+        budget: &'a Budget,
+    ) -> StaticView<'a> {
+        StaticView(ScopeView { scopes: &self.scopes, scope, iteration, facts, seal, budget: Some(budget) })
     }
 
     /// `'name' (Type)`, the way messages speak of a node.

@@ -128,6 +128,9 @@ impl Environment for StaticView<'_> {
     fn seal(&self, plaintext: Value) -> Option<Value> {
         self.0.seal(plaintext)
     }
+    fn budget(&self) -> Option<&Budget> {
+        self.0.budget
+    }
     fn function(&self, name: &str) -> Option<&UserFunction> {
         self.0.function(name)
     }

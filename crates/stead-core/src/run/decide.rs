@@ -68,6 +68,7 @@ impl Run {
             return Ok(Decision::Record(self.fail(id, problem)));
         }
         let desired = self.desired(id)?;
+        self.check_room(id, &desired).map_err(|finding| Box::new(Trouble::Finding(*finding)))?;
         Ok(Decision::Call(Box::new(self.call(id, desired))))
     }
 
@@ -118,9 +119,7 @@ impl Run {
             return Ok(Arc::new(properties.literal()));
         }
         let desired = evaluate(properties, &self.view(id)).map(|value| sealing_wrapped(value, &*self.seal));
-        let desired = desired.map_err(|halt| Box::new(Trouble::Halt(halt)))?;
-        let room = self.check_room(id, &desired, properties.span);
-        room.map(|()| Arc::new(desired)).map_err(|finding| Box::new(Trouble::Finding(*finding)))
+        desired.map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
     }
 
     fn halted(&self, id: NodeId, trouble: Trouble) -> Decision {

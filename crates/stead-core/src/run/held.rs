@@ -2,34 +2,43 @@
 
 use super::Run;
 use crate::budget::{Budget, Exceeded, size};
-use crate::call::{Outcome, Response};
+use crate::call::Outcome;
 use crate::diag::Diagnostic;
 use crate::event::{Event, EventKind};
 use crate::expr;
 use crate::id::NodeId;
-use crate::text::Span;
+use crate::report::Answer;
 use crate::value::Value;
 
 impl Run {
-    /// What an event replaces, or what it brought.
+    /// What is held of the instance that an event is about, if it is one that can change that.
     pub(super) fn held_of(&self, event: &Event) -> u64 {
         match &event.kind {
-            EventKind::CallStarted { instance, .. } | EventKind::CallEnded { instance, .. } => {
-                let record = self.report.record(instance.node());
-                let response = record.response.as_deref().map_or(0, weight);
-                // What is written out is held by the graph, whether it runs or not.
-                let is_stated = self.graph.node(instance.node()).stated.is_some();
-                response + record.desired.as_deref().filter(|_| !is_stated).map_or(0, Value::weight)
-            }
+            EventKind::CallStarted { instance, .. }
+            | EventKind::CallEnded { instance, .. }
+            | EventKind::RetryScheduled { instance, .. } => self.held_by(instance.node()),
             _ => 0,
         }
     }
 
-    /// Whether there is room for a desired state besides all that is held.
+    /// What is held of all instances.
+    pub(super) fn held_by_all(&self) -> u64 {
+        self.graph.iter().map(|(id, _)| self.held_by(id)).sum()
+    }
+
+    fn held_by(&self, id: NodeId) -> u64 {
+        // What is written out is held by the graph, whether it runs or not.
+        let is_stated = self.graph.node(id).stated.is_some();
+        let record = self.report.record(id);
+        let desired = record.desired.as_deref().filter(|_| !is_stated).map_or(0, Value::weight);
+        desired + record.answers().map(weight).sum::<u64>()
+    }
+
+    /// Whether there is room for a call: its desired state besides all that is held.
     ///
     /// What was held of an instance before is not subtracted: there are both until the new one is recorded.
-    pub(super) fn check_room(&self, id: NodeId, desired: &Value, span: Span) -> Result<(), Box<Diagnostic>> {
-        let wanted = desired.weight();
+    pub(super) fn check_room(&self, id: NodeId, desired: &Value) -> Result<(), Box<Diagnostic>> {
+        let wanted = if self.graph.node(id).stated.is_some() { 0 } else { desired.weight() };
         let limit = Budget::RUN.bytes;
         if self.held.saturating_add(wanted) <= limit {
             return Ok(());
@@ -38,13 +47,17 @@ impl Run {
         let (label, wanted, held) = (self.graph.label(id), size(wanted), size(self.held));
         let message =
             format!("the run holds {exceeded}: the properties of {label} take {wanted}, and {held} are held already");
-        let finding = Diagnostic::error(&expr::codes::LIMIT, span, message);
+        let finding = Diagnostic::error(&expr::codes::LIMIT, self.graph.declaration(id).name.span, message);
         Err(Box::new(finding.with_help("apply the document in parts, or have resources answer less")))
     }
 }
 
-/// About how many bytes of memory a response takes.
-fn weight(response: &Response) -> u64 {
+/// About how many bytes of memory an answer takes.
+fn weight(answer: Answer<'_>) -> u64 {
+    let response = match answer {
+        Answer::Response(response) => response,
+        Answer::Value(value) => return value.weight(),
+    };
     let of = |value: &Option<Value>| value.as_ref().map_or(0, Value::weight);
     let outcome = match &response.outcome {
         Outcome::Got(state) => state.weight(),

@@ -334,7 +334,10 @@ impl Run {
         self.held = self.held.saturating_sub(replaced).saturating_add(self.held_of(event));
         match &event.kind {
             EventKind::Began(_) => self.began(),
-            EventKind::Resumed => self.resumed(),
+            EventKind::Resumed => {
+                self.held = self.held_by_all();
+                self.resumed();
+            }
             EventKind::FactObserved { key, value } => {
                 self.facts.insert(key.clone(), value.clone());
             }

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use stead_core::diag::{Diagnostic, nearest};
 use stead_core::expr::codes::ACCESS;
 use stead_core::expr::{Access, Expression, Template};
-use stead_core::graph::{Role, ScopeId, ScopeView, StaticView};
+use stead_core::graph::{Role, ScopeId, StaticView};
 use stead_core::id::{NodeId, ResourceId};
 use stead_core::manifest::{Implementation, Kind as ResourceKind};
 use stead_core::schema::Schema;
 use stead_core::text::{Kind, Span, locate};
 use stead_core::value::Value;
 
-use super::Types;
+use super::{Pass, Types};
 use crate::session::Prepared;
 
 /// A finding for each member of a `reference()` that the schema of the instance excludes.
-pub(super) fn check(prepared: &Prepared, types: &mut Types<'_>) -> Vec<Diagnostic> {
+pub(super) fn check(pass: &Pass<'_>, types: &mut Types<'_>) -> Vec<Diagnostic> {
+    let prepared = pass.prepared;
     let graph = &prepared.graph;
     let mut found = Vec::new();
     for (id, node) in graph.iter().filter(|(_, node)| node.role == Role::Instance) {
@@ -24,8 +25,7 @@ pub(super) fn check(prepared: &Prepared, types: &mut Types<'_>) -> Vec<Diagnosti
         let values = instance.condition.as_deref().into_iter().chain(&instance.properties);
         let accesses: Vec<_> = values.flat_map(accesses).collect();
         if !accesses.is_empty() {
-            let vault = Arc::clone(&types.session.vault);
-            let view = graph.static_view(id, &prepared.facts, &*vault);
+            let view = pass.view(node.scope, node.iteration.as_ref());
             found.extend(accesses.iter().filter_map(|access| wrong(prepared, node.scope, &view, access, types)));
         }
     }
@@ -33,10 +33,8 @@ pub(super) fn check(prepared: &Prepared, types: &mut Types<'_>) -> Vec<Diagnosti
     let outputs = outermost.document.outputs.iter();
     let accesses: Vec<_> =
         outputs.flat_map(|output| output.condition.iter().chain([&output.value])).flat_map(accesses).collect();
-    let vault = Arc::clone(&types.session.vault);
-    let (scopes, scope, facts) = (&graph.scopes, ScopeId(0), &prepared.facts);
-    let view = StaticView(ScopeView { scopes, scope, iteration: None, facts, seal: &*vault, budget: None });
-    found.extend(accesses.iter().filter_map(|access| wrong(prepared, scope, &view, access, types)));
+    let view = pass.view(ScopeId(0), None);
+    found.extend(accesses.iter().filter_map(|access| wrong(prepared, ScopeId(0), &view, access, types)));
     found
 }
 

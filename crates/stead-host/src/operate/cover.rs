@@ -20,9 +20,9 @@ impl Cover {
         self.own.is_empty() && self.of_session(Redactor::is_empty)
     }
 
-    /// Whether the text is one of the secrets that the call was given.
-    pub(super) fn has(&self, text: &str) -> bool {
-        self.own.has(text)
+    /// Whether a number, as text, is a secret of the call or holds one of another instance.
+    pub(super) fn has(&self, number: &str) -> bool {
+        self.own.has(number) || self.of_session(|session| !session.is_empty() && session.scrub(number) != number)
     }
 
     /// The text with every secret in it covered.

@@ -103,7 +103,7 @@ fn prepare<'a>(
     let plain = wrapped.is_some().then(|| Arc::new(Sensitive::new(bare.expose().clone())));
     let secrets = Arc::new(Cover::new(secrets, vault.redactor()));
     let resealer = Resealer { seal: vault, desired: Arc::clone(&desired), plain, secrets };
-    let cx = with_scrubbed_trace(cx, &resealer.secrets);
+    let cx = with_scrubbed_trace(call, cx, &resealer.secrets);
     let mut attempt = Attempt { call, provider, schema, desired, input: bare, resealer, cx };
     attempt.choose_input(wrapped)?;
     Ok(attempt)
@@ -130,8 +130,9 @@ fn with_metadata(call: &Call, taken: bool) -> Arc<Value> {
     Arc::new(Value::Object(desired))
 }
 
-fn with_scrubbed_trace<'a>(cx: &'a Context, secrets: &Arc<Cover>) -> Cow<'a, Context> {
-    if secrets.is_empty() {
+/// What is built in knows no secrets but its own; programs may write what others have sealed while they run.
+fn with_scrubbed_trace<'a>(call: &Call, cx: &'a Context, secrets: &Arc<Cover>) -> Cow<'a, Context> {
+    if secrets.is_empty() && matches!(call.manifest.implementation, Implementation::BuiltIn) {
         return Cow::Borrowed(cx);
     }
     let (trace, secrets) = (Arc::clone(&cx.trace), Arc::clone(secrets));

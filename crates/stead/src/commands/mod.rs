@@ -51,7 +51,7 @@ enum Consent {
 }
 
 fn carry_out(document: &Document, mode: Mode, consent: Consent, env: &ProcessEnv) -> Exit {
-    let (session, prepared) = match prepare(document, mode, Values::Required, env) {
+    let (session, prepared) = match prepare(document, Values::Required, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -59,8 +59,11 @@ fn carry_out(document: &Document, mode: Mode, consent: Consent, env: &ProcessEnv
         refuse(document, &[finding], &session);
         return Exit::Unusable;
     }
-    warn(document, &distinct(&prepared.warnings), &prepared.sources);
     interrupt::catch(&session);
+    if let Err(exit) = check_properties(document, &session, &prepared, mode) {
+        return exit;
+    }
+    warn(document, &distinct(&prepared.warnings), &prepared.sources);
     write_soon();
     if consent == Consent::Asked
         && let Err(exit) = confirm::confirm(document, &session, &prepared)
@@ -130,7 +133,8 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
     asked.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
 }
 
-fn prepare(document: &Document, mode: Mode, values: Values, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
+/// Reads a document and resolves it. No program of a resource is called, but those that discovery asks.
+fn prepare(document: &Document, values: Values, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
     let mut session = session_for(document, env);
     session.values = values;
     let text = input::document(&session, document.path()).map_err(|error| unreadable(document, &error))?;
@@ -151,19 +155,24 @@ fn prepare(document: &Document, mode: Mode, values: Values, env: &ProcessEnv) ->
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(mut prepared) => {
             prepared.warnings.extend(session.conflicts(&prepared));
-            let mismatches = session.check_properties(&prepared, mode);
-            if mismatches.is_empty() {
-                return Ok((session, prepared));
-            }
-            let findings: Vec<Diagnostic> = prepared.warnings.into_iter().chain(mismatches).collect();
-            refuse(document, &findings, &session);
-            Err(Exit::Unusable)
+            Ok((session, prepared))
         }
         Err(Unusable { findings, .. }) => {
             refuse(document, &findings, &session);
             Err(Exit::Unusable)
         }
     }
+}
+
+/// Refuses a document with properties that its resources do not accept. Programs may be asked for that.
+fn check_properties(document: &Document, session: &Session, prepared: &Prepared, mode: Mode) -> Result<(), Exit> {
+    let mismatches = session.check_properties(prepared, mode);
+    if mismatches.is_empty() {
+        return Ok(());
+    }
+    let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(mismatches).collect();
+    refuse(document, &findings, session);
+    Err(Exit::Unusable)
 }
 
 /// Reports a file that cannot be read.
@@ -213,10 +222,13 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
 
 /// Checks a document without looking at the machine.
 pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
-    let (session, prepared) = match prepare(document, Mode::PLAN, Values::Open, env) {
+    let (session, prepared) = match prepare(document, Values::Open, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
+    if let Err(exit) = check_properties(document, &session, &prepared, Mode::PLAN) {
+        return exit;
+    }
     match document.output {
         Output::Text => {
             show_findings(&prepared.warnings, &prepared.sources);
@@ -235,7 +247,7 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
 
 /// Prints the order and the dependencies.
 pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
-    match prepare(&arguments.document, Mode::PLAN, Values::Required, env) {
+    match prepare(&arguments.document, Values::Required, env) {
         Ok((_, prepared)) => {
             match arguments.document.output {
                 Output::Text => print(&drawing::draw(&prepared.graph, arguments.format)),
