@@ -36,7 +36,7 @@ fn collect<'a>(node: &'a Template, found: &mut Vec<Placed<'a>>) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Computed,
-    /// As far as that is known, it will not be: only names must be right.
+    /// As far as is known, it will not be: only its names are checked.
     Skipped,
 }
 
@@ -86,7 +86,7 @@ impl Builder<'_> {
     fn faults(&mut self, faults: Vec<Fault>, span: Span) {
         for fault in faults {
             let found = Halt { stop: Stop::Fault(fault), span }.diagnostic(self.sources);
-            // A name that is not there was found where it is resolved.
+            // A name that does not exist was reported where it is resolved.
             let news = found.filter(|found| !self.findings.any_at(found.span));
             self.findings.extend(news);
         }

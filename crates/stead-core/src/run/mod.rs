@@ -115,7 +115,7 @@ impl Room {
 /// What should happen next.
 #[derive(Debug, Default)]
 pub struct Next {
-    /// Recorded and applied at once: nobody outside must do anything for them.
+    /// To be recorded and applied at once: they need nothing from outside.
     pub events: Vec<EventKind>,
     /// Asked of the machine; what depends on them waits.
     pub wants: BTreeSet<FactKey>,

@@ -86,7 +86,7 @@ fn wrong(
 fn reported(prepared: &Prepared, id: NodeId, types: &mut Types<'_>) -> Option<Arc<Schema>> {
     let node = prepared.graph.node(id);
     let is_own = node.role == Role::Instance && node.manifest.kind == ResourceKind::Resource;
-    // An adapter may add to what the resources report that it carries out.
+    // An adapter may add to what its resources report.
     let is_adapted = matches!(node.manifest.implementation, Implementation::Adapted { .. });
     if is_own && !is_adapted { types.schema(&node.manifest) } else { None }
 }
