@@ -60,7 +60,7 @@ impl Bench {
         meter::run(self.folder.path(), &self.stead, arguments)
     }
 
-    /// Runs two things in iteration, so that what disturbs one disturbs the other, and gives the medians of both.
+    /// Runs two things in turn, so that what disturbs one disturbs the other, and gives the medians of both.
     fn in_turn(
         &self,
         mut one: impl FnMut() -> io::Result<Run>,

@@ -4,7 +4,7 @@
 //! cargo build --release && cargo run --release -p stead-bench -- all
 //! ```
 //!
-//! Both run in iteration several times, and medians are compared. What counts is the processor time of the whole process
+//! Both run in turn, several times, and medians are compared. What counts is the processor time of the whole process
 //! tree: other work on the machine disturbs it least. The floor and the meter are this same program under other names of
 //! its first argument, so that there is nothing else to build; it has few dependencies because its own start is part of
 //! the floor.

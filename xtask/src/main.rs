@@ -1,6 +1,6 @@
 //! `cargo xtask NAME`: the checks of the project that are not cargo's own.
 //!
-//! Every check is a test as well, so that `cargo test --workspace` is all that must be run; the commands are for
+//! Every check is a test as well, so that `cargo test --workspace` is all that needs to run; the commands are for
 //! looking at one of them alone.
 
 mod circles;

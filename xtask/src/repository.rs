@@ -48,7 +48,7 @@ impl Repository {
         Ok(Self { files: files_below(&root)?, metadata: metadata(&root)? })
     }
 
-    /// A file that must be there.
+    /// A file that must exist.
     pub(crate) fn text(&self, path: &str) -> Result<&str, Finding> {
         self.files.get(path).map(String::as_str).ok_or_else(|| Finding::of(path, "is missing"))
     }

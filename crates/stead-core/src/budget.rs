@@ -14,7 +14,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The same so many times.
+    /// This cost, `count` times.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
         Self { steps: self.steps.saturating_mul(count), bytes: self.bytes.saturating_mul(count) }
@@ -27,26 +27,26 @@ impl Cost {
 
 /// What may be spent in all, and what was.
 ///
-/// Guarantees: once more was asked for than there is, it stays exceeded, so that nobody needs to pass the error on.
+/// Guarantees: once exceeded, it stays exceeded, so that callers need not pass the error on.
 #[derive(Debug)]
 pub struct Budget {
     limit: Cost,
     spent: Cell<Cost>,
 }
 
-/// More is asked for than there is.
+/// More was spent than the budget allows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Exceeded {
     /// Too much work.
     #[error("more than {limit} steps of evaluation")]
     Steps {
-        /// How many there may be.
+        /// The limit of the budget.
         limit: u64,
     },
     /// Too much memory.
     #[error("more than {} of values", size(*limit))]
     Bytes {
-        /// How many there may be.
+        /// The limit of the budget.
         limit: u64,
     },
 }
@@ -63,7 +63,7 @@ impl Budget {
     /// For what a run holds: desired states, and what resources answered.
     pub const RUN: Cost = Cost { steps: u64::MAX, bytes: 1 << 30 };
 
-    /// One of which nothing is spent.
+    /// A budget of which nothing is spent yet.
     pub fn new(limit: Cost) -> Self {
         Self { limit, spent: Cell::default() }
     }
@@ -89,7 +89,7 @@ impl Budget {
         self.spend(Cost { steps: 0, bytes: value.weight() })
     }
 
-    /// Whether more was spent than there is.
+    /// Fails if more was spent than the limit.
     pub fn check(&self) -> Result<(), Exceeded> {
         let (spent, limit) = (self.spent.get(), self.limit);
         match () {

@@ -122,7 +122,7 @@ pub struct Changed {
     pub verified: Verification,
 }
 
-/// What must come about before a set, or the set fails.
+/// What must exist before a set, or the set fails.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Presumed {
@@ -257,7 +257,7 @@ pub struct Exported {
     pub name: Option<String>,
     /// The actual state.
     pub properties: Value,
-    /// Other instances of the same export that must be there first.
+    /// Other instances of the same export that must be created first.
     pub depends_on: Vec<ResourceId>,
     /// `_metadata` that came with it.
     pub metadata: Option<Value>,

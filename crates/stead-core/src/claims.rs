@@ -85,7 +85,7 @@ impl Claims {
         let copies = self.0.iter().any(|Claim::Path { extent, .. }| matches!(extent, Extent::Tree { .. }));
         let is_limited = |extent: &Extent| match extent {
             Extent::Read => !copies,
-            // What is removed by entries is not to be there; a conflict reports who wants it all the same.
+            // What `entries` removes should not exist; whoever creates it all the same is reported as a conflict.
             Extent::Attributes | Extent::Part | Extent::Entries { .. } => true,
             Extent::Whole | Extent::Tree { .. } | Extent::Absent => false,
         };
@@ -161,7 +161,7 @@ pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
 }
 
 impl Extent {
-    /// Whether it says of what is below its path that it is to be gone.
+    /// Whether it removes what is below its path.
     fn removes_below(&self) -> bool {
         matches!(self, Self::Absent | Self::Tree { purge: true } | Self::Entries { .. })
     }

@@ -6,7 +6,7 @@ use crate::value::{Object, Value};
 /// Which instances are wanted: any that fit one of the patterns.
 ///
 /// A pattern is an object; all its members must fit. Text fits without regard to case, `*` stands for any text.
-/// Objects fit in part. From an array of objects only the elements that fit are kept, and one must.
+/// Objects fit in part. Of an array of objects only the elements that fit are kept, and at least one must fit.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Filter {
     patterns: Vec<Object>,

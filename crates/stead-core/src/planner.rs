@@ -77,7 +77,7 @@ pub enum Reply {
     State(Reading),
     /// To `Test`.
     Test {
-        /// The actual state, unless `get` must be asked for it.
+        /// The actual state, unless `get` is needed to learn it.
         actual: Option<Reading>,
         /// The verdict of the resource, if it gave one.
         in_desired_state: Option<bool>,
@@ -97,7 +97,7 @@ pub enum Reply {
 /// What a set answered.
 #[derive(Clone, Debug, Default)]
 pub struct SetReply {
-    /// The state after it, unless `get` must be asked for it.
+    /// The state after it, unless `get` is needed to learn it.
     pub after: Option<Reading>,
     /// The properties that it says it changed.
     pub changed: Option<Vec<String>>,
@@ -248,7 +248,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// What a test found, or what must be asked first: the resource's own test, its state, or both.
+    /// What a test found, or what to ask first: the resource's own test, its state, or both.
     fn tested(&mut self, stage: Stage) -> Result<Result<(Tested, Option<Value>), Step>, Failure> {
         self.stage = stage;
         let Some(TestReply { actual, in_desired_state: verdict, differing: names }) = self.test.take() else {
@@ -304,7 +304,7 @@ impl<'a> Planner<'a> {
         done(Outcome::Changed(Box::new(changed)), metadata)
     }
 
-    /// Whether the state before is known, or the resource cannot tell it; otherwise it must be read.
+    /// Whether the state before is known, or the resource cannot report it; otherwise it needs to be read.
     fn lacks_before(&self) -> bool {
         self.before.is_none() && self.capabilities().get
     }
@@ -350,8 +350,8 @@ impl<'a> Planner<'a> {
         done(Outcome::Changed(Box::new(changed)), None)
     }
 
-    /// Whether the desired state was reached. A state that a set only reported is read again before it is held against the
-    /// resource; a resource that judges by itself has the last word.
+    /// Whether the desired state was reached. A state that a set only reported is read again before it counts
+    /// against the resource; a resource that tests for itself decides.
     fn verify(&mut self, after: &Value, reported: bool) -> Result<Result<Verification, Step>, Failure> {
         let (Value::Object(_), Value::Object(_)) = (self.desired, after) else {
             return Ok(Ok(Verification::NotVerifiable));

@@ -1,4 +1,4 @@
-//! Filters of exports, and text that must not iteration into expressions.
+//! Filters of exports, and text that must not turn into expressions.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail this way")]
 

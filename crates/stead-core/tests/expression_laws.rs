@@ -431,7 +431,7 @@ fn every_code_is_explained_and_has_a_case() {
 fn the_table_of_functions_is_consistent() {
     let mut names = std::collections::BTreeSet::new();
     for function in functions() {
-        assert!(names.insert(function.name), "{} is there twice", function.name);
+        assert!(names.insert(function.name), "{} occurs twice", function.name);
         assert!(function.accepts.len() <= function.max.unwrap_or(usize::MAX), "{}", function.name);
         assert!(function.max.is_some() || function.rest.is_some(), "{}", function.name);
         assert!(function.max.is_none_or(|max| max >= function.min), "{}", function.name);

@@ -206,7 +206,7 @@ fn assert_needs(needs: &[Vec<usize>], graph: &Graph) {
     }
 }
 
-/// What is wrong, in the words of the oracle. Every missing need must be named, and a cycle must be one.
+/// What is wrong, in the words of the oracle. Every missing need must be named, and what is called a cycle must be one.
 fn faults(needs: &[Vec<usize>], findings: &[Diagnostic]) -> String {
     let numbers = |text: &str| -> Vec<usize> { text.split('\'').filter_map(|part| part.parse().ok()).collect() };
     let missing = findings.iter().filter(|finding| finding.code.id == "E0502");

@@ -294,7 +294,7 @@ impl Scene {
         !ends.is_empty() && ends.iter().all(|status| status.is_some_and(Status::blocks))
     }
 
-    /// Whether everything is known of the needs of an instance that must be before it begins.
+    /// Whether all is known that an instance must know of its needs before it begins.
     fn can_begin(&self, run: &Run, id: NodeId) -> bool {
         let needs = &self.graph.node(id).needs;
         let status = |node| run.report().status(node);
@@ -606,7 +606,8 @@ fn a_suspended_run_resumed_equals_one_that_was_not() {
     }
 }
 
-/// What a pending set handed back is given to the next one, also behind a break: nothing that goes on by itself is begun twice.
+/// What a pending set handed back is passed to the next one, also after a break: work that goes on by itself is not begun
+/// twice.
 #[test]
 fn work_that_outlasts_a_call_is_started_once() {
     let mut started = 0;
@@ -871,7 +872,7 @@ fn a_plan_comes_true() {
 }
 
 /// A chain of changes, each of a path of its own, behind it one that shares a path with none of them but with a change
-/// beside. Near by that is known; farther away a plan errs on the side of caution, and takes no square of the time.
+/// beside. Nearby, that is known; farther away, a plan errs on the side of caution and avoids quadratic time.
 #[test]
 fn a_plan_looks_so_far_and_no_further() {
     for (length, is_predicted) in [(10, true), (3000, false)] {

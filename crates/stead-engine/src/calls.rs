@@ -115,9 +115,7 @@ impl Calls for SessionCalls {
 
     fn claims(&self, call: &Call) -> Option<Claims> {
         // Paths are not secret: where one is all the same, its placeholder overlaps with nothing.
-        let covered = || Plain::new(call.desired.to_redacted_json());
-        let shared = || Plain::shared(Arc::clone(&call.desired));
-        let desired = if call.desired.has_sealed() { covered() } else { shared() };
+        let desired = Plain::covered(&call.desired);
         self.claims_of(&call.manifest, &desired, &self.context(Arc::clone(call.name())))
     }
 

@@ -49,7 +49,7 @@ impl Session {
             let node = graph.node(*id);
             // What a program manages, nobody knows.
             self.built_in(&node.manifest.type_name).filter(|_| node.role == Role::Instance)?;
-            Some((*id, calls.claims_of(&node.manifest, &Plain::shared(Arc::clone(desired(*id)?)), &cx)?))
+            Some((*id, calls.claims_of(&node.manifest, &Plain::covered(desired(*id)?), &cx)?))
         };
         let claims: Vec<(NodeId, Claims)> = graph.order.iter().filter_map(claims_of).collect();
         conflicts(&claims.iter().map(|(id, claims)| (*id, claims)).collect::<Vec<_>>())

@@ -50,7 +50,7 @@ impl Difference {
     }
 }
 
-/// The schema of the properties of an instance, where no program must be asked for it.
+/// The schema of the properties of an instance, where it can be known without asking a program.
 pub fn schema<'a>(session: &'a Session, run: &Run, node: NodeId) -> Option<&'a Json> {
     session.built_in(&run.graph().node(node).manifest.type_name).map(stead_resources::BuiltIn::schema)
 }
@@ -65,7 +65,7 @@ fn is_new(effect: Effect) -> bool {
     matches!(effect, Effect::Create | Effect::Replace)
 }
 
-/// What is absent has no properties, whatever its state repeats of what is desired; only where it is counts.
+/// What is absent has no properties, even if its state repeats what is desired; only its path counts.
 fn identity(absent: &Value) -> Value {
     let mut members = absent.as_object().cloned().unwrap_or_default();
     members.retain(|name, _| name == "path");
@@ -83,7 +83,7 @@ fn tells(effect: Effect, change: &Change, named: Option<&[String]>) -> bool {
     let property = change.path.trim_start_matches('/').split('/').next().unwrap_or_default();
     match effect {
         Effect::Create | Effect::Replace => true,
-        // What only says how it is to be removed is not a difference.
+        // A property that only says how to remove it is not a difference.
         Effect::Remove => matches!(change.what, Alteration::Removed(_)),
         Effect::Change => named.is_none_or(|named| named.is_empty() || named.iter().any(|name| name == property)),
     }

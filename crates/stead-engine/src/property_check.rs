@@ -94,12 +94,12 @@ impl Pass<'_> {
     }
 }
 
-/// What of the properties must be right.
+/// Which properties are checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     /// Those that are stated.
     Stated,
-    /// All: none that is required may be missing.
+    /// All: those that are required must be stated.
     Whole,
 }
 
@@ -152,7 +152,7 @@ impl Known {
 /// Texts up to this size are checked, whatever they are: a regular expression is short, the content of a file may not be.
 const SHORT: usize = 4096;
 
-/// Made for the first instance that needs it: what is written out and valid needs none.
+/// Made for the first instance that needs it: an instance that is written out and valid does not.
 type LazyOutline = LazyCell<Outline, Box<dyn FnOnce() -> Outline>>;
 
 fn lazy_outline(built_in: &BuiltIn) -> LazyOutline {

@@ -112,10 +112,10 @@ fn document(extension: &Extension, printed: String) -> Result<String, Failure> {
         Ok(Value::String(text)) => Ok(text),
         // JSON is a document, too.
         Ok(value @ Value::Object(_)) => Ok(value.to_redacted_json().to_string()),
-        Ok(other) => Err(wrong(format!("must give text or an object, and gives {}", other.kind()))),
+        Ok(other) => Err(wrong(format!("must return text or an object, but returns {}", other.kind()))),
         Err(Stop::Fault(fault)) => Err(wrong(format!("cannot be evaluated: {}", fault.message))),
         Err(Stop::Missing(_) | Stop::Unknown(_) | Stop::Open(_)) => {
-            Err(wrong("asks for something that is not known here".to_owned()))
+            Err(wrong("depends on something that is not known here".to_owned()))
         }
     }
 }

@@ -31,7 +31,8 @@ pub struct Wait<'a> {
     pub cancel: &'a Cancel,
     /// How long the wait may take.
     pub deadline: Duration,
-    /// Called once about each process that is waited for, `None` when it did not say who it is; decides whether to wait for it.
+    /// Called once about each process that is waited for, `None` when it did not record who it is; decides whether to wait
+    /// for it.
     pub on_wait: &'a mut dyn FnMut(Option<&Owner>) -> ControlFlow<()>,
 }
 

@@ -99,7 +99,7 @@ pub type State = Plain;
 
 /// What a `test` reported.
 pub struct TestReply {
-    /// The actual state; `None` when the resource's test does not report it and `get` must be asked.
+    /// The actual state; `None` when the test of the resource does not report it, so that `get` is needed.
     pub actual: Option<State>,
     /// Its own verdict, if it gave one.
     pub in_desired_state: Option<bool>,
@@ -126,7 +126,7 @@ fn all_in_desired_state(answer: &Value) -> Option<bool> {
 /// What a `set` reported.
 #[derive(Default)]
 pub struct SetReply {
-    /// The state after it; `None` when `get` must be asked.
+    /// The state after it; `None` when `get` is needed to learn it.
     pub after: Option<State>,
     /// The properties that it says it changed.
     pub changed: Option<Vec<String>>,
@@ -161,6 +161,11 @@ impl Plain {
     /// The same of a value that others hold as well.
     pub fn shared(value: Arc<Value>) -> Self {
         Self { value, secret: false }
+    }
+
+    /// The same of a value with sealed parts, each of which becomes a placeholder: for what needs no secret.
+    pub fn covered(value: &Arc<Value>) -> Self {
+        if value.has_sealed() { Self::new(value.to_redacted_json()) } else { Self::shared(Arc::clone(value)) }
     }
 
     /// Marks a value that certainly holds secrets, in whatever form: it is kept out of the arguments and the environment of
@@ -199,8 +204,8 @@ pub struct Context {
     pub deadline: Duration,
     /// How many bytes one process of the resource may write to each of its outputs.
     pub output_limit: usize,
-    /// For a set: the test that led to it found no instance. It was so a moment ago; what is done must hold even if it
-    /// is not so any more.
+    /// For a set: the test that led to it found no instance. That was a moment ago: the set must be correct even if it is
+    /// no longer true.
     pub found_absent: bool,
     /// What the resource handed back when it was last called for the instance and had not come to an end.
     pub pending: Option<Arc<Value>>,

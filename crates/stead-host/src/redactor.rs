@@ -1,7 +1,7 @@
 //! Finding secrets in texts, in the forms in which programs write them, and covering them.
 //!
-//! Not found is what was changed in another way: reversed, split, compressed, encrypted or hashed. Short secrets of other
-//! instances are not looked for: see [`Redactor::of_session`].
+//! Secrets that were changed in another way are not found: reversed, split, compressed, encrypted or hashed. Short
+//! secrets of other instances are not looked for: see [`Redactor::of_session`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -68,7 +68,7 @@ enum Reach {
     Session,
 }
 
-/// How many bytes all that is looked for within texts has at least.
+/// The least number of bytes of what is looked for within texts.
 const START: usize = SHORTEST_WITHIN;
 
 impl Redactor {

@@ -267,7 +267,7 @@ impl UnusableFile {
 
 impl Layers {
     /// Reads the files. One that is not there states nothing; one that cannot be used is reported, and states nothing
-    /// either: who calls must refuse to work without a policy that is there.
+    /// either: if that is the policy, the caller must refuse to work.
     pub fn load(files: &SettingsFiles, user: User) -> (Self, Vec<UnusableFile>) {
         let mut unusable = Vec::new();
         let mut load = |path: &Option<PathBuf>, place: Place| {

@@ -262,7 +262,7 @@ fn no_operation_shows_a_secret() {
     ];
     let mut gone = desired.clone();
     gone.insert("_exist".to_owned(), Value::Bool(false));
-    // The longest takes the most time and is not different: it takes part once in each operation.
+    // The longest takes the most time and behaves like the others: it takes part once in each operation.
     let longest = canaries.iter().position(|(_, seen)| seen.iter().any(|text| text.len() > 1000)).unwrap();
     let shorter = |wanted: &Object| {
         let mut wanted = wanted.clone();

@@ -242,7 +242,7 @@ fn conditions_are_asked_of_the_machine_each_time() {
     assert_eq!(machine.fake.runs.load(Ordering::SeqCst), 3, "each fact is found out once");
     let problems = machine.problems();
     let expected =
-        ["'A/Text' must be true or false, not string", "'A/Unknown' asks for something", "'A/Fault' cannot be"];
+        ["'A/Text' must be true or false, not string", "'A/Unknown' depends on something", "'A/Fault' cannot be"];
     assert_eq!(problems.len(), expected.len(), "{problems:#?}");
     for (problem, expected) in problems.iter().zip(expected) {
         assert!(problem.contains(&format!("the condition of {expected}")), "{problem}");
@@ -402,7 +402,7 @@ fn root_trusts_nobody_else() {
     std::os::unix::fs::chown(machine.home.path(), Some(12345), None).unwrap();
     assert_eq!(untrusted(), ["'' is owned by user 12345, not by root"; 2]);
     let stranger = Machine { user: User { id: 12345 }, cache: None, ..machine };
-    assert!(stranger.problems().is_empty(), "only root must be careful");
+    assert!(stranger.problems().is_empty(), "only root needs to be careful");
 }
 
 /// One change of the files of a machine.

@@ -54,7 +54,7 @@ struct Fake {
     stop: Stop,
     /// How many calls whose name ends in `meet` must be under way before one of them is answered.
     meeting: usize,
-    /// Whether tests find that something must be set.
+    /// Whether tests find that something needs to be set.
     drifted: bool,
     /// What happened: calls, flushes, and what journals record.
     log: Mutex<Vec<String>>,

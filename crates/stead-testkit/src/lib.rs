@@ -9,7 +9,7 @@
 //!
 //! Every file below `corpus/FOLDER` is a test of its own, named after its path. A harness gets the case and returns
 //! the sections that it computes; they must equal those in the file. `STEAD_BLESS=1` rewrites the file instead.
-//! A section that the harness neither reads nor computes is an error: it would look like a part of the test and be none.
+//! A section that the harness neither reads nor computes is an error: it would only look like a part of the test.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ pub fn skip(test: &str, reason: &str) {
     let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
     let reason = reason.trim_end();
     assert!(std::env::var_os("STEAD_SKIPS").is_none_or(|allowed| allowed != "none"), "{test} is skipped: {reason}");
-    // Not by the macro, whose output is shown of failed tests only. Who closed standard error does not want to know.
+    // Not by the macro, whose output is shown of failed tests only. If standard error is closed, nobody wants to know.
     let _ = writeln!(std::io::stderr(), "SKIPPED {count}: {test}: {reason}");
 }
 
@@ -123,13 +123,13 @@ impl Case {
         })
     }
 
-    /// A section that is there twice, or that neither was asked for nor is computed.
+    /// A section that occurs twice, or that is neither asked for nor computed.
     fn unknown_section(&self, computed: &Computed) -> Option<String> {
         let mut names = BTreeSet::new();
         let asked = self.asked.borrow();
         let is_known = |name: &str| asked.contains(name) || computed.iter().any(|(each, _)| *each == name);
         self.sections.iter().find_map(|(name, _)| match () {
-            () if !names.insert(name) => Some(format!("section '{name}' is there twice")),
+            () if !names.insert(name) => Some(format!("section '{name}' occurs twice")),
             () if !is_known(name) => Some(format!("section '{name}' is not known to the harness")),
             () => None,
         })
@@ -262,7 +262,7 @@ mod tests {
     fn a_section_that_is_there_twice_is_found() {
         let twice = CASE.replace("-- tre --", "-- tree --");
         let computed = vec![("tree", String::new())];
-        assert_eq!(unknown(&twice, &["main.yaml"], &computed).as_deref(), Some("section 'tree' is there twice"));
+        assert_eq!(unknown(&twice, &["main.yaml"], &computed).as_deref(), Some("section 'tree' occurs twice"));
     }
 
     #[test]

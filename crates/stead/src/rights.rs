@@ -1,6 +1,6 @@
 //! Cases of `corpus/rights`: what runs with which rights.
 //!
-//! With what rights the test itself runs makes no difference.
+//! The rights of the test itself make no difference.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -10,7 +10,7 @@ use std::process::Command;
 use stead_testkit::repository;
 use tempfile::TempDir;
 
-/// What builds, tests or installs is left to who reads.
+/// Commands that build, test or install are left to the reader.
 const NOT_RUN: [&str; 4] = ["cargo test", "cargo install", "git ", "stead completer"];
 
 #[test]

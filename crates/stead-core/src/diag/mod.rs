@@ -268,7 +268,7 @@ impl Findings {
         self.list.len() >= self.limit
     }
 
-    /// Whether errors are being left out: then no more of them need to be looked for.
+    /// Whether errors are being left out: then there is no need to look for more of them.
     pub fn leave_out_errors(&self) -> bool {
         self.list.len() > self.limit && self.any_error()
     }

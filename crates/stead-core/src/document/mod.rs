@@ -12,8 +12,11 @@ pub use crate::expr::{Named, Template, UserFunction};
 pub use crate::value::DataType;
 pub use read::{parse, read};
 
+use std::collections::BTreeSet;
+
+use crate::expr::{Placed, expressions};
 use crate::id::{ResourceId, TypeName};
-use crate::text::{Kind, Node, SourceId, Span, Spanned};
+use crate::text::{Node, SourceId, Span, Spanned};
 use crate::value::Value;
 
 /// A configuration document.
@@ -61,12 +64,37 @@ impl Document {
 }
 
 impl Document {
-    /// Whether an expression may read that parameter. One whose name is computed may be any.
-    pub fn uses_parameter(&self, name: &str) -> bool {
+    /// The parameters that its expressions may read.
+    pub fn used_parameters(&self) -> UsedParameters {
         let variables = self.variables.iter().map(|variable| &variable.value);
         let outputs = self.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
-        let mut values = variables.chain(outputs).chain(self.resources.iter().flat_map(Instance::values));
-        values.any(|value| reads_parameter(value, name))
+        let values = variables.chain(outputs).chain(self.resources.iter().flat_map(Instance::values));
+        let mut used = UsedParameters::default();
+        for Placed { expression, .. } in values.flat_map(expressions) {
+            for call in expression.calls("parameters") {
+                match call.arguments().next().map(|argument| argument.text().map(str::to_owned)) {
+                    Some(Some(name)) => drop(used.names.insert(name)),
+                    Some(None) => used.is_computed = true,
+                    None => {}
+                }
+            }
+        }
+        used
+    }
+}
+
+/// The names of parameters that expressions read.
+#[derive(Clone, Debug, Default)]
+pub struct UsedParameters {
+    names: BTreeSet<String>,
+    /// Whether a name is computed, so that it may be any.
+    is_computed: bool,
+}
+
+impl UsedParameters {
+    /// Whether that parameter may be read.
+    pub fn holds(&self, name: &str) -> bool {
+        self.is_computed || self.names.contains(name)
     }
 }
 
@@ -83,18 +111,6 @@ impl Instance {
             .chain(relations)
             .chain(copy)
             .chain(&self.properties)
-    }
-}
-
-fn reads_parameter(value: &Template, name: &str) -> bool {
-    match &value.kind {
-        Kind::Compiled(expression) => expression.calls("parameters").any(|call| {
-            let argument = call.arguments().next();
-            argument.is_some_and(|argument| argument.text().is_none_or(|text| text == name))
-        }),
-        Kind::Array(items) => items.iter().any(|item| reads_parameter(item, name)),
-        Kind::Object(entries) => entries.iter().any(|entry| reads_parameter(&entry.value, name)),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => false,
     }
 }
 
@@ -130,7 +146,7 @@ pub enum SecurityContext {
 }
 
 impl SecurityContext {
-    /// Why something that must run this way cannot; `None` when it can.
+    /// Why something that requires this context cannot run; `None` when it can.
     pub fn refusal(self, elevated: bool) -> Option<&'static str> {
         match (self, elevated) {
             (Self::Elevated, false) => Some("Elevated security context required: run it as root"),

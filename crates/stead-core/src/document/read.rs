@@ -133,7 +133,7 @@ impl Reader<'_> {
 
     /// Obeys `metadata."Microsoft.DSC".securityContext` unless the directives contradict it.
     ///
-    /// In what a run printed, such as an export, it only tells with what rights that run was made.
+    /// In what a run printed, such as an export, it only records the rights of that run.
     fn older_context(&mut self, document: &mut Document) {
         let metadata = document.metadata.as_ref().and_then(|node| node.get("Microsoft.DSC"));
         let stated = metadata.filter(|metadata| metadata.get("startDatetime").is_none());

@@ -170,7 +170,7 @@ pub(super) enum Sight {
 }
 
 impl Sight {
-    /// Whether something sealed hides what the function must see.
+    /// Whether something sealed hides what the function needs to see.
     pub(super) fn is_blocked(self, arguments: &[Value]) -> bool {
         let sealed = |value: &Value| matches!(value, Value::Sealed(_));
         match self {
@@ -267,7 +267,7 @@ impl Builtin {
         })
     }
 
-    /// Computes a pure function; every argument has the right type and hides nothing that it must see.
+    /// Computes a pure function; every argument has the right type and hides nothing that it needs to see.
     pub(super) fn compute(&self, arguments: Vec<Value>) -> Option<Outcome> {
         let arguments = Arguments { values: arguments.into_iter(), taken: 0 };
         match self.run {

@@ -13,7 +13,7 @@ impl Expression {
     /// Everything that is wrong with it in this environment, in which some answers are not known yet.
     ///
     /// Guarantees: what is not known is assumed to be right, and so is what may turn out not to be needed: of
-    /// a branch that may not be taken only the names are checked.
+    /// a branch that might not be taken only the names are checked.
     pub fn check(&self, environment: &dyn Environment) -> Vec<Fault> {
         let mut check = Check { environment, faults: Vec::new() };
         check.known(&self.root);
@@ -21,7 +21,7 @@ impl Expression {
         check.faults
     }
 
-    /// The names in it that are not there: for an expression that may not be computed.
+    /// The names in it that do not exist: for an expression that may never be computed.
     pub fn check_names(&self, environment: &dyn Environment) -> Vec<Fault> {
         let mut check = Check { environment, faults: Vec::new() };
         check.names(&self.root, &mut Vec::new());
@@ -192,7 +192,7 @@ impl Check<'_> {
         Known::Kinds(kinds_of(function.output_type.value))
     }
 
-    /// The names that are written in it, also where it may not be computed. `bound` are the parameters of the lambdas
+    /// The names that are written in it, also where it might not be computed. `bound` are the parameters of the lambdas
     /// around.
     fn names<'n>(&mut self, node: &'n Node, bound: &mut Vec<&'n str>) {
         match &node.kind {

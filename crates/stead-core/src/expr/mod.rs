@@ -11,6 +11,7 @@ mod capture;
 mod check;
 pub use crate::diag::codes::expr as codes;
 mod evaluate;
+mod placed;
 mod sealed;
 mod syntax;
 mod user;
@@ -23,6 +24,7 @@ pub use builtin::{Builtin, Kind};
 pub use builtins::functions;
 pub(crate) use check::kinds_of;
 pub(crate) use evaluate::fits;
+pub use placed::{Placed, expressions};
 pub use sealed::{OpenError, open};
 pub use user::{Named, UserFunction};
 

@@ -113,7 +113,7 @@ impl Builder<'_> {
         self.settle(value)
     }
 
-    /// Whether a value depends on what may be without a value.
+    /// Whether a value depends on a parameter that may have no value.
     pub(super) fn is_open(&self, scope: ScopeId, iteration: Option<&Iteration>, node: &Template) -> bool {
         let stop = || evaluate(node, &self.place(scope, iteration)).err().map(|halt| halt.stop);
         self.inputs.values == Values::Open && matches!(stop(), Some(Stop::Open(_)))
@@ -132,7 +132,7 @@ impl Builder<'_> {
                     self.wants.insert(key.clone());
                 }
             },
-            // What is not known was found wrong already, or need not be known.
+            // What is not known was reported already, or need not be known.
             Stop::Open(_) => {}
             Stop::Fault(_) => {
                 self.findings.extend(halt.diagnostic(self.sources));

@@ -5,38 +5,16 @@ use super::{Graph, Halt, Iteration, ScopeId, StaticView, evaluate};
 use crate::diag::Diagnostic;
 use crate::diag::codes::run as codes;
 use crate::document::{DataType, Document, Output};
-use crate::expr::{Expression, Fault, Stop, Template, fits};
+use crate::expr::{Fault, Placed, Stop, Template, expressions, fits};
 use crate::id::NodeId;
 use crate::text::{Kind, Span};
 use crate::value::Value;
-
-/// An expression of a document and where the string stands that holds it.
-pub(super) struct Placed<'a> {
-    pub(super) expression: &'a Expression,
-    pub(super) span: Span,
-}
-
-/// Every expression in a value, in the order written.
-pub(super) fn expressions(node: &Template) -> Vec<Placed<'_>> {
-    let mut found = Vec::new();
-    collect(node, &mut found);
-    found
-}
-
-fn collect<'a>(node: &'a Template, found: &mut Vec<Placed<'a>>) {
-    match &node.kind {
-        Kind::Compiled(expression) => found.push(Placed { expression, span: node.span }),
-        Kind::Array(items) => items.iter().for_each(|item| collect(item, found)),
-        Kind::Object(entries) => entries.iter().for_each(|entry| collect(&entry.value, found)),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => {}
-    }
-}
 
 /// Whether something will be computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Computed,
-    /// As far as that is known, it will not be: only names must be right.
+    /// As far as is known, it will not be: only its names are checked.
     Skipped,
 }
 
@@ -86,7 +64,7 @@ impl Builder<'_> {
     fn faults(&mut self, faults: Vec<Fault>, span: Span) {
         for fault in faults {
             let found = Halt { stop: Stop::Fault(fault), span }.diagnostic(self.sources);
-            // A name that is not there was found where it is resolved.
+            // A name that does not exist was reported where it is resolved.
             let news = found.filter(|found| !self.findings.any_at(found.span));
             self.findings.extend(news);
         }

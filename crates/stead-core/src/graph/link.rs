@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::builder::Builder;
-use super::check::{Placed, Use, expressions};
+use super::check::Use;
 use super::order::{Cycle, sort};
 use super::{Graph, Iteration, Need, NeedKind, Role, ScopeId, StaticView, codes, evaluate, wrong_output};
 use crate::diag::Diagnostic;
 use crate::document::Relation;
-use crate::expr::{Part, Template};
+use crate::expr::{Part, Placed, Template, expressions};
 use crate::id::{NodeId, ResourceId};
 use crate::manifest;
 use crate::text::{Span, locate};

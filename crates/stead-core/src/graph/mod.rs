@@ -283,10 +283,10 @@ pub struct Inputs<'a> {
 /// Whether every parameter of a document must have a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Values {
-    /// It must.
+    /// Every parameter must.
     #[default]
     Required,
-    /// One may be without: the document is only checked, and what depends on such a parameter is not known. Instances
+    /// A parameter may have none: the document is only checked, and what depends on such a parameter is not known. Instances
     /// whose names are not known are called by what is written.
     Open,
 }
@@ -330,7 +330,7 @@ pub enum Found {
 pub enum Resolution {
     /// The graph, and warnings.
     Graph(Graph, Vec<Diagnostic>),
-    /// These facts must be supplied first; then it is to be resolved again.
+    /// These facts must be supplied first; then resolve it again.
     Needs(BTreeSet<FactKey>),
     /// The document cannot be used: everything that is wrong with it.
     Faulty(Vec<Diagnostic>),

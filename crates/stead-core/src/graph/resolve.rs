@@ -1,5 +1,6 @@
 //! The first pass: scopes with their values, and a node for every instance and every iteration of a loop.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -163,8 +164,11 @@ impl Builder<'_> {
         for finding in parameters::unknown(&document.parameters, supplied) {
             self.unplaced(id, finding);
         }
+        // Looked for only when something has no value, and then once.
+        let used = OnceCell::new();
         for parameter in &document.parameters {
-            let (value, name) = (self.parameter(id, parameter, supplied), parameter.name.value.clone());
+            let is_used = || used.get_or_init(|| document.used_parameters()).holds(&parameter.name.value);
+            let (value, name) = (self.parameter(id, parameter, supplied, &is_used), parameter.name.value.clone());
             let value = value.and_then(|value| self.keep(value, parameter.name.span));
             let scope = &mut self.graph.scopes[id.index()];
             match value {
@@ -175,7 +179,13 @@ impl Builder<'_> {
     }
 
     /// The supplied value or the default, if it meets the constraints.
-    fn parameter(&mut self, id: ScopeId, parameter: &Parameter, supplied: &Object) -> Option<Value> {
+    fn parameter(
+        &mut self,
+        id: ScopeId,
+        parameter: &Parameter,
+        supplied: &Object,
+        is_used: &dyn Fn() -> bool,
+    ) -> Option<Value> {
         let (value, span) = match (supplied.get(&parameter.name.value), &parameter.default) {
             (Some(value), _) => (value.clone(), parameter.name.span),
             (None, Some(default)) => {
@@ -183,8 +193,7 @@ impl Builder<'_> {
                 (self.settle(value)?, default.span)
             }
             (None, None) => {
-                let document = Arc::clone(&self.graph.scope(id).document);
-                if self.inputs.values == Values::Required && document.uses_parameter(&parameter.name.value) {
+                if self.inputs.values == Values::Required && is_used() {
                     self.placed(parameters::missing(parameter), parameter.name.span);
                 }
                 return None;
@@ -231,7 +240,7 @@ impl Builder<'_> {
         let Some(manifest) = self.find(instance) else { return self.is_incomplete = true };
         let Some(copy) = &instance.copy else {
             if self.take(1, instance) {
-                self.node(scope, at, instance, manifest, None);
+                self.node((scope, at), instance, manifest, None, stated(instance.properties.as_ref()));
             }
             return;
         };
@@ -239,11 +248,13 @@ impl Builder<'_> {
         let name = super::scope::loop_name(&copy.name.value);
         let fits = self.take(count, instance) && self.fits(scope, instance, &name, count);
         let iterations = if fits { count } else { 0 };
+        let stated = stated(instance.properties.as_ref());
         for index in 0..iterations {
             if self.room.is_used_up() || self.findings.leave_out_errors() {
                 return;
             }
-            self.node(scope, at, instance, Arc::clone(&manifest), Some(Iteration { name: Arc::clone(&name), index }));
+            let iteration = Iteration { name: Arc::clone(&name), index };
+            self.node((scope, at), instance, Arc::clone(&manifest), Some(iteration), stated.clone());
         }
     }
 
@@ -361,13 +372,14 @@ impl Builder<'_> {
         }
     }
 
+    /// Adds the instance at a place in the resources of a scope.
     fn node(
         &mut self,
-        scope: ScopeId,
-        at: usize,
+        (scope, at): (ScopeId, usize),
         instance: &Instance,
         manifest: Arc<Manifest>,
         iteration: Option<Iteration>,
+        stated: Option<Arc<Value>>,
     ) {
         let Some(name) = self.name(scope, iteration.as_ref(), instance) else { return self.is_incomplete = true };
         let name: Arc<str> = name.into();
@@ -389,7 +401,7 @@ impl Builder<'_> {
             iteration,
             manifest,
             path,
-            stated: stated(instance.properties.as_ref()),
+            stated,
             needs: Vec::new(),
             role: Role::Instance,
         });

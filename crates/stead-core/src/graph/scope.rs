@@ -160,7 +160,7 @@ pub struct Halt {
 }
 
 impl Halt {
-    /// The finding that it is, pointing into the expression; `None` when something only must be supplied.
+    /// The finding that it is, pointing into the expression; `None` when something merely needs to be supplied first.
     pub fn diagnostic(&self, sources: &Sources) -> Option<Diagnostic> {
         let Stop::Fault(Fault { code, message, at, help }) = &self.stop else { return None };
         let span = text::locate(sources, self.span, at.clone());

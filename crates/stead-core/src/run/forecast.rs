@@ -13,14 +13,16 @@ use crate::id::NodeId;
 /// An instance that is in state now may not be once the changes before it are made. Which changes come before one is
 /// looked up only where paths overlap: to keep for every instance all that can reach it would take a square of space.
 ///
-/// Guarantees: what is not said to be reached is not. The other way round it errs where it must look at more
-/// than [`FAR`] instances.
+/// Guarantees: what it does not report as reached is not reached. What it reports may be more than is reached where it
+/// would need to look at more than [`FAR`] instances.
 #[derive(Default)]
 pub(super) struct Forecast {
     /// For each node one of the changes before it, itself included.
     after: BTreeMap<NodeId, NodeId>,
     /// The same of changes that may touch anything.
     after_anything: BTreeMap<NodeId, NodeId>,
+    /// The changes that will be made, and do not remove.
+    certain: BTreeSet<NodeId>,
     /// The paths that each change is limited to.
     touches: BTreeMap<NodeId, Vec<PathBuf>>,
     /// All of these together, and the changes that touch each, by their places in the order.
@@ -31,9 +33,11 @@ pub(super) struct Forecast {
 const FAR: usize = 1000;
 
 impl Forecast {
-    /// Notes that an instance will or may change, and the paths that this is limited to.
-    pub(super) fn changes(&mut self, id: NodeId, rank: u32, touches: Option<&[PathBuf]>) {
+    /// Notes that an instance will or may change, and the paths that this is limited to. What is certain to change leaves
+    /// what it is about in place.
+    pub(super) fn changes(&mut self, id: NodeId, rank: u32, is_certain: bool, touches: Option<&[PathBuf]>) {
         self.after.insert(id, id);
+        self.certain.extend(is_certain.then_some(id));
         match touches {
             None => {
                 self.after_anything.insert(id, id);
@@ -47,10 +51,12 @@ impl Forecast {
         }
     }
 
-    /// Whether a change in front of that place in the order is about one of these paths itself. What it makes possible is
-    /// known; of a change around them, such as a copied tree, or of one that may touch anything, nobody knows it.
+    /// Whether a change before that place in the order is about one of these paths itself. What that makes possible is
+    /// known; what a change around them makes possible, such as a copied tree, or one that may touch anything, is not.
     pub(super) fn supplies(&self, rank: u32, paths: &[PathBuf]) -> bool {
-        let is_before = |changes: &BTreeSet<(u32, NodeId)>| changes.first().is_some_and(|first| first.0 < rank);
+        let is_before = |changes: &BTreeSet<(u32, NodeId)>| {
+            changes.range(..(rank, NodeId(0))).any(|(_, change)| self.certain.contains(change))
+        };
         paths.iter().any(|path| self.touched.get(path).is_some_and(is_before))
     }
 
@@ -91,7 +97,7 @@ impl Forecast {
     /// anything, or one in front of that place in the order that touches one of these paths, what leads to it, or what
     /// is below it.
     ///
-    /// For paths no need must be declared: where nothing keeps them from it, instances are begun in the order of the
+    /// For paths, no dependency needs to be declared: unless something prevents it, instances begin in the order of the
     /// graph.
     pub(super) fn enables(&self, graph: &Graph, id: NodeId, rank: u32, paths: &[PathBuf]) -> Option<NodeId> {
         let anything = before(graph, id).find_map(|source| self.after_anything.get(&source).copied());

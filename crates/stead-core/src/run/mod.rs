@@ -29,6 +29,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::call::{Call, Execution, Response};
+use crate::destruction::Effect;
 use crate::event::{Event, EventKind, Header, Mode, Status, VERSION};
 use crate::expr::FactKey;
 use crate::graph::{Facts, Graph, Role};
@@ -115,7 +116,7 @@ impl Room {
 /// What should happen next.
 #[derive(Debug, Default)]
 pub struct Next {
-    /// Recorded and applied at once: nobody outside must do anything for them.
+    /// To be recorded and applied at once: they need nothing from outside.
     pub events: Vec<EventKind>,
     /// Asked of the machine; what depends on them waits.
     pub wants: BTreeSet<FactKey>,
@@ -418,7 +419,8 @@ impl Run {
         let is_instance = self.graph.node(id).role == Role::Instance;
         if is_instance && matches!(status, Status::Changed | Status::Unknown(_)) {
             let touches = self.touches.get(&id).map(Vec::as_slice);
-            self.forecast.changes(id, self.readiness.queues.rank(id), touches);
+            let is_certain = *status == Status::Changed && self.report.record(id).effect() != Some(Effect::Remove);
+            self.forecast.changes(id, self.readiness.queues.rank(id), is_certain, touches);
         }
         self.forecast.settled(&self.graph, id);
         self.pass_settled();

@@ -15,7 +15,7 @@ pub(super) struct PendingFailure {
 /// What comes of an instance that another change makes possible.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Otherwise {
-    /// It is changed as it said, if that change is about the very path.
+    /// It changes as predicted, if that change is about this very path.
     Changed,
     /// Nobody knows.
     Unknown,

@@ -13,8 +13,8 @@ use crate::report::Phase;
 /// Which nodes something can be decided about, and what the others wait for.
 ///
 /// A node waits for one unsettled need at a time, and looks for the next when that is settled: needs that are settled stay
-/// so, and none is looked at twice. Only of needs of which one must succeed it waits for all, and may begin while it is
-/// still listed as waiting for the rest.
+/// so, and none is looked at twice. Only where one of several needs must succeed does a node wait for all of them; it may
+/// begin while it is still listed as waiting for the rest.
 pub(super) struct Readiness {
     /// Nodes that something can be decided about, and those that back off.
     pub(super) queues: Queues,
@@ -67,7 +67,7 @@ impl Run {
         }
     }
 
-    /// The nodes that one must wait for: none when something can be decided about it.
+    /// The nodes that it must wait for: none when something can be decided about it.
     fn missing(&mut self, id: NodeId) -> Vec<NodeId> {
         if self.report.record(id).phase == Phase::Open {
             return self.next_unsettled(id, |run, id, at| match run.graph.node(id).role {
@@ -100,7 +100,7 @@ impl Run {
         }
     }
 
-    /// Of the needs of which one must succeed, those that are not settled, if none has succeeded.
+    /// Where one of several needs must succeed: those that are not settled, if none has succeeded.
     ///
     /// In what-if all of them: what is predicted must not depend on which was looked at first.
     fn unsettled_alternatives(&self, id: NodeId) -> Vec<NodeId> {

@@ -12,11 +12,11 @@ pub struct Mismatch {
     /// Where in the value, as a JSON pointer; empty for the whole.
     pub pointer: String,
     /// What is wrong, without the name of what it is about: "must be a string"; or a whole sentence that begins with a
-    /// name. Guarantees: no part of the value is quoted, it may be secret.
+    /// name. Guarantees: no part of the value is quoted, because it may be secret.
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
-    /// Whether it stays so whatever the members or elements of the value are.
+    /// Whether it holds whatever the members or elements of the value are.
     pub is_shallow: bool,
 }
 
@@ -143,7 +143,7 @@ fn message(kind: &Kind) -> String {
         Kind::Not { schema } => excluded(schema),
         Kind::FalseSchema => "cannot be used here".into(),
         Kind::PropertyNames { error } => format!("has a property whose name {}", message(error.kind())),
-        Kind::Contains => "has no element of the kind that is required".into(),
+        Kind::Contains => "has no element of the required form".into(),
         Kind::UniqueItems => "must not have equal elements".into(),
         Kind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}"),
         Kind::ContentEncoding { content_encoding } => format!("must be encoded as {content_encoding}"),

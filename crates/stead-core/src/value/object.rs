@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 
 use super::Value;
 
-/// Up to so many members, looking at one after the other is faster than computing a hash, and nothing else must be
+/// Up to this many members, a linear search is faster than computing a hash, and nothing else needs to be
 /// stored. Nearly every object of a document is that small.
 const SEARCHED: usize = 16;
 

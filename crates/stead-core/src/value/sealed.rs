@@ -156,7 +156,7 @@ pub enum Step<V = Value> {
         /// What is computed of it.
         closure: Closure<V>,
     },
-    /// A value that must be of a type.
+    /// A value that must have a given type once it is opened.
     Typed {
         /// The value.
         value: V,

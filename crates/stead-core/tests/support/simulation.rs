@@ -40,7 +40,7 @@ pub(crate) struct Thing {
     pub(crate) restarts: Vec<Restart>,
     /// The paths that all of it has an effect on; `None` for anything.
     pub(crate) touches: Option<Vec<PathBuf>>,
-    /// What must be there for a set to succeed, as a what-if says.
+    /// What must exist for a set to succeed, as a what-if says.
     pub(crate) presumes: Option<PathBuf>,
     /// What else is not in its desired state any more once this was set.
     pub(crate) corrupts: Vec<String>,

@@ -21,7 +21,7 @@ pub(super) fn of_unknown(name: &str, known: &[String]) -> String {
         return format!("'{name}' belongs to the instance: write it beside 'properties', not inside");
     }
     if STATES.contains(&name.to_lowercase().as_str()) && has("_exist") {
-        return "whether it should exist is said with '_exist: true' or '_exist: false'".to_owned();
+        return "write '_exist: true' or '_exist: false' to say whether it should exist".to_owned();
     }
     match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => did_you_mean(near),
@@ -33,7 +33,7 @@ pub(super) fn of_unknown(name: &str, known: &[String]) -> String {
 pub(super) fn of_value(value: &Template, message: &str) -> Option<String> {
     let wants = |what: &str| message.ends_with(&format!("must be {what}"));
     match &value.kind {
-        _ if message.contains("read-only") => Some("it is only reported".to_owned()),
+        _ if message.contains("read-only") => Some("it is only reported; remove it".to_owned()),
         _ if message.ends_with("cannot be used together") => Some("remove one of them".to_owned()),
         Kind::Number(number) if wants("a string") => Some(format!("write it in quotes: \"{number}\"")),
         Kind::Bool(truth) if wants("a string") => Some(format!("write it in quotes: \"{truth}\"")),

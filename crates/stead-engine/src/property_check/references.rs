@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use stead_core::diag::{Diagnostic, nearest};
 use stead_core::expr::codes::ACCESS;
-use stead_core::expr::{Access, Expression, Template};
+use stead_core::expr::{Access, Placed, Template, expressions};
 use stead_core::graph::{Role, ScopeId, StaticView};
 use stead_core::id::{NodeId, ResourceId};
 use stead_core::manifest::{Implementation, Kind as ResourceKind};
 use stead_core::schema::Schema;
-use stead_core::text::{Kind, Span, locate};
+use stead_core::text::{Span, locate};
 use stead_core::value::Value;
 
 use super::{Pass, Types};
@@ -40,18 +40,9 @@ pub(super) fn check(pass: &Pass<'_>, types: &mut Types<'_>) -> Vec<Diagnostic> {
 
 /// Every access to what `reference()` returns, with the place of the string that it stands in.
 fn accesses(node: &Template) -> Vec<(Access<'_>, Span)> {
-    fn collect<'a>(node: &'a Template, found: &mut Vec<(&'a Expression, Span)>) {
-        match &node.kind {
-            Kind::Compiled(expression) => found.push((expression, node.span)),
-            Kind::Array(items) => items.iter().for_each(|item| collect(item, found)),
-            Kind::Object(entries) => entries.iter().for_each(|entry| collect(&entry.value, found)),
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => {}
-        }
-    }
-    let mut found = Vec::new();
-    collect(node, &mut found);
-    let all = found.into_iter();
-    all.flat_map(|(expression, span)| expression.accesses("reference").map(move |access| (access, span))).collect()
+    let all = expressions(node).into_iter();
+    all.flat_map(|Placed { expression, span }| expression.accesses("reference").map(move |access| (access, span)))
+        .collect()
 }
 
 fn wrong(
@@ -84,7 +75,7 @@ fn wrong(
 fn reported(prepared: &Prepared, id: NodeId, types: &mut Types<'_>) -> Option<Arc<Schema>> {
     let node = prepared.graph.node(id);
     let is_own = node.role == Role::Instance && node.manifest.kind == ResourceKind::Resource;
-    // An adapter may add to what the resources report that it carries out.
+    // An adapter may add to what its resources report.
     let is_adapted = matches!(node.manifest.implementation, Implementation::Adapted { .. });
     if is_own && !is_adapted { types.schema(&node.manifest) } else { None }
 }

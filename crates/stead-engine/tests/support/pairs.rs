@@ -66,8 +66,8 @@ fn above(one: &Json, other: &Json) -> bool {
     managed(one).is_some_and(|one| managed(other).is_some_and(|other| other.starts_with(one)))
 }
 
-/// Instances that one in front of them may change something for: what is in a plain directory is not a concern of it, nor the
-/// other way round.
+/// Instances for which an earlier one may change something. A plain directory does not affect what is in it, nor the other
+/// way round.
 fn shared(resources: &[Json]) -> BTreeSet<String> {
     let all: Vec<Json> = resources.iter().flat_map(leaves).collect();
     let is_plain = |each: &Json| {

@@ -35,7 +35,7 @@ pub(super) struct Directory {
 /// A name in a directory that is that of a manifest.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// What the file said; absent when it must be read each time.
+    /// What the file said; absent when the file needs to be read each time.
     pub(super) content: Option<Content>,
 }
 

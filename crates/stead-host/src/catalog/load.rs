@@ -114,7 +114,7 @@ fn discovered_manifest(found: &Json, extension: &Extension, search: &Search) -> 
     Ok(Scan { declared, problems: Vec::new() })
 }
 
-/// An extension that finds extensions must be asked again for what those find.
+/// Leaves out extensions that an extension found: what those find would need another search.
 fn without_extensions(mut scan: Scan, finder: &Extension) -> Scan {
     let (refused, declared) =
         scan.declared.into_iter().partition(|(_, each)| matches!(each.declaration, Declaration::Extension(_)));
@@ -201,7 +201,7 @@ impl Facts<'_> {
             Ok(Value::Bool(holds)) => Ok(holds),
             Ok(other) => Err(format!("must be true or false, not {}", other.kind())),
             Err(Stop::Fault(fault)) => Err(format!("cannot be evaluated: {}", fault.message)),
-            Err(Stop::Missing(_) | Stop::Open(_)) => Err("asks for something that is not known here".to_owned()),
+            Err(Stop::Missing(_) | Stop::Open(_)) => Err("depends on something that is not known here".to_owned()),
             Err(Stop::Unknown(id)) => Err(format!("depends on the instance {id}")),
         }
     }

@@ -28,7 +28,7 @@ pub use crate::fs::{Untrusted, User};
 pub use problem::{Problem, Reason};
 pub use search::{Search, SearchEnvironment};
 
-/// What discovery must have done by others: the running of programs, and the facts of the machine.
+/// What discovery needs from others: running programs, and the facts of the machine.
 pub trait Programs: Send + Sync {
     /// Runs `list` of an adapter: one object for each resource that it can carry out.
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure>;

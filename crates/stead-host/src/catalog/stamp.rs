@@ -19,7 +19,7 @@ pub(super) struct Stamp {
     changed: (i64, i64),
 }
 
-/// How far back a change must lie for the next one to be seen in the times: file systems keep them in steps of up to
+/// How old a change must be for the next one to show in the time stamps: file systems keep them in steps of up to
 /// two seconds.
 const STEP: Duration = Duration::from_secs(2);
 
@@ -39,7 +39,7 @@ impl Stamp {
         (self.device, self.inode)
     }
 
-    /// Whether a change after `now` cannot leave the times as they are. `now` must precede the taking of the stamp.
+    /// Whether a change after `now` cannot leave the times as they are. `now` must be taken before the stamp.
     pub(super) fn settled(&self, now: SystemTime) -> bool {
         let limit = now.checked_sub(STEP).and_then(|limit| limit.duration_since(SystemTime::UNIX_EPOCH).ok());
         let limit = limit.map(|limit| (i64::try_from(limit.as_secs()).unwrap_or(0), i64::from(limit.subsec_nanos())));

@@ -1,4 +1,4 @@
-//! Adapters: what they list must be there to be carried out.
+//! Adapters: what they list must be something that they can carry out.
 
 use std::sync::Arc;
 

@@ -6,27 +6,28 @@ Every resource describes its properties with a JSON Schema, embedded in the mani
 complete by it, mistakes are found before anything runs, and it says which properties are secret or can only be read.";
 
     OPERATION = "E0902", "an operation of the resource failed", "\
-The check called the resource with a desired state that its schema allows, so that every operation it names must
-work. The message says what the program said.";
+The check called the resource with a desired state that its schema allows, so that every operation in its manifest
+must work. The message quotes the program.";
 
     WHAT_IF = "E0903", "what-if changes something", "\
-A program that takes a `whatIfArg` must do nothing but say what it would do. `get` answered otherwise afterwards. Users
-run what-if on machines that must not change: leave the argument out of the manifest rather than ignore it.";
+A program that takes a `whatIfArg` must only say what it would do, and change nothing. Here `get` answered something
+else afterwards. Users run what-if on machines that must not change: if `set` cannot do that, leave the argument out of
+the manifest.";
 
     NOT_SET = "E0904", "set does not reach the desired state", "\
 After `set` ended well, `get` or `test` say that the state is not the desired one. A `set` that cannot reach it must
 fail, with a text on standard error and an exit code that is not 0.";
 
     NOT_IDEMPOTENT = "E0905", "set changes something the second time", "\
-`set` was called twice with the same desired state. The second call found it in place, and all the same changed the
+`set` was called twice with the same desired state. The second call found it in place, but changed the
 state, or said that it changed something. A document is applied again and again; only what differs may be touched.";
 
     DISAGREE = "E0906", "operations of the resource contradict each other", "\
 `get`, `test` and `set` report one state, and a `test` that judges by itself must judge that state. What differs
-between them looks like drift that is none, or hides drift that is.";
+between them looks like drift where there is none, or hides drift where there is some.";
 
     SECRET = "E0907", "a secret comes back", "\
-What comes as `{\"secureString\": ..}` or `{\"secureObject\": ..}` is not to be printed again, neither in a state nor in a
+What comes as `{\"secureString\": ..}` or `{\"secureObject\": ..}` must not be printed again, neither in a state nor in a
 message. stead covers what it recognizes, but other engines, logs and lists of processes do not.";
 
     EXIT_CODE = "E0908", "an exit code is not declared", "\
@@ -47,7 +48,7 @@ An export lists the instances that there are, so that a document of them describ
 `get`) must find each in its desired state, no two may have the same type and name, and every type must be known.";
 
     UNSTABLE = "E0912", "the same question has two answers", "\
-Nothing was changed in between, and all the same the resource answered otherwise the second time. Sort what has no order of
+Nothing was changed in between, but the resource answered something else the second time. Sort what has no order of
 its own, and leave out what changes all the time: it looks like drift.";
 
     RESOLVED = "E0913", "what is resolved is not a document", "\

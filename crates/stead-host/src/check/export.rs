@@ -1,4 +1,4 @@
-//! Exports: what is listed must be there.
+//! Exports: what is listed must exist.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

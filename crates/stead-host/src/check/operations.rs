@@ -76,7 +76,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What only one of them reports is not a contradiction: `get` may look closer than the others need to.
+    /// What only one of them reports is not a contradiction: `get` may look closer than the others do.
     fn same(&mut self, what: &str, one: &State, other: &State) {
         let (one, other) = (bare(one), bare(other));
         let mut names = unequal(&one, &other);
@@ -126,11 +126,11 @@ impl Checker<'_> {
         }
     }
 
-    /// What was predicted of the properties that are desired must come about.
+    /// What was predicted of the desired properties must be what the set reaches.
     fn comes_about(&mut self, predicted: &State, actual: &State) {
         let (predicted, actual, desired) = (bare(predicted), bare(actual), bare(&self.desired));
         let mut names = unequal(&predicted, &actual);
-        // What a resource takes and never reports cannot be held against what was predicted.
+        // What a resource takes and never reports cannot be compared with what was predicted.
         let reported = |name: &String| actual.get(name).is_some() || !self.subject.manifest.capabilities.test;
         names.retain(|name| predicted.get(name).is_some() && desired.get(name).is_some() && reported(name));
         if !names.is_empty() && !self.holds_others() {
@@ -211,7 +211,7 @@ impl Checker<'_> {
 }
 
 /// Leaves out what a resource takes and never reports, such as the command that tests: where it says itself that the state
-/// is as desired, nothing more can be known of that.
+/// is as desired, that is all that can be known of them.
 fn retain_reported(differ: &mut Vec<String>, actual: &State) {
     let actual = bare(actual);
     differ.retain(|name| actual.get(name).is_some());

@@ -187,7 +187,7 @@ impl Invocation<'_> {
             source = cause.source();
         }
         if let ProcessError::Start { .. } = error {
-            message.push_str(". The file must be a program for this machine, or a script whose interpreter is there");
+            message.push_str(". The file must be a program for this machine, or a script whose interpreter exists");
         }
         Failure::new(error.kind(), with_words(message, said))
     }

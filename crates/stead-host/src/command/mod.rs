@@ -173,7 +173,7 @@ impl CommandProvider {
         Invocation { origin, of: &self.subject.type_name, operation, executable, secrets }
     }
 
-    /// Refuses an operation that must run with other rights.
+    /// Refuses an operation that requires other rights.
     fn check_privilege(&self, operation: &str, required: Option<SecurityContext>) -> Result<(), Failure> {
         let Some(why) = required.and_then(|required| required.refusal(self.settings.elevated)) else { return Ok(()) };
         let message = format!("Operation '{operation}' of resource '{}': {why}", self.manifest.type_name);

@@ -120,7 +120,7 @@ impl TrustedEntries {
             return path.to_owned();
         }
         let kept = std::env::split_paths(path).filter(|entry| entry.is_absolute()).filter(|entry| self.holds(entry));
-        // What was split at colons has none.
+        // A path that was split at colons contains none.
         std::env::join_paths(kept).unwrap_or_default()
     }
 
@@ -135,7 +135,7 @@ impl TrustedEntries {
                 tracing::info!("'{}' is left out of PATH: {untrusted}; {}", entry.display(), untrusted.help());
                 false
             }
-            // One that is not there could be made by whoever may.
+            // A directory that does not exist could be created by others.
             Err(OpenError::System { .. }) => false,
         }
     }

@@ -145,7 +145,7 @@ impl<'a> Replacement<'a> {
         Ok(Some(file))
     }
 
-    /// Gives nameless content the final name, or a temporary one where something must be replaced.
+    /// Gives nameless content the final name, or a temporary one where something is to be replaced.
     fn link_final(self, mode: u32, ownership: Ownership) -> Result<Linked<'a>, FsError> {
         if !matches!(self.former, Former::Unchanged(_)) {
             match link(&self.file, self.place.directory(), self.place.name()) {

@@ -118,7 +118,8 @@ impl Attempt<'_> {
         Ok(Exported { name, properties: reading.state, metadata, ..found })
     }
 
-    /// Whether the input must fit the schema of the properties: a filter does only where nothing else is said of it.
+    /// Whether the input must fit the schema of the properties: a filter must only if the resource filters by itself and
+    /// declares no schema for it.
     fn checks_input(&self) -> bool {
         let capabilities = self.call.manifest.capabilities;
         if self.call.operation != Operation::Export || !capabilities.export {

@@ -236,7 +236,7 @@ enum Step {
     Set,
 }
 
-/// What a shell says of a command that is not there or is not a program.
+/// Whether a shell reports a command that does not exist or is not a program.
 fn could_not_run(ended: &Ended) -> bool {
     matches!(ended.code, 126 | 127)
 }
@@ -279,7 +279,7 @@ impl<'a> Desired<'a> {
     /// The properties that differ, as far as that is known without running anything.
     fn differing(&self) -> Vec<&'static str> {
         let missing = self.creates.as_deref().is_some_and(|path| !exists(path)).then_some("creates");
-        // Nothing tells whether it must be run, so that it must be.
+        // Nothing says whether it needs to run, so it does.
         let unguarded = self.stated.test.is_none() && self.stated.creates.is_none();
         let always = (unguarded && self.stated.set.is_some()).then_some("set");
         missing.into_iter().chain(always).collect()

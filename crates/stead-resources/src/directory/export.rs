@@ -181,7 +181,7 @@ impl Export<'_> {
         });
     }
 
-    /// What cannot be opened is not a reason to give nothing at all.
+    /// What cannot be opened is left out, and the rest is still exported.
     fn skip(&self, error: FsError) -> Result<(), Failure> {
         match error {
             FsError::Cancelled | FsError::Deadline(_) => Err(error.into()),

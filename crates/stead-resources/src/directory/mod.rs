@@ -47,7 +47,7 @@ const PROFILE: Profile = Profile {
 #[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
 struct Properties<'a> {
     /// Where the directory is. A relative path starts at the directory of the document, or at the system root that was
-    /// given. The directory above must be there.
+    /// given. Its parent directory must exist.
     #[serde(borrow)]
     path: PathText<'a>,
     /// The permissions of the directory itself, as octal digits in quotes. A new directory gets those of 'source', or 0755,

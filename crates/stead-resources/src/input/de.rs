@@ -113,6 +113,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
             Value::Null => visitor.visit_unit(),
+            // What a resource is given holds none.
             Value::Sealed(_) => visitor.visit_borrowed_str(REDACTED),
             Value::Bool(truth) => visitor.visit_bool(*truth),
             Value::Number(number) => visit_number(number, visitor),

@@ -32,7 +32,7 @@ impl Text {
 /// Enough for the instances of a document that are next to each other; files are read again at little cost.
 const MAX_TEXTS: usize = 64;
 
-/// More is not a text that users edit by lines.
+/// A larger file is not one that users edit by lines.
 const MAX_SIZE: u64 = 64 * 1024 * 1024;
 
 /// How a file is opened without waiting for anything.

@@ -29,7 +29,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     Some(with_version(built_in, semver::Version::new(0, 1, 0)))
 }
 
-/// A program that is run by every set. 'Stead/Command' can also tell whether it must be run.
+/// A program that is run by every set. 'Stead/Command' can also test whether it needs to run.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "RunCommandOnSet")]

@@ -17,7 +17,7 @@ use crate::output::{self, complain, complain_text};
 
 /// Plans and, where the plan removes or replaces something, shows it and asks. Without a terminal nothing is asked.
 ///
-/// Not promised: that nothing else is removed. What the plan calls unknown, and what commands do, nobody can tell.
+/// Not guaranteed: that nothing else is removed. What the plan calls unknown, and what commands do, cannot be predicted.
 pub(super) fn confirm(document: &Document, session: &Session, prepared: &Prepared) -> Result<(), Exit> {
     if !input::is_terminal() || !output::is_watched() {
         return Ok(());

@@ -220,7 +220,7 @@ fn capitalized(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The functions that fit, as they are listed; `*` stands for any text, and every category must be there.
+/// The functions that fit, as they are listed; `*` stands for any text, and every category must match.
 pub(crate) fn functions_like(name: Option<&str>, categories: &[String], description: Option<&str>) -> Vec<Json> {
     let has = |function: &expr::Builtin, wanted: &String| {
         function.categories.iter().any(|each| each.eq_ignore_ascii_case(wanted))

@@ -75,7 +75,7 @@ fn bad_parameters(bad: &BadParameters, sources: &Sources) -> Exit {
     Exit::DscInput
 }
 
-/// Tells findings in one line each, the way messages are printed here.
+/// Reports findings in one line each, the way messages are printed here.
 fn tell(findings: &[Diagnostic], sources: &Sources) {
     for finding in findings {
         match finding.severity {

@@ -27,7 +27,7 @@ What the program did before it failed stays done; the next run looks at the actu
 It may have changed something; the next run looks at the actual state again.";
     START = "E0805", "the program of the resource could not be started",
 "Programs are looked for beside the manifest first, then in the absolute directories of `PATH`. The file must be
-executable, be made for this machine, and the interpreter in its first line must be there.
+executable and made for this machine, and the interpreter in its first line must exist.
 
 Nothing was changed.";
     DEADLINE = "E0806", "the resource took longer than allowed",

@@ -38,7 +38,7 @@ crate::codes! {
         "`directives.version` states which versions of the engine the document is written for; it is compared with\n\
          that of the engine of the dsc that this program is compatible with, which is counted by itself: dsc\n\
          3.4.0-preview.1 has the engine 3.2.0.";
-    SECRET_HERE = "E0513", "a secret decides what cannot be secret",
+    SECRET_HERE = "E0513", "a secret is not allowed here",
         "Names, conditions, dependencies and counts are shown and stored, and so they cannot be computed from\n\
          secure parameters or from `secret()`.";
     NOT_AN_OBJECT = "E0514", "the value has the wrong type",
@@ -49,7 +49,7 @@ crate::codes! {
          10,000 documents. Loops in loops and documents that include several others reach that with a few lines.";
     DEPRECATED = "W0516", "the resource is deprecated",
         "Whoever made the resource advises against it; the message is theirs. It is called all the same.";
-    RIGHTS = "E0517", "the document must run with other rights",
+    RIGHTS = "E0517", "the document requires other rights",
         "`directives.securityContext` says with what rights a document must run: `elevated` as root, `restricted` as\n\
          anybody else, `current` as whoever runs it. Nothing of it is begun with others, not even a plan. Instances can\n\
          ask for more in their own `directives`, but for no less.";

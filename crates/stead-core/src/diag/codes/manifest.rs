@@ -20,7 +20,7 @@ Data of your own belongs below `metadata`.";
 
     /// E0603
     MISSING_KEY = "E0603", "a manifest lacks a key", "\
-Some keys must be there: `type` and `version` in every manifest, `executable` in every operation, `inputKind` in
+Some keys are required: `type` and `version` in every manifest, `executable` in every operation, `inputKind` in
 `adapter`, `fileExtensions` in `import`; in the manifest of an adapted resource also `kind`, `capabilities`,
 `requireAdapter` and `schema`.";
 

@@ -2,7 +2,7 @@
 
 crate::codes! {
     BAD_CONDITION = "E0520", "a condition is not true or false",
-        "The expression of a `condition` must give a boolean; text such as 'true' is none. Compare with `equals()`\n\
+        "The expression of a `condition` must give a boolean; text such as 'true' is not one. Compare with `equals()`\n\
          or convert with `bool()`.";
     SECRET_CONDITION = "E0521", "a secret decides whether an instance runs",
         "Whether an instance runs is shown and stored, so a condition cannot be computed from secure parameters or\n\
@@ -19,6 +19,6 @@ crate::codes! {
          Each run applies both, so the machine never converges, and between the two things are as the first one states.\n\
          Paths are compared as they are written; links are not resolved.";
     NOT_RUN_YET = "E0523", "an instance is referred to that has not run",
-        "`reference()` gives what an instance answered, so that must have run before. Where the id is known\n\
-         before anything runs this is arranged by itself; otherwise name the instance in `dependsOn`.";
+        "`reference()` gives what an instance answered, so that instance must run first. Where the id is known\n\
+         before anything runs, this is arranged automatically; otherwise name the instance in `dependsOn`.";
 }

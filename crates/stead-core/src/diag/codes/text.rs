@@ -40,7 +40,7 @@ crate::codes! {
         "`key: value` requires a space after the colon. `key:value` is one word to YAML, because colons are common \
          within words, as in `http://example.org`.\n";
     DOCUMENTS = "E0110", "more than one document",
-        "A line `---` starts another YAML document in the same text. Each must be given on its own.\n";
+        "A line `---` starts another YAML document in the same text. Put each in a file of its own.\n";
     KEY = "E0111", "a key that is not text",
         "YAML allows lists and objects as keys; JSON and the documents here do not. Keys are text; numbers, booleans \
          and null are taken as they are written.\n";

@@ -17,7 +17,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// How the names of manifests of resources end: what an extension that searches for some must look for.
+    /// How the names of manifests of resources end: what an extension that searches for manifests looks for.
     pub const ENDINGS: [&str; 9] = [
         ".dsc.resource.json",
         ".dsc.resource.yaml",
