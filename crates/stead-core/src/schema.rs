@@ -238,7 +238,7 @@ mod tests {
             "'size' must be at most 10",
             "'state' must be one of \"present\", \"absent\"",
             "there is no property 'mod'; did you mean 'mode'?",
-            "there is no property 'usr'; did you mean 'user'?",
+            "there is no property 'usr' in 'owner'; did you mean 'user'?",
         ];
         assert_eq!(found, expected);
         assert!(messages(&file(), &json!({"path": "/x"})).is_empty());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json};
 use stead_core::budget::Budget;
 use stead_core::call::{Failure, INVALID, Operation, code};
-use stead_core::diag::Diagnostic;
+use stead_core::diag::{Diagnostic, Findings};
 use stead_core::document::Instance;
 use stead_core::event::Mode;
 use stead_core::expr::Template;
@@ -19,6 +19,7 @@ use stead_core::graph::{Iteration, Node as GraphNode, Role, ScopeId, StaticView,
 use stead_core::id::NodeId;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::schema::{Mismatch, Schema};
+use stead_core::text::codes::TOO_MANY;
 use stead_core::text::{Kind, Span};
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider};
@@ -41,14 +42,23 @@ impl Session {
         let mut types = Types { session: self, known: HashMap::new(), schemas: HashMap::new() };
         let pass = Pass { session: self, prepared, extent, budget: Budget::new(Budget::DOCUMENT) };
         let instances = prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance);
-        let mut found: Vec<Diagnostic> = instances.flat_map(|(id, node)| pass.instance(id, node, &mut types)).collect();
-        found.extend(references::check(&pass, &mut types));
-        let mut seen = HashSet::new();
+        let mut found = Findings::new(&TOO_MANY, MAX_FINDINGS);
         // The iterations of a loop have one declaration.
-        found.retain(|finding| seen.insert((finding.span, finding.message.clone())));
-        found
+        let mut seen = HashSet::new();
+        let mut is_new = |finding: &Diagnostic| seen.insert((finding.span, finding.message.clone()));
+        for (id, node) in instances {
+            found.extend(pass.instance(id, node, &mut types).into_iter().filter(&mut is_new));
+            if found.is_full() {
+                break;
+            }
+        }
+        found.extend(references::check(&pass, &mut types).into_iter().filter(&mut is_new));
+        found.into_vec()
     }
 }
+
+/// How many findings are kept; nobody reads more than the first dozens.
+const MAX_FINDINGS: usize = 1000;
 
 /// One look at all instances.
 struct Pass<'a> {

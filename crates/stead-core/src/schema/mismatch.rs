@@ -23,10 +23,19 @@ pub struct Mismatch {
 impl Mismatch {
     /// What is wrong, with the name of what it is about.
     pub fn sentence(&self) -> String {
-        let name = self.pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~");
-        let Self { message, .. } = self;
+        let readable =
+            |pointer: &str| pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~");
+        let (name, Self { message, .. }) = (readable(&self.pointer), self);
+        let (around, last) = self.pointer.rsplit_once('/').unwrap_or_default();
         match name.as_str() {
-            _ if message.starts_with('\'') || message.starts_with("there is") => message.clone(),
+            _ if message.starts_with('\'') || message.starts_with("there is") => {
+                // It names a member itself: of what the pointer leads to, or what it leads to.
+                let is_last = message.split('\'').nth(1) == Some(&*readable(last));
+                match readable(if is_last { around } else { &self.pointer }).as_str() {
+                    "" => message.clone(),
+                    outer => format!("{message} in '{outer}'"),
+                }
+            }
             "" if message.starts_with("must") => format!("the properties {message}"),
             "" => message.clone(),
             _ => format!("'{name}' {message}"),
