@@ -289,11 +289,15 @@ pub enum SkipReason {
     Container(InstancePath),
     /// The run was cancelled.
     Cancelled,
+    /// The run is about others, and what needs it goes on as if it were in its desired state.
+    NotSelected,
+    /// It was being worked on when the process crashed, several times.
+    Quarantined,
 }
 
 impl SkipReason {
     fn blocks(&self) -> bool {
-        !matches!(self, Self::Condition | Self::NoChange | Self::NoFailure)
+        !matches!(self, Self::Condition | Self::NoChange | Self::NoFailure | Self::NotSelected)
     }
 }
 

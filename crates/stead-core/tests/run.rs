@@ -18,10 +18,11 @@ use std::time::Duration;
 use simulation::{Driver, Job, Set, Thing, World, drive};
 use stead_core::call::{Operation, Outcome, Response, Restart, Verification};
 use stead_core::event::{Event, EventKind, Mode, Problem, SkipReason, Status, Verify};
+use stead_core::graph::Graph;
 use stead_core::id::NodeId;
 use stead_core::manifest::Lane;
 use stead_core::run::policy::{Policy, Retry, SinglePass, Wait};
-use stead_core::run::{Privilege, Room, Run, Setup};
+use stead_core::run::{Exceptions, Privilege, Room, Run, Setup};
 use stead_core::text::Sources;
 use stead_core::value::Value;
 use stead_testkit::{Case, Computed, Suite};
@@ -42,6 +43,7 @@ fn run(case: &Case) -> Result<Computed, String> {
         facts: prepared.facts,
         privilege: settings.privilege,
         policy: Arc::clone(&settings.policy),
+        exceptions: settings.exceptions(&graph)?,
         ..Setup::new(Arc::new(graph), Arc::clone(&sources), Arc::new(seal::Legible), settings.mode)
     };
     let (mut journal, mut lines) = (Vec::new(), Vec::new());
@@ -72,12 +74,16 @@ struct Settings {
     privilege: Privilege,
     policy: Arc<dyn Policy>,
     signal: Option<(usize, EventKind)>,
+    /// What is done with some instances, by their names.
+    excepted: Vec<(String, String)>,
 }
 
 impl Settings {
     fn parse(text: &str) -> Result<Self, String> {
         let (room, privilege, policy) = (Room::of(1), Privilege::Restricted, Arc::new(SinglePass));
-        let mut settings = Self { mode: Mode::APPLY, room, last_first: false, privilege, policy, signal: None };
+        let mode = Mode::APPLY;
+        let mut settings =
+            Self { mode, room, last_first: false, privilege, policy, signal: None, excepted: Vec::new() };
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             settings.set(&words).ok_or_else(|| format!("'{line}' is not a mode"))?;
@@ -103,10 +109,28 @@ impl Settings {
                 self.retry(Wait::Exponential { base, multiplier, cap }, repeats, retries)?;
             }
             ["cancel", "after", number] => self.signal = Some((number.parse().ok()?, EventKind::Cancelled)),
+            [how @ ("skip" | "quarantine" | "monitor" | "owe"), name] => {
+                self.excepted.push((how.to_owned(), name.to_owned()));
+            }
             ["suspend", "after", number] => self.signal = Some((number.parse().ok()?, EventKind::Suspended)),
             _ => return None,
         }
         Some(())
+    }
+
+    fn exceptions(&self, graph: &Graph) -> Result<Exceptions, String> {
+        let mut exceptions = Exceptions::default();
+        for (how, name) in &self.excepted {
+            let found = graph.iter().find(|(_, node)| *node.name == **name);
+            let (id, _) = found.ok_or_else(|| format!("there is no instance '{name}'"))?;
+            match how.as_str() {
+                "skip" => drop(exceptions.skipped.insert(id, SkipReason::NotSelected)),
+                "quarantine" => drop(exceptions.skipped.insert(id, SkipReason::Quarantined)),
+                "monitor" => drop(exceptions.tested.insert(id)),
+                _ => drop(exceptions.owed.insert(id)),
+            }
+        }
+        Ok(exceptions)
     }
 
     fn retry(&mut self, wait: Wait, repeats: &str, retries: &str) -> Option<()> {
@@ -230,6 +254,8 @@ fn because(reason: &SkipReason) -> String {
         SkipReason::Need(need) => format!("requires {}", need.name()),
         SkipReason::Container(container) => format!("is nested in {}", container.name()),
         SkipReason::Cancelled => "the run was cancelled".to_owned(),
+        SkipReason::NotSelected => "not selected".to_owned(),
+        SkipReason::Quarantined => "quarantined".to_owned(),
     }
 }
 
@@ -249,6 +275,7 @@ fn report(run: &Run, sources: &Sources) -> String {
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
     let counts: Vec<String> = counts.collect();
     out.push(format!("total {}\n", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }));
+    out.extend(run.owed().iter().map(|instance| format!("owed {}\n", instance.name())));
     out.extend(report.restarts.iter().map(|restart| format!("restart {restart:?}\n")));
     for (name, value) in run.outputs() {
         let value = value.as_ref().map_or_else(|finding| finding.brief(sources), json);

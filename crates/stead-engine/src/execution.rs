@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stead_core::event::{Event, Mode};
 use stead_core::run::policy::{Policy, SinglePass};
-use stead_core::run::{Privilege, ReplayError, Run, Setup};
+use stead_core::run::{Exceptions, Privilege, ReplayError, Run, Setup};
 use stead_host::executor::{Calls, ExecuteError, Limits, Stop, execute};
 use stead_host::journal::{Journal, NoJournal};
 use stead_host::lock::{Lock, LockError, Locks, Owner, Wait, describe};
@@ -34,12 +34,21 @@ pub struct Execution<'a> {
     pub journal: Box<dyn Journal + 'a>,
     /// Sees every event once it is recorded and applied.
     pub consumer: Consumer<'a>,
+    /// The instances that something else is done with.
+    pub exceptions: Exceptions,
 }
 
 impl<'a> Execution<'a> {
     /// One pass, recorded nowhere, seen by nobody.
     pub fn new(mode: Mode, width: NonZeroUsize) -> Self {
-        Self { mode, width, policy: Arc::new(SinglePass), journal: Box::new(NoJournal), consumer: Box::new(|_, _| {}) }
+        Self {
+            mode,
+            width,
+            policy: Arc::new(SinglePass),
+            journal: Box::new(NoJournal),
+            consumer: Box::new(|_, _| {}),
+            exceptions: Exceptions::default(),
+        }
     }
 
     /// The same, with every event given to `consumer` once it is recorded and applied.
@@ -73,6 +82,7 @@ impl Session {
             policy: Arc::clone(&execution.policy),
             origin: Arc::clone(&prepared.origin),
             digest: if execution.journal.is_durable() { prepared.digest().into() } else { "".into() },
+            exceptions: execution.exceptions.clone(),
             ..Setup::new(Arc::clone(&prepared.graph), Arc::clone(&prepared.sources), self.vault.clone(), execution.mode)
         }
     }

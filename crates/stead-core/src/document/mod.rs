@@ -14,6 +14,8 @@ pub use read::{parse, read};
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::expr::{Placed, expressions};
 use crate::id::{ResourceId, TypeName};
 use crate::text::{Node, SourceId, Span, Spanned};
@@ -121,8 +123,40 @@ pub struct Directives {
     pub discovery: Option<Spanned<Discovery>>,
     /// `securityContext`
     pub security_context: Option<Spanned<SecurityContext>>,
+    /// `configurationMode`: what an agent does with the document
+    pub configuration_mode: Option<Spanned<ConfigurationMode>>,
     /// `version`: what the program's version must satisfy
     pub version: Option<Spanned<String>>,
+}
+
+/// What an agent does with a document, or with one instance of it. The names and what they mean are those of the DSC Local
+/// Configuration Manager.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum ConfigurationMode {
+    /// It is applied until it has converged once, and then left alone.
+    ApplyOnly,
+    /// The same, and then tested: drift is reported.
+    #[default]
+    ApplyAndMonitor,
+    /// The same, and then tested: drift is corrected.
+    ApplyAndAutoCorrect,
+    /// It is only ever tested.
+    MonitorOnly,
+}
+
+impl ConfigurationMode {
+    /// Every mode with its name.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("ApplyOnly", Self::ApplyOnly),
+        ("ApplyAndMonitor", Self::ApplyAndMonitor),
+        ("ApplyAndAutoCorrect", Self::ApplyAndAutoCorrect),
+        ("MonitorOnly", Self::MonitorOnly),
+    ];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, each)| *each == self).map_or("", |(word, _)| word)
+    }
 }
 
 /// When resources are looked for.
@@ -224,6 +258,8 @@ pub struct InstanceDirectives {
     pub require_adapter: Option<Spanned<TypeName>>,
     /// `securityContext`
     pub security_context: Option<Spanned<SecurityContext>>,
+    /// `configurationMode`: what an agent does with it, if that is not what it does with the document
+    pub configuration_mode: Option<Spanned<ConfigurationMode>>,
     /// `requireAny`, `onChanges`, `onFailure` and `before`: ids of instances, each text or an expression.
     pub relations: Vec<(Relation, Vec<Template>)>,
 }

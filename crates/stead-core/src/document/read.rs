@@ -2,7 +2,8 @@
 
 use super::fields::Reader;
 use super::{
-    Copy, Directives, Discovery, Document, Instance, InstanceDirectives, Relation, SecurityContext, Template, codes,
+    ConfigurationMode, Copy, Directives, Discovery, Document, Instance, InstanceDirectives, Relation, SecurityContext,
+    Template, codes,
 };
 use crate::diag::Diagnostic;
 use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned};
@@ -121,9 +122,10 @@ impl Reader<'_> {
                 _ if value.kind == Kind::Null => {}
                 "resourceDiscovery" => directives.discovery = self.word(value, "'resourceDiscovery'", DISCOVERIES),
                 "securityContext" => directives.security_context = self.word(value, "'securityContext'", CONTEXTS),
+                "configurationMode" => directives.configuration_mode = self.mode(value),
                 "version" => directives.version = self.string(value, "'version'"),
                 _ => {
-                    let known = &["resourceDiscovery", "securityContext", "version"];
+                    let known = &["resourceDiscovery", "securityContext", "configurationMode", "version"];
                     self.unknown_key(&key, key_span, "'directives' of a document", known);
                 }
             }
@@ -229,18 +231,23 @@ impl Reader<'_> {
                 _ if value.kind == Kind::Null => {}
                 "requireAdapter" => directives.require_adapter = self.type_name(value, "'requireAdapter'"),
                 "securityContext" => directives.security_context = self.word(value, "'securityContext'", CONTEXTS),
+                "configurationMode" => directives.configuration_mode = self.mode(value),
                 _ => {
                     if let Some((word, relation)) = Relation::ALL.iter().find(|(word, _)| *word == &*key) {
                         directives.relations.push((*relation, self.ids(value, word)));
                         continue;
                     }
-                    let mut known = vec!["requireAdapter", "securityContext"];
+                    let mut known = vec!["requireAdapter", "securityContext", "configurationMode"];
                     known.extend(Relation::ALL.map(|(word, _)| word));
                     self.unknown_key(&key, key_span, "'directives' of an instance", &known);
                 }
             }
         }
         directives
+    }
+
+    fn mode(&mut self, node: Node) -> Option<Spanned<ConfigurationMode>> {
+        self.word(node, "'configurationMode'", &ConfigurationMode::ALL)
     }
 
     /// A list of ids of instances.

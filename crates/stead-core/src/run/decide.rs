@@ -171,7 +171,8 @@ impl Run {
         let asserted = self.graph.node(id).path.outward().skip(1).any(|container| {
             matches!(self.graph.node(container.node()).role, Role::Container { purpose: Purpose::Assertion, .. })
         });
-        if asserted && self.mode.operation != Operation::Export {
+        let tested = asserted || self.exceptions.tested.contains(&id);
+        if tested && self.mode.operation != Operation::Export {
             return Mode { operation: Operation::Test, ..self.mode };
         }
         self.mode

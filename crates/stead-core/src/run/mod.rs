@@ -30,9 +30,9 @@ use jiff::Timestamp;
 
 use crate::call::{Call, Execution, Response};
 use crate::destruction::Effect;
-use crate::event::{Event, EventKind, Header, Mode, Status, VERSION};
+use crate::event::{Event, EventKind, Header, Mode, SkipReason, Status, VERSION};
 use crate::expr::FactKey;
-use crate::graph::{Facts, Graph, Role};
+use crate::graph::{Facts, Graph, NeedKind, Role};
 use crate::id::NodeId;
 use crate::instance_path::InstancePath;
 use crate::manifest::Lane;
@@ -68,6 +68,19 @@ pub struct Setup {
     pub origin: Arc<str>,
     /// What tells whether another graph is the same, from [`Graph::digest`]; empty where no journal is kept.
     pub digest: Arc<str>,
+    /// The instances that something else is done with than with the others. A run is resumed with the same ones.
+    pub exceptions: Exceptions,
+}
+
+/// The instances that something else is done with than with the others.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Exceptions {
+    /// Skipped, and why.
+    pub skipped: BTreeMap<NodeId, SkipReason>,
+    /// Only tested, also where the others are set.
+    pub tested: BTreeSet<NodeId>,
+    /// Owed a notification: what they wait on for changes changed in an earlier run, and they did not come to their turn.
+    pub owed: BTreeSet<NodeId>,
 }
 
 /// With what rights a run is carried out.
@@ -93,6 +106,7 @@ impl Setup {
             policy: Arc::new(SinglePass),
             origin: "".into(),
             digest: "".into(),
+            exceptions: Exceptions::default(),
         }
     }
 }
@@ -142,6 +156,7 @@ pub struct Run {
     policy: Arc<dyn Policy>,
     origin: Arc<str>,
     digest: Arc<str>,
+    exceptions: Exceptions,
     facts: Facts,
     seal: Arc<dyn Seal>,
     report: Report,
@@ -166,7 +181,7 @@ pub struct Run {
 impl Run {
     /// A run of which nothing has happened yet.
     pub fn new(setup: Setup) -> Self {
-        let Setup { graph, sources, facts, seal, mode, privilege, policy, origin, digest } = setup;
+        let Setup { graph, sources, facts, seal, mode, privilege, policy, origin, digest, exceptions } = setup;
         let nodes = graph.nodes.len();
         Self {
             readiness: Readiness::new(&graph),
@@ -187,6 +202,7 @@ impl Run {
             policy,
             origin,
             digest,
+            exceptions,
             facts,
             seal,
         }
@@ -238,6 +254,30 @@ impl Run {
     /// Whether every instance is settled.
     pub fn is_finished(&self) -> bool {
         self.unsettled == 0
+    }
+
+    /// The instances that are owed a notification: what they wait on for changes has changed, and they did not succeed
+    /// since. A later run over the same document takes them as [`Exceptions::owed`], so that a failure or a crash in between
+    /// does not lose it.
+    pub fn owed(&self) -> Vec<InstancePath> {
+        let owed = self.graph.iter().filter(|(id, _)| self.is_owed(*id) && !self.is_done(*id));
+        owed.map(|(_, node)| node.path.clone()).collect()
+    }
+
+    fn is_owed(&self, id: NodeId) -> bool {
+        let mut changes = self.needs_of(id, NeedKind::OnChanges);
+        self.exceptions.owed.contains(&id)
+            || changes.any(|other| {
+                self.report.status(other) == Some(&Status::Changed) || self.report.record(other).may_have_changed()
+            })
+    }
+
+    /// Whether nothing is left to do for an instance.
+    fn is_done(&self, id: NodeId) -> bool {
+        let done = |status: &Status| {
+            matches!(status, Status::InState | Status::Changed | Status::Skipped(SkipReason::Condition))
+        };
+        self.report.status(id).is_some_and(done)
     }
 
     /// How many calls are under way.

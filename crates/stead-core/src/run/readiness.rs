@@ -112,7 +112,7 @@ impl Run {
         alternatives().filter(|other| self.report.status(*other).is_none()).collect()
     }
 
-    fn needs_of(&self, id: NodeId, kind: NeedKind) -> impl Iterator<Item = NodeId> {
+    pub(super) fn needs_of(&self, id: NodeId, kind: NeedKind) -> impl Iterator<Item = NodeId> {
         let needs = self.graph.node(id).needs.iter().filter(move |need| need.kind == kind);
         needs.map(|Need { node, .. }| *node)
     }
@@ -121,6 +121,9 @@ impl Run {
     pub(super) fn gate(&self, id: NodeId) -> Gate {
         if self.report.cancelled {
             return Gate::Skip(SkipReason::Cancelled);
+        }
+        if let Some(reason) = self.exceptions.skipped.get(&id) {
+            return Gate::Skip(reason.clone());
         }
         if let Some(container) = self.graph.container(id)
             && let Some(status) = self.report.status(container)
@@ -143,6 +146,7 @@ impl Run {
             None => Gate::Begin,
         };
         let changes = match alternatives {
+            Gate::Begin if self.exceptions.owed.contains(&id) => Gate::Begin,
             Gate::Begin => {
                 self.any_of(id, NeedKind::OnChanges, |status| *status == Status::Changed, SkipReason::NoChange)
             }

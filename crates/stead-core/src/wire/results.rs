@@ -310,6 +310,9 @@ pub fn reason(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
             Some(format!("skipped because {}, which contains it, was not carried out", graph.label(container.node())))
         }
         Status::Skipped(SkipReason::Cancelled) => Some("skipped because the run was cancelled".to_owned()),
+        Status::Skipped(SkipReason::Quarantined) => {
+            Some("skipped because stead crashed repeatedly while it was working on it".to_owned())
+        }
         _ => None,
     }
 }

@@ -126,7 +126,9 @@ impl<'a> Printer<'a> {
         // A container is the sum of what is nested in it, which is printed by itself; only its failure is news.
         let printed = match status {
             Status::Failed | Status::Pending => true,
-            Status::Skipped(SkipReason::Condition | SkipReason::NoChange | SkipReason::NoFailure)
+            Status::Skipped(
+                SkipReason::Condition | SkipReason::NoChange | SkipReason::NoFailure | SkipReason::NotSelected,
+            )
             | Status::Read
             | Status::InState => self.style.volume == Volume::Verbose && !container,
             Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unknown(_) => {
@@ -195,6 +197,10 @@ impl<'a> Printer<'a> {
             Status::Skipped(SkipReason::NoChange) => ": nothing that it waits on has changed".to_owned(),
             Status::Skipped(SkipReason::NoFailure) => ": nothing that it waits on has failed".to_owned(),
             Status::Skipped(SkipReason::Cancelled) => ": the run was cancelled".to_owned(),
+            Status::Skipped(SkipReason::NotSelected) => ": the run is about others".to_owned(),
+            Status::Skipped(SkipReason::Quarantined) => {
+                ": stead crashed repeatedly while it was working on it".to_owned()
+            }
             Status::Failed | Status::Pending => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();
                 let most = if self.style.detail == Detail::Full { usize::MAX } else { 1 };
