@@ -131,7 +131,7 @@ pub struct Directives {
 
 /// What an agent does with a document, or with one instance of it. The names and what they mean are those of the DSC Local
 /// Configuration Manager.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub enum ConfigurationMode {
     /// It is applied until it has converged once, and then left alone.
     ApplyOnly,

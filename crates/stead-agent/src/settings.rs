@@ -1,0 +1,115 @@
+//! What an administrator decides about the agent. Names and meaning are those of the settings of the DSC Local Configuration
+//! Manager, where it has them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use stead_core::document::ConfigurationMode;
+
+use crate::window::Window;
+
+/// The settings of the agent.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Settings {
+    /// What is done with a document that does not say it itself.
+    pub configuration_mode: ConfigurationMode,
+    /// How often the current document is looked at.
+    pub check_every: Duration,
+    /// Up to how much later than that, so that not all machines do it at once.
+    pub splay: Duration,
+    /// Whether the machine is restarted when a resource asks for it.
+    pub reboot_node_if_needed: bool,
+    /// What follows after a restart that a resource asked for.
+    pub action_after_reboot: ActionAfterReboot,
+    /// How often a document may have the machine restarted before it has converged.
+    pub max_restarts: u32,
+    /// What becomes of a document that is delivered while another is pending.
+    pub new_document: NewDocument,
+    /// How often a pending document is tried again; 0 for as often as it takes.
+    pub max_pending_retries: u32,
+    /// How long is waited before a pending document is tried again.
+    pub pending_backoff: Backoff,
+    /// How often a resource that fails is tried again within one job.
+    pub resource_retries: u32,
+    /// How long is waited before that.
+    pub resource_backoff: Backoff,
+    /// How long one call of a program may take.
+    pub resource_timeout: Duration,
+    /// When the machine may be changed and restarted; at any time if there is none.
+    pub windows: Vec<Window>,
+    /// How long reports are kept.
+    pub retention: Duration,
+    /// How many generations are kept, besides those that are staged.
+    pub generations: u32,
+    /// What restarts the machine: a program and its arguments.
+    pub restart_command: Vec<String>,
+    /// How many instances are worked on at once; 0 for as many as there are processors.
+    pub width: u32,
+}
+
+/// What follows after a restart that a resource asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum ActionAfterReboot {
+    /// The document is worked on.
+    #[default]
+    ContinueConfiguration,
+    /// It stays pending until somebody asks for it.
+    StopConfiguration,
+}
+
+/// What becomes of a document that is delivered while another is pending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum NewDocument {
+    /// It takes its place: the newest wins.
+    #[default]
+    Supersede,
+    /// It is refused, as the Local Configuration Manager does without `-Force`.
+    Refuse,
+}
+
+/// Waits that become longer: `base`, then twice as long each time, at most `cap`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Backoff {
+    /// The first wait.
+    pub base: Duration,
+    /// The longest wait.
+    pub cap: Duration,
+}
+
+impl Backoff {
+    /// The wait after so many tries that failed; none after none.
+    pub fn after(self, failures: u32) -> Duration {
+        match failures.checked_sub(1) {
+            None => Duration::ZERO,
+            Some(doublings) => {
+                let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
+                self.base.saturating_mul(factor).min(self.cap)
+            }
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            configuration_mode: ConfigurationMode::default(),
+            check_every: Duration::from_mins(15),
+            splay: Duration::ZERO,
+            reboot_node_if_needed: false,
+            action_after_reboot: ActionAfterReboot::default(),
+            max_restarts: 5,
+            new_document: NewDocument::default(),
+            max_pending_retries: 0,
+            pending_backoff: Backoff { base: Duration::from_secs(30), cap: Duration::from_mins(30) },
+            resource_retries: 2,
+            resource_backoff: Backoff { base: Duration::from_secs(3), cap: Duration::from_mins(1) },
+            resource_timeout: Duration::from_mins(10),
+            windows: Vec::new(),
+            retention: Duration::from_hours(10 * 24),
+            generations: 10,
+            restart_command: vec!["systemctl".to_owned(), "reboot".to_owned()],
+            width: 0,
+        }
+    }
+}
