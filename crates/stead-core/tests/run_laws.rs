@@ -1,6 +1,7 @@
 //! What holds for every run: random documents, random machines, random orders of answers.
 //!
-//! `STEAD_RUNS=10000` tries so many of them. A failure names its number, which alone makes it again.
+//! `STEAD_RUNS=10000` tries so many of them, `STEAD_FIRST_RUN=500` leaves out those before. A failure names its number, which
+//! alone makes it again.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail this way")]
 #![expect(clippy::disallowed_methods, reason = "how much is tried is up to who tries; the core itself asks nothing")]
@@ -61,7 +62,8 @@ fn scenes(seed: u64, luck: Luck) -> impl Iterator<Item = Scene> {
 
 fn some_scenes(seed: u64, luck: Luck, usual: u64) -> impl Iterator<Item = Scene> {
     let count = std::env::var("STEAD_RUNS").map_or(usual, |text| text.parse().expect("a number"));
-    (0..count).map(move |number| scene(seed, number, luck))
+    let first = std::env::var("STEAD_FIRST_RUN").map_or(0, |text| text.parse().expect("a number"));
+    (first..count).map(move |number| scene(seed, number, luck))
 }
 
 fn scene(seed: u64, number: u64, luck: Luck) -> Scene {
@@ -538,7 +540,16 @@ fn assert_tested_again(scene: &Scene, journal: &[Event], log: &Log) {
 /// A run with a break has the same outcome as one without. Of a resource that only tests for itself nobody knows whether an
 /// interrupted set changed anything: it counts as changed, and so may be visible to what waits for its changes.
 fn assert_same(scene: &Scene, whole: (&Run, &World), again: (&Run, &World), interrupted: &BTreeSet<NodeId>, at: usize) {
-    let status = |run: &Run, id: NodeId| run.report().status(id).cloned();
+    // A set that fails after work that outlasts a call begins that work anew: whether the last try finds it unfinished or
+    // failed depends on how many there were.
+    let fails_late = |id: NodeId| {
+        let thing = scene.world.0.get(&*scene.graph.node(id).name);
+        thing.is_some_and(|thing| thing.job.is_some() && thing.set != Set::Works)
+    };
+    let status = |run: &Run, id: NodeId| match run.report().status(id) {
+        Some(Status::Pending) if fails_late(id) => Some(Status::Failed),
+        status => status.cloned(),
+    };
     let is_unclear = |id: &NodeId| {
         scene.graph.node(*id).manifest.capabilities.implements_pretest
             && status(whole.0, *id) == Some(Status::InState)
@@ -805,10 +816,18 @@ fn steps(text: &str, mut world: World) -> usize {
 
 #[test]
 fn a_second_run_sets_nothing() {
+    let mut converged = 0;
     for scene in scenes(4, Luck::Good) {
-        let (_, mut world, _) = scene.ended(Mode::APPLY);
+        let (first, mut world, _) = scene.ended(Mode::APPLY);
+        let blocks = |run: &Run| scene.graph.iter().any(|(id, _)| run.report().status(id).is_some_and(Status::blocks));
         let (mut run, mut log) = (scene.new_run(Mode::APPLY), Log::default());
         scene.drive(&mut run, &mut world, &mut log, &scene.room, None);
+        // What an assertion held back has its turn when that is skipped; and what acts on changes alone is skipped now, so
+        // that it has no state to refer to, and what acts on failures has its turn.
+        if blocks(&first) || blocks(&run) && scene.text.contains("reference(") {
+            continue;
+        }
+        converged += 1;
         for (id, node) in scene.graph.iter() {
             assert_ne!(
                 run.report().status(id),
@@ -830,6 +849,7 @@ fn a_second_run_sets_nothing() {
             }
         }
     }
+    assert!(converged > 0, "some first runs reach the desired state");
 }
 
 #[test]
