@@ -10,7 +10,7 @@ use stead_core::diag::{Diagnostic, any_error};
 use stead_core::document::{self, Document};
 use stead_core::expr::FactKey;
 use stead_core::graph::codes;
-use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, Values, resolve};
+use stead_core::graph::{Facts, Found, Graph, Inputs, Lacks, Names, Resolution, Resources, Values, resolve};
 use stead_core::id::TypeName;
 use stead_core::manifest::{self, Catalog, Extension, Form, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
@@ -309,7 +309,7 @@ impl Session {
     pub fn find(&self, type_name: &TypeName, version: Option<&str>) -> Result<Arc<Manifest>, NotFound> {
         match Known(&self.discovery).find(type_name, version, None) {
             Found::Resource(manifest) => Ok(manifest),
-            Found::Nothing { message, help } => Err(NotFound { message, help }),
+            Found::Nothing { message, help, .. } => Err(NotFound { message, help }),
         }
     }
 
@@ -359,7 +359,8 @@ impl Known<'_> {
                 (String::new(), error.help().or_else(|| Some("`stead resource list` shows which there are".to_owned())))
             }
         };
-        Found::Nothing { message: format!("Resource not found: {type_name}{version}{why}"), help }
+        let message = format!("Resource not found: {type_name}{version}{why}");
+        Found::Nothing { lacks: error.into(), message, help }
     }
 
     fn has_adapter(&self, type_name: &TypeName) -> bool {
@@ -373,7 +374,7 @@ impl Resources for Known<'_> {
             Ok(requirement) => requirement,
             Err(error) => {
                 let help = Some("write a requirement such as '=1.2.0' or '>=1.2.0'".to_owned());
-                return Found::Nothing { message: error.to_string(), help };
+                return Found::Nothing { lacks: Lacks::Version, message: error.to_string(), help };
             }
         };
         let version = requirement.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
@@ -383,7 +384,7 @@ impl Resources for Known<'_> {
                 Some(adapter) => {
                     let message = format!("Adapter not found: {adapter}, which is required for '{type_name}'");
                     let help = "install the adapter, or remove 'requireAdapter'".to_owned();
-                    Found::Nothing { message, help: Some(help) }
+                    Found::Nothing { lacks: Lacks::Adapter, message, help: Some(help) }
                 }
                 None => self.nothing(type_name, &version, &error),
             },

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
@@ -48,6 +50,37 @@ impl WorkerPool {
                 Err(error)
             }
         }
+    }
+
+    /// The results of some work on each item, on so many items at once, in any order.
+    ///
+    /// This thread works as well, so that everything is done even where the system gives no other.
+    ///
+    /// Assumptions: the work does not panic.
+    pub fn map<T, R>(&self, items: Vec<T>, width: NonZeroUsize, work: fn(T) -> R) -> Vec<R>
+    where
+        T: Send + 'static,
+        R: Send + 'static,
+    {
+        let others = width.get().min(items.len()).saturating_sub(1);
+        let items = Arc::new(Mutex::new(items.into_iter()));
+        let (results, received) = channel();
+        let work_on = move |items: &Mutex<std::vec::IntoIter<T>>, results: &Sender<R>| {
+            let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+            while let Some(item) = next() {
+                // Nobody waits for it any more: the other end is gone only when this thread is.
+                let _ = results.send(work(item));
+            }
+        };
+        for _ in 0..others {
+            let (items, results) = (Arc::clone(&items), results.clone());
+            if self.submit(move || work_on(&items, &results)).is_err() {
+                break;
+            }
+        }
+        work_on(&items, &results);
+        drop(results);
+        received.into_iter().collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Strings that are expressions: from the tree of a text to templates, and back.
 
 use super::codes::NO_EXPRESSION;
-use super::fields::Reader;
+use super::fields::{Expected, Reader};
 use crate::diag::Diagnostic;
 use crate::expr::{self, Expression, Template};
 use crate::text::{Entry, Kind, Node, Span, locate_in};
@@ -34,7 +34,7 @@ impl Reader<'_> {
         if matches!(node.kind, Kind::String(_)) {
             return Some(self.value(node));
         }
-        self.wrong_kind(&node, what, "a string or an expression");
+        self.wrong_kind(&node, what, Expected::Text);
         None
     }
 

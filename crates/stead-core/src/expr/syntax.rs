@@ -16,7 +16,7 @@ use super::Fault;
 use super::builtin::{Builtin, Kind};
 use super::builtins::{find, functions};
 use super::codes;
-use crate::diag::{Code, nearest};
+use crate::diag::{Code, counted, nearest};
 use crate::value::Value;
 
 /// How deep calls may be nested; deeper is a mistake, and evaluation recurses.
@@ -545,11 +545,10 @@ fn check_count(builtin: &'static Builtin, arguments: &[Node], at: &Range<usize>)
     if given >= min && max.is_none_or(|max| given <= max) {
         return Ok(());
     }
-    let plural = |count: usize| if count == 1 { "argument" } else { "arguments" };
     let message = match max {
-        None => format!("Function '{name}' requires at least {min} {}", plural(min)),
+        None => format!("Function '{name}' requires at least {}", counted(min, "argument")),
         Some(0) => format!("Function '{name}' does not accept arguments"),
-        Some(max) if max == min => format!("Function '{name}' requires exactly {min} {}", plural(min)),
+        Some(max) if max == min => format!("Function '{name}' requires exactly {}", counted(min, "argument")),
         Some(max) => format!("Function '{name}' requires between {min} and {max} arguments"),
     };
     Err(Fault {

@@ -6,6 +6,7 @@ use super::codes;
 use super::evaluate::{Evaluator, Frame, fits, hint, stop};
 use super::syntax::Node;
 use super::{Fault, Stop, Template};
+use crate::diag::counted;
 use crate::text::{self, Spanned};
 use crate::value::{DataType, Object, Step, Value};
 
@@ -37,8 +38,8 @@ impl UserFunction {
         if given == wanted {
             return Ok(());
         }
-        let plural = if wanted == 1 { "parameter" } else { "parameters" };
-        let message = format!("User function '{name}' expects {wanted} {plural}, but {given} were provided");
+        let parameters = counted(wanted, "parameter");
+        let message = format!("User function '{name}' expects {parameters}, but {given} were provided");
         let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name.value.as_str()).collect();
         Err(stop(&codes::USER_FUNCTION_TYPE, at, message, Some(format!("it is used as {name}({})", names.join(", ")))))
     }

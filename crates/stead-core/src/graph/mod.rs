@@ -24,7 +24,7 @@ use crate::document::{DataType, Document, Instance};
 use crate::expr::FactKey;
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, NotFound};
 use crate::value::{Object, Seal, Value};
 
 pub use check::wrong_output;
@@ -318,11 +318,33 @@ pub enum Found {
     Resource(Arc<Manifest>),
     /// There is none.
     Nothing {
+        /// What of that which is wanted there is not.
+        lacks: Lacks,
         /// One sentence.
         message: String,
         /// What was probably meant.
         help: Option<String>,
     },
+}
+
+/// What an instance wants of a resource and does not get.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lacks {
+    /// Its type.
+    Type,
+    /// Its version, or the requirement cannot be read.
+    Version,
+    /// Its adapter.
+    Adapter,
+}
+
+impl From<&NotFound> for Lacks {
+    fn from(error: &NotFound) -> Self {
+        match error {
+            NotFound::Type { .. } => Self::Type,
+            NotFound::Version { .. } => Self::Version,
+        }
+    }
 }
 
 /// The outcome of resolving.

@@ -9,8 +9,8 @@ use hashbrown::HashMap;
 use super::builder::{Builder, Room, Unknown};
 use super::scope::stated;
 use super::{
-    Found, Graph, Inputs, Iteration, Names, Node, Open, Purpose, Resolution, Role, Scope, ScopeId, ScopeView, Values,
-    codes, evaluate, link, scope::forecast_weight,
+    Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Purpose, Resolution, Role, Scope, ScopeId, ScopeView,
+    Values, codes, evaluate, link, scope::forecast_weight,
 };
 use crate::budget::{Budget, Cost, Exceeded, size};
 use crate::diag::{Diagnostic, Findings, any_error, nearest};
@@ -327,7 +327,7 @@ impl Builder<'_> {
         if let Some(unknown) = self.unknown.get_mut(&wanted) {
             unknown.instances += 1;
             if unknown.instances <= MAX_REPEATED {
-                let span = unknown_at(instance, &unknown.first.message);
+                let span = lacks_at(instance, unknown.lacks);
                 self.findings.push(Diagnostic { span: Some(span), ..unknown.first.clone() });
             }
             return None;
@@ -340,11 +340,11 @@ impl Builder<'_> {
                 }
                 Some(manifest)
             }
-            Found::Nothing { message, help } => {
-                let span = unknown_at(instance, &message);
+            Found::Nothing { lacks, message, help } => {
+                let span = lacks_at(instance, lacks);
                 let first = Diagnostic { help, ..Diagnostic::error(&codes::UNKNOWN_TYPE, span, message) };
                 self.findings.push(first.clone());
-                self.unknown.insert(wanted, Unknown { first, instances: 1 });
+                self.unknown.insert(wanted, Unknown { first, lacks, instances: 1 });
                 None
             }
         }
@@ -355,7 +355,7 @@ impl Builder<'_> {
         let many = self.unknown.drain().map(|(_, unknown)| unknown).filter(|each| each.instances > MAX_REPEATED);
         let mut many: Vec<Unknown> = many.collect();
         many.sort_by_key(|unknown| unknown.first.span);
-        self.findings.extend(many.into_iter().map(|Unknown { first, instances }| {
+        self.findings.extend(many.into_iter().map(|Unknown { first, instances, .. }| {
             let more = instances - MAX_REPEATED;
             let message = format!("{more} more instances have this type: {}", first.message);
             Diagnostic { message, help: None, ..first }
@@ -607,12 +607,14 @@ impl Builder<'_> {
     }
 }
 
-/// Where an instance says what was not found: its version, or its type.
-fn unknown_at(instance: &Instance, message: &str) -> Span {
-    match &instance.require_version {
-        Some(version) if message.contains("version") => version.span,
-        _ => instance.type_name.span,
-    }
+/// Where an instance says what it wants and does not get.
+fn lacks_at(instance: &Instance, lacks: Lacks) -> Span {
+    let said = match lacks {
+        Lacks::Type => None,
+        Lacks::Version => instance.require_version.as_ref().map(|version| version.span),
+        Lacks::Adapter => instance.directives.require_adapter.as_ref().map(|adapter| adapter.span),
+    };
+    said.unwrap_or(instance.type_name.span)
 }
 
 /// A value for a message: a number itself, of anything else what it is.

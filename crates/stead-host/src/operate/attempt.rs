@@ -177,7 +177,8 @@ impl Attempt<'_> {
 
     pub(super) fn scrubbed(&self, failure: Failure) -> Failure {
         let property = failure.property.map(|property| self.resealer.text(&property));
-        Failure { message: self.resealer.text(&failure.message), property, ..failure }
+        // The names in a reason may be made of secrets.
+        Failure { message: self.resealer.text(&failure.message), property, reason: None, ..failure }
     }
 
     pub(super) fn scrubbed_names(&self, names: Vec<String>) -> Vec<String> {
@@ -228,5 +229,6 @@ fn failed(schema: &Schema, value: &Plain, kind: FailureKind, prefix: &str) -> Re
     let mismatches = schema.validate(&value.to_json());
     let Some(first) = mismatches.first() else { return Ok(()) };
     let message = format!("{prefix}{}", mismatches.iter().map(Mismatch::line).collect::<Vec<_>>().join("; "));
-    Err(Failure { kind, message, property: Some(first.pointer.clone()).filter(|pointer| !pointer.is_empty()) })
+    let property = Some(first.pointer.clone()).filter(|pointer| !pointer.is_empty());
+    Err(Failure { property, ..Failure::new(kind, message) })
 }
