@@ -110,3 +110,25 @@ impl Shared {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn every_item_is_worked_on_once_and_so_many_beside_each_other() {
+        let width = NonZeroUsize::MIN.saturating_add(3);
+        let together = Arc::new(Barrier::new(width.get()));
+        let items: Vec<_> = (0..8).map(|number| (number, Arc::clone(&together))).collect();
+        let mut results = WorkerPool::default().map(items, width, |(number, together): (u8, Arc<Barrier>)| {
+            // Passed only when four of them are here at once.
+            together.wait();
+            number
+        });
+        results.sort_unstable();
+        assert_eq!(results, Vec::from_iter(0..8));
+        assert_eq!(WorkerPool::default().map(Vec::new(), width, |number: u8| number), []);
+    }
+}

@@ -179,11 +179,11 @@ impl Diagnostic {
         Self { fix: Some(Fix { span, replacement: replacement.into() }), ..self }
     }
 
-    /// The same with the word that was probably meant, and the change that puts it there if its place in the text has the
-    /// wrong one just once and as it is.
+    /// The same with the word that was probably meant, and the change that puts it there if what is written at the place has
+    /// the wrong one just once and as it is.
     #[must_use]
-    pub fn with_meant(self, wrong: &str, meant: &str, sources: &Sources) -> Self {
-        let change = self.span.and_then(|span| Some((only(sources.text(span)?, wrong)?, span)));
+    pub fn with_meant(self, wrong: &str, meant: &str, written: Option<&str>) -> Self {
+        let change = self.span.and_then(|span| Some((only(written?, wrong)?, span)));
         let finding = self.with_help(did_you_mean(meant));
         match change.filter(|_| !wrong.is_empty() && is_plain(meant)) {
             Some((at, span)) => {

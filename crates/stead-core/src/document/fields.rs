@@ -52,7 +52,7 @@ impl Reader<'_> {
         let scalar = matches!(node.kind, Kind::Bool(_) | Kind::Number(_));
         self.report(match self.written(node.span).filter(|_| scalar) {
             Some(written) => {
-                let quoted = format!("'{written}'");
+                let quoted = format!("\"{written}\"");
                 finding.with_help("put it in quotes").with_fix(node.span, quoted)
             }
             None => finding,
@@ -109,7 +109,7 @@ impl Reader<'_> {
         let meant = nearest(&text.value, words.iter().map(|(word, _)| *word)).map(str::to_owned);
         let finding = Diagnostic::error(&codes::WORD, text.span, message);
         self.report(match meant {
-            Some(word) => finding.with_help(format!("did you mean '{word}'?")),
+            Some(word) => finding.with_meant(&text.value, &word, self.written(text.span)),
             None => finding.with_help(format!("it is one of {}", list.join(", "))),
         });
         None
@@ -158,11 +158,7 @@ impl Reader<'_> {
         let message = format!("{owner} has no key '{}'", shown(key));
         let finding = Diagnostic::error(&codes::UNKNOWN_KEY, span, message);
         self.report(match nearest(key, known.iter().copied()) {
-            Some(meant) => {
-                let quote = self.written(span).and_then(|text| text.chars().next()).filter(|c| matches!(c, '"' | '\''));
-                let quote = quote.map(String::from).unwrap_or_default();
-                finding.with_help(format!("did you mean '{meant}'?")).with_fix(span, format!("{quote}{meant}{quote}"))
-            }
+            Some(meant) => finding.with_meant(key, meant, self.written(span)),
             None => finding.with_help(match key {
                 _ if key.starts_with("//") || key.starts_with("/*") => "a comment begins with '#'".to_owned(),
                 _ if owner == "an instance" => {

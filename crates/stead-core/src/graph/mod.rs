@@ -317,14 +317,20 @@ pub enum Found {
     /// This one.
     Resource(Arc<Manifest>),
     /// There is none.
-    Nothing {
-        /// What of that which is wanted there is not.
-        lacks: Lacks,
-        /// One sentence.
-        message: String,
-        /// What was probably meant.
-        help: Option<String>,
-    },
+    Nothing(Unresolved),
+}
+
+/// Why there is no resource for an instance.
+#[derive(Clone, Debug)]
+pub struct Unresolved {
+    /// What of that which is wanted there is not.
+    pub lacks: Lacks,
+    /// One sentence.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// The type that was probably meant.
+    pub meant: Option<TypeName>,
 }
 
 /// What an instance wants of a resource and does not get.
@@ -354,6 +360,12 @@ pub enum Resolution {
     Graph(Graph, Vec<Diagnostic>),
     /// These facts must be supplied first; then resolve it again.
     Needs(BTreeSet<FactKey>),
-    /// The document cannot be used: everything that is wrong with it.
-    Faulty(Vec<Diagnostic>),
+    /// The document cannot be used.
+    Faulty {
+        /// Everything that is wrong with its relations.
+        findings: Vec<Diagnostic>,
+        /// The instances that could be resolved, in no order and without needs, to look for more that is wrong; `None` for a
+        /// document that takes too much.
+        rest: Option<Graph>,
+    },
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stead_core::graph::{Found, Lacks, Resources};
+use stead_core::graph::{Found, Lacks, Resources, Unresolved};
 use stead_core::id::TypeName;
 use stead_core::manifest::{
     AdaptedResource, Capabilities, Catalog, Implementation, Kind, Manifest, Version, VersionRequirement,
@@ -99,7 +99,7 @@ fn enable(capabilities: &mut Capabilities, word: &str) -> Option<()> {
 
 impl Resources for Known {
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
-        let nothing = |lacks, message: String, help| Found::Nothing { lacks, message, help };
+        let nothing = |lacks, message, help| Found::Nothing(Unresolved { lacks, message, help, meant: None });
         let requirement = match requirement.map(VersionRequirement::parse).transpose() {
             Ok(requirement) => requirement,
             Err(error) => return nothing(Lacks::Version, error.to_string(), None),

@@ -26,11 +26,11 @@ pub(super) struct Fault<'a> {
 impl Pass<'_> {
     /// The finding with what to do about the fault, and the change that does it.
     pub(super) fn with_hint(&self, finding: Diagnostic, fault: &Fault<'_>) -> Diagnostic {
-        let sources = &self.prepared.sources;
+        let written = finding.span.and_then(|span| self.prepared.sources.text(span));
         match (fault.reason, fault.value) {
             (Some(reason @ Reason::Unknown { name, known }), _) => match (of_unknown(name, known), reason.meant()) {
                 (Some(help), _) => finding.with_help(help),
-                (None, Some(meant)) => finding.with_meant(name, meant, sources),
+                (None, Some(meant)) => finding.with_meant(name, meant, written),
                 (None, None) => finding.with_help(format!("its properties are {}", known.join(", "))),
             },
             (Some(Reason::Missing(names)), _) => {
@@ -40,8 +40,10 @@ impl Pass<'_> {
                 finding.with_help(help.unwrap_or_else(|| format!("add it to '{outer}'")))
             }
             (Some(Reason::Excluded(_)), _) => finding.with_help("remove one of them"),
-            (Some(Reason::OneOf { near: Some(near), .. }), Some(Template { kind: Kind::String(found), .. })) => {
-                finding.with_meant(found, near, sources)
+            (Some(Reason::OneOf { near: Some(near), .. }), Some(Template { kind: Kind::String(found), span })) => {
+                let fixed = Diagnostic { span: Some(*span), ..finding.clone() };
+                let fixed = fixed.with_meant(found, near, self.prepared.sources.text(*span));
+                Diagnostic { span: finding.span, ..fixed }
             }
             (Some(Reason::Type(wanted)), Some(value)) if let Some(form) = Form::of(wanted, &value.literal()) => {
                 self.in_form(finding.with_help(form.help()), form, value)

@@ -63,9 +63,10 @@ fn wrong(
     }
     let message = format!("{} does not report a property '{name}'", prepared.graph.label(id));
     let known = schema.property_names();
-    let finding = Diagnostic::error(&ACCESS, locate(&prepared.sources, *span, at.clone()), message);
+    let place = locate(&prepared.sources, *span, at.clone());
+    let finding = Diagnostic::error(&ACCESS, place, message);
     Some(match nearest(name, known.iter().copied()) {
-        Some(near) => finding.with_meant(name, near, &prepared.sources),
+        Some(near) => finding.with_meant(name, near, prepared.sources.text(place)),
         None => finding.with_help(format!("it reports {}", known.join(", "))),
     })
 }

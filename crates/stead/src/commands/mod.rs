@@ -24,7 +24,7 @@ use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, write_soon};
 use crate::process_env::ProcessEnv;
 use report::{Printer, Style};
-use stead_engine::{Execution, Prepared, Session, Summary, Unusable, error_chain, json};
+use stead_engine::{Execution, Prepared, Session, Summary, error_chain, json};
 
 /// Shows what apply would change.
 pub(crate) fn plan(document: &Document, env: &ProcessEnv) -> Exit {
@@ -50,7 +50,7 @@ enum Consent {
 }
 
 fn carry_out(document: &Document, mode: Mode, consent: Consent, env: &ProcessEnv) -> Exit {
-    let (session, prepared) = match prepare(document, Values::Required, env) {
+    let (session, prepared) = match prepare(document, Values::Required, mode, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -131,8 +131,9 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
     asked.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
 }
 
-/// Reads a document and resolves it. No program of a resource is called, but those that discovery asks.
-fn prepare(document: &Document, values: Values, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
+/// Reads a document and resolves it. No program of a resource is called but those that discovery asks, and where the
+/// document is refused those that check properties.
+fn prepare(document: &Document, values: Values, mode: Mode, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
     let mut session = session_for(document, env);
     session.values = values;
     let text = input::document(&session, document.path()).map_err(|error| unreadable(document, &error))?;
@@ -155,8 +156,8 @@ fn prepare(document: &Document, values: Values, env: &ProcessEnv) -> Result<(Ses
             prepared.warnings.extend(session.conflicts(&prepared));
             Ok((session, prepared))
         }
-        Err(Unusable { findings, .. }) => {
-            refuse(document, &findings, &session);
+        Err(unusable) => {
+            refuse(document, &session.with_properties(unusable, mode).findings, &session);
             Err(Exit::Unusable)
         }
     }
@@ -220,7 +221,7 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
 
 /// Checks a document without looking at the machine.
 pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
-    let (session, prepared) = match prepare(document, Values::Open, env) {
+    let (session, prepared) = match prepare(document, Values::Open, Mode::PLAN, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -244,7 +245,7 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
 
 /// Prints the order and the dependencies.
 pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
-    match prepare(&arguments.document, Values::Required, env) {
+    match prepare(&arguments.document, Values::Required, Mode::PLAN, env) {
         Ok((_, prepared)) => {
             match arguments.document.output {
                 Output::Text => print(&drawing::draw(&prepared.graph, arguments.format)),
