@@ -63,10 +63,11 @@ impl Reader<'_> {
         match Expression::parse(&string) {
             Ok(expression) => return Kind::Compiled(Box::new(expression)),
             Err(fault) => {
-                let at = self.text.map_or(span, |text| locate_in(text, span, fault.at));
+                let at = self.text.map_or(span, |text| locate_in(text, span, fault.at.clone()));
                 self.report(match place {
                     Place::Strict => {
-                        Diagnostic { help: fault.help, ..Diagnostic::error(fault.code, at, fault.message) }
+                        let written = self.text.and_then(|text| text.get(at.start as usize..at.end as usize));
+                        fault.finding(at, written)
                     }
                     Place::Lenient => no_expression(at, &fault.message),
                 });
