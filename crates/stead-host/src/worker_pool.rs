@@ -128,7 +128,7 @@ mod tests {
             number
         });
         results.sort_unstable();
-        assert_eq!(results, Vec::from_iter(0..8));
+        assert_eq!(results, [0, 1, 2, 3, 4, 5, 6, 7]);
         assert!(WorkerPool::default().map(Vec::new(), width, |number: u8| number).is_empty());
     }
 }
