@@ -11,6 +11,7 @@ pub use crate::diag::codes::call::*;
 use crate::id::ResourceId;
 use crate::instance_path::InstancePath;
 use crate::manifest::Manifest;
+use crate::schema::Reason;
 use crate::value::Value;
 
 /// What is done with an instance.
@@ -275,6 +276,9 @@ pub struct Failure {
     pub message: String,
     /// The property it is about, as a JSON pointer such as `/mode`.
     pub property: Option<String>,
+    /// What is wrong with that property, while it is checked before a run. What a call answers has none.
+    #[serde(skip)]
+    pub reason: Option<Box<Reason>>,
 }
 
 /// The kinds of failure that callers tell apart.
@@ -315,7 +319,7 @@ impl Failure {
 
     /// A failure that is not about one property.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), property: None }
+        Self { kind, message: message.into(), property: None, reason: None }
     }
 }
 

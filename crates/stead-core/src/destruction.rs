@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::diag::counted;
+
 /// What a set does to things, or in what-if would do.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -166,22 +168,20 @@ impl ItemKind {
     /// Of content: its size and the first digits of its digest.
     pub fn content(&self) -> Option<String> {
         match self {
-            Self::Content { size, sha256: None } => Some(bytes(*size)),
-            Self::Content { size, sha256: Some(digest) } => Some(format!("{}, sha256 {digest:.12}", bytes(*size))),
+            Self::Content { size, sha256: None } => Some(counted(*size, "byte")),
+            Self::Content { size, sha256: Some(digest) } => {
+                Some(format!("{}, sha256 {digest:.12}", counted(*size, "byte")))
+            }
             _ => None,
         }
     }
-}
-
-fn bytes(size: u64) -> String {
-    if size == 1 { "1 byte".to_owned() } else { format!("{size} bytes") }
 }
 
 impl fmt::Display for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, kind } = self;
         match kind {
-            ItemKind::File { size } => write!(f, "{path} ({})", bytes(*size)),
+            ItemKind::File { size } => write!(f, "{path} ({})", counted(*size, "byte")),
             ItemKind::Directory { entries_below: 0 } => write!(f, "{path} (empty directory)"),
             ItemKind::Directory { entries_below: 1 } => write!(f, "{path} (1 entry)"),
             ItemKind::Directory { entries_below } => write!(f, "{path} ({entries_below} entries)"),

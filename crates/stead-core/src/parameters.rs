@@ -5,6 +5,7 @@ pub use crate::diag::codes::parameters::*;
 use crate::diag::{Code, nearest};
 use crate::diff::{Rules, contains};
 use crate::document::{DataType, Parameter};
+use crate::schema::{Form, Type};
 use crate::text::Node;
 use crate::value::{Object, Value};
 
@@ -102,18 +103,22 @@ fn check_type(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
         return Ok(());
     }
     let (name, wanted) = (&parameter.name.value, article(data_type));
-    let help = match (value, data_type) {
-        (Value::String(text), DataType::Int) if text.parse::<i64>().is_ok() => "write it without quotes".to_owned(),
-        (Value::String(text), DataType::Bool) if matches!(text.as_str(), "true" | "false") => {
-            "write it without quotes".to_owned()
-        }
-        (Value::Number(_) | Value::Bool(_), DataType::String | DataType::SecureString) => {
-            "write it in quotes".to_owned()
-        }
-        _ => format!("the document declares it as '{}'", data_type.as_str()),
+    let help = match Form::of(&[type_of(data_type)], value) {
+        Some(form) => form.help().to_owned(),
+        None => format!("the document declares it as '{}'", data_type.as_str()),
     };
     let message = format!("parameter '{name}' must be {wanted}, found {}", described(value));
     Err(Finding { help: Some(help), ..Finding::new(&WRONG_TYPE, message) })
+}
+
+fn type_of(data_type: DataType) -> Type {
+    match data_type {
+        DataType::String | DataType::SecureString => Type::String,
+        DataType::Int => Type::Integer,
+        DataType::Bool => Type::Boolean,
+        DataType::Object | DataType::SecureObject => Type::Object,
+        DataType::Array => Type::Array,
+    }
 }
 
 fn article(data_type: DataType) -> &'static str {

@@ -7,8 +7,10 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Map, Value as Json};
 
 mod mismatch;
+mod reason;
 
 pub use mismatch::Mismatch;
+pub use reason::{Form, Reason, Type};
 
 /// A compiled JSON Schema, and what the engine reads from it besides.
 pub struct Schema {
@@ -270,7 +272,7 @@ mod tests {
             ),
             (
                 json!({"properties": {"kind": {"oneOf": [{"type": "integer"}, {"type": "array"}]}}}),
-                "'kind' must be an integer, or must be an array",
+                "'kind' must be an integer, or must be a list",
             ),
             (json!({"properties": {"kind": {"not": {"const": "x"}}}}), "'kind' must not be \"x\""),
         ];

@@ -122,6 +122,11 @@ impl Sources {
         self.0.iter().enumerate().map(|(at, source)| (SourceId(u16::try_from(at).unwrap_or(u16::MAX)), source))
     }
 
+    /// What stands at a place.
+    pub fn text(&self, span: Span) -> Option<&str> {
+        self.get(span.source)?.text.get(span.start as usize..span.end as usize)
+    }
+
     /// Where a span starts, as users write it.
     pub fn place(&self, span: Span) -> Place {
         match self.get(span.source) {

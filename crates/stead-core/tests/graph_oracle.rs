@@ -170,7 +170,7 @@ fn through_document(needs: &[Vec<usize>]) -> String {
             assert_needs(needs, &graph);
             joined(graph.order.iter().map(|id| &graph.node(*id).name))
         }
-        Resolution::Faulty(findings) => faults(needs, &findings),
+        Resolution::Faulty { findings, .. } => faults(needs, &findings),
         Resolution::Needs(wants) => panic!("nothing is asked of the machine: {wants:?}"),
     }
 }

@@ -7,7 +7,7 @@ use stead_core::destruction::Effect;
 use stead_core::diff::{Alteration, Change, Rules, changes, overlaid};
 use stead_core::id::NodeId;
 use stead_core::run::Run;
-use stead_core::value::Value;
+use stead_core::value::{Value, pointer};
 
 use crate::session::Session;
 
@@ -80,11 +80,11 @@ fn drift(state: &Value) -> Vec<String> {
 /// What is created is new as a whole, and of what is removed nothing is left. Of what stays the resource says what has
 /// changed: one that tells more of the state before than of the state after has not removed anything.
 fn tells(effect: Effect, change: &Change, named: Option<&[String]>) -> bool {
-    let property = change.path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    let property = pointer::steps(&change.path).next().unwrap_or_default();
     match effect {
         Effect::Create | Effect::Replace => true,
         // A property that only says how to remove it is not a difference.
         Effect::Remove => matches!(change.what, Alteration::Removed(_)),
-        Effect::Change => named.is_none_or(|named| named.is_empty() || named.iter().any(|name| name == property)),
+        Effect::Change => named.is_none_or(|named| named.is_empty() || named.iter().any(|name| *name == property)),
     }
 }

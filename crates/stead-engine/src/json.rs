@@ -18,20 +18,21 @@ use stead_core::wire::results::{duration, operation_name, reason, restarts};
 
 use crate::difference::{Difference, printed};
 use crate::session::Session;
+use crate::summary::Summary;
 
 /// The report of a run: totals, every instance, restarts, outputs.
-pub fn report(session: &Session, run: &Run, elapsed: Duration) -> Json {
-    let totals = run.totals();
+pub fn report(session: &Session, run: &Run, summary: &Summary, elapsed: Duration) -> Json {
+    let totals = &summary.totals;
     let instances = run.graph().order.iter().map(|id| instance(session, run, *id));
-    let outputs = run.outputs().into_iter().map(|(name, value)| {
-        let value = value.map_or_else(|finding| json!({ "error": finding.message }), |value| value.to_redacted_json());
-        (name, value)
+    let outputs = summary.outputs.iter().map(|(name, value)| match value {
+        Ok(value) => (name.clone(), value.to_redacted_json()),
+        Err(finding) => (name.clone(), json!({ "error": finding.message })),
     });
     json!({
         "version": 1,
         "operation": operation_name(run.mode().operation),
         "whatIf": run.mode() == Mode::PLAN,
-        "changes": totals.changed + totals.drifted + totals.unknown > 0,
+        "changes": summary.has_changes(),
         "totals": {
             "changed": totals.changed,
             "created": totals.created,

@@ -16,9 +16,11 @@ pub mod json;
 mod property_check;
 mod resource;
 mod session;
+mod summary;
 
 pub use difference::{Difference, printed, schema};
 pub use execution::{Consumer, ENGINE_VERSION, Execution, ResumeError, RunError};
 pub use host::{DSC_VERSION, Host, HostOptions};
 pub use resource::{Refusal, ResourceCall, error_chain, failure_lines, finding_line, set_mode};
 pub use session::{NotFound, Prepared, Session, Unusable, folder_of, problem_text, unplaced};
+pub use summary::Summary;

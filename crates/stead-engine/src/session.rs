@@ -8,9 +8,12 @@ use serde_json::Value as Json;
 use stead_core::call::Failure;
 use stead_core::diag::{Diagnostic, any_error};
 use stead_core::document::{self, Document};
+use stead_core::event::Mode;
 use stead_core::expr::FactKey;
 use stead_core::graph::codes;
-use stead_core::graph::{Facts, Found, Graph, Inputs, Names, Resolution, Resources, Values, resolve};
+use stead_core::graph::{
+    Facts, Found, Graph, Inputs, Lacks, Names, Resolution, Resources, Unresolved, Values, resolve,
+};
 use stead_core::id::TypeName;
 use stead_core::manifest::{self, Catalog, Extension, Form, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
@@ -91,6 +94,8 @@ pub struct Unusable {
     /// Whether it is already the input that cannot be used: text that cannot be read, parameters that do not fit,
     /// variables that cannot be computed. dsc has an exit code of its own for that.
     pub is_input: bool,
+    /// What of it could be resolved.
+    rest: Option<Box<Prepared>>,
 }
 
 impl Unusable {
@@ -106,7 +111,7 @@ impl Unusable {
         // dsc reads the text, then checks its form, then computes what it holds.
         let is_input =
             of("E01") || !of("E02") && (of("E07") || errors().any(|finding| finding.span.is_some_and(within)));
-        Self { findings, is_input }
+        Self { findings, is_input, rest: None }
     }
 }
 
@@ -255,13 +260,12 @@ impl Session {
             match resolve(&document, &inputs, &mut self.sources) {
                 Resolution::Graph(graph, warnings) => {
                     findings.extend(warnings);
-                    let sources = Arc::new(self.sources.clone());
-                    let origin = sources.get(document.source).map_or("", |source| source.name.as_str()).into();
-                    return Ok(Prepared { graph: Arc::new(graph), sources, facts, warnings: findings, origin });
+                    return Ok(Prepared { warnings: findings, ..self.prepared(&document, graph, facts) });
                 }
-                Resolution::Faulty(wrong) => {
+                Resolution::Faulty { findings: wrong, rest } => {
                     findings.extend(wrong);
-                    return Err(Unusable::new(&document, findings));
+                    let rest = rest.map(|graph| Box::new(self.prepared(&document, graph, facts)));
+                    return Err(Unusable { rest, ..Unusable::new(&document, findings) });
                 }
                 Resolution::Needs(keys) => {
                     for key in keys {
@@ -271,6 +275,22 @@ impl Session {
                 }
             }
         }
+    }
+
+    fn prepared(&self, document: &Document, graph: Graph, facts: Facts) -> Prepared {
+        let sources = Arc::new(self.sources.clone());
+        let origin = sources.get(document.source).map_or("", |source| source.name.as_str()).into();
+        Prepared { graph: Arc::new(graph), sources, facts, warnings: Vec::new(), origin }
+    }
+
+    /// The same with what is wrong with the properties of those instances that could be resolved, so that nothing waits for
+    /// a second round. See [`Self::check_properties`].
+    #[must_use]
+    pub fn with_properties(&self, mut unusable: Unusable, mode: Mode) -> Unusable {
+        // Programs are asked nothing for those who may not run the document.
+        let rest = unusable.rest.take().filter(|rest| rest.graph.refused(self.machine.elevated).is_none());
+        unusable.findings.extend(rest.iter().flat_map(|rest| self.check_properties(rest, mode)));
+        unusable
     }
 
     /// Tells what was found wrong while resources were looked for, if that was done.
@@ -309,7 +329,7 @@ impl Session {
     pub fn find(&self, type_name: &TypeName, version: Option<&str>) -> Result<Arc<Manifest>, NotFound> {
         match Known(&self.discovery).find(type_name, version, None) {
             Found::Resource(manifest) => Ok(manifest),
-            Found::Nothing { message, help } => Err(NotFound { message, help }),
+            Found::Nothing(Unresolved { message, help, .. }) => Err(NotFound { message, help }),
         }
     }
 
@@ -347,11 +367,10 @@ impl Known<'_> {
     /// Why nothing was found: a manifest that declares the type and is invalid says more than a similar name.
     fn nothing(&self, type_name: &TypeName, version: &str, error: &manifest::NotFound) -> Found {
         let invalid = match error {
-            manifest::NotFound::Type { .. } => {
-                self.0.problems().into_iter().find_map(|problem| problem.first_error_of(type_name))
-            }
+            manifest::NotFound::Type { .. } => self.0.find_problem(|problem| problem.first_error_of(type_name)),
             manifest::NotFound::Version { .. } => None,
         };
+        let meant = error.meant().filter(|_| invalid.is_none()).cloned();
         let (why, help) = match (invalid, error) {
             (Some((finding, help)), _) => (format!(": its manifest is invalid: {finding}"), help),
             (None, manifest::NotFound::Version { .. }) => (format!(": {error}"), error.help()),
@@ -359,7 +378,8 @@ impl Known<'_> {
                 (String::new(), error.help().or_else(|| Some("`stead resource list` shows which there are".to_owned())))
             }
         };
-        Found::Nothing { message: format!("Resource not found: {type_name}{version}{why}"), help }
+        let message = format!("Resource not found: {type_name}{version}{why}");
+        Found::Nothing(Unresolved { lacks: error.into(), message, help, meant })
     }
 
     fn has_adapter(&self, type_name: &TypeName) -> bool {
@@ -373,7 +393,8 @@ impl Resources for Known<'_> {
             Ok(requirement) => requirement,
             Err(error) => {
                 let help = Some("write a requirement such as '=1.2.0' or '>=1.2.0'".to_owned());
-                return Found::Nothing { message: error.to_string(), help };
+                let message = error.to_string();
+                return Found::Nothing(Unresolved { lacks: Lacks::Version, message, help, meant: None });
             }
         };
         let version = requirement.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
@@ -382,8 +403,8 @@ impl Resources for Known<'_> {
             Err(error) => match adapter.filter(|adapter| !self.has_adapter(adapter)) {
                 Some(adapter) => {
                     let message = format!("Adapter not found: {adapter}, which is required for '{type_name}'");
-                    let help = "install the adapter, or remove 'requireAdapter'".to_owned();
-                    Found::Nothing { message, help: Some(help) }
+                    let help = Some("install the adapter, or remove 'requireAdapter'".to_owned());
+                    Found::Nothing(Unresolved { lacks: Lacks::Adapter, message, help, meant: None })
                 }
                 None => self.nothing(type_name, &version, &error),
             },

@@ -56,7 +56,7 @@ impl Stage {
 
 /// The instances of the report that programs read, without times and what commands printed, in the order of the graph.
 fn instances(session: &Session, run: &Run) -> Vec<(NodeId, Json)> {
-    let report = json::report(session, run, Duration::ZERO);
+    let report = json::report(session, run, &stead_engine::Summary::of(run), Duration::ZERO);
     let instances = report["instances"].as_array().unwrap().iter().cloned().map(|mut instance| {
         instance.as_object_mut().unwrap().retain(|name, _| name != "duration" && name != "output");
         instance

@@ -18,7 +18,7 @@ struct NoPrograms;
 
 impl Programs for NoPrograms {
     fn list_adapted(&self, _adapter: &Manifest) -> Result<Vec<Json>, Failure> {
-        Err(Failure { kind: FailureKind::Unsupported, message: "no programs are run".into(), property: None })
+        Err(Failure::new(FailureKind::Unsupported, "no programs are run"))
     }
 
     fn discover(&self, _extension: &Extension) -> Result<Vec<Json>, Failure> {

@@ -126,7 +126,7 @@ fn main() -> std::io::Result<()> {
     write!(out, ", resolved {} ms", begun.elapsed().as_millis())?;
     let graph = match resolved {
         Resolution::Graph(graph, _) => graph,
-        Resolution::Faulty(findings) => return writeln!(out, ", {} findings, {} MiB", findings.len(), peak()),
+        Resolution::Faulty { findings, .. } => return writeln!(out, ", {} findings, {} MiB", findings.len(), peak()),
         Resolution::Needs(_) => return writeln!(out, ", needs facts"),
     };
     let begun = Instant::now();

@@ -78,11 +78,7 @@ pub trait Provider: Send + Sync {
 }
 
 fn unsupported(method: &str) -> Failure {
-    Failure {
-        kind: FailureKind::Unsupported,
-        message: format!("the resource does not support '{method}'"),
-        property: None,
-    }
+    Failure::new(FailureKind::Unsupported, format!("the resource does not support '{method}'"))
 }
 
 /// The order of magnitude of a call.

@@ -6,9 +6,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::fmt;
 
+use hashbrown::HashMap;
 use serde_json::Value as Json;
 use stead_core::value::{REDACTED, Sensitive, Value};
 
@@ -47,11 +48,12 @@ const LONGEST_ENCODED: usize = 4096;
 
 /// Secrets in every form in which they are looked for.
 ///
-/// Adding one costs time and memory for its forms alone, so that a vault which grows while a run goes on is cheap. Without
-/// secrets, or in a text without their first bytes, looking costs a lookup for each byte at most.
+/// Adding one costs time and memory for its forms alone, so that a vault which grows while a run goes on is cheap. Looking
+/// costs one bit for each byte of the text, and more only where a secret may begin.
 #[derive(Clone, Default)]
 pub struct Redactor {
     reach: Reach,
+    starts: Starts,
     /// Looked for within any text, by their first bytes, so that a text is gone through once for all of them.
     within: HashMap<[u8; START], Vec<Sensitive<String>>>,
     /// Looked for as whole texts.
@@ -70,6 +72,34 @@ enum Reach {
 
 /// The least number of bytes of what is looked for within texts.
 const START: usize = SHORTEST_WITHIN;
+
+/// How many bits the hash of a start has.
+const HASH_BITS: u32 = 16;
+
+/// The starts of what is looked for, a bit for the hash of each, so that hardly another start is looked up.
+#[derive(Clone, Default)]
+struct Starts(Vec<u64>);
+
+impl Starts {
+    fn add(&mut self, start: [u8; START]) {
+        self.0.resize(1 << HASH_BITS >> 6, 0);
+        let (word, bit) = Self::place(start);
+        if let Some(word) = self.0.get_mut(word) {
+            *word |= bit;
+        }
+    }
+
+    fn may_have(&self, start: [u8; START]) -> bool {
+        let (word, bit) = Self::place(start);
+        self.0.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// The hash is the upper bits of a product with the golden ratio, which spreads texts that differ in one letter.
+    fn place(start: [u8; START]) -> (usize, u64) {
+        let hash = u32::from_le_bytes(start).wrapping_mul(0x9E37_79B1) >> (u32::BITS - HASH_BITS);
+        ((hash >> 6) as usize, 1 << (hash & 63))
+    }
+}
 
 impl Redactor {
     /// For the secrets of a session, which are covered in what is said of any instance.
@@ -108,17 +138,25 @@ impl Redactor {
     }
 
     /// The text with every secret in it covered.
-    pub fn scrub(&self, text: &str) -> String {
+    pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.has(text) {
-            return REDACTED.to_owned();
+            return Cow::Owned(REDACTED.to_owned());
         }
-        cover(text, &self.places(text))
+        match &*self.places(text) {
+            [] => Cow::Borrowed(text),
+            places => Cow::Owned(cover(text, places)),
+        }
     }
 
     /// Where the text has secrets, from the first byte to the one behind the last, in order; they may overlap.
     fn places(&self, text: &str) -> Vec<(usize, usize)> {
+        if self.within.is_empty() {
+            return Vec::new();
+        }
         let starts = text.as_bytes().windows(START).enumerate();
-        let known = starts.filter_map(|(at, start)| Some((at, self.within.get(start)?)));
+        let starts = starts.filter_map(|(at, start)| Some((at, *start.first_chunk::<START>()?)));
+        let known = starts.filter(|(_, start)| self.starts.may_have(*start));
+        let known = known.filter_map(|(at, start)| Some((at, self.within.get(&start)?)));
         let longest = known.filter_map(|(at, secrets)| {
             let rest = text.get(at..)?;
             let lengths = secrets.iter().map(Sensitive::expose).filter(|secret| rest.starts_with(secret.as_str()));
@@ -155,6 +193,7 @@ impl Redactor {
 impl Redactor {
     fn add_form(&mut self, form: String) {
         let Some(start) = form.as_bytes().first_chunk::<START>().copied() else { return };
+        self.starts.add(start);
         let known = self.within.entry(start).or_default();
         if !known.iter().any(|each| *each.expose() == form) {
             known.push(Sensitive::new(form));

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
@@ -49,6 +51,37 @@ impl WorkerPool {
             }
         }
     }
+
+    /// The results of some work on each item, on so many items at once, in any order.
+    ///
+    /// This thread works as well, so that everything is done even where the system gives no other.
+    ///
+    /// Assumptions: the work does not panic.
+    pub fn map<T, R>(&self, items: Vec<T>, width: NonZeroUsize, work: fn(T) -> R) -> Vec<R>
+    where
+        T: Send + 'static,
+        R: Send + 'static,
+    {
+        let others = width.get().min(items.len()).saturating_sub(1);
+        let items = Arc::new(Mutex::new(items.into_iter()));
+        let (results, received) = channel();
+        let work_on = move |items: &Mutex<std::vec::IntoIter<T>>, results: &Sender<R>| {
+            let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+            while let Some(item) = next() {
+                // Nobody waits for it any more: the other end is gone only when this thread is.
+                let _ = results.send(work(item));
+            }
+        };
+        for _ in 0..others {
+            let (items, results) = (Arc::clone(&items), results.clone());
+            if self.submit(move || work_on(&items, &results)).is_err() {
+                break;
+            }
+        }
+        work_on(&items, &results);
+        drop(results);
+        received.into_iter().collect()
+    }
 }
 
 impl Drop for WorkerPool {
@@ -75,5 +108,27 @@ impl Shared {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn every_item_is_worked_on_once_and_so_many_beside_each_other() {
+        let width = NonZeroUsize::MIN.saturating_add(3);
+        let together = Arc::new(Barrier::new(width.get()));
+        let items: Vec<_> = (0..8).map(|number| (number, Arc::clone(&together))).collect();
+        let mut results = WorkerPool::default().map(items, width, |(number, together): (u8, Arc<Barrier>)| {
+            // Passed only when four of them are here at once.
+            together.wait();
+            number
+        });
+        results.sort_unstable();
+        assert_eq!(results, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert!(WorkerPool::default().map(Vec::new(), width, |number: u8| number).is_empty());
     }
 }

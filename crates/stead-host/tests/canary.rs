@@ -153,7 +153,7 @@ impl Chatty {
         let all = gossip.join(" | ");
         match self.end {
             End::Well => Ok(repeated(&input.to_json())),
-            End::Failing => Err(Failure { kind: FailureKind::Exit(1), message: all.clone(), property: Some(all) }),
+            End::Failing => Err(Failure { property: Some(all.clone()), ..Failure::new(FailureKind::Exit(1), all) }),
             End::Panicking => std::panic::panic_any(all),
         }
     }

@@ -31,7 +31,7 @@ struct Fake {
 }
 
 fn answer(table: &BTreeMap<String, Vec<Json>>, name: &TypeName) -> Result<Vec<Json>, Failure> {
-    let failure = || Failure { kind: FailureKind::Exit(1), message: "it failed".into(), property: None };
+    let failure = || Failure::new(FailureKind::Exit(1), "it failed");
     table.get(name.as_str()).cloned().ok_or_else(failure)
 }
 

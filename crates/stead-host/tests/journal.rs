@@ -45,11 +45,7 @@ fn events(origin: &str) -> Vec<Event> {
     };
     let responses = [
         Outcome::Tested(Arc::new(tested)),
-        Outcome::Failed(Failure {
-            kind: FailureKind::Exit(2),
-            message: "no\nroom".into(),
-            property: Some("/n".into()),
-        }),
+        Outcome::Failed(Failure { property: Some("/n".into()), ..Failure::new(FailureKind::Exit(2), "no\nroom") }),
     ];
     let ended = |outcome| EventKind::CallEnded {
         instance: one.clone(),

@@ -219,7 +219,8 @@ impl Scripted {
         if let Some(fail) = answer.get("fail") {
             let text = |name: &str| fail[name].as_str().map(str::to_owned);
             let kind = FailureKind::Exit(fail["exit"].as_i64().unwrap_or(1).try_into().unwrap());
-            return Err(Failure { kind, message: text("message").unwrap_or_default(), property: text("property") });
+            let message = text("message").unwrap_or_default();
+            return Err(Failure { property: text("property"), ..Failure::new(kind, message) });
         }
         Ok(filled(answer["ok"].clone(), &input.to_json()))
     }
@@ -345,7 +346,7 @@ fn outcome(outcome: &Outcome) -> Json {
         }
         Outcome::Deleted(words) => json!({ "deleted": words }),
         Outcome::Pending(pending) => json!({ "pending": pending.message }),
-        Outcome::Failed(Failure { kind, message, property }) => {
+        Outcome::Failed(Failure { kind, message, property, .. }) => {
             json!({ "failed": format!("{kind:?}"), "message": message, "property": property })
         }
     }

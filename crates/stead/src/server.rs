@@ -86,7 +86,9 @@ impl Calls {
             BadParameters::Findings(findings) => lines(&findings, &session.sources),
         })?;
         let prepared = session.prepare("<configuration>", document, supplied);
-        let prepared = prepared.map_err(|unusable| lines(&unusable.findings, &session.sources))?;
+        let prepared = prepared.map_err(|unusable| {
+            lines(&session.with_properties(unusable, mode(operation)).findings, &session.sources)
+        })?;
         if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
             return Err(finding_line(&finding, &prepared.sources));
         }

@@ -179,6 +179,22 @@ impl Diagnostic {
         Self { fix: Some(Fix { span, replacement: replacement.into() }), ..self }
     }
 
+    /// The same with the word that was probably meant, and the change that puts it there if what is written at the place has
+    /// the wrong one just once and as it is.
+    #[must_use]
+    pub fn with_meant(self, wrong: &str, meant: &str, written: Option<&str>) -> Self {
+        let change = self.span.and_then(|span| Some((only(written?, wrong)?, span)));
+        let finding = self.with_help(did_you_mean(meant));
+        match change.filter(|_| !wrong.is_empty() && is_plain(meant)) {
+            Some((at, span)) => {
+                let start = span.start.saturating_add(u32::try_from(at).unwrap_or(u32::MAX));
+                let end = start.saturating_add(u32::try_from(wrong.len()).unwrap_or(u32::MAX));
+                finding.with_fix(Span::new(span.source, start, end), meant)
+            }
+            None => finding,
+        }
+    }
+
     /// `path:line:column: error[E0101]: message`, one line without the text around it.
     pub fn brief(&self, sources: &Sources) -> String {
         let place = self.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();
@@ -189,6 +205,34 @@ impl Diagnostic {
 /// Whether any of them keeps a document from being used.
 pub fn any_error(findings: &[Diagnostic]) -> bool {
     findings.iter().any(|finding| finding.severity == Severity::Error)
+}
+
+/// A number of things: `1 error`, `2 errors`.
+pub fn counted<N: fmt::Display + PartialEq + From<u8> + Copy>(number: N, thing: &str) -> String {
+    let ending = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {thing}{ending}")
+}
+
+/// The hint at a word that was probably meant.
+pub fn did_you_mean(meant: &str) -> String {
+    format!("did you mean '{meant}'?")
+}
+
+/// Whether a word stands for itself in quotes and without, whatever the language.
+fn is_plain(word: &str) -> bool {
+    word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
+}
+
+/// Where the only occurrence of a word in a text is, as a word of its own.
+fn only(text: &str, word: &str) -> Option<usize> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let stands_alone = |at: &usize| {
+        let (before, behind) = (text.get(..*at), text.get(at + word.len()..));
+        !before.is_some_and(|text| text.ends_with(is_part)) && !behind.is_some_and(|text| text.starts_with(is_part))
+    };
+    let mut places = text.match_indices(word).map(|(at, _)| at).filter(stands_alone);
+    let first = places.next()?;
+    places.next().is_none().then_some(first)
 }
 
 /// The candidate that was most likely meant, if one is near enough to be worth a hint.

@@ -1,6 +1,7 @@
 //! What changed between two states, for users to read.
 
 use super::{Rules, contains};
+use crate::value::pointer::within;
 use crate::value::{Object, Value};
 
 /// One difference between two states.
@@ -48,14 +49,14 @@ fn compare(path: &str, before: &Value, after: &Value, found: &mut Vec<Change>) {
 
 fn compare_objects(path: &str, before: &Object, after: &Object, found: &mut Vec<Change>) {
     for (name, old) in before {
-        let path = member_path(path, name);
+        let path = within(path, name);
         match after.get(name) {
             Some(new) => compare(&path, old, new, found),
             None => note(&path, Alteration::Removed(old.clone()), found),
         }
     }
     for (name, new) in after.iter().filter(|(name, _)| !before.contains_key(name)) {
-        note(&member_path(path, name), Alteration::Added(new.clone()), found);
+        note(&within(path, name), Alteration::Added(new.clone()), found);
     }
 }
 
@@ -89,8 +90,4 @@ fn same(one: &Value, other: &Value) -> bool {
 
 fn note(path: &str, what: Alteration, found: &mut Vec<Change>) {
     found.push(Change { path: path.to_owned(), what });
-}
-
-fn member_path(path: &str, name: &str) -> String {
-    format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

@@ -1,7 +1,7 @@
 //! Strings that are expressions: from the tree of a text to templates, and back.
 
 use super::codes::NO_EXPRESSION;
-use super::fields::Reader;
+use super::fields::{Expected, Reader};
 use crate::diag::Diagnostic;
 use crate::expr::{self, Expression, Template};
 use crate::text::{Entry, Kind, Node, Span, locate_in};
@@ -34,7 +34,7 @@ impl Reader<'_> {
         if matches!(node.kind, Kind::String(_)) {
             return Some(self.value(node));
         }
-        self.wrong_kind(&node, what, "a string or an expression");
+        self.wrong_kind(&node, what, Expected::Text);
         None
     }
 
@@ -63,10 +63,11 @@ impl Reader<'_> {
         match Expression::parse(&string) {
             Ok(expression) => return Kind::Compiled(Box::new(expression)),
             Err(fault) => {
-                let at = self.text.map_or(span, |text| locate_in(text, span, fault.at));
+                let at = self.text.map_or(span, |text| locate_in(text, span, fault.at.clone()));
                 self.report(match place {
                     Place::Strict => {
-                        Diagnostic { help: fault.help, ..Diagnostic::error(fault.code, at, fault.message) }
+                        let written = self.text.and_then(|text| text.get(at.start as usize..at.end as usize));
+                        fault.finding(at, written)
                     }
                     Place::Lenient => no_expression(at, &fault.message),
                 });

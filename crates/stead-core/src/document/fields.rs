@@ -27,14 +27,14 @@ impl Reader<'_> {
     }
 
     /// `what` is the subject of the message, such as `'properties'`.
-    pub(super) fn wrong_kind(&mut self, node: &Node, what: &str, expected: &str) {
-        let message = format!("{what} must be {expected}, found {}", described(node));
+    pub(super) fn wrong_kind(&mut self, node: &Node, what: &str, expected: Expected) {
+        let message = format!("{what} must be {}, found {}", expected.as_str(), described(node));
         let finding = Diagnostic::error(&codes::WRONG_KIND, node.span, message);
         self.report(match node.as_str().and_then(missing_space) {
-            Some((key, value)) if expected != "a list" => {
+            Some((key, value)) if expected != Expected::List => {
                 finding.with_help(format!("put a space after the colon: '{key}: {}'", shown(value)))
             }
-            _ => match form(expected, &node.kind) {
+            _ => match expected.form(&node.kind) {
                 Some(help) => finding.with_help(help),
                 None => finding,
             },
@@ -52,7 +52,7 @@ impl Reader<'_> {
         let scalar = matches!(node.kind, Kind::Bool(_) | Kind::Number(_));
         self.report(match self.written(node.span).filter(|_| scalar) {
             Some(written) => {
-                let quoted = format!("'{written}'");
+                let quoted = format!("\"{written}\"");
                 finding.with_help("put it in quotes").with_fix(node.span, quoted)
             }
             None => finding,
@@ -63,7 +63,7 @@ impl Reader<'_> {
         if let Kind::Object(entries) = node.kind {
             return Some((node.span, entries));
         }
-        self.wrong_kind(&node, what, "an object");
+        self.wrong_kind(&node, what, Expected::Object);
         None
     }
 
@@ -79,7 +79,7 @@ impl Reader<'_> {
         if let Kind::Array(items) = node.kind {
             return items;
         }
-        self.wrong_kind(&node, what, "a list");
+        self.wrong_kind(&node, what, Expected::List);
         Vec::new()
     }
 
@@ -109,7 +109,7 @@ impl Reader<'_> {
         let meant = nearest(&text.value, words.iter().map(|(word, _)| *word)).map(str::to_owned);
         let finding = Diagnostic::error(&codes::WORD, text.span, message);
         self.report(match meant {
-            Some(word) => finding.with_help(format!("did you mean '{word}'?")),
+            Some(word) => finding.with_meant(&text.value, &word, self.written(text.span)),
             None => finding.with_help(format!("it is one of {}", list.join(", "))),
         });
         None
@@ -140,7 +140,7 @@ impl Reader<'_> {
     pub(super) fn integer(&mut self, node: &Node, what: &str) -> Option<Spanned<i64>> {
         let number = if let Kind::Number(number) = &node.kind { number.as_i64() } else { None };
         if number.is_none() {
-            self.wrong_kind(node, what, "an integer");
+            self.wrong_kind(node, what, Expected::Integer);
         }
         number.map(|number| Spanned::new(number, node.span))
     }
@@ -148,7 +148,7 @@ impl Reader<'_> {
     pub(super) fn size(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
         let number = if let Kind::Number(number) = &node.kind { number.as_u64() } else { None };
         if number.is_none() {
-            self.wrong_kind(node, what, "an integer that is not negative");
+            self.wrong_kind(node, what, Expected::Size);
         }
         number.map(|number| Spanned::new(number, node.span))
     }
@@ -158,11 +158,7 @@ impl Reader<'_> {
         let message = format!("{owner} has no key '{}'", shown(key));
         let finding = Diagnostic::error(&codes::UNKNOWN_KEY, span, message);
         self.report(match nearest(key, known.iter().copied()) {
-            Some(meant) => {
-                let quote = self.written(span).and_then(|text| text.chars().next()).filter(|c| matches!(c, '"' | '\''));
-                let quote = quote.map(String::from).unwrap_or_default();
-                finding.with_help(format!("did you mean '{meant}'?")).with_fix(span, format!("{quote}{meant}{quote}"))
-            }
+            Some(meant) => finding.with_meant(key, meant, self.written(span)),
             None => finding.with_help(match key {
                 _ if key.starts_with("//") || key.starts_with("/*") => "a comment begins with '#'".to_owned(),
                 _ if owner == "an instance" => {
@@ -184,15 +180,45 @@ impl Reader<'_> {
     }
 }
 
-/// How what is expected is written.
-fn form(expected: &str, found: &Kind) -> Option<&'static str> {
-    match (expected, found) {
-        ("a list", Kind::Object(_)) => Some("write each element behind a dash: '- '"),
-        ("a list", _) => Some("write it as a list: [a, b], or each element behind a dash"),
-        ("an object", Kind::Array(_)) => Some("write 'key: value' without a dash before it"),
-        ("an object", _) => Some("write it as an object: {key: value}"),
-        ("a number of instances or an expression", _) => Some("write an integer from 0"),
-        _ => None,
+/// What a key takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expected {
+    Object,
+    List,
+    Integer,
+    /// An integer from 0.
+    Size,
+    /// A string or an expression.
+    Text,
+    /// A boolean or an expression.
+    Condition,
+    /// A number of instances or an expression.
+    Count,
+}
+
+impl Expected {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Object => "an object",
+            Self::List => "a list",
+            Self::Integer => "an integer",
+            Self::Size => "an integer that is not negative",
+            Self::Text => "a string or an expression",
+            Self::Condition => "an expression or a boolean",
+            Self::Count => "a number of instances or an expression",
+        }
+    }
+
+    /// How it is written, where something else was found.
+    fn form(self, found: &Kind) -> Option<&'static str> {
+        match (self, found) {
+            (Self::List, Kind::Object(_)) => Some("write each element behind a dash: '- '"),
+            (Self::List, _) => Some("write it as a list: [a, b], or each element behind a dash"),
+            (Self::Object, Kind::Array(_)) => Some("write 'key: value' without a dash before it"),
+            (Self::Object, _) => Some("write it as an object: {key: value}"),
+            (Self::Count, _) => Some("write an integer from 0"),
+            _ => None,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ mod read;
 
 pub use crate::expr::{Named, Template, UserFunction};
 pub use crate::value::DataType;
-pub use read::{parse, read};
+pub use read::{INSTANCE_KEYS, parse, read};
 
 use std::collections::BTreeSet;
 

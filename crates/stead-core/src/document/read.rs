@@ -1,6 +1,6 @@
 //! The tree of a document, taken apart into its parts.
 
-use super::fields::Reader;
+use super::fields::{Expected, Reader};
 use super::{
     ConfigurationMode, Copy, Directives, Discovery, Document, Instance, InstanceDirectives, Relation, SecurityContext,
     Template, codes,
@@ -44,7 +44,8 @@ const DOCUMENT_KEYS: &[&str] = &[
     "variables",
 ];
 
-const INSTANCE_KEYS: &[&str] = &[
+/// The keys of an instance.
+pub const INSTANCE_KEYS: &[&str] = &[
     "apiVersion",
     "condition",
     "copy",
@@ -108,7 +109,7 @@ impl Reader<'_> {
             return None;
         }
         if !matches!(node.kind, Kind::Object(_)) {
-            self.wrong_kind(&node, "'metadata'", "an object");
+            self.wrong_kind(&node, "'metadata'", Expected::Object);
             return None;
         }
         // Metadata is never computed.
@@ -166,7 +167,7 @@ impl Reader<'_> {
 
     fn instances(&mut self, node: Node) -> Vec<Instance> {
         if let Kind::Object(_) = node.kind {
-            self.wrong_kind(&node, "'resources'", "a list");
+            self.wrong_kind(&node, "'resources'", Expected::List);
             return Vec::new();
         }
         let items = self.array(node, "'resources'");
@@ -209,7 +210,7 @@ impl Reader<'_> {
         if matches!(node.kind, Kind::Bool(_) | Kind::String(_)) {
             return Some(self.value(node));
         }
-        self.wrong_kind(&node, "'condition'", "an expression or a boolean");
+        self.wrong_kind(&node, "'condition'", Expected::Condition);
         None
     }
 
@@ -260,7 +261,7 @@ impl Reader<'_> {
         if matches!(node.kind, Kind::Object(_)) {
             return Some(self.value(node));
         }
-        self.wrong_kind(&node, "'properties'", "an object");
+        self.wrong_kind(&node, "'properties'", Expected::Object);
         None
     }
 
@@ -308,7 +309,7 @@ impl Reader<'_> {
         }
         let fits = matches!(&node.kind, Kind::Number(number) if number.as_u64().is_some());
         if !fits {
-            self.wrong_kind(&node, "'count'", "a number of instances or an expression");
+            self.wrong_kind(&node, "'count'", Expected::Count);
         }
         fits.then(|| self.value(node))
     }

@@ -7,7 +7,7 @@ use super::builtins::date;
 use super::codes;
 use super::evaluate::{Evaluator, hint, located, stop};
 use super::syntax::Node;
-use super::{Answer, FactKey, Fault, Stop};
+use super::{Answer, FactKey, Fault, Help, Stop};
 use crate::id::{ResourceId, SecretName};
 use crate::value::Value;
 
@@ -39,8 +39,7 @@ impl<'q> Question<'q> {
     }
 
     fn absent(&self, message: String, known: &[String]) -> Stop {
-        let help =
-            hint(self.name(), known.iter().map(String::as_str)).or_else(|| self.declaration().map(str::to_owned));
+        let help = hint(self.name(), known.iter().map(String::as_str)).or_else(|| self.declaration().map(Help::from));
         stop(&codes::UNKNOWN_NAME, self.place(0), message, help)
     }
 
@@ -65,7 +64,7 @@ impl<'q> Question<'q> {
             "copyIndex" => Some("add 'copy' to the instance"),
             _ => None,
         };
-        let help = help.map(str::to_owned);
+        let help = help.map(Help::from);
         stop(&codes::NOT_HERE, self.at, format!("The '{name}()' function {restriction}"), help)
     }
 
@@ -99,7 +98,7 @@ impl Evaluator<'_> {
         if self.frame.is_some() && is_foreign_to_functions(ask) {
             let message = format!("The '{}()' function is not available in user-defined functions", builtin.name);
             let help = "hand in what the function needs as an argument".to_owned();
-            return Err(stop(&codes::NOT_HERE, at, message, Some(help)));
+            return Err(stop(&codes::NOT_HERE, at, message, Some(help.into())));
         }
         let value = self.answer(ask, &question)?;
         self.copied(value, at)
@@ -269,7 +268,7 @@ fn is_foreign_to_functions(ask: Ask) -> bool {
 /// A fault with a better help.
 fn helped(stop: Stop, help: impl FnOnce() -> String) -> Stop {
     match stop {
-        Stop::Fault(fault) => Stop::Fault(Fault { help: Some(help()), ..fault }),
+        Stop::Fault(fault) => Stop::Fault(Fault { help: Some(help().into()), ..fault }),
         other => other,
     }
 }
@@ -281,6 +280,6 @@ fn not_executed(id: &str) -> String {
 fn resource_id(question: &Question<'_>) -> Result<ResourceId, Stop> {
     ResourceId::parse(question.name()).map_err(|error| {
         let help = format!("{error}; resourceId('Type', 'name') makes one");
-        stop(&codes::ARGUMENT_VALUE, question.place(0), not_executed(question.name()), Some(help))
+        stop(&codes::ARGUMENT_VALUE, question.place(0), not_executed(question.name()), Some(help.into()))
     })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::codes;
+use super::{Help, codes};
 use crate::diag::Code;
 use crate::value::{Object, Value};
 
@@ -195,7 +195,7 @@ pub(super) struct Wrong {
     pub(super) message: String,
     /// The argument that it is about, from 0.
     pub(super) argument: Option<usize>,
-    pub(super) help: Option<String>,
+    pub(super) help: Option<Help>,
 }
 
 impl Wrong {
@@ -228,7 +228,7 @@ impl Wrong {
         self
     }
 
-    pub(super) fn with_help(self, help: impl Into<String>) -> Self {
+    pub(super) fn with_help(self, help: impl Into<Help>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::builtin::{Ask, Builtin, Kind, Lazy, Run, Wrong};
 use super::codes;
 use super::syntax::{Accessor, Form, Lambda, Node, Step};
-use super::{Environment, Fault, Stop};
+use super::{Environment, Fault, Help, Stop};
 use crate::budget::{Budget, Exceeded};
 use crate::diag::{Code, nearest};
 use crate::value::{DataType, Key, Object, Step as Deferred, Value};
@@ -79,7 +79,7 @@ pub(super) fn access_of_kinds(kinds: &[Kind], step: &Step) -> Result<(), Wrong> 
         _ => return Ok(()),
     };
     let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
-    let help = Some(format!("the value is of type {}", names.join(" or ")));
+    let help = Some(format!("the value is of type {}", names.join(" or ")).into());
     Err(Wrong { code: &codes::ACCESS, argument: None, message: message.to_owned(), help })
 }
 
@@ -95,16 +95,16 @@ fn member(mut members: Object, name: &str) -> Result<Value, Wrong> {
     })
 }
 
-pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<Help> {
     let known = known.filter(|each| !each.is_empty());
     // Names of one or two letters are all near to each other.
     let meant = if name.chars().count() > 2 { nearest(name, known.clone()) } else { None };
     if let Some(meant) = meant {
-        return Some(format!("did you mean '{meant}'?"));
+        return Some(Help::Meant { wrong: name.to_owned(), meant: meant.to_owned() });
     }
     // More than a handful does not help any more.
     let names: Vec<&str> = known.take(9).collect();
-    (1..9).contains(&names.len()).then(|| format!("available: {}", names.join(", ")))
+    (1..9).contains(&names.len()).then(|| format!("available: {}", names.join(", ")).into())
 }
 
 /// Whether an open value is of a type.
@@ -134,7 +134,7 @@ pub(super) struct Evaluator<'e> {
     budget: Budget,
 }
 
-pub(super) fn stop(code: Code, at: &Range<usize>, message: impl Into<String>, help: Option<String>) -> Stop {
+pub(super) fn stop(code: Code, at: &Range<usize>, message: impl Into<String>, help: Option<Help>) -> Stop {
     Stop::Fault(Fault { code, message: message.into(), at: at.clone(), help })
 }
 
@@ -360,12 +360,12 @@ fn apply(builtin: &'static Builtin, arguments: Vec<Value>) -> Value {
 /// All expressions of a document together cost too much.
 pub(super) fn exceeded(what: Exceeded, at: &Range<usize>) -> Stop {
     let help = "the limit is for all expressions of the document together: use fewer iterations or smaller values";
-    stop(&codes::LIMIT, at, format!("the document takes {what}"), Some(help.to_owned()))
+    stop(&codes::LIMIT, at, format!("the document takes {what}"), Some(help.into()))
 }
 
 fn too_large(at: &Range<usize>) -> Stop {
     let help = "an evaluation may produce about two million elements or 32 MiB of text".to_owned();
-    stop(&codes::LIMIT, at, "the evaluation of the expression grows too large", Some(help))
+    stop(&codes::LIMIT, at, "the evaluation of the expression grows too large", Some(help.into()))
 }
 
 /// What is wrong with an argument, at that argument.

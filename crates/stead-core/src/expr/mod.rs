@@ -29,9 +29,9 @@ pub use sealed::{OpenError, open};
 pub use user::{Named, UserFunction};
 
 use crate::budget::Budget;
-use crate::diag::Code;
+use crate::diag::{Code, Diagnostic, did_you_mean};
 use crate::id::ResourceId;
-use crate::text::{self, Leaf};
+use crate::text::{self, Leaf, Span};
 use crate::value::Value;
 use evaluate::{Evaluator, exceeded};
 use syntax::{Form, Node};
@@ -102,7 +102,54 @@ pub struct Fault {
     /// The bytes of [`Expression::text`] that it is about.
     pub at: std::ops::Range<usize>,
     /// What to do about it.
-    pub help: Option<String>,
+    pub help: Option<Help>,
+}
+
+/// What to do about a fault.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Help {
+    /// In words.
+    Advice(String),
+    /// Another word was probably meant.
+    Meant {
+        /// The word that is there.
+        wrong: String,
+        /// The word that was meant.
+        meant: String,
+    },
+}
+
+impl From<&str> for Help {
+    fn from(advice: &str) -> Self {
+        Self::Advice(advice.to_owned())
+    }
+}
+
+impl From<String> for Help {
+    fn from(advice: String) -> Self {
+        Self::Advice(advice)
+    }
+}
+
+impl fmt::Display for Help {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Advice(advice) => f.write_str(advice),
+            Self::Meant { meant, .. } => f.write_str(&did_you_mean(meant)),
+        }
+    }
+}
+
+impl Fault {
+    /// The finding, at a place at which `written` stands.
+    pub fn finding(&self, span: Span, written: Option<&str>) -> Diagnostic {
+        let finding = Diagnostic::error(self.code, span, self.message.clone());
+        match &self.help {
+            Some(Help::Advice(advice)) => finding.with_help(advice.clone()),
+            Some(Help::Meant { wrong, meant }) => finding.with_meant(wrong, meant, written),
+            None => finding,
+        }
+    }
 }
 
 /// What an [`Environment`] answers.

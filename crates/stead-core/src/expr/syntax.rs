@@ -12,11 +12,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Fault;
 use super::builtin::{Builtin, Kind};
 use super::builtins::{find, functions};
 use super::codes;
-use crate::diag::{Code, nearest};
+use super::{Fault, Help};
+use crate::diag::{Code, counted, nearest};
 use crate::value::Value;
 
 /// How deep calls may be nested; deeper is a mistake, and evaluation recurses.
@@ -154,7 +154,7 @@ fn whole(text: &str) -> Result<Node, Fault> {
 }
 
 fn fault(code: Code, at: Range<usize>, message: impl Into<String>, help: &str) -> Fault {
-    Fault { code, message: message.into(), at, help: Some(help.to_owned()) }
+    Fault { code, message: message.into(), at, help: Some(help.into()) }
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -334,7 +334,7 @@ impl<'t> Parser<'t> {
             code: &codes::UNEXPECTED,
             message: format!("Unable to parse: expected {wanted}, but {found}"),
             at: self.at.clone(),
-            help: self.help_for(wanted).map(str::to_owned),
+            help: self.help_for(wanted).map(Help::from),
         }
     }
 
@@ -356,7 +356,7 @@ impl<'t> Parser<'t> {
 
     fn root(&mut self) -> Result<Node, Fault> {
         let help =
-            || Some("for text that begins with '[' write '[['; a plain value is written without brackets".to_owned());
+            || Some("for text that begins with '[' write '[['; a plain value is written without brackets".into());
         if !matches!(self.token, Token::Word | Token::Text(_) | Token::Integer) {
             return Err(Fault { help: help(), ..self.unexpected("a function call") });
         }
@@ -485,7 +485,7 @@ impl<'t> Parser<'t> {
             } else {
                 format!("the '(' at character {place} is not closed")
             };
-            return Err(Fault { help: Some(help), ..self.unexpected("',' or ')'") });
+            return Err(Fault { help: Some(help.into()), ..self.unexpected("',' or ')'") });
         }
         Ok((arguments, self.bump()?.1.end))
     }
@@ -509,7 +509,7 @@ impl<'t> Parser<'t> {
         self.bump()?;
         if self.token != Token::Word {
             let help = "members with other characters are written ['name']".to_owned();
-            return Err(Fault { help: Some(help), ..self.unexpected("the name of a member behind '.'") });
+            return Err(Fault { help: Some(help.into()), ..self.unexpected("the name of a member behind '.'") });
         }
         let (_, at) = self.bump()?;
         Ok((Step::Member(self.word(&at).into()), at.end))
@@ -528,14 +528,14 @@ fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
     find(name).ok_or_else(|| {
         let names = || functions().iter().map(|function| function.name);
         let help = match names().find(|each| each.eq_ignore_ascii_case(name)) {
-            Some(each) => Some(format!("function names are case-sensitive: it is '{each}'")),
-            None => Some(match nearest(name, names()) {
-                Some(each) => format!("did you mean '{each}'?"),
-                None => "'stead function list' shows every function".to_owned(),
-            }),
+            Some(each) => format!("function names are case-sensitive: it is '{each}'").into(),
+            None => match nearest(name, names()) {
+                Some(each) => Help::Meant { wrong: name.to_owned(), meant: each.to_owned() },
+                None => "'stead function list' shows every function".into(),
+            },
         };
         let message = format!("Unknown function '{name}'");
-        Fault { code: &codes::UNKNOWN_FUNCTION, message, at: at.clone(), help }
+        Fault { code: &codes::UNKNOWN_FUNCTION, message, at: at.clone(), help: Some(help) }
     })
 }
 
@@ -545,18 +545,17 @@ fn check_count(builtin: &'static Builtin, arguments: &[Node], at: &Range<usize>)
     if given >= min && max.is_none_or(|max| given <= max) {
         return Ok(());
     }
-    let plural = |count: usize| if count == 1 { "argument" } else { "arguments" };
     let message = match max {
-        None => format!("Function '{name}' requires at least {min} {}", plural(min)),
+        None => format!("Function '{name}' requires at least {}", counted(min, "argument")),
         Some(0) => format!("Function '{name}' does not accept arguments"),
-        Some(max) if max == min => format!("Function '{name}' requires exactly {min} {}", plural(min)),
+        Some(max) if max == min => format!("Function '{name}' requires exactly {}", counted(min, "argument")),
         Some(max) => format!("Function '{name}' requires between {min} and {max} arguments"),
     };
     Err(Fault {
         code: &codes::ARGUMENT_COUNT,
         message: format!("{message}, but {given} {} given", if given == 1 { "is" } else { "are" }),
         at: at.clone(),
-        help: Some(format!("it is used as {}", builtin.syntax)),
+        help: Some(format!("it is used as {}", builtin.syntax).into()),
     })
 }
 

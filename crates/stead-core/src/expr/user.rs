@@ -6,6 +6,7 @@ use super::codes;
 use super::evaluate::{Evaluator, Frame, fits, hint, stop};
 use super::syntax::Node;
 use super::{Fault, Stop, Template};
+use crate::diag::counted;
 use crate::text::{self, Spanned};
 use crate::value::{DataType, Object, Step, Value};
 
@@ -37,10 +38,15 @@ impl UserFunction {
         if given == wanted {
             return Ok(());
         }
-        let plural = if wanted == 1 { "parameter" } else { "parameters" };
-        let message = format!("User function '{name}' expects {wanted} {plural}, but {given} were provided");
+        let parameters = counted(wanted, "parameter");
+        let message = format!("User function '{name}' expects {parameters}, but {given} were provided");
         let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name.value.as_str()).collect();
-        Err(stop(&codes::USER_FUNCTION_TYPE, at, message, Some(format!("it is used as {name}({})", names.join(", ")))))
+        Err(stop(
+            &codes::USER_FUNCTION_TYPE,
+            at,
+            message,
+            Some(format!("it is used as {name}({})", names.join(", ")).into()),
+        ))
     }
 
     pub(super) fn wrong_argument(&self, parameter: &Named<DataType>, found: &str, at: &Range<usize>) -> Stop {
@@ -48,7 +54,7 @@ impl UserFunction {
         let message =
             format!("Parameter '{parameter}' of user function '{name}' expects type '{wanted}', not '{found}'");
         let help = format!("convert the argument, or declare '{parameter}' with another type");
-        stop(&codes::USER_FUNCTION_TYPE, at, message, Some(help))
+        stop(&codes::USER_FUNCTION_TYPE, at, message, Some(help.into()))
     }
 }
 
@@ -79,7 +85,7 @@ impl<'e> Evaluator<'e> {
 
     fn unknown(&self, name: &str, at: &Range<usize>) -> Stop {
         let help = if self.frame.is_some() {
-            Some("functions of the document cannot call each other".to_owned())
+            Some("functions of the document cannot call each other".into())
         } else {
             let names = self.environment.function_names();
             hint(name, names.iter().map(String::as_str))
@@ -149,7 +155,9 @@ fn within(inner: Stop, name: &str, at: &Range<usize>) -> Stop {
     match inner {
         Stop::Fault(fault) => {
             let message = format!("in '{name}': {}", fault.message);
-            Stop::Fault(Fault { message, at: at.clone(), ..fault })
+            // The word that was meant is not at this place.
+            let help = fault.help.map(|help| help.to_string().into());
+            Stop::Fault(Fault { message, at: at.clone(), help, ..fault })
         }
         other => other,
     }

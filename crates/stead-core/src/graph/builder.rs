@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, Values, codes, evaluate};
+use super::{Graph, Halt, Inputs, Iteration, ScopeId, ScopeView, Unresolved, Values, codes, evaluate};
 use crate::budget::Budget;
 use crate::diag::{Code, Diagnostic, Findings, nearest};
 use crate::expr::{self, FactKey, Stop, Template};
@@ -41,6 +41,7 @@ pub(super) type Wanted = (TypeName, Option<String>, Option<TypeName>);
 pub(super) struct Unknown {
     /// The finding at the first instance.
     pub(super) first: Diagnostic,
+    pub(super) why: Unresolved,
     /// How many instances have this type.
     pub(super) instances: usize,
 }

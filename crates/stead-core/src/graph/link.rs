@@ -259,7 +259,7 @@ fn unknown_target(
     let adjacent = builder.graph.scope(origin.scope).ids.keys();
     match adjacent.filter(|other| other.name == id.name).min() {
         Some(other) => finding.with_help(format!("'{}' is of type '{}'", other.name, other.type_name)),
-        None => finding.with_help(format!("did you mean '{meant}'?")),
+        None => finding.with_meant(&id.name, &meant, builder.sources.text(span)),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::document::{DataType, Document, Instance};
 use crate::expr::FactKey;
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, NotFound};
 use crate::value::{Object, Seal, Value};
 
 pub use check::wrong_output;
@@ -317,12 +317,40 @@ pub enum Found {
     /// This one.
     Resource(Arc<Manifest>),
     /// There is none.
-    Nothing {
-        /// One sentence.
-        message: String,
-        /// What was probably meant.
-        help: Option<String>,
-    },
+    Nothing(Unresolved),
+}
+
+/// Why there is no resource for an instance.
+#[derive(Clone, Debug)]
+pub struct Unresolved {
+    /// What of that which is wanted there is not.
+    pub lacks: Lacks,
+    /// One sentence.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// The type that was probably meant.
+    pub meant: Option<TypeName>,
+}
+
+/// What an instance wants of a resource and does not get.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lacks {
+    /// Its type.
+    Type,
+    /// Its version, or the requirement cannot be read.
+    Version,
+    /// Its adapter.
+    Adapter,
+}
+
+impl From<&NotFound> for Lacks {
+    fn from(error: &NotFound) -> Self {
+        match error {
+            NotFound::Type { .. } => Self::Type,
+            NotFound::Version { .. } => Self::Version,
+        }
+    }
 }
 
 /// The outcome of resolving.
@@ -332,6 +360,12 @@ pub enum Resolution {
     Graph(Graph, Vec<Diagnostic>),
     /// These facts must be supplied first; then resolve it again.
     Needs(BTreeSet<FactKey>),
-    /// The document cannot be used: everything that is wrong with it.
-    Faulty(Vec<Diagnostic>),
+    /// The document cannot be used.
+    Faulty {
+        /// Everything that is wrong with its relations.
+        findings: Vec<Diagnostic>,
+        /// The instances that could be resolved, in no order and without needs, to look for more that is wrong; `None` for a
+        /// document that takes too much.
+        rest: Option<Graph>,
+    },
 }

@@ -9,8 +9,8 @@ use hashbrown::HashMap;
 use super::builder::{Builder, Room, Unknown};
 use super::scope::stated;
 use super::{
-    Found, Graph, Inputs, Iteration, Names, Node, Open, Purpose, Resolution, Role, Scope, ScopeId, ScopeView, Values,
-    codes, evaluate, link, scope::forecast_weight,
+    Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Purpose, Resolution, Role, Scope, ScopeId, ScopeView,
+    Unresolved, Values, codes, evaluate, link, scope::forecast_weight,
 };
 use crate::budget::{Budget, Cost, Exceeded, size};
 use crate::diag::{Diagnostic, Findings, any_error, nearest};
@@ -72,6 +72,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
             builder.too_large(Span::new(document.source, 0, 0), format!("the document takes {exceeded}"));
         }
     }
+    let is_too_much = builder.room.is_used_up();
     let Builder { graph, findings, wants, .. } = builder;
     let mut findings = findings.into_vec();
     // What is wrong with a loop is wrong in each of its iterations.
@@ -81,7 +82,7 @@ pub fn resolve(document: &Arc<Document>, inputs: &Inputs<'_>, sources: &mut Sour
     if !wants.is_empty() {
         Resolution::Needs(wants)
     } else if any_error(&findings) {
-        Resolution::Faulty(findings)
+        Resolution::Faulty { findings, rest: (!is_too_much).then_some(graph) }
     } else {
         Resolution::Graph(graph, findings)
     }
@@ -327,8 +328,8 @@ impl Builder<'_> {
         if let Some(unknown) = self.unknown.get_mut(&wanted) {
             unknown.instances += 1;
             if unknown.instances <= MAX_REPEATED {
-                let span = unknown_at(instance, &unknown.first.message);
-                self.findings.push(Diagnostic { span: Some(span), ..unknown.first.clone() });
+                let finding = unresolved(instance, &unknown.why, self.sources);
+                self.findings.push(finding);
             }
             return None;
         }
@@ -340,11 +341,10 @@ impl Builder<'_> {
                 }
                 Some(manifest)
             }
-            Found::Nothing { message, help } => {
-                let span = unknown_at(instance, &message);
-                let first = Diagnostic { help, ..Diagnostic::error(&codes::UNKNOWN_TYPE, span, message) };
+            Found::Nothing(why) => {
+                let first = unresolved(instance, &why, self.sources);
                 self.findings.push(first.clone());
-                self.unknown.insert(wanted, Unknown { first, instances: 1 });
+                self.unknown.insert(wanted, Unknown { first, why, instances: 1 });
                 None
             }
         }
@@ -355,10 +355,10 @@ impl Builder<'_> {
         let many = self.unknown.drain().map(|(_, unknown)| unknown).filter(|each| each.instances > MAX_REPEATED);
         let mut many: Vec<Unknown> = many.collect();
         many.sort_by_key(|unknown| unknown.first.span);
-        self.findings.extend(many.into_iter().map(|Unknown { first, instances }| {
+        self.findings.extend(many.into_iter().map(|Unknown { first, instances, .. }| {
             let more = instances - MAX_REPEATED;
             let message = format!("{more} more instances have this type: {}", first.message);
-            Diagnostic { message, help: None, ..first }
+            Diagnostic { message, help: None, fix: None, ..first }
         }));
     }
 
@@ -539,7 +539,7 @@ impl Builder<'_> {
         };
         let finding = Diagnostic::error(&codes::BAD_INCLUDE, span, format!("an include has no property '{unknown}'"));
         self.findings.push(match nearest(unknown, known()) {
-            Some(meant) => finding.with_help(format!("did you mean '{meant}'?")),
+            Some(meant) => finding.with_meant(unknown, meant, self.sources.text(span)),
             None => finding,
         });
         None
@@ -607,11 +607,18 @@ impl Builder<'_> {
     }
 }
 
-/// Where an instance says what was not found: its version, or its type.
-fn unknown_at(instance: &Instance, message: &str) -> Span {
-    match &instance.require_version {
-        Some(version) if message.contains("version") => version.span,
-        _ => instance.type_name.span,
+/// The finding that there is no resource for an instance, where the instance says what there is not.
+fn unresolved(instance: &Instance, why: &Unresolved, sources: &Sources) -> Diagnostic {
+    let said = match why.lacks {
+        Lacks::Type => None,
+        Lacks::Version => instance.require_version.as_ref().map(|version| version.span),
+        Lacks::Adapter => instance.directives.require_adapter.as_ref().map(|adapter| adapter.span),
+    };
+    let span = said.unwrap_or(instance.type_name.span);
+    let finding = Diagnostic::error(&codes::UNKNOWN_TYPE, span, why.message.clone());
+    match &why.meant {
+        Some(meant) => finding.with_meant(instance.type_name.value.as_str(), meant.as_str(), sources.text(span)),
+        None => Diagnostic { help: why.help.clone(), ..finding },
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Facts, Iteration, Scope, ScopeId};
 use crate::budget::Budget;
 use crate::diag::Diagnostic;
 use crate::document::UserFunction;
-use crate::expr::{Answer, Environment, Expression, FactKey, Fault, Kind, Stop, Template, kinds_of};
+use crate::expr::{Answer, Environment, Expression, FactKey, Kind, Stop, Template, kinds_of};
 use crate::id::ResourceId;
 use crate::text::node::Kind as Form;
 use crate::text::{self, Entry, Sources, Span};
@@ -162,13 +162,9 @@ pub struct Halt {
 impl Halt {
     /// The finding that it is, pointing into the expression; `None` when something merely needs to be supplied first.
     pub fn diagnostic(&self, sources: &Sources) -> Option<Diagnostic> {
-        let Stop::Fault(Fault { code, message, at, help }) = &self.stop else { return None };
-        let span = text::locate(sources, self.span, at.clone());
-        let finding = Diagnostic::error(code, span, message.clone());
-        Some(match help {
-            Some(help) => finding.with_help(help.clone()),
-            None => finding,
-        })
+        let Stop::Fault(fault) = &self.stop else { return None };
+        let span = text::locate(sources, self.span, fault.at.clone());
+        Some(fault.finding(span, sources.text(span)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Implementation, Manifest, Version, VersionRequirement};
-use crate::diag::nearest;
+use crate::diag::{did_you_mean, nearest};
 use crate::id::TypeName;
 
 /// Every resource that is known, newest version first; an immutable snapshot.
@@ -37,10 +37,18 @@ pub enum NotFound {
 }
 
 impl NotFound {
+    /// The type that was probably meant.
+    pub fn meant(&self) -> Option<&TypeName> {
+        match self {
+            Self::Type { near, .. } => near.as_ref(),
+            Self::Version { .. } => None,
+        }
+    }
+
     /// What to do about it.
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::Type { near, .. } => near.as_ref().map(|near| format!("did you mean '{near}'?")),
+            Self::Type { near, .. } => near.as_ref().map(|near| did_you_mean(near.as_str())),
             Self::Version { there, .. } => match there.first() {
                 Some(Version::Semantic(newest)) if !newest.pre.is_empty() => {
                     Some(format!("name the prerelease: '={newest}' or '>={newest}'"))

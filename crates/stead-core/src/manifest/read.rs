@@ -162,7 +162,7 @@ impl Reader {
             Err(fault) => {
                 let message = format!("'{key}' is not an expression: {}", fault.message);
                 let finding = Diagnostic::error(&codes::EXPRESSION, value.span, message);
-                self.note(Diagnostic { help: fault.help, ..finding });
+                self.note(Diagnostic { help: fault.help.map(|help| help.to_string()), ..finding });
                 None
             }
         }

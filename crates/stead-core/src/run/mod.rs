@@ -238,7 +238,8 @@ impl Run {
         &self.report
     }
 
-    /// How many instances ended how; containers are not counted, what is nested in them is.
+    /// How many instances ended how. What is nested in a container is counted instead of it, but for a container that
+    /// failed though nothing nested in it did.
     pub fn totals(&self) -> Totals {
         let counted = self.graph.iter().filter(|(id, node)| node.role == Role::Instance || self.failed_by_itself(*id));
         self.report.totals(counted.map(|(id, _)| id))

@@ -14,14 +14,14 @@ use crate::value::{Value, sealing_wrapped};
 impl Run {
     /// The values of the outputs of the outermost document, in the order declared, or what is wrong with them.
     ///
-    /// Left out are those whose condition is false, those of secure type, and in what-if all: they tell of what was done.
+    /// Left out are those whose condition is false and those of secure type, and in what-if all that may still come to
+    /// something: they tell of what was done.
     pub fn outputs(&self) -> Vec<(String, Result<Value, Diagnostic>)> {
-        let Some(scope) = self.graph.scopes.first().filter(|_| self.mode.execution == Execution::Actual) else {
-            return Vec::new();
-        };
+        let Some(scope) = self.graph.scopes.first() else { return Vec::new() };
         let view = self.outermost();
         let shown = scope.document.outputs.iter().filter(|output| !output.data_type.value.is_secure());
-        shown.filter_map(|output| Some((output.name.value.clone(), self.output(output, &view)?))).collect()
+        let outputs = shown.filter_map(|output| Some((output.name.value.clone(), self.output(output, &view)?)));
+        outputs.filter(|(_, value)| self.mode.execution == Execution::Actual || value.is_err()).collect()
     }
 
     fn outermost(&self) -> View<'_> {
@@ -34,19 +34,23 @@ impl Run {
         match wanted {
             None | Some(Ok(Value::Bool(true))) => {}
             Some(Ok(_)) => return None,
-            Some(Err(halt)) => return Some(Err(self.halted_output(&halt))),
+            Some(Err(halt)) => return self.halted_output(&halt).map(Err),
         }
         Some(match evaluate(&output.value, view) {
             Ok(value) => match wrong_output(output, &value) {
                 Some(finding) => Err(finding),
                 None => Ok(sealing_wrapped(value, &*self.seal)),
             },
-            Err(halt) => Err(self.halted_output(&halt)),
+            Err(halt) => Err(self.halted_output(&halt)?),
         })
     }
 
-    fn halted_output(&self, halt: &Halt) -> Diagnostic {
-        halt.diagnostic(&self.sources).unwrap_or_else(|| {
+    /// Why an output has no value; `None` where it may have one when the run is made.
+    fn halted_output(&self, halt: &Halt) -> Option<Diagnostic> {
+        if self.mode.execution == Execution::WhatIf && !matches!(halt.stop, Stop::Fault(_)) {
+            return None;
+        }
+        Some(halt.diagnostic(&self.sources).unwrap_or_else(|| {
             let message = match &halt.stop {
                 Stop::Missing(key) => match self.facts.get(key) {
                     Some(Err(reason)) => reason.clone(),
@@ -55,7 +59,7 @@ impl Run {
                 _ => "it depends on what is not known".to_owned(),
             };
             Diagnostic::error(&codes::NO_FACT, halt.span, message)
-        })
+        }))
     }
 
     /// What the outputs ask of the machine, to be observed before they are computed.

@@ -1,68 +1,71 @@
 //! What is wrong with a value, in words about properties: the texts of the library quote the value, and speak of schemas.
 
+use std::fmt::{self, Display};
+
 use jsonschema::JsonType;
 use jsonschema::error::{TypeKind, ValidationError, ValidationErrorKind as Kind};
 use serde_json::Value as Json;
 
-use crate::diag::nearest;
+use super::reason::{Form, Reason, Type, alternatives, listed};
+use crate::diag::{counted, nearest};
+use crate::value::{Value, pointer};
 
-/// One way in which a value does not fit a schema.
+/// One way in which a value does not fit a schema. Shown, it is a sentence that names what it is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch {
     /// Where in the value, as a JSON pointer; empty for the whole.
     pub pointer: String,
-    /// What is wrong, without the name of what it is about: "must be a string"; or a whole sentence that begins with a
-    /// name. Guarantees: no part of the value is quoted, because it may be secret.
-    pub message: String,
-    /// What to do about it.
-    pub help: Option<String>,
+    /// What is wrong there.
+    pub reason: Reason,
+    /// How it is written, if that is all that is wrong.
+    pub form: Option<Form>,
     /// Whether it holds whatever the members or elements of the value are.
     pub is_shallow: bool,
+    /// When it is wrong, such as "when 'after' is used"; `None` for always.
+    when: Option<String>,
+}
+
+impl Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reason, .. } = self;
+        let mut steps: Vec<_> = pointer::steps(&self.pointer).collect();
+        if matches!(reason, Reason::Unknown { .. }) {
+            // The pointer leads to the member that the reason names.
+            steps.pop();
+        }
+        match (reason.names_member(), steps.join(".").as_str()) {
+            (true, "") => write!(f, "{reason}")?,
+            (true, outer) => write!(f, "{reason} in '{outer}'")?,
+            (false, "") => write!(f, "the properties {reason}")?,
+            (false, name) => write!(f, "'{name}' {reason}")?,
+        }
+        self.when.iter().try_for_each(|when| write!(f, " {when}"))
+    }
 }
 
 impl Mismatch {
-    /// What is wrong, with the name of what it is about.
-    pub fn sentence(&self) -> String {
-        let readable =
-            |pointer: &str| pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~");
-        let (name, Self { message, .. }) = (readable(&self.pointer), self);
-        let (around, last) = self.pointer.rsplit_once('/').unwrap_or_default();
-        match name.as_str() {
-            _ if message.starts_with('\'') || message.starts_with("there is") => {
-                // It names a member itself: of what the pointer leads to, or what it leads to.
-                let is_last = message.split('\'').nth(1) == Some(&*readable(last));
-                match readable(if is_last { around } else { &self.pointer }).as_str() {
-                    "" => message.clone(),
-                    outer => format!("{message} in '{outer}'"),
-                }
-            }
-            "" if message.starts_with("must") => format!("the properties {message}"),
-            "" => message.clone(),
-            _ => format!("'{name}' {message}"),
-        }
+    /// What to do about it.
+    pub fn help(&self) -> Option<String> {
+        self.reason.help().or_else(|| self.form.map(|form| form.help().to_owned()))
     }
 
     /// The sentence and what to do about it, in one line.
     pub fn line(&self) -> String {
-        match &self.help {
-            Some(help) => format!("{}; {help}", self.sentence()),
-            None => self.sentence(),
+        match self.help() {
+            Some(help) => format!("{self}; {help}"),
+            None => self.to_string(),
         }
     }
 
     /// A property that the schema does not have.
-    pub(super) fn unknown_property(pointer: &str, name: &str, known: &[&str]) -> Self {
-        let help = match nearest(name, known.iter().copied()) {
-            Some(near) => Some(format!("did you mean '{near}'?")),
-            None if known.is_empty() => None,
-            None => Some(format!("the properties are {}", known.join(", "))),
-        };
-        let name_in_pointer = name.replace('~', "~0").replace('/', "~1");
+    pub(super) fn unknown_property(outer: &str, name: &str, known: &[&str]) -> Self {
+        let known = known.iter().map(|&name| name.to_owned()).collect();
         Self {
-            pointer: format!("{pointer}/{name_in_pointer}"),
-            message: format!("there is no property '{name}'"),
-            help,
+            pointer: pointer::within(outer, name),
+            reason: Reason::Unknown { name: name.to_owned(), known },
+            form: None,
             is_shallow: true,
+            when: None,
         }
     }
 
@@ -70,21 +73,17 @@ impl Mismatch {
     pub(super) fn of(error: &ValidationError<'_>, schema: &Json) -> Self {
         let path = error.schema_path().as_str();
         let kind = error.kind();
-        let message = match kind {
+        let reason = match kind {
             Kind::OneOfMultipleValid { .. } => conflict(error, schema.pointer(path)),
-            kind => message(kind),
-        };
-        // What holds only if something else does is said with that.
-        let message = match circumstance(error, schema) {
-            Some(when) => format!("{message} {when}"),
-            None => message,
+            kind => reason(kind, error.instance()),
         };
         let is_conditional = ["then", "else", "dependentSchemas"].iter().any(|word| has_step(path, word));
         Self {
             pointer: error.instance_path().as_str().to_owned(),
-            message,
-            help: help(kind, error.instance()),
+            form: form(&reason, error.instance()),
+            reason,
             is_shallow: !is_conditional && is_shallow(kind),
+            when: circumstance(error, schema),
         }
     }
 }
@@ -108,51 +107,48 @@ fn is_shallow(kind: &Kind) -> bool {
     )
 }
 
-fn help(kind: &Kind, found: &Json) -> Option<String> {
-    match kind {
-        Kind::Type { kind } => quotes(kind, found).map(str::to_owned),
-        Kind::Enum { options } => {
-            let options = options.as_array()?.iter().filter_map(Json::as_str);
-            // Names of one or two letters are all near to each other.
-            let found = found.as_str().filter(|found| found.len() > 2)?;
-            nearest(found, options).map(|near| format!("did you mean '{near}'?"))
+fn form(reason: &Reason, found: &Json) -> Option<Form> {
+    match (reason, found) {
+        (Reason::Type(wanted), Json::Bool(_) | Json::Number(_) | Json::String(_)) => {
+            Form::of(wanted, &Value::from(found.clone()))
         }
         _ => None,
     }
 }
 
-/// How a value is written that was meant to be of a type.
-fn quotes(wanted: &TypeKind, found: &Json) -> Option<&'static str> {
-    let wants = |kind: JsonType| match wanted {
-        TypeKind::Single(single) => *single == kind,
-        TypeKind::Multiple(several) => several.iter().any(|each| each == kind),
-    };
-    match found {
-        Json::Number(_) | Json::Bool(_) if wants(JsonType::String) => Some("write it in quotes"),
-        Json::String(text) if wants(JsonType::Boolean) && matches!(text.as_str(), "true" | "false") => {
-            Some("write it without quotes")
+fn reason(kind: &Kind, found: &Json) -> Reason {
+    match kind {
+        Kind::Type { kind } => Reason::Type(types(kind)),
+        Kind::Required { property } => Reason::Missing(property.as_str().map(str::to_owned).into_iter().collect()),
+        Kind::Enum { options } => Reason::OneOf { allowed: texts(options), near: near(options, found) },
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => none_of(context),
+        Kind::Not { schema } => excluded(schema),
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            Reason::Other(format!("must not have {}", listed(unexpected, "and")))
         }
-        Json::String(text) if (wants(JsonType::Integer) || wants(JsonType::Number)) && text.parse::<f64>().is_ok() => {
-            Some("write it without quotes")
+        Kind::PropertyNames { error } => {
+            let why = reason(error.kind(), error.instance());
+            Reason::Other(format!("must not have a property of this name: a name {why}"))
         }
-        Json::String(_) | Json::Number(_) if wants(JsonType::Array) => Some("write it as a list: [VALUE]"),
-        _ => None,
+        kind => Reason::Other(predicate(kind)),
     }
 }
 
-fn message(kind: &Kind) -> String {
+/// The word that was probably meant.
+fn near(options: &Json, found: &Json) -> Option<String> {
+    let options = options.as_array()?.iter().filter_map(Json::as_str);
+    // Names of one or two letters are all near to each other.
+    let found = found.as_str().filter(|found| found.len() > 2)?;
+    nearest(found, options).map(str::to_owned)
+}
+
+fn predicate(kind: &Kind) -> String {
     match kind {
-        Kind::Type { kind } => format!("must be {}", types(kind)),
-        Kind::Required { property } => format!("'{}' is required", property.as_str().unwrap_or_default()),
-        Kind::Enum { options } => format!("must be {}", alternatives(options)),
         Kind::Constant { expected_value } => format!("must be {expected_value}"),
         Kind::Pattern { pattern } => format!("must match the regular expression {pattern}"),
         Kind::Format { format } => format!("is not a valid {format}"),
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => none_of(context),
-        Kind::Not { schema } => excluded(schema),
         Kind::FalseSchema => "cannot be used here".into(),
-        Kind::PropertyNames { error } => format!("has a property whose name {}", message(error.kind())),
-        Kind::Contains => "has no element of the required form".into(),
+        Kind::Contains => "must have an element of the required form".into(),
         Kind::UniqueItems => "must not have equal elements".into(),
         Kind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}"),
         Kind::ContentEncoding { content_encoding } => format!("must be encoded as {content_encoding}"),
@@ -162,7 +158,7 @@ fn message(kind: &Kind) -> String {
             "cannot be checked: its regular expression takes too long".into()
         }
         Kind::Referencing(_) => "cannot be checked: its schema refers to one that does not exist".into(),
-        Kind::Custom { keyword, .. } => format!("does not satisfy '{keyword}'"),
+        Kind::Custom { keyword, .. } => format!("must satisfy '{keyword}'"),
         kind => limit(kind),
     }
 }
@@ -182,50 +178,33 @@ fn limit(kind: &Kind) -> String {
         Kind::MaxProperties { limit } => format!("must have at most {limit} properties"),
         Kind::MinProperties { limit: 1 } => "must have at least 1 property".into(),
         Kind::MinProperties { limit } => format!("must have at least {limit} properties"),
-        Kind::UnevaluatedItems { .. } => "has more elements than are allowed".into(),
-        other => format!("does not satisfy '{}'", other.keyword()),
+        Kind::UnevaluatedItems { .. } => "must not have so many elements".into(),
+        other => format!("must satisfy '{}'", other.keyword()),
     }
 }
 
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("{count} {what}") } else { format!("{count} {what}s") }
-}
-
-fn types(kind: &TypeKind) -> String {
+fn types(kind: &TypeKind) -> Vec<Type> {
     match kind {
-        TypeKind::Single(single) => type_name(*single).to_owned(),
-        TypeKind::Multiple(several) => several.iter().map(type_name).collect::<Vec<_>>().join(" or "),
+        TypeKind::Single(single) => vec![type_of(*single)],
+        TypeKind::Multiple(several) => several.iter().map(type_of).collect(),
     }
 }
 
-fn type_name(name: JsonType) -> &'static str {
+fn type_of(name: JsonType) -> Type {
     match name {
-        JsonType::Null => "null",
-        JsonType::Boolean => "true or false",
-        JsonType::Integer => "an integer",
-        JsonType::Number => "a number",
-        JsonType::String => "a string",
-        JsonType::Array => "an array",
-        JsonType::Object => "an object",
+        JsonType::Null => Type::Null,
+        JsonType::Boolean => Type::Boolean,
+        JsonType::Integer => Type::Integer,
+        JsonType::Number => Type::Number,
+        JsonType::String => Type::String,
+        JsonType::Array => Type::Array,
+        JsonType::Object => Type::Object,
     }
 }
 
-fn alternatives(options: &Json) -> String {
-    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
-    let options: Vec<String> = options.iter().map(ToString::to_string).collect();
-    match options.as_slice() {
-        [one] => one.clone(),
-        several => format!("one of {}", several.join(", ")),
-    }
-}
-
-/// `'a'`, `'a' and 'b'`, `'a', 'b' and 'c'`
-fn listed(names: &[&str], word: &str) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-    match quoted.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} {word} {last}", rest.join(", ")),
-        _ => quoted.concat(),
-    }
+/// Each of several values as JSON.
+fn texts(values: &Json) -> Vec<String> {
+    values.as_array().into_iter().flatten().map(Json::to_string).collect()
 }
 
 /// The properties that a schema requires, if that is all that it says.
@@ -237,21 +216,22 @@ fn required(schema: &Json) -> Option<Vec<&str>> {
 }
 
 /// Why a value fits none of several schemas.
-fn none_of(context: &[Vec<ValidationError<'_>>]) -> String {
+fn none_of(context: &[Vec<ValidationError<'_>>]) -> Reason {
     let first = || context.iter().filter_map(|errors| errors.first());
-    let missing: Vec<&str> = first()
+    let missing: Vec<String> = first()
         .filter_map(|error| match error.kind() {
             Kind::Required { property } if error.instance_path().as_str().is_empty() => property.as_str(),
             _ => None,
         })
+        .map(str::to_owned)
         .collect();
     if missing.len() == context.len() && !missing.is_empty() {
-        return format!("{} is required", listed(&distinct(missing), "or"));
+        return Reason::Missing(distinct(missing));
     }
-    let reasons = distinct(first().map(reason).collect());
+    let reasons = distinct(first().map(|error| reason(error.kind(), error.instance())).collect());
     match reasons.len() {
-        1..=4 => reasons.join(", or "),
-        _ => "has none of the forms that are allowed".into(),
+        1..=4 => Reason::Forms(reasons),
+        _ => Reason::Other("must have one of the forms that are allowed".into()),
     }
 }
 
@@ -265,41 +245,32 @@ fn distinct<T: PartialEq>(all: Vec<T>) -> Vec<T> {
     found
 }
 
-fn reason(error: &ValidationError<'_>) -> String {
-    match error.kind() {
-        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            let names: Vec<&str> = unexpected.iter().map(String::as_str).collect();
-            format!("must not have {}", listed(&names, "and"))
-        }
-        kind => message(kind),
-    }
-}
-
 /// Why a value may not have a form.
-fn excluded(schema: &Json) -> String {
+fn excluded(schema: &Json) -> Reason {
+    let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
     let any_of = || schema.get("anyOf")?.as_array()?.iter().map(required).collect::<Option<Vec<_>>>();
     match (required(schema), any_of()) {
-        (Some(names), _) if names.len() > 1 => format!("{} cannot be used together", listed(&names, "and")),
-        (Some(names), _) => format!("{} cannot be used here", listed(&names, "and")),
-        (None, Some(several)) => format!("{} cannot be used here", listed(&several.concat(), "and")),
-        (None, None) => match (schema.get("const"), schema.get("enum")) {
+        (Some(names), _) if names.len() > 1 => Reason::Excluded(owned(names)),
+        (Some(names), _) => Reason::NotHere(owned(names)),
+        (None, Some(several)) => Reason::NotHere(owned(several.concat())),
+        (None, None) => Reason::Other(match (schema.get("const"), schema.get("enum")) {
             (Some(value), _) => format!("must not be {value}"),
-            (_, Some(values)) => format!("must not be {}", alternatives(values)),
-            _ => "has a value that is not allowed".into(),
-        },
+            (_, Some(values)) => format!("must not be {}", alternatives(&texts(values))),
+            _ => "must not have this value".into(),
+        }),
     }
 }
 
 /// Why a value has several forms of which it may have one.
-fn conflict(error: &ValidationError<'_>, forms: Option<&Json>) -> String {
+fn conflict(error: &ValidationError<'_>, forms: Option<&Json>) -> Reason {
     let names: Vec<&str> =
         forms.and_then(Json::as_array).into_iter().flatten().filter_map(required).flatten().collect();
-    let names = distinct(names);
-    let present: Vec<&str> = names.into_iter().filter(|name| error.instance().get(name).is_some()).collect();
+    let present = distinct(names).into_iter().filter(|name| error.instance().get(name).is_some());
+    let present: Vec<String> = present.map(str::to_owned).collect();
     if present.len() > 1 {
-        format!("{} cannot be used together", listed(&present, "and"))
+        Reason::Excluded(present)
     } else {
-        "has several forms of which only one is allowed".into()
+        Reason::Other("must have only one of the forms that are allowed".into())
     }
 }
 
@@ -328,7 +299,7 @@ fn circumstance(error: &ValidationError<'_>, schema: &Json) -> Option<String> {
 fn holds(condition: &Json) -> Option<String> {
     let value = |(name, schema): (&String, &Json)| match (schema.get("const"), schema.get("enum")) {
         (Some(value), _) => Some(format!("'{name}' is {value}")),
-        (_, Some(values)) => Some(format!("'{name}' is {}", alternatives(values))),
+        (_, Some(values)) => Some(format!("'{name}' is {}", alternatives(&texts(values)))),
         _ => None,
     };
     let values = condition.get("properties").and_then(Json::as_object).into_iter().flatten();

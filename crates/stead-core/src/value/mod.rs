@@ -2,6 +2,7 @@
 
 mod data_type;
 mod object;
+pub mod pointer;
 mod sealed;
 mod serial;
 

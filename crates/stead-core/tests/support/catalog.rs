@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stead_core::graph::{Found, Resources};
+use stead_core::graph::{Found, Lacks, Resources, Unresolved};
 use stead_core::id::TypeName;
 use stead_core::manifest::{
     AdaptedResource, Capabilities, Catalog, Implementation, Kind, Manifest, Version, VersionRequirement,
@@ -99,15 +99,18 @@ fn enable(capabilities: &mut Capabilities, word: &str) -> Option<()> {
 
 impl Resources for Known {
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
-        let nothing = |message: String, help| Found::Nothing { message, help };
+        let nothing = |lacks, message, help| Found::Nothing(Unresolved { lacks, message, help, meant: None });
         let requirement = match requirement.map(VersionRequirement::parse).transpose() {
             Ok(requirement) => requirement,
-            Err(error) => return nothing(error.to_string(), None),
+            Err(error) => return nothing(Lacks::Version, error.to_string(), None),
         };
         match self.0.find(type_name, requirement.as_ref()) {
             Ok(found) if adapter.is_none() || found.require_adapter() == adapter => Found::Resource(Arc::clone(found)),
-            Ok(_) => nothing(format!("Resource not found: '{type_name}' is not carried out by that adapter"), None),
-            Err(error) => nothing(format!("Resource not found: {type_name}: {error}"), error.help()),
+            Ok(_) => {
+                let message = format!("Resource not found: '{type_name}' is not carried out by that adapter");
+                nothing(Lacks::Adapter, message, None)
+            }
+            Err(error) => nothing((&error).into(), format!("Resource not found: {type_name}: {error}"), error.help()),
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn prepare(case: &Case) -> Result<Prepared, String> {
                     prepared.graph = Some(graph);
                     break;
                 }
-                Resolution::Faulty(faults) => {
+                Resolution::Faulty { findings: faults, .. } => {
                     findings.extend(faults);
                     break;
                 }

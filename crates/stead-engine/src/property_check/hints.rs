@@ -1,51 +1,95 @@
 //! What to do about properties that do not fit.
 
-use stead_core::diag::nearest;
+use stead_core::diag::Diagnostic;
+use stead_core::document::INSTANCE_KEYS;
 use stead_core::expr::Template;
+use stead_core::schema::{Form, Reason, Type};
 use stead_core::text::Kind;
 
-/// What instances have besides their properties.
-const BESIDE: [&str; 7] = ["type", "name", "condition", "copy", "dependsOn", "directives", "requireVersion"];
+use super::Pass;
+
 /// What other tools call whether something should exist.
 const STATES: [&str; 6] = ["ensure", "state", "exists", "exist", "present", "absent"];
 
-/// The hint at a name that was probably meant.
-pub(super) fn did_you_mean(name: &str) -> String {
-    format!("did you mean '{name}'?")
+/// What is wrong with a property of an instance.
+pub(super) struct Fault<'a> {
+    /// Why it is not accepted, where that is known as data.
+    pub(super) reason: Option<&'a Reason>,
+    /// The name of the property; empty where it is about all of them.
+    pub(super) property: &'a str,
+    /// What is not accepted, where that is in the text.
+    pub(super) value: Option<&'a Template>,
+    /// What the schema says of how a property is used.
+    pub(super) advice: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// What to do about a property that the resource does not have.
-pub(super) fn of_unknown(name: &str, known: &[String]) -> String {
-    let has = |name: &str| known.iter().any(|each| each == name);
-    if BESIDE.contains(&name) {
-        return format!("'{name}' belongs to the instance: write it beside 'properties', not inside");
+impl Pass<'_> {
+    /// The finding with what to do about the fault, and the change that does it.
+    pub(super) fn with_hint(&self, finding: Diagnostic, fault: &Fault<'_>) -> Diagnostic {
+        let written = finding.span.and_then(|span| self.prepared.sources.text(span));
+        match (fault.reason, fault.value) {
+            (Some(reason @ Reason::Unknown { name, known }), _) => match (of_unknown(name, known), reason.meant()) {
+                (Some(help), _) => finding.with_help(help),
+                (None, Some(meant)) => finding.with_meant(name, meant, written),
+                (None, None) => finding.with_help(format!("its properties are {}", known.join(", "))),
+            },
+            (Some(Reason::Missing(names)), _) => {
+                let first = names.first().filter(|_| fault.property.is_empty());
+                let outer = if fault.property.is_empty() { "properties" } else { fault.property };
+                let help = first.and_then(|name| (fault.advice)(name));
+                finding.with_help(help.unwrap_or_else(|| format!("add it to '{outer}'")))
+            }
+            (Some(Reason::Excluded(_)), _) => finding.with_help("remove one of them"),
+            (Some(Reason::OneOf { near: Some(near), .. }), Some(Template { kind: Kind::String(found), span })) => {
+                let fixed = Diagnostic { span: Some(*span), ..finding.clone() };
+                let fixed = fixed.with_meant(found, near, self.prepared.sources.text(*span));
+                Diagnostic { span: finding.span, ..fixed }
+            }
+            (Some(Reason::Type(wanted)), Some(value)) if let Some(form) = Form::of(wanted, &value.literal()) => {
+                self.in_form(finding.with_help(form.help()), form, value)
+            }
+            (reason, value) => match reason.zip(value).and_then(of_type).or_else(|| (fault.advice)(fault.property)) {
+                Some(help) => finding.with_help(help),
+                None => finding,
+            },
+        }
     }
-    if STATES.contains(&name.to_lowercase().as_str()) && has("_exist") {
-        return "write '_exist: true' or '_exist: false' to say whether it should exist".to_owned();
-    }
-    match nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => did_you_mean(near),
-        None => format!("its properties are {}", known.join(", ")),
+
+    /// The finding with the change that writes the value in a form.
+    fn in_form(&self, finding: Diagnostic, form: Form, value: &Template) -> Diagnostic {
+        let written = self.prepared.sources.text(value.span).unwrap_or_default();
+        let replacement = match (form, &value.kind) {
+            // An alias is not what it stands for.
+            (Form::Quoted, _) if !written.starts_with('*') => format!("\"{written}\""),
+            (Form::Unquoted, Kind::String(text)) if written.trim_matches(['"', '\'']) == &**text => (**text).to_owned(),
+            _ => return finding,
+        };
+        finding.with_fix(value.span, replacement)
     }
 }
 
-/// What to do about a value that is not allowed.
-pub(super) fn of_value(value: &Template, message: &str) -> Option<String> {
-    let wants = |what: &str| message.ends_with(&format!("must be {what}"));
-    match &value.kind {
-        _ if message.contains("read-only") => Some("it is only reported; remove it".to_owned()),
-        _ if message.ends_with("cannot be used together") => Some("remove one of them".to_owned()),
-        Kind::Number(number) if wants("a string") => Some(format!("write it in quotes: \"{number}\"")),
-        Kind::Bool(truth) if wants("a string") => Some(format!("write it in quotes: \"{truth}\"")),
-        Kind::Null if wants("a string") => Some("leave it out, or write an empty string: \"\"".to_owned()),
-        Kind::String(text) if wants("true or false") => Some(match &**text {
-            "true" | "false" => "write it without quotes".to_owned(),
-            _ => "write true or false, without quotes; YAML 1.2 reads yes, no, on and off as strings".to_owned(),
-        }),
-        Kind::String(text) if wants("a number") || wants("an integer") => Some(match text.parse::<f64>() {
-            Ok(_) => "write it without quotes".to_owned(),
-            Err(_) => "write a number without a unit".to_owned(),
-        }),
-        _ => None,
+/// What to do about a property that the resource does not have, if it belongs to something else.
+fn of_unknown(name: &str, known: &[String]) -> Option<String> {
+    if INSTANCE_KEYS.contains(&name) {
+        return Some(format!("'{name}' belongs to the instance: write it beside 'properties', not inside"));
     }
+    let is_state = STATES.contains(&name.to_lowercase().as_str()) && known.iter().any(|name| name == "_exist");
+    is_state.then(|| "write '_exist: true' or '_exist: false' to say whether it should exist".to_owned())
+}
+
+/// What to do about a value of another type.
+fn of_type((reason, value): (&Reason, &Template)) -> Option<String> {
+    let Reason::Type(wanted) = reason else { return None };
+    let wants = |each: Type| wanted.contains(&each);
+    let help = match &value.kind {
+        Kind::Null if wants(Type::String) => "leave it out, or write an empty string: \"\"",
+        Kind::String(_) if wants(Type::Boolean) => {
+            "write true or false, without quotes; YAML 1.2 reads yes, no, on and off as strings"
+        }
+        Kind::String(text) if (wants(Type::Number) || wants(Type::Integer)) && text.parse::<f64>().is_err() => {
+            "write a number without a unit"
+        }
+        _ => return None,
+    };
+    Some(help.to_owned())
 }

@@ -63,12 +63,12 @@ fn wrong(
     }
     let message = format!("{} does not report a property '{name}'", prepared.graph.label(id));
     let known = schema.property_names();
-    let help = match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean '{near}'?"),
-        None => format!("it reports {}", known.join(", ")),
-    };
     let place = locate(&prepared.sources, *span, at.clone());
-    Some(Diagnostic::error(&ACCESS, place, message).with_help(help))
+    let finding = Diagnostic::error(&ACCESS, place, message);
+    Some(match nearest(name, known.iter().copied()) {
+        Some(near) => finding.with_meant(name, near, prepared.sources.text(place)),
+        None => finding.with_help(format!("it reports {}", known.join(", "))),
+    })
 }
 
 /// The schema of what an instance reports, if that is its own state.

@@ -124,13 +124,26 @@ impl Discovery {
 
     /// What has been found wrong so far. Searches nothing.
     pub fn problems(&self) -> Vec<Problem> {
+        let mut all = Vec::new();
+        self.find_problem::<()>(|problem| {
+            all.push(problem.clone());
+            None
+        });
+        all
+    }
+
+    /// The first answer to a question about each of [`Self::problems`].
+    pub fn find_problem<T>(&self, mut of: impl FnMut(&Problem) -> Option<T>) -> Option<T> {
         let searched = match self.discovered.get() {
-            Some(discovered) => discovered.problems.clone(),
-            None => self.files.get().map(|files| files.problems.clone()).unwrap_or_default(),
+            Some(discovered) => &*discovered.problems,
+            None => self.files.get().map_or(&[][..], |files| &files.problems),
         };
-        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        let by_adapters = listed.values().filter_map(|listed| listed.get());
-        searched.into_iter().chain(by_adapters.flat_map(|listed| listed.problems.clone())).collect()
+        let found = searched.iter().find_map(&mut of);
+        found.or_else(|| {
+            let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+            let by_adapters = listed.values().filter_map(|listed| listed.get());
+            by_adapters.flat_map(|listed| &listed.problems).find_map(of)
+        })
     }
 
     /// Finds the resource for a type: first what is built in, then what is on the machine, then what adapters list.

@@ -1,7 +1,7 @@
 //! The operations on one instance: get, test, set, delete and what-if.
 
 use serde_json::Value as Json;
-use stead_core::call::Execution;
+use stead_core::call::{Execution, Failure};
 use stead_core::diff::{Rules, differing, exists};
 use stead_core::manifest::Kind;
 use stead_core::schema::Schema;
@@ -141,12 +141,19 @@ impl Checker<'_> {
 
     fn set(&mut self, predicted: Option<&State>) {
         let Some(first) = self.change("set") else { return };
-        let differ = self.unmet(&first.state);
+        let can_test = self.subject.manifest.capabilities.test;
+        let tested = can_test.then(|| self.subject.provider.test(&self.cx, &self.desired));
+        let mut differ = self.differing(&first.state);
+        if let Some(Ok(TestReply { in_desired_state: Some(true), .. })) = tested {
+            retain_reported(&mut differ, &first.state);
+        }
         if !differ.is_empty() {
             self.error(&codes::NOT_SET, format!("after set, these are not as desired: {}", listed(&differ)), "");
             return;
         }
-        self.test_after_set(&first.state);
+        if let Some(tested) = tested {
+            self.tested_after_set(tested, &first.state);
+        }
         if let Some(predicted) = predicted {
             self.comes_about(predicted, &first.state);
         }
@@ -163,27 +170,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The properties that are not as desired.
-    fn unmet(&self, actual: &State) -> Vec<String> {
-        let mut differ = self.differing(actual);
-        let judged = !differ.is_empty() && self.subject.manifest.capabilities.test;
-        if judged
-            && self
-                .subject
-                .provider
-                .test(&self.cx, &self.desired)
-                .is_ok_and(|reply| reply.in_desired_state == Some(true))
-        {
-            retain_reported(&mut differ, actual);
-        }
-        differ
-    }
-
-    fn test_after_set(&mut self, actual: &State) {
-        if !self.subject.manifest.capabilities.test {
-            return;
-        }
-        match self.subject.provider.test(&self.cx, &self.desired) {
+    fn tested_after_set(&mut self, tested: Result<TestReply, Failure>, actual: &State) {
+        match tested {
             Ok(reply) if reply.verdict() == Some(false) => {
                 self.error(&codes::NOT_SET, "after set, test says that the state is not as desired", "");
             }

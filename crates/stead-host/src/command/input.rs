@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Failure, FailureKind};
 use stead_core::manifest::{Argument, Input, Method};
+use stead_core::value::pointer;
 
 use super::secrets::Secrets;
 use crate::process::LONGEST_ARGUMENT;
@@ -139,9 +140,8 @@ fn element(value: &Json) -> Option<String> {
 }
 
 fn unfit(name: &str, why: &str) -> Failure {
-    let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
     let message = format!("the program of the resource takes properties as environment variables, and {why}");
-    Failure { property: Some(pointer), ..Failure::new(FailureKind::Invalid, message) }
+    Failure { property: Some(pointer::within("", name)), ..Failure::new(FailureKind::Invalid, message) }
 }
 
 /// Says what the kernel would only call "argument list too long".

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value as Json};
 
 /// How many values are expected.
@@ -103,7 +103,7 @@ fn one(text: &str) -> Result<Json, Garbage> {
     if text.trim().is_empty() {
         return Err(Garbage { offset: 0, problem: Problem::Empty });
     }
-    value(text, 0, &Cell::new(MAX_VALUES))
+    value(text, 0, &Limits::default())
 }
 
 fn exactly(text: &str, count: usize) -> Result<Vec<Json>, Garbage> {
@@ -122,8 +122,8 @@ fn exactly(text: &str, count: usize) -> Result<Vec<Json>, Garbage> {
 }
 
 fn lines(text: &str) -> Result<Vec<Json>, Garbage> {
-    let room = Cell::new(MAX_VALUES);
-    filled_lines(text).map(|(offset, line)| value(line, offset, &room)).collect()
+    let limits = Limits::default();
+    filled_lines(text).map(|(offset, line)| value(line, offset, &limits)).collect()
 }
 
 fn filled_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -136,28 +136,48 @@ fn filled_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     places.filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// Reads the one value of a text that starts at `start` of the output, with room for so many values.
-fn value(text: &str, start: usize, room: &Cell<usize>) -> Result<Json, Garbage> {
+/// What bounds the values of an output, and why one was refused by it.
+struct Limits {
+    room: Cell<usize>,
+    refused: Cell<Option<Problem>>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { room: Cell::new(MAX_VALUES), refused: Cell::default() }
+    }
+}
+
+impl Limits {
+    fn refuse<E: de::Error>(&self, problem: Problem) -> E {
+        let error = E::custom(&problem);
+        self.refused.set(Some(problem));
+        error
+    }
+}
+
+/// Reads the one value of a text that starts at `start` of the output.
+fn value(text: &str, start: usize, limits: &Limits) -> Result<Json, Garbage> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let read = Strict { room }.deserialize(&mut reader).map_err(|error| garbage(text, start, &error))?;
-    reader.end().map_err(|error| Garbage { problem: Problem::TooMany, ..garbage(text, start, &error) })?;
+    let read = Strict(limits).deserialize(&mut reader);
+    let read = read.map_err(|error| {
+        let problem = limits.refused.take().unwrap_or_else(|| problem(&error));
+        garbage(text, start, &error, problem)
+    })?;
+    reader.end().map_err(|error| garbage(text, start, &error, Problem::TooMany))?;
     Ok(read)
 }
 
-/// The words of the errors of this module and of `serde_json`, which differ only in their text.
-const TWICE: &str = "the same name twice";
-const TOO_DEEP: &str = "recursion limit exceeded";
-const TOO_LARGE: &str = "more values than an answer may have";
-
-fn garbage(text: &str, start: usize, error: &serde_json::Error) -> Garbage {
-    let words = error.to_string();
-    let problem = match () {
-        () if words.starts_with(TWICE) => Problem::DuplicateName,
-        () if words.starts_with(TOO_DEEP) => Problem::Depth,
-        () if words.starts_with(TOO_LARGE) => Problem::TooLarge,
+/// What is wrong by the rules of JSON. Too deep a value differs from other faults only in the text of the library.
+fn problem(error: &serde_json::Error) -> Problem {
+    match () {
+        () if error.to_string().starts_with("recursion limit exceeded") => Problem::Depth,
         () if error.is_eof() => Problem::Incomplete,
         () => Problem::Syntax,
-    };
+    }
+}
+
+fn garbage(text: &str, start: usize, error: &serde_json::Error, problem: Problem) -> Garbage {
     let within = match problem {
         Problem::Incomplete => text.len(),
         _ => offset_of(text, error.line(), error.column()),
@@ -173,16 +193,15 @@ fn offset_of(text: &str, line: usize, column: usize) -> usize {
 
 /// JSON in which no object has a name twice, and of no more values than there is room for.
 #[derive(Clone, Copy)]
-struct Strict<'r> {
-    room: &'r Cell<usize>,
-}
+struct Strict<'l>(&'l Limits);
 
 impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
-        let left = self.room.get().checked_sub(1).ok_or_else(|| D::Error::custom(TOO_LARGE))?;
-        self.room.set(left);
+        let Self(limits) = self;
+        let left = limits.room.get().checked_sub(1).ok_or_else(|| limits.refuse(Problem::TooLarge))?;
+        limits.room.set(left);
         deserializer.deserialize_any(self)
     }
 }
@@ -234,7 +253,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut members = Map::new();
         while let Some(name) = access.next_key::<String>()? {
             if members.contains_key(&name) {
-                return Err(A::Error::custom(TWICE));
+                return Err(self.0.refuse(Problem::DuplicateName));
             }
             members.insert(name, access.next_value_seed(self)?);
         }

@@ -93,7 +93,7 @@ impl From<FsError> for Failure {
             FsError::MountPoint(_) => format!("{error}. Unmount it first"),
             _ => error.to_string(),
         };
-        Self { kind, message, property: Some("/path".to_owned()) }
+        Self { property: Some("/path".to_owned()), ..Self::new(kind, message) }
     }
 }
 

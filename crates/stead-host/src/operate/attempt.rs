@@ -106,16 +106,16 @@ impl Attempt<'_> {
 
     /// What came from the resource is in the clear, whatever its type says.
     fn sealed(&self, found: Exported) -> Result<Exported, Failure> {
-        let plain = |value: &Value| Plain::new(value.clone());
-        let reading = match found.type_name {
-            None => self.reading(plain(&found.properties))?,
+        let Exported { type_name, name, properties, depends_on, metadata } = found;
+        let reading = match type_name {
+            None => self.reading(Plain::new(properties))?,
             // Of another type, which no schema is at hand for.
-            Some(_) => Reading { state: self.resealer.state(found.properties), metadata: None },
+            Some(_) => Reading { state: self.resealer.state(properties), metadata: None },
         };
-        let metadata = found.metadata.map(|metadata| self.resealer.state(metadata));
+        let metadata = metadata.map(|metadata| self.resealer.state(metadata));
         let metadata = metadata.and_then(|metadata| self.metadata(metadata)).or(reading.metadata);
-        let name = found.name.map(|name| self.resealer.text(&name));
-        Ok(Exported { name, properties: reading.state, metadata, ..found })
+        let name = name.map(|name| self.resealer.text(&name));
+        Ok(Exported { type_name, name, properties: reading.state, depends_on, metadata })
     }
 
     /// Whether the input must fit the schema of the properties: a filter must only if the resource filters by itself and
@@ -177,7 +177,8 @@ impl Attempt<'_> {
 
     pub(super) fn scrubbed(&self, failure: Failure) -> Failure {
         let property = failure.property.map(|property| self.resealer.text(&property));
-        Failure { message: self.resealer.text(&failure.message), property, ..failure }
+        // The names in a reason may be made of secrets.
+        Failure { message: self.resealer.text(&failure.message), property, reason: None, ..failure }
     }
 
     pub(super) fn scrubbed_names(&self, names: Vec<String>) -> Vec<String> {
@@ -228,5 +229,6 @@ fn failed(schema: &Schema, value: &Plain, kind: FailureKind, prefix: &str) -> Re
     let mismatches = schema.validate(&value.to_json());
     let Some(first) = mismatches.first() else { return Ok(()) };
     let message = format!("{prefix}{}", mismatches.iter().map(Mismatch::line).collect::<Vec<_>>().join("; "));
-    Err(Failure { kind, message, property: Some(first.pointer.clone()).filter(|pointer| !pointer.is_empty()) })
+    let property = Some(first.pointer.clone()).filter(|pointer| !pointer.is_empty());
+    Err(Failure { property, ..Failure::new(kind, message) })
 }

@@ -1,5 +1,6 @@
 //! What a call covers in everything that is said of it.
 
+use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::redactor::Redactor;
@@ -22,22 +23,34 @@ impl Cover {
 
     /// Whether a number, as text, is a secret of the call or holds one of another instance.
     pub(super) fn has(&self, number: &str) -> bool {
-        self.own.has(number) || self.of_session(|session| !session.is_empty() && session.scrub(number) != number)
+        self.own.has(number) || self.of_session(|session| session.scrub(number) != number)
     }
 
     /// The text with every secret in it covered.
-    pub(super) fn scrub(&self, text: &str) -> String {
-        let text = self.own.scrub(text);
-        self.of_session(|session| if session.is_empty() { None } else { Some(session.scrub(&text)) }).unwrap_or(text)
+    pub(super) fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let own = self.own.scrub(text);
+        let covered = self.of_session(|session| changed(session.scrub(&own)));
+        covered.map_or(own, Cow::Owned)
     }
 
     /// The text of a state: what the document states of this instance in the clear is not a secret of another.
-    pub(super) fn scrub_state(&self, text: &str, is_stated: impl FnOnce(&str) -> bool) -> String {
-        let covered = self.scrub(text);
-        if covered != text && is_stated(text) { self.own.scrub(text) } else { covered }
+    pub(super) fn scrub_state(&self, text: String, is_stated: impl Fn(&str) -> bool) -> String {
+        match changed(self.scrub(&text)) {
+            Some(_) if is_stated(&text) => changed(self.own.scrub(&text)).unwrap_or(text),
+            Some(covered) => covered,
+            None => text,
+        }
     }
 
     fn of_session<T>(&self, ask: impl FnOnce(&Redactor) -> T) -> T {
         ask(&self.session.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What a text became, if it was changed.
+fn changed(text: Cow<'_, str>) -> Option<String> {
+    match text {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(text) => Some(text),
     }
 }

@@ -47,7 +47,7 @@ impl Resealer<'_> {
 
     /// Covers the secrets of the call in a text.
     pub(super) fn text(&self, text: &str) -> String {
-        self.secrets.scrub(text)
+        self.secrets.scrub(text).into_owned()
     }
 
     fn value(&self, wanted: Wanted<'_>, actual: Value) -> Value {
@@ -65,7 +65,7 @@ impl Resealer<'_> {
             Value::Array(items) => Value::Array(self.elements(wanted, items)),
             Value::String(text) if wanted.and_then(|(_, plain)| plain.as_str()) == Some(&text) => Value::String(text),
             Value::String(text) if self.secrets.is_empty() => Value::String(text),
-            Value::String(text) => Value::String(self.secrets.scrub_state(&text, |text| states(&self.desired, text))),
+            Value::String(text) => Value::String(self.secrets.scrub_state(text, |text| states(&self.desired, text))),
             Value::Number(number) if !self.secrets.is_empty() => {
                 let value = Value::Number(number.clone());
                 let stated = wanted.is_some_and(|(_, plain)| *plain == value);
@@ -92,7 +92,7 @@ impl Resealer<'_> {
         let member = |(name, value): (String, Value)| match of(&name) {
             Some(wanted) => (name, self.value(Some(wanted), value)),
             None if self.secrets.is_empty() => (name, self.value(None, value)),
-            None => (self.secrets.scrub(&name), self.value(None, value)),
+            None => (self.secrets.scrub(&name).into_owned(), self.value(None, value)),
         };
         members.into_iter().map(member).collect()
     }

@@ -16,7 +16,7 @@ use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{NonEmpty, PathText, ReadOnly, read};
+use crate::input::{NonEmpty, PathText, ReadOnly, read, required};
 use crate::program::{self, Ended, Invocation};
 use crate::{BuiltIn, NOTHING, Profile, schema};
 
@@ -72,8 +72,7 @@ struct Properties<'a> {
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         if self.get.is_none() && self.test.is_none() && self.set.is_none() && self.creates.is_none() {
-            let message = "one of 'get', 'test', 'set' and 'creates' is required";
-            return Err(Failure::new(FailureKind::Invalid, message));
+            return Err(required(&["get", "test", "set", "creates"]));
         }
         Ok(())
     }

@@ -7,7 +7,8 @@ use serde::de::{self, DeserializeSeed, Deserializer, Expected, MapAccess, SeqAcc
 use serde::forward_to_deserialize_any;
 use stead_core::call::{Failure, FailureKind};
 use stead_core::diag::nearest;
-use stead_core::value::{Iter, Number, REDACTED, Value};
+use stead_core::schema::{Reason, Type};
+use stead_core::value::{Iter, Number, REDACTED, Value, pointer};
 
 /// A value that types are read from.
 pub(super) struct Reader<'de>(pub(super) &'de Value);
@@ -17,24 +18,12 @@ pub(super) struct Reader<'de>(pub(super) &'de Value);
 pub(super) struct Fault {
     /// The steps from the value outwards: names and indices.
     path: Vec<String>,
-    message: Message,
-}
-
-#[derive(Debug)]
-enum Message {
-    /// What follows the name of the property, such as "must be a string".
-    Predicate(String),
-    /// All of it.
-    Sentence(String),
+    reason: Reason,
 }
 
 impl Fault {
-    fn predicate(text: String) -> Self {
-        Self { path: Vec::new(), message: Message::Predicate(text) }
-    }
-
-    fn about(property: &str, text: String) -> Self {
-        Self { path: vec![property.to_owned()], message: Message::Sentence(text) }
+    fn new(reason: Reason) -> Self {
+        Self { path: Vec::new(), reason }
     }
 
     fn within(mut self, step: &dyn Display) -> Self {
@@ -45,11 +34,12 @@ impl Fault {
 
 impl Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.message, self.path.last()) {
-            (Message::Predicate(text), Some(property)) => write!(f, "'{property}' {text}"),
-            (Message::Predicate(text), None) => write!(f, "the properties {text}"),
-            (Message::Sentence(text), _) => f.write_str(text),
+        match self.path.last() {
+            _ if self.reason.names_member() => write!(f, "{}", self.reason)?,
+            Some(property) => write!(f, "'{property}' {}", self.reason)?,
+            None => write!(f, "the properties {}", self.reason)?,
         }
+        self.reason.meant().map_or(Ok(()), |meant| write!(f, "; did you mean '{meant}'?"))
     }
 }
 
@@ -57,54 +47,55 @@ impl std::error::Error for Fault {}
 
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
-        let escaped = |step: &String| format!("/{}", step.replace('~', "~0").replace('/', "~1"));
-        let pointer: String = fault.path.iter().rev().map(escaped).collect();
+        let pointer = fault.path.iter().rev().fold(String::new(), |outer, step| pointer::within(&outer, step));
         let property = Some(pointer).filter(|pointer| !pointer.is_empty());
-        Self { kind: FailureKind::Invalid, message: fault.to_string(), property }
+        let message = fault.to_string();
+        Self { property, reason: Some(Box::new(fault.reason)), ..Self::new(FailureKind::Invalid, message) }
     }
 }
 
 impl de::Error for Fault {
     fn custom<T: Display>(message: T) -> Self {
-        Self::predicate(message.to_string())
+        Self::new(Reason::Other(message.to_string()))
     }
 
     fn invalid_type(_unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::predicate(format!("must be {}", word(expected)))
+        Self::new(must_be(expected))
     }
 
     fn invalid_value(_unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::predicate(format!("must be {}", word(expected)))
+        Self::new(must_be(expected))
     }
 
-    fn unknown_variant(_variant: &str, expected: &'static [&'static str]) -> Self {
-        Self::predicate(format!("must be one of: {}", expected.join(", ")))
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let near = nearest(variant, expected.iter().copied()).map(str::to_owned);
+        let allowed = expected.iter().map(|word| format!("\"{word}\"")).collect();
+        Self::new(Reason::OneOf { allowed, near })
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
-        let hint = nearest(field, expected.iter().copied());
-        let hint = hint.map(|hint| format!(". Did you mean '{hint}'?")).unwrap_or_default();
-        Self::about(field, format!("there is no property '{field}'{hint}"))
+        let known = expected.iter().map(|&name| name.to_owned()).collect();
+        Self::new(Reason::Unknown { name: field.to_owned(), known }).within(&field)
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::about(field, format!("'{field}' is required"))
+        Self::new(Reason::Missing(vec![field.to_owned()])).within(&field)
     }
 }
 
-/// What is expected, in the words of those who write documents.
-fn word(expected: &dyn Expected) -> String {
+/// What is expected, in the words of those who write documents. All that the types say of it is text.
+fn must_be(expected: &dyn Expected) -> Reason {
     let text = expected.to_string();
-    match text.as_str() {
-        "a borrowed string" => "a string".to_owned(),
-        "a boolean" => "true or false".to_owned(),
-        "a sequence" => "a list".to_owned(),
-        "f64" => "a number".to_owned(),
-        "i64" | "u64" | "u32" | "i32" => "an integer".to_owned(),
-        "a map" => "an object".to_owned(),
-        text if text.starts_with("struct ") => "an object".to_owned(),
-        text => text.to_owned(),
-    }
+    Reason::Type(vec![match text.as_str() {
+        "a string" | "a borrowed string" => Type::String,
+        "a boolean" => Type::Boolean,
+        "a sequence" => Type::Array,
+        "f64" => Type::Number,
+        "i64" | "u64" | "u32" | "i32" => Type::Integer,
+        "a map" => Type::Object,
+        text if text.starts_with("struct ") => Type::Object,
+        text => return Reason::Other(format!("must be {text}")),
+    }])
 }
 
 impl<'de> Deserializer<'de> for Reader<'de> {
@@ -141,7 +132,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     ) -> Result<V::Value, Fault> {
         match self.0 {
             Value::String(text) => visitor.visit_enum(de::value::BorrowedStrDeserializer::new(text)),
-            _ => Err(Fault::predicate("must be a string".to_owned())),
+            _ => Err(Fault::new(Reason::Type(vec![Type::String]))),
         }
     }
 

@@ -8,6 +8,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::value::MapDeserializer;
 use stead_core::call::{Failure, FailureKind};
+use stead_core::schema::Reason;
+use stead_core::value::pointer;
 use stead_host::provider::Plain;
 
 mod de;
@@ -46,8 +48,8 @@ pub(crate) fn read_each<'a, T: Deserialize<'a>>(input: &'a Plain) -> Result<T, F
 
 /// A failure about a property, or about the whole when its name is empty.
 pub(crate) fn failure(kind: FailureKind, property: &str, message: impl Into<String>) -> Failure {
-    let property = (!property.is_empty()).then(|| format!("/{}", property.replace('~', "~0").replace('/', "~1")));
-    Failure { kind, message: message.into(), property }
+    let property = (!property.is_empty()).then(|| pointer::within("", property));
+    Failure { property, ..Failure::new(kind, message) }
 }
 
 /// The failure that a property is not valid.
@@ -55,16 +57,22 @@ pub(crate) fn invalid(property: &str, message: impl Into<String>) -> Failure {
     failure(FailureKind::Invalid, property, message)
 }
 
-/// The failure that a property is required.
-pub(crate) fn required(property: &str) -> Failure {
-    invalid(property, format!("'{property}' is required"))
+/// The failure that a property is required: any of these. It is about the first one.
+pub(crate) fn required(any_of: &[&str]) -> Failure {
+    let reason = Reason::Missing(any_of.iter().map(|&name| name.to_owned()).collect());
+    because(any_of.first().unwrap_or(&""), reason)
+}
+
+fn because(property: &str, reason: Reason) -> Failure {
+    let failure = invalid(property, reason.to_string());
+    Failure { reason: Some(Box::new(reason)), ..failure }
 }
 
 /// Refuses two properties that contradict each other. The failure is about the second one.
 pub(crate) fn exclusive(first: (&str, bool), second: (&str, bool)) -> Result<(), Failure> {
     match (first, second) {
         ((first, true), (second, true)) => {
-            Err(invalid(second, format!("'{second}' and '{first}' cannot be used together")))
+            Err(because(second, Reason::Excluded(vec![second.to_owned(), first.to_owned()])))
         }
         _ => Ok(()),
     }

@@ -72,8 +72,8 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         exclusive(("after", self.after.is_some()), ("before", self.before.is_some()))?;
         match (self.line, self.pattern) {
-            (None, None) => Err(invalid("line", "'line' or 'match' is required")),
-            (None, Some(_)) if self.exist => Err(required("line")),
+            (None, None) => Err(required(&["line", "match"])),
+            (None, Some(_)) if self.exist => Err(required(&["line"])),
             _ => Ok(()),
         }
     }

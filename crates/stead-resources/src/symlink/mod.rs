@@ -55,7 +55,7 @@ struct Properties<'a> {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        if self.exist && self.target.is_none() { Err(required("target")) } else { Ok(()) }
+        if self.exist && self.target.is_none() { Err(required(&["target"])) } else { Ok(()) }
     }
 }
 

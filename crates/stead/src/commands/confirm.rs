@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use stead_core::destruction::{Effect, ItemKind};
+use stead_core::diag::counted;
 use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_engine::{Prepared, Session};
 
 use super::report::{Printer, Style};
-use super::values::count;
 use crate::args::Document;
 use crate::exit::Exit;
 use crate::input;
@@ -38,7 +38,7 @@ fn ask(plan: &Run, destructive: usize, session: &Session) -> Result<(), Exit> {
         0 => String::new(),
         unknown => format!(" ({unknown} more unknown until then)"),
     };
-    let instances = count(destructive, "instance");
+    let instances = counted(destructive, "instance");
     complain_text(&format!("Apply this plan? It removes or replaces what is there in {instances}{unknown}. [y/N] "));
     match input::answer(&session.cancel) {
         Some(answer) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),

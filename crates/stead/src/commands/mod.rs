@@ -11,10 +11,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use stead_core::diag::{self, Diagnostic, any_error};
-use stead_core::event::{Event, EventKind, Mode, Status};
+use stead_core::diag::{self, Diagnostic, any_error, counted};
+use stead_core::event::{Event, EventKind, Mode};
 use stead_core::graph::Values;
-use stead_core::report::Report;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 
@@ -25,7 +24,7 @@ use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, write_soon};
 use crate::process_env::ProcessEnv;
 use report::{Printer, Style};
-use stead_engine::{Execution, Prepared, Session, Unusable, error_chain, json};
+use stead_engine::{Execution, Prepared, Session, Summary, error_chain, json};
 
 /// Shows what apply would change.
 pub(crate) fn plan(document: &Document, env: &ProcessEnv) -> Exit {
@@ -51,7 +50,7 @@ enum Consent {
 }
 
 fn carry_out(document: &Document, mode: Mode, consent: Consent, env: &ProcessEnv) -> Exit {
-    let (session, prepared) = match prepare(document, Values::Required, env) {
+    let (session, prepared) = match prepare(document, Values::Required, mode, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -76,11 +75,14 @@ fn carry_out(document: &Document, mode: Mode, consent: Consent, env: &ProcessEnv
         Err(exit) => return exit,
     };
     warn(document, &session.computed_conflicts(&run), &prepared.sources);
+    let summary = Summary::of(&run);
     match document.output {
-        Output::Text => printer.summary(&run, env.began.elapsed()),
-        Output::Json | Output::Yaml => data_as(&json::report(&session, &run, env.began.elapsed()), document.output),
+        Output::Text => printer.summary(&run, &summary, env.began.elapsed()),
+        Output::Json | Output::Yaml => {
+            data_as(&json::report(&session, &run, &summary, env.began.elapsed()), document.output);
+        }
     }
-    let exit = exit_of(run.report(), &run);
+    let exit = exit_of(&run, &summary);
     // The program ends here; taking a large run apart value by value would only take time. It holds no secret.
     std::mem::forget((run, prepared));
     exit
@@ -112,16 +114,12 @@ fn warn(document: &Document, findings: &[Diagnostic], sources: &Sources) {
     }
 }
 
-fn exit_of(report: &Report, run: &Run) -> Exit {
-    let totals = run.totals();
-    if report.cancelled {
+fn exit_of(run: &Run, summary: &Summary) -> Exit {
+    if run.report().cancelled {
         Exit::Cancelled
-    } else if totals.failed > 0
-        || run.outputs().iter().any(|(_, value)| value.is_err())
-        || run.graph().iter().any(|(id, _)| report.status(id).is_some_and(Status::blocks))
-    {
+    } else if summary.has_failures(run) {
         Exit::Failed
-    } else if run.mode() != Mode::APPLY && totals.changed + totals.drifted + totals.unknown > 0 {
+    } else if run.mode() != Mode::APPLY && summary.has_changes() {
         Exit::Drifted
     } else {
         Exit::Success
@@ -133,8 +131,9 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
     asked.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
 }
 
-/// Reads a document and resolves it. No program of a resource is called, but those that discovery asks.
-fn prepare(document: &Document, values: Values, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
+/// Reads a document and resolves it. No program of a resource is called but those that discovery asks, and where the
+/// document is refused those that check properties.
+fn prepare(document: &Document, values: Values, mode: Mode, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
     let mut session = session_for(document, env);
     session.values = values;
     let text = input::document(&session, document.path()).map_err(|error| unreadable(document, &error))?;
@@ -157,8 +156,8 @@ fn prepare(document: &Document, values: Values, env: &ProcessEnv) -> Result<(Ses
             prepared.warnings.extend(session.conflicts(&prepared));
             Ok((session, prepared))
         }
-        Err(Unusable { findings, .. }) => {
-            refuse(document, &findings, &session);
+        Err(unusable) => {
+            refuse(document, &session.with_properties(unusable, mode).findings, &session);
             Err(Exit::Unusable)
         }
     }
@@ -203,7 +202,7 @@ fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
         Output::Text => {
             show_findings(findings, &session.sources);
             let errors = findings.iter().filter(|finding| any_error(std::slice::from_ref(finding))).count();
-            complain(&format!("{errors} error{} found; nothing was run", if errors == 1 { "" } else { "s" }));
+            complain(&format!("{} found; nothing was run", counted(errors, "error")));
         }
         Output::Json | Output::Yaml => data_as(&json::findings(findings, &session.sources), document.output),
     }
@@ -222,7 +221,7 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
 
 /// Checks a document without looking at the machine.
 pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
-    let (session, prepared) = match prepare(document, Values::Open, env) {
+    let (session, prepared) = match prepare(document, Values::Open, Mode::PLAN, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -233,9 +232,8 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
         Output::Text => {
             show_findings(&prepared.warnings, &prepared.sources);
             if prepared.warnings.is_empty() && !document.quiet {
-                let count = prepared.graph.nodes.len();
-                let instances = if count == 1 { "instance" } else { "instances" };
-                print(&format!("{}: no mistakes found in {count} {instances}\n", document.path().display()));
+                let instances = counted(prepared.graph.nodes.len(), "instance");
+                print(&format!("{}: no mistakes found in {instances}\n", document.path().display()));
             }
         }
         Output::Json | Output::Yaml => {
@@ -247,7 +245,7 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
 
 /// Prints the order and the dependencies.
 pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
-    match prepare(&arguments.document, Values::Required, env) {
+    match prepare(&arguments.document, Values::Required, Mode::PLAN, env) {
         Ok((_, prepared)) => {
             match arguments.document.output {
                 Output::Text => print(&drawing::draw(&prepared.graph, arguments.format)),

@@ -13,11 +13,11 @@ use stead_core::event::{Event, SkipReason};
 use stead_core::event::{Mode, Status};
 use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
-use stead_core::report::Record;
+use stead_core::report::{Record, Totals};
 use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::wire::results::reason;
-use stead_engine::{Difference, Session, printed};
+use stead_engine::{Difference, Session, Summary, printed};
 
 use super::effects;
 use super::values::{self, painted};
@@ -247,15 +247,15 @@ impl<'a> Printer<'a> {
     }
 
     /// The last lines, and before them what was not printed as it went.
-    pub(super) fn summary(&self, run: &Run, elapsed: Duration) {
+    pub(super) fn summary(&self, run: &Run, summary: &Summary, elapsed: Duration) {
         self.clear();
         if self.style.mode != Mode::APPLY {
             self.instances(run);
         }
-        self.outputs(run);
+        self.outputs(summary);
         if self.style.volume > Volume::Quiet {
             self.restarts(run);
-            print(&totals(run, elapsed));
+            print(&totals(run.mode(), &summary.totals, elapsed));
         }
     }
 
@@ -272,14 +272,14 @@ impl<'a> Printer<'a> {
         (self.style.print)(&run.graph().order.iter().map(|node| self.lines(run, *node)).collect::<String>());
     }
 
-    fn outputs(&self, run: &Run) {
-        for (name, value) in run.outputs() {
+    fn outputs(&self, summary: &Summary) {
+        for (name, value) in &summary.outputs {
             match value {
                 Ok(value) if self.style.volume > Volume::Quiet => {
                     print(&format!("output {name} = {}\n", value.to_redacted_json()));
                 }
                 Ok(_) => {}
-                Err(finding) => print(&diag::snippet(&finding, &self.sources, is_coloured())),
+                Err(finding) => print(&diag::snippet(finding, &self.sources, is_coloured())),
             }
         }
     }
@@ -353,9 +353,8 @@ fn words(said: &[String]) -> String {
     said.iter().flat_map(|text| ["    ".into(), values::plain(text), "\n".into()]).collect()
 }
 
-fn totals(run: &Run, elapsed: Duration) -> String {
-    let totals = run.totals();
-    let (verb, words) = match (run.mode().operation, run.mode() == Mode::PLAN) {
+fn totals(mode: Mode, totals: &Totals, elapsed: Duration) -> String {
+    let (verb, words) = match (mode.operation, mode == Mode::PLAN) {
         (_, true) => ("Plan", ["to create", "to change", "to remove", "to replace", "in desired state"]),
         (Operation::Test, _) => ("Check", ["created", "changed", "removed", "replaced", "in desired state"]),
         _ => ("Applied", ["created", "changed", "removed", "replaced", "unchanged"]),

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use anstyle::{AnsiColor, Style as Paint};
 use serde_json::Value as Json;
 use similar::{ChangeTag, DiffOp, TextDiff};
+use stead_core::diag::counted;
 use stead_core::diff::{Alteration, Change};
 use stead_core::value::{REDACTED, Value};
 
@@ -131,7 +132,7 @@ fn text(old: &str, new: &str) -> String {
     for group in diff.grouped_ops(2) {
         let start = group.first().map_or(0, |operation| operation.old_range().start);
         if let Some(between) = end.map(|end| start.saturating_sub(end)).filter(|between| *between > 0) {
-            excerpt.push(|| line(DEEPER, ' ', &format!("({} unchanged)", count(between, "line"))));
+            excerpt.push(|| line(DEEPER, ' ', &format!("({} unchanged)", counted(between, "line"))));
         }
         for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
             excerpt.push(|| diff_line(&change));
@@ -159,7 +160,7 @@ impl Excerpt {
     fn finish(self) -> String {
         match self.lines.saturating_sub(LINES) {
             0 => self.text,
-            more => format!("{}{DEEPER}… and {}\n", self.text, count(more, "more line")),
+            more => format!("{}{DEEPER}… and {}\n", self.text, counted(more, "more line")),
         }
     }
 }
@@ -172,9 +173,4 @@ fn diff_line(change: &similar::Change<&str>) -> String {
     };
     let end = if change.missing_newline() { " (no line break at the end)" } else { "" };
     line(DEEPER, sign, &format!("{}{end}", shortened(change.value().trim_end_matches('\n'))))
-}
-
-/// A number of things in words.
-pub(super) fn count(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

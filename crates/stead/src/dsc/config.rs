@@ -57,7 +57,7 @@ pub(crate) fn config(
                 Err(exit) => exit,
             }
         }
-        Err(not_ready) => not_ready.report(),
+        Err(not_ready) => not_ready.report(mode),
     }
 }
 
@@ -67,7 +67,7 @@ fn resolve(config: &Config, input: &Input, env: &ProcessEnv) -> Exit {
             tell(&prepared.warnings, &prepared.sources);
             include::print_resolved(&prepared, input.output_format)
         }
-        Err(not_ready) => not_ready.report(),
+        Err(not_ready) => not_ready.report(Mode::PLAN),
     }
 }
 
@@ -157,10 +157,11 @@ enum NotReady {
 
 impl NotReady {
     /// Tells what is wrong, if that was not done yet.
-    fn report(&self) -> Exit {
+    fn report(self, mode: Mode) -> Exit {
         match self {
-            Self::Exit(exit) => *exit,
+            Self::Exit(exit) => exit,
             Self::Document(session, unusable) => {
+                let unusable = session.with_properties(unusable, mode);
                 tell(&unusable.findings, &session.sources);
                 interrupt::exit(&session.cancel, if unusable.is_input { Exit::DscInput } else { Exit::DscError })
             }
@@ -259,7 +260,7 @@ fn validate(config: &Config, input: &Input, env: &ProcessEnv) -> Exit {
         }
         Err(NotReady::Exit(exit)) => return exit,
         Err(NotReady::Document(session, unusable)) => {
-            tell(&unusable.findings, &session.sources);
+            tell(&session.with_properties(unusable, Mode::PLAN).findings, &session.sources);
             false
         }
     };

@@ -1,0 +1,169 @@
+//! One instance: what is wrong with its properties, with places and hints.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use stead_core::call::{Failure, INVALID, code};
+use stead_core::diag::Diagnostic;
+use stead_core::document::Instance;
+use stead_core::expr::Template;
+use stead_core::graph::is_written_out;
+use stead_core::schema::{Mismatch, Reason, Schema};
+use stead_core::text::{Kind, Span};
+use stead_core::value::{Object, Value, pointer};
+use stead_host::provider::{Context, Plain, Provider};
+
+use super::hints::Fault;
+use super::outline::{LazyOutline, Outline, SHORT, advice};
+use super::{Extent, Pass};
+
+/// An instance that is checked.
+pub(super) struct Checked<'a> {
+    pub(super) pass: &'a Pass<'a>,
+    pub(super) instance: &'a Instance,
+    pub(super) properties: Cow<'a, Template>,
+    pub(super) provider: Arc<dyn Provider>,
+    pub(super) cx: Context,
+}
+
+/// What the schema says of how a property is used.
+type Advice<'d> = &'d dyn Fn(&str) -> Option<String>;
+
+impl Checked<'_> {
+    /// What a built-in says: it names one property at a time, which is then left out.
+    pub(super) fn by_built_in(&self, outline: &LazyOutline) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        let mut meant = Vec::new();
+        let mut is_complete = is_written_out(&self.properties);
+        let is_free = |name: &str| outline.free.iter().any(|free| free == name);
+        let mut rest = members(&self.properties, |name, text| text.len() <= SHORT || !is_free(name));
+        loop {
+            let input = Plain::new(rest);
+            let Err(failure) = self.provider.validate(&self.cx, &input) else { return found };
+            let Value::Object(left) = input.into_exposed() else { return found };
+            rest = left;
+            let name = failure.property.as_deref().map(property_of);
+            let stated = name.as_deref().and_then(|name| self.properties.get(name));
+            let Some((name, value)) = name.as_deref().zip(stated) else {
+                // Something is missing; where something else was left out, that may be why.
+                let is_required = |name: &str| outline.required.iter().any(|required| required == name);
+                let is_certain = is_complete || name.as_deref().is_some_and(is_required);
+                let is_wanted = self.pass.extent == Extent::Whole && !is_missing_any(&failure, &meant);
+                found.extend((is_certain && is_wanted).then(|| self.refused(&failure, outline)));
+                return found;
+            };
+            if rest.remove(name).is_none() {
+                return found;
+            }
+            if is_written_out(value) {
+                meant.extend(failure.reason.as_deref().and_then(Reason::meant).map(str::to_owned));
+                found.push(self.refused(&failure, outline));
+            }
+            is_complete = false;
+        }
+    }
+
+    /// What the schema of a program says.
+    pub(super) fn by_schema(&self, schema: &Schema) -> Vec<Diagnostic> {
+        let mismatches = schema.validate(&self.properties.literal().to_redacted_json());
+        let certain = mismatches.into_iter().filter(|mismatch| is_certain(&self.properties, mismatch));
+        let advice = |name: &str| advice(schema.property(name)?);
+        let finding = |mismatch: Mismatch| {
+            let span = self.place(&mismatch.pointer);
+            let finding = Diagnostic::error(&INVALID, span, mismatch.to_string());
+            self.hinted(finding, &mismatch.pointer, Some(&mismatch.reason), &advice)
+        };
+        certain.map(finding).collect()
+    }
+
+    /// What a program says itself.
+    pub(super) fn by_program(&self, failure: Failure) -> Diagnostic {
+        let span = self.place(failure.property.as_deref().unwrap_or_default());
+        Diagnostic::error(code(&failure.kind), span, failure.message)
+    }
+
+    /// What a built-in says, with what to do about it.
+    fn refused(&self, failure: &Failure, outline: &Outline) -> Diagnostic {
+        let pointer = failure.property.as_deref().unwrap_or_default();
+        let message = match failure.reason.as_deref() {
+            // The word that was meant is a hint here.
+            Some(reason @ Reason::Unknown { .. }) => reason.to_string(),
+            _ => failure.message.clone(),
+        };
+        let finding = Diagnostic::error(code(&failure.kind), self.place(pointer), message);
+        let about = match failure.reason.as_deref() {
+            Some(Reason::Missing(_)) => pointer.rsplit_once('/').map_or("", |(outer, _)| outer),
+            _ => pointer,
+        };
+        self.hinted(finding, about, failure.reason.as_deref(), &|name| outline.advice(name))
+    }
+
+    fn hinted(&self, finding: Diagnostic, pointer: &str, reason: Option<&Reason>, advice: Advice<'_>) -> Diagnostic {
+        let property = &*property_of(pointer);
+        let value = at(&self.properties, pointer).map(|(value, _)| value);
+        self.pass.with_hint(finding, &Fault { reason, property, value, advice })
+    }
+
+    /// Where a pointer leads; the name of the instance for the whole, and for what is in no text.
+    fn place(&self, pointer: &str) -> Span {
+        at(&self.properties, pointer).and_then(|(_, span)| span).unwrap_or(self.instance.name.span)
+    }
+}
+
+/// Whether what is missing was written under another name.
+fn is_missing_any(failure: &Failure, meant: &[String]) -> bool {
+    match failure.reason.as_deref() {
+        Some(Reason::Missing(names)) => names.iter().any(|name| meant.contains(name)),
+        _ => false,
+    }
+}
+
+/// The members of an object, expressions as text; a text for which `is_needed` is false is left empty. It is given the
+/// name of the member as well. An empty object for anything else.
+fn members(properties: &Template, is_needed: impl Fn(&str, &str) -> bool) -> Object {
+    let member = |name: &str, value: &Template| match &value.kind {
+        Kind::String(text) if !is_needed(name, text) => Value::from(""),
+        _ => value.literal(),
+    };
+    let entries = properties.entries().into_iter().flatten();
+    entries.map(|entry| (entry.key.as_ref().to_owned(), member(&entry.key, &entry.value))).collect()
+}
+
+/// The name of the property that a pointer leads to or into.
+fn property_of(pointer: &str) -> Cow<'_, str> {
+    pointer::steps(pointer).next().unwrap_or_default()
+}
+
+/// What a pointer leads to, with the place of its name or, of an element, of itself; the whole is not in a place.
+fn at<'t>(properties: &'t Template, pointer: &str) -> Option<(&'t Template, Option<Span>)> {
+    pointer::steps(pointer).try_fold((properties, None), |(outer, _), step| match &outer.kind {
+        Kind::Object(entries) => {
+            let entry = entries.iter().find(|entry| *entry.key == *step)?;
+            Some((&entry.value, Some(entry.key_span)))
+        }
+        Kind::Array(items) => items.get(step.parse::<usize>().ok()?).map(|item| (item, Some(item.span))),
+        _ => None,
+    })
+}
+
+/// Whether a mismatch stays one whatever is still to be computed or opened.
+fn is_certain(properties: &Template, mismatch: &Mismatch) -> bool {
+    let mut value = properties;
+    for step in pointer::steps(&mismatch.pointer) {
+        if is_open(value) {
+            return false;
+        }
+        let inner = match &value.kind {
+            Kind::Array(items) => step.parse().ok().and_then(|step: usize| items.get(step)),
+            _ => value.get(&step),
+        };
+        let Some(inner) = inner else { return true };
+        value = inner;
+    }
+    !is_open(value) && (mismatch.is_shallow || is_written_out(value))
+}
+
+fn is_open(value: &Template) -> bool {
+    let wraps = |name: &str| value.get(name).is_some();
+    matches!(value.kind, Kind::Compiled(_)) || wraps("secureString") || wraps("secureObject")
+}
