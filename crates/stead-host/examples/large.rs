@@ -9,7 +9,7 @@ mod catalog;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 

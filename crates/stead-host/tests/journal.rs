@@ -10,7 +10,7 @@ mod random;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
