@@ -99,9 +99,6 @@ pub fn nested_results(state: &Value) -> Option<Vec<&Value>> {
     items.iter().all(is_result).then(|| items.iter().filter_map(|item| item.as_object()?.get("result")).collect())
 }
 
-/// The last component of a path that stands for all that is below the one before it, where a change is limited to it.
-pub const TREE: &str = "**";
-
 /// What a set did, or in what-if would do.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

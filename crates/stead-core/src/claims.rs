@@ -6,18 +6,19 @@ use std::mem::discriminant;
 use std::path::{Component, MAIN_SEPARATOR, Path, PathBuf};
 
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
-use crate::call::TREE;
 use crate::id::NodeId;
 
 /// Everything that an instance reads or manages.
 ///
 /// Guarantees: an instance with claims has an effect on nothing else.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Claims(pub Vec<Claim>);
 
 /// One thing that an instance reads or manages.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Claim {
     /// What is at a path of the file system.
     Path {
@@ -29,16 +30,28 @@ pub enum Claim {
 }
 
 /// How much of what is at a path an instance manages.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Extent {
     /// Nothing: it is only read.
     Read,
-    /// That it is there, with its mode and owner.
+    /// Nothing of its own: former content is kept there. With a name that is not known, the part that is.
+    Backup,
+    /// The mode of what is there.
+    Mode(u32),
+    /// That a file is there, with its mode and owner.
     Attributes,
+    /// That a directory is there, with its mode and owner.
+    Directory,
     /// A part of its content.
-    Part,
+    Part {
+        /// The line of text that it is about, where it depends on no other.
+        line: Option<String>,
+    },
     /// All of its content.
     Whole,
+    /// Where a symbolic link leads. A directory may make way for it.
+    Link,
     /// Which names are in a directory: others are removed.
     Entries {
         /// The names that are left alone.
@@ -66,6 +79,29 @@ impl Claims {
         self
     }
 
+    /// With the mode of its first path.
+    #[must_use]
+    pub fn and_mode(mut self, mode: u32) -> Self {
+        let claim = self
+            .0
+            .first()
+            .map(|Claim::Path { path, .. }| Claim::Path { path: path.clone(), extent: Extent::Mode(mode) });
+        self.0.extend(claim);
+        self
+    }
+
+    /// With copies of former content beside its first path, whose names begin with its name and this suffix.
+    #[must_use]
+    pub fn and_backup(mut self, suffix: &str) -> Self {
+        let beside = self.0.first().map(|Claim::Path { path, .. }| {
+            let mut path = path.clone().into_os_string();
+            path.push(suffix);
+            Claim::Path { path: path.into(), extent: Extent::Backup }
+        });
+        self.0.extend(beside);
+        self
+    }
+
     /// The same with the paths that are meant, which `resolve` says, all written in one way.
     #[must_use]
     pub fn resolved(self, resolve: impl Fn(&Path) -> PathBuf) -> Self {
@@ -76,24 +112,6 @@ impl Claims {
             Claim::Path { path, extent }
         };
         Self(self.0.into_iter().map(resolve).collect())
-    }
-
-    /// The paths that it is limited to; one that ends in [`TREE`] stands for all below.
-    ///
-    /// What becomes a file or a link decides what is below it, too; and a tree that is copied is read as a whole.
-    pub fn touches(&self) -> Vec<PathBuf> {
-        let copies = self.0.iter().any(|Claim::Path { extent, .. }| matches!(extent, Extent::Tree { .. }));
-        let is_limited = |extent: &Extent| match extent {
-            Extent::Read => !copies,
-            // What `entries` removes should not exist; whoever creates it all the same is reported as a conflict.
-            Extent::Attributes | Extent::Part | Extent::Entries { .. } => true,
-            Extent::Whole | Extent::Tree { .. } | Extent::Absent => false,
-        };
-        let touched = |Claim::Path { path, extent }: &Claim| {
-            let tree = (!is_limited(extent)).then(|| path.join(TREE));
-            [path.clone()].into_iter().chain(tree)
-        };
-        self.0.iter().flat_map(touched).collect()
     }
 }
 
@@ -126,6 +144,12 @@ pub enum Contradiction {
     Existence,
     /// One removes what the other one creates, because its directory is to hold other names only.
     Purged,
+    /// One puts a link where the directory is that the other one, which comes first, is in.
+    Replaced,
+    /// One is for instance a file, the other a directory.
+    Kind,
+    /// They require different modes.
+    Mode,
 }
 
 /// The conflicts among instances, each instance at most twice for one path: with one that has a claim on the same path,
@@ -163,8 +187,26 @@ pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
 impl Extent {
     /// Whether it removes what is below its path.
     fn removes_below(&self) -> bool {
-        matches!(self, Self::Absent | Self::Tree { purge: true } | Self::Entries { .. })
+        matches!(self, Self::Absent | Self::Tree { purge: true } | Self::Entries { .. } | Self::Link)
     }
+
+    /// What it makes of a path; `None` of what makes nothing.
+    fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::Read | Self::Backup | Self::Mode(_) | Self::Absent => None,
+            Self::Attributes | Self::Part { .. } | Self::Whole => Some(Kind::File),
+            Self::Directory | Self::Entries { .. } | Self::Tree { .. } => Some(Kind::Directory),
+            Self::Link => Some(Kind::Link),
+        }
+    }
+}
+
+/// What is at a path.
+#[derive(PartialEq, Eq)]
+enum Kind {
+    File,
+    Directory,
+    Link,
 }
 
 /// A claim and whose it is.
@@ -184,13 +226,21 @@ impl Held<'_> {
 
     /// Whether this one removes what a claim on a path below it creates.
     fn conflict_below(&self, below: &Held<'_>, order: &BTreeMap<NodeId, usize>) -> Option<Conflict> {
-        if self.node == below.node || matches!(below.extent, Extent::Read | Extent::Absent) {
+        let concerns = match below.extent {
+            Extent::Read | Extent::Mode(_) => false,
+            Extent::Absent => *self.extent == Extent::Link,
+            // A copy of former content is removed like anything else that a directory is not to hold.
+            Extent::Backup => matches!(self.extent, Extent::Tree { .. } | Extent::Entries { .. }),
+            _ => true,
+        };
+        if self.node == below.node || !concerns {
             return None;
         }
         let about = match self.extent {
             Extent::Absent => Contradiction::Existence,
             Extent::Tree { purge: true } => Contradiction::Purged,
             Extent::Entries { kept } if !is_kept(kept, self.path, below.path) => Contradiction::Purged,
+            Extent::Link if order.get(&below.node) < order.get(&self.node) => Contradiction::Replaced,
             _ => return None,
         };
         let (mut first, mut second) = (self.node, below.node);
@@ -202,7 +252,7 @@ impl Held<'_> {
 }
 
 /// Whether the name through which a path leads into a directory is one of those.
-fn is_kept(kept: &BTreeSet<String>, directory: &Path, path: &Path) -> bool {
+pub(crate) fn is_kept(kept: &BTreeSet<String>, directory: &Path, path: &Path) -> bool {
     let inside = path.strip_prefix(directory).ok();
     let name = inside.and_then(|inside| inside.components().next()?.as_os_str().to_str());
     name.is_some_and(|name| kept.contains(name))
@@ -210,13 +260,13 @@ fn is_kept(kept: &BTreeSet<String>, directory: &Path, path: &Path) -> bool {
 
 /// In what two claims on the same path contradict each other.
 fn contradiction(one: &Extent, other: &Extent) -> Option<Contradiction> {
-    use Extent::{Absent, Attributes, Entries, Part, Read, Whole};
+    use Extent::{Absent, Attributes, Directory, Entries, Mode, Part};
     match (one, other) {
-        (Read, _) | (_, Read) | (Absent, Absent) => None,
-        (Absent, _) | (_, Absent) => Some(Contradiction::Existence),
+        (Mode(one), Mode(other)) => (one != other).then_some(Contradiction::Mode),
+        (Absent, other) | (other, Absent) => other.kind().map(|_| Contradiction::Existence),
+        (one, other) if one.kind()? != other.kind()? => Some(Contradiction::Kind),
         (Entries { kept }, Entries { kept: others }) => (kept != others).then_some(Contradiction::Purged),
-        _ if [one, other].contains(&&Attributes) => None,
-        _ if [one, other].contains(&&Part) && ![one, other].contains(&&Whole) => None,
+        (Attributes | Directory, _) | (_, Attributes | Directory) | (Part { .. }, Part { .. }) => None,
         _ => Some(Contradiction::Same),
     }
 }

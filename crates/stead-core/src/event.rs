@@ -3,7 +3,6 @@
 //! An event can be stored, sent late and sent twice. It names instances by their [`InstancePath`], secrets by handles into
 //! the vault, and findings by their codes; [`EventKind::Began`] says what all the others are about.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::{Call, Execution, Failure, Operation, Response};
 use crate::diag::Diagnostic;
 use crate::expr::FactKey;
+use crate::footprint::Footprint;
 use crate::instance_path::InstancePath;
 use crate::value::Value;
 
@@ -123,8 +123,8 @@ pub enum EventKind {
         response: Arc<Response>,
         /// How long the call took.
         elapsed: Duration,
-        /// In what-if: the paths that the instance reads or writes, if that is all it can have an effect on.
-        touches: Option<Vec<PathBuf>>,
+        /// In what-if: the paths that the instance reads and writes, if it has an effect on nothing else.
+        footprint: Option<Arc<Footprint>>,
     },
     /// An instance is not in its desired state yet and will be tried again.
     RetryScheduled {

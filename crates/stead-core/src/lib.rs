@@ -17,6 +17,7 @@ pub mod document;
 pub mod event;
 pub mod export;
 pub mod expr;
+pub mod footprint;
 pub mod graph;
 pub mod id;
 pub mod instance_path;

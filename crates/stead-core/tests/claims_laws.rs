@@ -10,7 +10,7 @@ fn extent() -> impl Strategy<Value = Extent> {
     prop_oneof![
         Just(Extent::Read),
         Just(Extent::Attributes),
-        Just(Extent::Part),
+        Just(Extent::Part { line: None }),
         Just(Extent::Whole),
         Just(Extent::Absent),
         any::<bool>().prop_map(|purge| Extent::Tree { purge }),
@@ -77,26 +77,29 @@ fn what_is_purged_is_not_managed_by_another() {
     assert_eq!(about(&directory(&["a"]), &file("/d/a/c")), None);
     assert_eq!(about(&directory(&["a"]), &Claims::path("/d/b", Extent::Absent)), None);
     assert_eq!(about(&directory(&["a"]), &directory(&["b"])), Some(Contradiction::Purged));
-    assert_eq!(about(&directory(&["a"]), &Claims::path("/d", Extent::Attributes)), None);
+    assert_eq!(about(&directory(&["a"]), &Claims::path("/d", Extent::Directory)), None);
 }
 
 #[test]
 fn content_has_one_owner_and_many_readers() {
     let at = |extent| Claims::path("/f", extent);
     assert_eq!(about(&at(Extent::Whole), &at(Extent::Whole)), Some(Contradiction::Same));
-    assert_eq!(about(&at(Extent::Whole), &at(Extent::Part)), Some(Contradiction::Same));
-    assert_eq!(about(&at(Extent::Part), &at(Extent::Part)), None);
+    assert_eq!(about(&at(Extent::Whole), &at(Extent::Part { line: None })), Some(Contradiction::Same));
+    assert_eq!(about(&at(Extent::Part { line: None }), &at(Extent::Part { line: None })), None);
     assert_eq!(about(&at(Extent::Whole), &at(Extent::Read)), None);
     assert_eq!(about(&at(Extent::Whole), &at(Extent::Attributes)), None);
     assert_eq!(about(&at(Extent::Attributes), &at(Extent::Absent)), Some(Contradiction::Existence));
-    assert_eq!(about(&Claims::path("/f/g", Extent::Part), &at(Extent::Absent)), Some(Contradiction::Existence));
+    assert_eq!(
+        about(&Claims::path("/f/g", Extent::Part { line: None }), &at(Extent::Absent)),
+        Some(Contradiction::Existence)
+    );
 }
 
 #[test]
 fn one_instance_does_not_conflict_with_itself() {
     let link = Claims(vec![
         Claim::Path { path: "/f".into(), extent: Extent::Whole },
-        Claim::Path { path: "/f".into(), extent: Extent::Part },
+        Claim::Path { path: "/f".into(), extent: Extent::Part { line: None } },
     ]);
     assert_eq!(found(&[&link]), []);
 }
@@ -105,24 +108,36 @@ fn one_instance_does_not_conflict_with_itself() {
 fn paths_are_written_in_one_way() {
     let claims =
         Claims::path("./a//b/", Extent::Absent).and_reads("/etc/./x").resolved(|path| Path::new("/root").join(path));
-    assert_eq!(claims.touches(), ["/root/a/b", "/root/a/b/**", "/etc/x"].map(PathBuf::from));
+    assert_eq!(claims, Claims::path("/root/a/b", Extent::Absent).and_reads("/etc/x"));
 }
 
 #[test]
-fn what_becomes_a_file_or_a_link_decides_what_is_below() {
-    let touched = |extent| Claims::path("/l", extent).touches();
-    for extent in [Extent::Whole, Extent::Tree { purge: false }, Extent::Absent] {
-        assert_eq!(touched(extent.clone()), ["/l", "/l/**"].map(PathBuf::from), "{extent:?}");
-    }
-    for extent in [Extent::Read, Extent::Attributes, Extent::Part] {
-        assert_eq!(touched(extent.clone()), [PathBuf::from("/l")], "{extent:?}");
-    }
-    let copy = Claims::path("/d", Extent::Tree { purge: false }).and_reads("/s");
-    assert_eq!(copy.touches(), ["/d", "/d/**", "/s", "/s/**"].map(PathBuf::from));
+fn a_path_is_one_kind_of_thing_with_one_mode() {
+    let at = |extent| Claims::path("/f", extent);
+    let mode = |mode| at(Extent::Attributes).and_mode(mode);
+    assert_eq!(about(&at(Extent::Directory), &at(Extent::Whole)), Some(Contradiction::Kind));
+    assert_eq!(about(&at(Extent::Link), &at(Extent::Attributes)), Some(Contradiction::Kind));
+    assert_eq!(about(&mode(0o644), &mode(0o600)), Some(Contradiction::Mode));
+    assert_eq!(about(&mode(0o644), &mode(0o644)), None);
+}
+
+#[test]
+fn a_link_takes_the_place_of_what_was_made_before() {
+    let (link, within) = (Claims::path("/d", Extent::Link), Claims::path("/d/f", Extent::Whole));
+    let conflicts = found(&[&within, &link]);
+    assert_eq!(conflicts.iter().map(|conflict| conflict.about).collect::<Vec<_>>(), [Contradiction::Replaced]);
+    assert_eq!(found(&[&link, &within]), []);
+}
+
+#[test]
+fn copies_of_former_content_are_purged_too() {
+    let directory = Claims::path("/d", Extent::Entries { kept: ["f".to_owned()].into() });
+    assert_eq!(about(&directory, &Claims::path("/d/f", Extent::Whole)), None);
+    assert_eq!(about(&directory, &Claims::path("/d/f", Extent::Whole).and_backup(".old")), Some(Contradiction::Purged));
 }
 
 #[test]
 fn many_claims_take_little_time() {
-    let lines: Vec<Claims> = (0..100_000).map(|_| Claims::path("/f", Extent::Part)).collect();
+    let lines: Vec<Claims> = (0..100_000).map(|_| Claims::path("/f", Extent::Part { line: None })).collect();
     assert_eq!(conflicts(&numbered(&lines)), []);
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use simulation::{Driver, Job, Set, Thing, World, drive};
 use stead_core::call::{Operation, Outcome, Response, Restart, Verification};
+use stead_core::claims::Extent;
 use stead_core::event::{Event, EventKind, Mode, Problem, SkipReason, Status, Verify};
 use stead_core::graph::Graph;
 use stead_core::id::NodeId;
@@ -169,6 +170,7 @@ fn option(thing: &mut Thing, word: &str) -> Option<()> {
         ("restart", "system") => thing.restarts.push(Restart::System("this".to_owned())),
         ("restart", service) => thing.restarts.push(Restart::Service(service.to_owned())),
         ("touches", "anything") => thing.touches = None,
+        ("replaces", path) => (thing.touches, thing.extent) = (Some(vec![path.into()]), Extent::Whole),
         ("presumes", path) => thing.presumes = Some(path.into()),
         ("touches", paths) => thing.touches = Some(paths.split(',').map(Into::into).collect()),
         _ => return None,

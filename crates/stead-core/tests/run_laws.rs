@@ -891,42 +891,6 @@ fn a_plan_comes_true() {
     assert!(promised > open, "the plan predicts nothing");
 }
 
-/// A chain of changes, each of a path of its own, behind it one that shares a path with none of them but with a change
-/// beside. Nearby, that is known; farther away, a plan errs on the side of caution and avoids quadratic time.
-#[test]
-fn a_plan_looks_so_far_and_no_further() {
-    for (length, is_predicted) in [(10, true), (3000, false)] {
-        let mut text = "$schema: s\nresources:\n".to_owned();
-        let mut world = World::default();
-        let mut add = |name: String, need: Option<String>, state: Option<&str>, path: &str| {
-            let need = need.map(|need| format!("'Test/Echo:{need}'")).unwrap_or_default();
-            writeln!(text, "- {{type: Test/Echo, name: {name}, dependsOn: [{need}], properties: {{x: new}}}}").unwrap();
-            let actual = state.map(|state| Value::Object(Object::from_iter([("x".to_owned(), state.into())])));
-            world.0.insert(name, Thing { actual, touches: Some(vec![path.into()]), ..Thing::default() });
-        };
-        for at in 0..length {
-            let need = (at > 0).then(|| format!("n{}", at - 1));
-            add(format!("n{at}"), need, Some("old"), &format!("/{at}"));
-        }
-        add("beside".to_owned(), None, Some("old"), "/shared");
-        add("last".to_owned(), Some(format!("n{}", length - 1)), None, "/shared");
-        let setup = setup(&text, Mode::PLAN);
-        let graph = Arc::clone(&setup.graph);
-        let mut run = Run::new(setup);
-        let mut driver = Driver {
-            room: Room::of(1),
-            pick: &mut |_| 0,
-            learn: &|_| Ok(Value::Null),
-            signal: None,
-            observe: &mut |_, _, _, _| {},
-        };
-        drive(&mut run, &mut world, &mut driver);
-        let (last, _) = graph.iter().last().unwrap();
-        let predicted = *run.report().status(last).unwrap() == Status::InState;
-        assert_eq!(predicted, is_predicted, "{length}");
-    }
-}
-
 /// For each instance those that it has an effect on: they come after it and touch the same paths.
 fn corrupts(scene: &Scene) -> BTreeMap<String, Vec<String>> {
     let mut corrupts: BTreeMap<String, Vec<String>> = BTreeMap::new();

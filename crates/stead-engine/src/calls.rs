@@ -1,7 +1,7 @@
 //! Carrying out the calls of a run with the resources of a session.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use stead_core::call::{Call, Response};
 use stead_core::claims::Claims;
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
+use stead_core::footprint::Footprint;
 use stead_core::id::TypeName;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::value::Value;
@@ -113,10 +114,12 @@ impl Calls for SessionCalls {
         carry_out(call, &*self.providers.of(&call.manifest), &*self.vault, &cx)
     }
 
-    fn claims(&self, call: &Call) -> Option<Claims> {
+    fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint> {
         // Paths are not secret: where one is all the same, its placeholder overlaps with nothing.
-        let desired = Plain::covered(&call.desired);
-        self.claims_of(&call.manifest, &desired, &self.context(Arc::clone(call.name())))
+        let (desired, cx) = (Plain::covered(&call.desired), self.context(Arc::clone(call.name())));
+        let claims = self.claims_of(&call.manifest, &desired, &cx)?;
+        let footprint = Footprint::new(claims, &response.outcome, |path| cx.resolve(path));
+        Some(footprint.with_other_paths(real_path))
     }
 
     fn cost(&self, call: &Call) -> Cost {
@@ -130,6 +133,12 @@ impl Calls for SessionCalls {
     fn flush(&self) -> std::io::Result<()> {
         self.writes.flush().map_err(std::io::Error::other)
     }
+}
+
+/// Where a path leads through links of what is above it, if that is elsewhere.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    let (above, real) = path.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)))?;
+    if real == above { None } else { path.strip_prefix(above).ok().map(|below| real.join(below)) }
 }
 
 /// Hands on what a resource wrote about what it does.

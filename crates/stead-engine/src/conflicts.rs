@@ -75,7 +75,9 @@ fn finding(graph: &Graph, found: &Conflict) -> Diagnostic {
     Diagnostic::warning(&CONFLICT, graph.declaration(*second).name.span, message(&one, &other, *about, path))
         .with_label(graph.declaration(*first).name.span, "the other one")
         .with_help(match about {
-            Contradiction::Same => "remove one of them, or give them different paths",
+            Contradiction::Same | Contradiction::Kind => "remove one of them, or give them different paths",
+            Contradiction::Mode => "remove one of them, or give both the same mode",
+            Contradiction::Replaced => "let the link come first: the other one depends on it; or remove one of them",
             Contradiction::Existence => "remove one of them",
             Contradiction::Purged => "add the name to the 'entries' of the directory, or remove one of them",
         })
@@ -85,6 +87,15 @@ fn message(one: &str, other: &str, about: Contradiction, path: &Path) -> String 
     let path = path.display();
     match about {
         Contradiction::Same => format!("{one} and {other} both manage the same file '{path}'"),
+        Contradiction::Kind => {
+            format!("{one} and {other} require different kinds of '{path}': a file, a directory or a symbolic link")
+        }
+        Contradiction::Mode => format!("{one} and {other} require different modes of '{path}'"),
+        Contradiction::Replaced => {
+            format!(
+                "of {one} and {other}, one replaces a directory by a link, and the other manages '{path}' in it before"
+            )
+        }
         Contradiction::Existence => format!("of {one} and {other}, one removes '{path}' and the other creates it"),
         Contradiction::Purged => {
             format!(

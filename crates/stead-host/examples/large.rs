@@ -9,7 +9,7 @@ mod catalog;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,6 +18,7 @@ use stead_core::claims::{Claims, Extent};
 use stead_core::document;
 use stead_core::event::Mode;
 use stead_core::expr::FactKey;
+use stead_core::footprint::Footprint;
 use stead_core::graph::{Facts, Inputs, Names, Resolution, Values, resolve};
 use stead_core::run::{Run, Setup};
 use stead_core::text::{Limits, Source, Sources};
@@ -49,8 +50,9 @@ impl Calls for Nothing {
         Response { outcome, metadata: None, restarts: Vec::new() }
     }
 
-    fn claims(&self, call: &Call) -> Option<Claims> {
-        Some(Claims::path(PathBuf::from("/etc").join(&**call.name()), Extent::Whole).and_reads("/etc/common"))
+    fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint> {
+        let claims = Claims::path(Path::new("/etc").join(&**call.name()), Extent::Whole).and_reads("/etc/common");
+        Some(Footprint::new(claims, &response.outcome, |path| path.into()))
     }
 
     fn cost(&self, _call: &Call) -> Cost {

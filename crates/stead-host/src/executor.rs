@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use stead_core::call::{Call, Execution, Response};
-use stead_core::claims::Claims;
 use stead_core::event::{Event, EventKind};
 use stead_core::expr::FactKey;
+use stead_core::footprint::Footprint;
 use stead_core::run::{ReplayError, Room, Run};
 use stead_core::value::Value;
 
@@ -29,8 +29,9 @@ pub trait Calls: Send + Sync {
     /// Carries out a call. Blocks; called from several threads at once.
     fn carry_out(&self, call: &Call) -> Response;
 
-    /// What the instance of a call reads and manages, if it has an effect on nothing else; with absolute paths.
-    fn claims(&self, call: &Call) -> Option<Claims>;
+    /// In what-if: what the instance of an answered call reads and writes, if it has an effect on nothing else; with
+    /// absolute paths.
+    fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint>;
 
     /// How long a call takes, in order of magnitude.
     fn cost(&self, call: &Call) -> Cost;
@@ -244,7 +245,7 @@ impl Executor<'_> {
                 self.flush()?;
             }
         }
-        let ended = |done: Finished| self.run.observe(&done.call, done.response, done.elapsed, done.touches);
+        let ended = |done: Finished| self.run.observe(&done.call, done.response, done.elapsed, done.footprint);
         let kinds = finished.into_iter().map(ended).collect();
         self.record(kinds)
     }

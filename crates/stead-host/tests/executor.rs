@@ -17,11 +17,11 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use stead_core::call::{Call, Changed, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification};
-use stead_core::claims::Claims;
 use stead_core::destruction::Effects;
 use stead_core::document;
 use stead_core::event::{Event, EventKind, Mode, Status};
 use stead_core::expr::FactKey;
+use stead_core::footprint::Footprint;
 use stead_core::graph::{Facts, Graph, Inputs, Names, Resolution, Values, resolve};
 use stead_core::run::policy::{Retry, Wait};
 use stead_core::run::{Run, Setup};
@@ -81,9 +81,9 @@ impl Calls for Fake {
         self.response(call)
     }
 
-    fn claims(&self, call: &Call) -> Option<Claims> {
+    fn footprint(&self, call: &Call, _response: &Response) -> Option<Footprint> {
         assert!(!call.name().ends_with("untouchable"), "a panic that the test wants");
-        Some(Claims::default())
+        Some(Footprint::default())
     }
 
     fn cost(&self, call: &Call) -> Cost {
@@ -582,16 +582,16 @@ fn a_run_that_is_resumed_asks_again_what_was_not_answered() {
 }
 
 #[test]
-fn only_a_plan_asks_what_is_touched() {
+fn only_a_plan_asks_for_footprints() {
     let fake = Arc::new(Fake::default());
     let (run, events) = driven(run_of("i1-untouchable\n", Mode::TEST), &fake, 2);
     assert_eq!(status(&run, "i1-untouchable"), Status::InState);
-    let touched: Vec<_> = events
+    let footprints: Vec<_> = events
         .iter()
         .filter_map(|event| match &event.kind {
-            EventKind::CallEnded { touches, .. } => Some(touches),
+            EventKind::CallEnded { footprint, .. } => Some(footprint),
             _ => None,
         })
         .collect();
-    assert_eq!(touched, [&None]);
+    assert_eq!(footprints, [&None]);
 }

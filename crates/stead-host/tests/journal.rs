@@ -10,15 +10,17 @@ mod random;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use random::Numbers;
 use serde_json::json;
 use stead_core::call::{Execution, Failure, FailureKind, Operation, Outcome, Response, Tested};
+use stead_core::claims::{Claims, Extent};
 use stead_core::event::{Event, EventKind, Header, Mode, Problem, SkipReason, Status, VERSION};
 use stead_core::expr::FactKey;
+use stead_core::footprint::Footprint;
 use stead_core::id::{NodeId, ResourceId, SecretName};
 use stead_core::instance_path::InstancePath;
 use stead_core::value::Value;
@@ -47,11 +49,13 @@ fn events(origin: &str) -> Vec<Event> {
         Outcome::Tested(Arc::new(tested)),
         Outcome::Failed(Failure { property: Some("/n".into()), ..Failure::new(FailureKind::Exit(2), "no\nroom") }),
     ];
+    let claims = Claims::path("/etc/motd", Extent::Entries { kept: ["a".to_owned()].into() }).and_reads("/etc");
+    let footprint = Arc::new(Footprint::new(claims, &responses[0], |path| path.into()));
     let ended = |outcome| EventKind::CallEnded {
         instance: one.clone(),
         response: Arc::new(Response { outcome, metadata: None, restarts: Vec::new() }),
         elapsed: Duration::from_nanos(1_000_000_007),
-        touches: Some(vec![PathBuf::from("/etc/motd")]),
+        footprint: Some(footprint.clone()),
     };
     let header =
         Header { version: VERSION, origin: origin.into(), graph: "5e".into(), instances: 2, mode: Mode::APPLY };

@@ -2,6 +2,7 @@
 
 use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
+use stead_host::fs::parse_mode;
 use stead_host::provider::{Cost, Plain, SetReply, TestReply};
 
 /// A state: where it is, and whether it is there.
@@ -41,7 +42,11 @@ pub(crate) fn cost(desired: &Value) -> Cost {
 /// The claims of an instance that manages this much of what is at its `path`, and reads its `source`; `None` without a
 /// path.
 pub(crate) fn claims(input: &Plain, extent: Extent) -> Option<Claims> {
-    let claims = Claims::path(text(input, "path")?, extent);
+    let mode = text(input, "mode").and_then(parse_mode).filter(|_| extent != Extent::Absent);
+    let mut claims = Claims::path(text(input, "path")?, extent);
+    if let Some(mode) = mode {
+        claims = claims.and_mode(mode);
+    }
     Some(match text(input, "source") {
         Some(source) => claims.and_reads(source),
         None => claims,

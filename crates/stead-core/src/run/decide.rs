@@ -1,11 +1,10 @@
 //! What is decided about one node, from how far it has come.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::pending_failure::Otherwise;
+use super::pending_failure::{Otherwise, PendingFailure};
 use super::policy::{Attempt, Verdict};
 use super::readiness::Gate;
 use super::view::View;
@@ -14,9 +13,10 @@ use crate::call::{Call, Execution, Failure, FailureKind, Operation, Outcome, Res
 use crate::diag::Diagnostic;
 use crate::event::{Approach, EventKind, Mode, Problem, SkipReason, Status, Verify};
 use crate::expr::{FactKey, Stop};
+use crate::footprint::Footprint;
 use crate::graph::{Halt, Purpose, Role, ScopeView, evaluate};
 use crate::id::NodeId;
-use crate::manifest::Kind;
+use crate::manifest::{Implementation, Kind};
 use crate::planner::opening;
 use crate::report::{Phase, Record};
 use crate::value::{Value, sealing_wrapped};
@@ -48,7 +48,11 @@ impl Run {
         }
         match self.gate(id) {
             Gate::Skip(reason) => return Decision::Record(self.settle(id, Status::Skipped(reason))),
-            Gate::Unknown(other) => return Decision::Record(self.settle(id, Status::Unknown(self.path(other)))),
+            Gate::Unknown(other) => {
+                return self
+                    .look(id)
+                    .unwrap_or_else(|| Decision::Record(self.settle(id, Status::Unknown(self.path(other)))));
+            }
             Gate::Begin => {}
         }
         let decided = match self.condition(id) {
@@ -57,6 +61,17 @@ impl Run {
             Err(trouble) => Err(trouble),
         };
         decided.unwrap_or_else(|trouble| self.halted(id, *trouble))
+    }
+
+    /// The test of an instance of which nobody knows whether it begins, for the paths that it may alter then. Resources that
+    /// are programs do not say, and are not asked.
+    fn look(&self, id: NodeId) -> Option<Decision> {
+        let node = self.graph.node(id);
+        let is_known = self.footprint(id).is_some() || self.report.record(id).began.is_some();
+        let says = matches!(node.manifest.implementation, Implementation::BuiltIn);
+        let refused = self.graph.refusal(id, self.privilege == Privilege::Elevated).is_some();
+        let desired = node.stated.as_ref().filter(|_| says && !is_known && !refused)?;
+        Some(Decision::Call(Box::new(self.call(id, Arc::clone(desired)))))
     }
 
     fn begun(&self, id: NodeId) -> Result<Decision, Box<Trouble>> {
@@ -236,7 +251,7 @@ impl Run {
             Outcome::Changed(changed) if changed.changed.as_ref().is_none_or(Vec::is_empty) && !found_to_differ => {
                 self.unless_reached(id, in_state)
             }
-            Outcome::Changed(_) => self.unless_exchanged(id, Status::Changed),
+            Outcome::Changed(_) => self.unless_altered(id, Status::Changed),
         }
     }
 
@@ -250,15 +265,15 @@ impl Run {
     fn unless_reached(&self, id: NodeId, status: Status) -> Status {
         match self.mode.execution {
             Execution::Actual => status,
-            Execution::WhatIf => self.unknown_after(self.forecast.reaches(&self.graph, id, self.touches(id)), status),
+            Execution::WhatIf => self.unknown_after(self.forecast.reaches(&self.graph, id, self.footprint(id)), status),
         }
     }
 
-    /// In what-if, what is found to be changed may be replaced with a tree that is changed before it.
-    fn unless_exchanged(&self, id: NodeId, status: Status) -> Status {
+    /// In what-if, a change is another one where something in front of it alters what it was predicted from.
+    fn unless_altered(&self, id: NodeId, status: Status) -> Status {
         match self.mode.execution {
             Execution::Actual => status,
-            Execution::WhatIf => self.unknown_after(self.forecast.exchanges(&self.graph, id, self.touches(id)), status),
+            Execution::WhatIf => self.unknown_after(self.forecast.alters(self.footprint(id)), status),
         }
     }
 
@@ -266,30 +281,47 @@ impl Run {
         change.map_or(status, |change| Status::Unknown(self.path(change)))
     }
 
-    fn touches(&self, id: NodeId) -> Option<&[PathBuf]> {
-        self.touches.get(&id).map(Vec::as_slice)
+    fn footprint(&self, id: NodeId) -> Option<&Footprint> {
+        self.footprints.get(&id).map(|footprint| &**footprint)
     }
 
-    /// Settles the first instance whose failure another change may prevent, once all in front of it are settled: what comes
-    /// of it must not depend on who answered first.
-    pub(super) fn predicted_failures(&self) -> Option<EventKind> {
-        let ((rank, id), pending) = self.pending_failures.first_key_value()?;
-        if self.settled_prefix < *rank as usize {
-            return None;
-        }
-        let (id, touches) = (*id, self.touches(*id));
-        let change = match (touches, pending.otherwise) {
-            // What may look at anything may have missed anything.
-            (None, Otherwise::Unknown) => self.forecast.reaches(&self.graph, id, None),
-            _ => self.forecast.enables(&self.graph, id, *rank, &pending.paths),
-        };
-        Some(match change {
-            Some(_) if pending.otherwise == Otherwise::Changed && self.forecast.supplies(*rank, &pending.paths) => {
-                self.settle(id, self.unless_exchanged(id, Status::Changed))
+    /// In what-if: settles what was answered, in the order of the graph, up to the first change: what comes of an instance
+    /// depends on the changes in front of it, and must not depend on who answered first.
+    pub(super) fn predicted(&self, now: Timestamp) -> Vec<EventKind> {
+        let mut settled = Vec::new();
+        let mut prefix = self.settled_prefix;
+        for ((rank, id), pending) in &self.predictions {
+            prefix = self.prefix_from(prefix);
+            if prefix < *rank as usize {
+                break;
             }
+            let event = match (self.gate(*id), pending) {
+                (Gate::Unknown(other), _) => Some(self.settle(*id, Status::Unknown(self.path(other)))),
+                (_, Some(pending)) => Some(self.unless_enabled(*id, pending)),
+                (_, None) => self.judge(*id, now),
+            };
+            let Some(event) = event else { break };
+            let changes_nothing = matches!(event, EventKind::Settled { status: Status::InState, .. });
+            settled.push(event);
+            if !changes_nothing {
+                break;
+            }
+            prefix = *rank as usize + 1;
+        }
+        settled
+    }
+
+    /// What comes of an instance that cannot be set as things are.
+    fn unless_enabled(&self, id: NodeId, pending: &PendingFailure) -> EventKind {
+        let footprint = self.footprint(id);
+        let is_created = || pending.missing.as_ref().is_some_and(|path| self.forecast.creates(path));
+        if pending.otherwise == Otherwise::Changed && is_created() {
+            return self.settle(id, self.unless_altered(id, Status::Changed));
+        }
+        match self.forecast.enables(&self.graph, id, pending.missing.as_deref(), footprint) {
             Some(change) => self.settle(id, Status::Unknown(self.path(change))),
             None => self.fail(id, Problem::Failure(pending.failure.clone())),
-        })
+        }
     }
 
     /// How a container ended, from how its members did.

@@ -1,66 +1,62 @@
 //! In what-if: what the changes that are predicted can have an effect on.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use crate::call::TREE;
+use crate::footprint::{Footprint, Writes};
 use crate::graph::{Graph, Role};
 use crate::id::NodeId;
 
-/// Changes that are predicted, and what they touch.
+/// Changes that are predicted, and what they alter.
 ///
-/// An instance that is in state now may not be once the changes before it are made. Which changes come before one is
-/// looked up only where paths overlap: to keep for every instance all that can reach it would take a square of space.
+/// An instance that is in state now may not be once the changes before it are made. Changes are added in the order of the
+/// graph, and an instance is compared with those in front of it. For paths, no dependency needs to be declared: unless
+/// something prevents it, instances begin in that order.
 ///
-/// Guarantees: what it does not report as reached is not reached. What it reports may be more than is reached where it
-/// would need to look at more than [`FAR`] instances.
+/// Guarantees: what it does not report as reached is not reached.
 #[derive(Default)]
 pub(super) struct Forecast {
-    /// For each node one of the changes before it, itself included.
+    /// For each node one of the changes that it depends on, itself included.
     after: BTreeMap<NodeId, NodeId>,
-    /// The same of changes that may touch anything.
+    /// The same of changes that may have an effect on anything.
     after_anything: BTreeMap<NodeId, NodeId>,
-    /// The changes that will be made, and do not remove.
+    /// The changes that will be made.
     certain: BTreeSet<NodeId>,
-    /// The paths that each change is limited to.
-    touches: BTreeMap<NodeId, Vec<PathBuf>>,
-    /// All of these together, and the changes that touch each, by their places in the order.
-    touched: BTreeMap<PathBuf, BTreeSet<(u32, NodeId)>>,
+    writes: Writes,
 }
 
-/// How many instances are looked at between a change and what it may reach; more could take the square of all.
-const FAR: usize = 1000;
+/// How sure a change is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Certainty {
+    /// It is made as predicted.
+    Predicted,
+    /// It may be made, or another one.
+    Possible,
+}
 
 impl Forecast {
-    /// Notes that an instance will or may change, and the paths that this is limited to. What is certain to change leaves
-    /// what it is about in place.
-    pub(super) fn changes(&mut self, id: NodeId, rank: u32, is_certain: bool, touches: Option<&[PathBuf]>) {
+    /// Notes that an instance will or may change.
+    pub(super) fn changes(&mut self, id: NodeId, certainty: Certainty, footprint: Option<&Footprint>) {
         self.after.insert(id, id);
-        self.certain.extend(is_certain.then_some(id));
-        match touches {
-            None => {
-                self.after_anything.insert(id, id);
+        let Some(footprint) = footprint else {
+            self.after_anything.insert(id, id);
+            return;
+        };
+        match certainty {
+            Certainty::Predicted => {
+                self.certain.insert(id);
+                self.writes.add(id, footprint.writes());
             }
-            Some(paths) => {
-                for path in paths {
-                    self.touched.entry(path.clone()).or_default().insert((rank, id));
-                }
-                self.touches.insert(id, paths.to_vec());
-            }
+            Certainty::Possible => self.writes.add(id, footprint.possible_writes()),
         }
     }
 
-    /// Whether a change before that place in the order is about one of these paths itself. What that makes possible is
-    /// known; what a change around them makes possible, such as a copied tree, or one that may touch anything, is not.
-    pub(super) fn supplies(&self, rank: u32, paths: &[PathBuf]) -> bool {
-        let is_before = |changes: &BTreeSet<(u32, NodeId)>| {
-            changes.range(..(rank, NodeId(0))).any(|(_, change)| self.certain.contains(change))
-        };
-        paths.iter().any(|path| self.touched.get(path).is_some_and(is_before))
+    /// Notes that an instance will fail, and may have altered something until then.
+    pub(super) fn fails(&mut self, id: NodeId, footprint: &Footprint) {
+        self.writes.add(id, footprint.writes_of_failure());
     }
 
-    /// Notes that a node is settled: what comes after it comes after what it came after.
+    /// Notes that a node is settled: what depends on it depends on what it depended on.
     pub(super) fn settled(&mut self, graph: &Graph, id: NodeId) {
         let sources = || before(graph, id).chain(members(graph, id));
         for changes in [&mut self.after, &mut self.after_anything] {
@@ -72,75 +68,34 @@ impl Forecast {
         }
     }
 
-    /// The change before an instance that may have an effect on it.
-    pub(super) fn reaches(&self, graph: &Graph, id: NodeId, touches: Option<&[PathBuf]>) -> Option<NodeId> {
-        if let Some(change) = before(graph, id).find_map(|source| self.after_anything.get(&source)) {
-            return Some(*change);
-        }
-        let change = before(graph, id).find_map(|source| self.after.get(&source))?;
-        let Some(paths) = touches else { return Some(*change) };
-        let shared: Vec<PathBuf> = paths.iter().flat_map(|path| self.overlapping(path)).cloned().collect();
-        let shared = if shared.is_empty() { None } else { self.nearest(graph, id, &shared) };
-        shared.or_else(|| self.exchanges(graph, id, touches))
+    /// The change in front of an instance that may have an effect on it.
+    pub(super) fn reaches(&self, graph: &Graph, id: NodeId, footprint: Option<&Footprint>) -> Option<NodeId> {
+        let known = if footprint.is_none() { &self.after } else { &self.after_anything };
+        let needed = before(graph, id).find_map(|source| known.get(&source).copied());
+        needed.or_else(|| self.alters(footprint))
     }
 
-    /// The change before an instance that decides what is at one of its paths: of a whole tree that the path is in.
-    pub(super) fn exchanges(&self, graph: &Graph, id: NodeId, touches: Option<&[PathBuf]>) -> Option<NodeId> {
-        before(graph, id).find(|source| self.after.contains_key(source))?;
-        let above = touches?.iter().flat_map(|path| path.ancestors().skip(1));
-        let trees: Vec<PathBuf> =
-            above.map(|path| path.join(TREE)).filter(|tree| self.touched.contains_key(tree)).collect();
-        if trees.is_empty() { None } else { self.nearest(graph, id, &trees) }
+    /// The change in front of an instance that alters what its prediction depends on.
+    pub(super) fn alters(&self, footprint: Option<&Footprint>) -> Option<NodeId> {
+        self.writes.reach(footprint?)
     }
 
-    /// The change that may make possible what is not yet: one that the instance comes after and that may touch
-    /// anything, or one in front of that place in the order that touches one of these paths, what leads to it, or what
-    /// is below it.
-    ///
-    /// For paths, no dependency needs to be declared: unless something prevents it, instances begin in the order of the
-    /// graph.
-    pub(super) fn enables(&self, graph: &Graph, id: NodeId, rank: u32, paths: &[PathBuf]) -> Option<NodeId> {
-        let anything = before(graph, id).find_map(|source| self.after_anything.get(&source).copied());
-        anything.or_else(|| paths.iter().find_map(|path| self.around(path, rank)))
+    /// Whether a directory that is missing as things are will be created in front of an instance.
+    pub(super) fn creates(&self, path: &Path) -> bool {
+        self.writes.creator(path).is_some_and(|change| self.certain.contains(&change))
     }
 
-    /// What changes touch of a path, or of the tree that it stands for.
-    fn overlapping<'p>(&'p self, path: &'p Path) -> impl Iterator<Item = &'p PathBuf> {
-        let tree = path.parent().filter(|_| path.ends_with(TREE));
-        let from = tree.unwrap_or(path);
-        let within = move |touched: &Path| if tree.is_some() { touched.starts_with(from) } else { touched == from };
-        let from_there = self.touched.range::<Path, _>((Bound::Included(from), Bound::Unbounded));
-        from_there.map(|(touched, _)| touched).take_while(move |touched| within(touched))
-    }
-
-    fn around(&self, path: &Path, rank: u32) -> Option<NodeId> {
-        let first =
-            |changes: &BTreeSet<(u32, NodeId)>| changes.first().filter(|first| first.0 < rank).map(|first| first.1);
-        let above = path.ancestors().find_map(|above| self.touched.get(above).and_then(first));
-        let mut below = self.touched.range(path.to_owned()..).take_while(|(below, _)| below.starts_with(path));
-        above.or_else(|| below.find_map(|(_, changes)| first(changes)))
-    }
-
-    /// The nearest change among all that come before a node that touches one of these paths.
-    fn nearest(&self, graph: &Graph, id: NodeId, paths: &[PathBuf]) -> Option<NodeId> {
-        let overlaps =
-            |id: &NodeId| self.touches.get(id).is_some_and(|own| own.iter().any(|path| paths.contains(path)));
-        let mut waiting: VecDeque<NodeId> = before(graph, id).collect();
-        let mut seen = BTreeSet::new();
-        while let Some(next) = waiting.pop_front() {
-            if overlaps(&next) {
-                return Some(next);
-            }
-            let Some(change) = self.after.get(&next) else { continue };
-            if seen.len() >= FAR {
-                return Some(*change);
-            }
-            if seen.insert(next) {
-                waiting.extend(graph.node(next).needs.iter().map(|need| need.node));
-                waiting.extend(members(graph, next));
-            }
-        }
-        None
+    /// The change that may make possible what is not yet: one that the instance depends on and that may have an effect on
+    /// anything, or one in front of it that alters what is missing.
+    pub(super) fn enables(
+        &self,
+        graph: &Graph,
+        id: NodeId,
+        missing: Option<&Path>,
+        footprint: Option<&Footprint>,
+    ) -> Option<NodeId> {
+        let at_path = || missing.and_then(|path| self.writes.reach_path(path));
+        self.reaches(graph, id, footprint).or_else(at_path)
     }
 }
 

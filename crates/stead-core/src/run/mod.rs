@@ -23,15 +23,14 @@ mod replay;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::call::{Call, Execution, Response};
-use crate::destruction::Effect;
 use crate::event::{Event, EventKind, Header, Mode, SkipReason, Status, VERSION};
 use crate::expr::FactKey;
+use crate::footprint::Footprint;
 use crate::graph::{Facts, Graph, NeedKind, Role};
 use crate::id::NodeId;
 use crate::instance_path::InstancePath;
@@ -41,7 +40,7 @@ use crate::text::Sources;
 use crate::value::Seal;
 
 use decide::Decision;
-use forecast::Forecast;
+use forecast::{Certainty, Forecast};
 use pending_failure::PendingFailure;
 use policy::{Policy, SinglePass};
 use readiness::Readiness;
@@ -171,9 +170,9 @@ pub struct Run {
     taken_over: bool,
     forecast: Forecast,
     /// In what-if: the paths that each instance is limited to.
-    touches: HashMap<NodeId, Vec<PathBuf>>,
-    /// In what-if: failures that another change may prevent, by rank.
-    pending_failures: BTreeMap<(u32, NodeId), PendingFailure>,
+    footprints: HashMap<NodeId, Arc<Footprint>>,
+    /// In what-if: what was answered and is not settled, by rank, and the failures that another change may prevent.
+    predictions: BTreeMap<(u32, NodeId), Option<PendingFailure>>,
     /// How many in the order are settled before the first instance that is not.
     settled_prefix: usize,
 }
@@ -192,8 +191,8 @@ impl Run {
             in_flight: BTreeSet::new(),
             taken_over: false,
             forecast: Forecast::default(),
-            touches: HashMap::new(),
-            pending_failures: BTreeMap::new(),
+            footprints: HashMap::new(),
+            predictions: BTreeMap::new(),
             settled_prefix: 0,
             graph,
             sources,
@@ -299,7 +298,7 @@ impl Run {
             next.events.push(EventKind::Resumed);
         } else {
             next.events.extend(self.undecided.iter().filter_map(|id| self.judge(*id, now)));
-            next.events.extend(self.predicted_failures());
+            next.events.extend(self.predicted(now));
             if next.is_idle() && !self.report.suspended {
                 self.begin(now, room, &mut next);
             }
@@ -344,15 +343,16 @@ impl Run {
         self.graph.node(id).path.clone()
     }
 
-    /// The event that says that a provider answered. Only a plan keeps what the instance touches.
+    /// The event that says that a provider answered. Only a plan keeps what the instance reads and writes.
     pub fn observe(
         &self,
         call: &Call,
         response: Response,
         elapsed: std::time::Duration,
-        touches: Option<Vec<PathBuf>>,
+        footprint: Option<Footprint>,
     ) -> EventKind {
-        EventKind::CallEnded { instance: call.instance.clone(), response: Arc::new(response), elapsed, touches }
+        let footprint = footprint.map(Arc::new);
+        EventKind::CallEnded { instance: call.instance.clone(), response: Arc::new(response), elapsed, footprint }
     }
 
     /// Gives what is to be recorded its number and time.
@@ -385,8 +385,8 @@ impl Run {
             }
             EventKind::ContainerOpened { instance } => self.opened(instance.node()),
             EventKind::CallStarted { instance, .. } => self.started(instance.node()),
-            EventKind::CallEnded { instance, response, touches, .. } => {
-                self.ended(instance.node(), response, touches.as_deref());
+            EventKind::CallEnded { instance, response, footprint, .. } => {
+                self.ended(instance.node(), response, footprint.as_ref());
             }
             EventKind::RetryScheduled { instance, until } => {
                 self.undecided.remove(&instance.node());
@@ -399,7 +399,7 @@ impl Run {
     }
 
     fn began(&mut self) {
-        self.pass_settled();
+        self.settled_prefix = self.prefix_from(self.settled_prefix);
         (0..self.graph.nodes.len()).for_each(|at| self.make_ready(node(at)));
     }
 
@@ -408,6 +408,9 @@ impl Run {
         self.taken_over = false;
         let report = &self.report;
         let forgotten = self.undecided.extract_if(.., |id| report.record(*id).undecided().is_none());
+        let predictions = &mut self.predictions;
+        let unpredicted = predictions.extract_if(.., |(_, id), _| report.record(*id).undecided().is_none());
+        let forgotten = forgotten.chain(unpredicted.map(|((_, id), _)| id));
         let again: Vec<NodeId> = std::mem::take(&mut self.in_flight).into_iter().chain(forgotten).collect();
         for id in again {
             self.readiness.queues.ready(id);
@@ -427,19 +430,15 @@ impl Run {
         self.in_flight.insert(id);
     }
 
-    fn ended(&mut self, id: NodeId, response: &Response, touches: Option<&[PathBuf]>) {
+    fn ended(&mut self, id: NodeId, response: &Response, footprint: Option<&Arc<Footprint>>) {
         self.in_flight.remove(&id);
-        if self.mode.execution == Execution::WhatIf {
-            if let Some(touches) = touches {
-                self.touches.insert(id, touches.to_vec());
-            }
-            if let Some(pending) = PendingFailure::of(&response.outcome, touches) {
-                self.pending_failures.insert(self.ranked(id), pending);
-                return;
-            }
+        if let Some(footprint) = footprint {
+            self.footprints.insert(id, Arc::clone(footprint));
         }
         if self.continues(id, &response.outcome) {
             self.readiness.queues.ready(id);
+        } else if self.mode.execution == Execution::WhatIf {
+            self.predictions.insert(self.ranked(id), PendingFailure::of(&response.outcome));
         } else {
             self.undecided.insert(id);
         }
@@ -448,7 +447,7 @@ impl Run {
     fn settled(&mut self, id: NodeId, status: &Status) {
         self.readiness.queues.remove(id, None);
         self.undecided.remove(&id);
-        self.pending_failures.remove(&self.ranked(id));
+        self.predictions.remove(&self.ranked(id));
         self.unsettled -= 1;
         if self.mode.execution == Execution::WhatIf {
             self.forecast_settled(id, status);
@@ -458,20 +457,23 @@ impl Run {
 
     fn forecast_settled(&mut self, id: NodeId, status: &Status) {
         let is_instance = self.graph.node(id).role == Role::Instance;
-        if is_instance && matches!(status, Status::Changed | Status::Unknown(_)) {
-            let touches = self.touches.get(&id).map(Vec::as_slice);
-            let is_certain = *status == Status::Changed && self.report.record(id).effect() != Some(Effect::Remove);
-            self.forecast.changes(id, self.readiness.queues.rank(id), is_certain, touches);
+        let footprint = self.footprints.get(&id).map(|footprint| &**footprint).filter(|_| is_instance);
+        match status {
+            Status::Changed if is_instance => self.forecast.changes(id, Certainty::Predicted, footprint),
+            Status::Unknown(_) if is_instance => self.forecast.changes(id, Certainty::Possible, footprint),
+            Status::Failed => footprint.into_iter().for_each(|footprint| self.forecast.fails(id, footprint)),
+            _ => {}
         }
         self.forecast.settled(&self.graph, id);
-        self.pass_settled();
+        self.settled_prefix = self.prefix_from(self.settled_prefix);
     }
 
-    /// Moves on over what is settled in the order, and over containers, which nothing is predicted of.
-    fn pass_settled(&mut self) {
+    /// How many in the order are settled before the first instance that is not, of which so many are known. Nothing is
+    /// predicted of containers.
+    fn prefix_from(&self, known: usize) -> usize {
         let order = &self.graph.order;
         let passed = |id: &NodeId| self.report.status(*id).is_some() || self.graph.node(*id).role != Role::Instance;
-        self.settled_prefix += order.iter().skip(self.settled_prefix).take_while(|id| passed(id)).count();
+        known + order.iter().skip(known).take_while(|id| passed(id)).count()
     }
 
     /// A node by its place in the order.

@@ -7,33 +7,31 @@ use crate::call::{Failure, Outcome, Presumed};
 /// A failure that is predicted unless a change in front of the instance creates what is missing.
 pub(super) struct PendingFailure {
     pub(super) failure: Failure,
-    /// Where it is missing.
-    pub(super) paths: Vec<PathBuf>,
+    /// Where something is missing, as far as that is known.
+    pub(super) missing: Option<PathBuf>,
     pub(super) otherwise: Otherwise,
 }
 
 /// What comes of an instance that another change makes possible.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Otherwise {
-    /// It changes as predicted, if that change is about this very path.
+    /// It changes as predicted, if that change creates just what is missing.
     Changed,
     /// Nobody knows.
     Unknown,
 }
 
 impl PendingFailure {
-    /// What is undecided after a response; `None` when nothing is. What makes no sense now never will.
-    pub(super) fn of(outcome: &Outcome, touches: Option<&[PathBuf]>) -> Option<Self> {
+    /// What is undecided after an answer; `None` when nothing is. What makes no sense now never will.
+    pub(super) fn of(outcome: &Outcome) -> Option<Self> {
         match outcome {
             Outcome::Changed(changed) => {
-                let Presumed { failure, path } = changed.presumed.clone()?;
-                Some(Self { failure, paths: path.into_iter().collect(), otherwise: Otherwise::Changed })
+                let Presumed { failure, path: missing } = changed.presumed.clone()?;
+                Some(Self { failure, missing, otherwise: Otherwise::Changed })
             }
-            Outcome::Failed(failure) if failure.can_heal() => Some(Self {
-                failure: failure.clone(),
-                paths: touches.unwrap_or_default().to_vec(),
-                otherwise: Otherwise::Unknown,
-            }),
+            Outcome::Failed(failure) if failure.can_heal() => {
+                Some(Self { failure: failure.clone(), missing: None, otherwise: Otherwise::Unknown })
+            }
             _ => None,
         }
     }

@@ -9,9 +9,11 @@ use stead_core::call::{
     Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Pending, Presumed, Response, Restart,
     Tested, Verification,
 };
+use stead_core::claims::{Claim, Claims, Extent};
 use stead_core::diff::{Rules, differing, overlaid};
 use stead_core::event::{Event, EventKind};
 use stead_core::expr::FactKey;
+use stead_core::footprint::Footprint;
 use stead_core::run::{Room, Run};
 use stead_core::value::{Object, Value};
 
@@ -40,6 +42,8 @@ pub(crate) struct Thing {
     pub(crate) restarts: Vec<Restart>,
     /// The paths that all of it has an effect on; `None` for anything.
     pub(crate) touches: Option<Vec<PathBuf>>,
+    /// How much of what is there.
+    pub(crate) extent: Extent,
     /// What must exist for a set to succeed, as a what-if says.
     pub(crate) presumes: Option<PathBuf>,
     /// What else is not in its desired state any more once this was set.
@@ -93,6 +97,7 @@ impl Default for Thing {
             failures: 0,
             restarts: Vec::new(),
             touches: Some(Vec::new()),
+            extent: Extent::Directory,
             presumes: None,
             corrupts: Vec::new(),
             job: None,
@@ -142,9 +147,12 @@ impl World {
         }
     }
 
-    /// What the instance of a call has an effect on.
-    pub(crate) fn touches(&self, call: &Call) -> Option<Vec<PathBuf>> {
-        self.0.get(&**call.name()).map_or(Some(Vec::new()), |thing| thing.touches.clone())
+    /// What the instance of a call reads and writes: directories, with no effect on what is below them.
+    pub(crate) fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint> {
+        let thing = self.0.get(&**call.name()).cloned().unwrap_or_default();
+        let claim = |path| Claim::Path { path, extent: thing.extent.clone() };
+        let claims = Claims(thing.touches?.into_iter().map(claim).collect());
+        Some(Footprint::new(claims, &response.outcome, |path| path.into()))
     }
 }
 
@@ -309,10 +317,11 @@ impl Executor<'_, '_> {
         let chosen = (self.driver.pick)(self.in_flight.len());
         let call = self.in_flight.remove(chosen);
         let response = self.world.answer(&call);
-        let touches = if call.execution == Execution::WhatIf { self.world.touches(&call) } else { None };
+        let is_planned = call.execution == Execution::WhatIf;
+        let footprint = is_planned.then(|| self.world.footprint(&call, &response)).flatten();
         let elapsed = Duration::from_secs(1);
         self.now += elapsed;
-        let ended = self.run.observe(&call, response, elapsed, touches);
+        let ended = self.run.observe(&call, response, elapsed, footprint);
         self.record(vec![ended]);
     }
 }

@@ -17,8 +17,12 @@ pub(crate) struct Pair {
     pub(crate) document: String,
     /// The names of instances that have something to do in every run, and of those that hold one.
     pub(crate) unguarded: BTreeSet<String>,
-    /// The names of instances that manage something that one before them manages as well.
-    pub(crate) shared: BTreeSet<String>,
+    /// The names of instances of one of several lines of a file: what one adds, another may match.
+    pub(crate) lines: BTreeSet<String>,
+    /// The names of instances that are about a path in a copied tree, and of those that copy one.
+    pub(crate) copies: BTreeSet<String>,
+    /// The names of commands that an earlier one may leave nothing to do.
+    pub(crate) anticipated: BTreeSet<String>,
 }
 
 impl fmt::Display for Pair {
@@ -40,9 +44,9 @@ impl Pair {
         let start = writer.tree();
         let count = 1 + writer.numbers.below(5);
         let resources = writer.instances(count, 0);
-        let shared = shared(&resources);
+        let (anticipated, lines, copies) = (anticipated(&resources), lines(&resources), copies(&resources));
         let document = serde_json::to_string_pretty(&json!({ "$schema": "s", "resources": resources })).unwrap();
-        Self { number, start, document, unguarded: writer.unguarded, shared }
+        Self { number, start, document, unguarded: writer.unguarded, lines, copies, anticipated }
     }
 }
 
@@ -54,11 +58,14 @@ fn leaves(instance: &Json) -> Vec<Json> {
     }
 }
 
+/// The file that a command makes.
+fn made(instance: &Json) -> Option<&str> {
+    instance["properties"]["set"].as_str().and_then(|command| command.split(' ').next_back())
+}
+
 /// The path that an instance manages.
 fn managed(instance: &Json) -> Option<&Path> {
-    let properties = &instance["properties"];
-    let made = || properties["set"].as_str().and_then(|command| command.split(' ').next_back());
-    properties["path"].as_str().or_else(made).map(Path::new)
+    instance["properties"]["path"].as_str().or_else(|| made(instance)).map(Path::new)
 }
 
 /// Whether one manages what the other does, or something above it.
@@ -66,20 +73,39 @@ fn above(one: &Json, other: &Json) -> bool {
     managed(one).is_some_and(|one| managed(other).is_some_and(|other| other.starts_with(one)))
 }
 
-/// Instances for which an earlier one may change something. A plain directory does not affect what is in it, nor the other
-/// way round.
-fn shared(resources: &[Json]) -> BTreeSet<String> {
+/// Commands that an earlier command may leave nothing to do: what programs do and look at is not known beforehand.
+fn anticipated(resources: &[Json]) -> BTreeSet<String> {
+    let all: Vec<Json> = resources.iter().flat_map(leaves).filter(|each| made(each).is_some()).collect();
+    let is_made_before = |at: &usize| all[..*at].iter().any(|earlier| made(earlier) == made(&all[*at]));
+    (0..all.len()).filter(is_made_before).map(|at| all[at]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Lines that share a file with another line.
+fn lines(resources: &[Json]) -> BTreeSet<String> {
+    let all: Vec<Json> = resources.iter().flat_map(leaves).filter(|each| each["type"] == "Stead/Line").collect();
+    let shares = |one: &&Json| all.iter().filter(|other| managed(one) == managed(other)).count() > 1;
+    all.iter().filter(shares).map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Copies of trees with instances inside of them, and these instances.
+fn copies(resources: &[Json]) -> BTreeSet<String> {
     let all: Vec<Json> = resources.iter().flat_map(leaves).collect();
-    let is_plain = |each: &Json| {
-        let properties = &each["properties"];
-        let more = ["source", "entries"].iter().any(|name| properties.get(*name).is_some());
-        each["type"] == "Stead/Directory" && !more && properties["_exist"] != false
+    let is_copy = |each: &Json| each["type"] == "Stead/Directory" && each["properties"].get("source").is_some();
+    let name = |each: &Json| each["name"].as_str().unwrap().to_owned();
+    let meets = |copy: &Json, other: &Json| above(copy, other) && name(copy) != name(other);
+    let of = |copy: &Json| {
+        let inside: Vec<String> = all.iter().filter(|other| meets(copy, other)).map(name).collect();
+        let itself = (!inside.is_empty()).then(|| name(copy));
+        inside.into_iter().chain(itself).collect::<Vec<_>>()
     };
-    let changes_for = |one: &Json, other: &Json| {
-        managed(one) == managed(other) || above(one, other) && !is_plain(one) || above(other, one) && !is_plain(other)
-    };
-    let is_shared = |at: &usize| all[..*at].iter().any(|earlier| changes_for(earlier, &all[*at]));
-    (0..all.len()).filter(is_shared).map(|at| all[at]["name"].as_str().unwrap().to_owned()).collect()
+    all.iter().filter(|each| is_copy(each)).flat_map(of).collect()
+}
+
+/// An instance that another one can be related to.
+struct Adjacent {
+    id: String,
+    is_container: bool,
+    leaves: Vec<Json>,
 }
 
 struct Writer {
@@ -136,52 +162,94 @@ impl Writer {
     }
 
     fn instances(&mut self, count: usize, depth: usize) -> Vec<Json> {
-        let mut earlier: Vec<(String, Vec<Json>)> = Vec::new();
+        let mut earlier: Vec<Adjacent> = Vec::new();
         let mut instances = Vec::new();
         for _ in 0..count {
             self.names += 1;
             let name = format!("n{}", self.names);
-            let (type_name, properties) = if depth < 2 && self.chance(7) {
-                let count = 1 + self.numbers.below(3);
-                let before = self.unguarded.len();
-                let nested = self.instances(count, depth + 1);
-                if self.unguarded.len() > before {
-                    self.unguarded.insert(name.clone());
-                }
-                ("Microsoft.DSC/Group", json!({ "resources": nested }))
-            } else {
-                self.resource(&name)
-            };
+            let (type_name, properties) =
+                if depth < 2 && self.chance(7) { self.container(&name, depth) } else { self.resource(&name, &earlier) };
             let mut instance = json!({ "name": name, "type": type_name, "properties": properties });
+            self.relate(&mut instance, &earlier);
+            let is_container = instance["properties"].get("resources").is_some();
             let own = leaves(&instance);
-            let meets = |(_, others): &&(String, Vec<Json>)| {
-                others.iter().any(|other| own.iter().any(|own| above(other, own) || above(own, other)))
-            };
-            let mut needs: BTreeSet<&String> = earlier.iter().filter(meets).map(|(id, _)| id).collect();
-            if !earlier.is_empty() && self.chance(3) {
-                needs.insert(&earlier[self.numbers.below(earlier.len())].0);
-            }
-            if !needs.is_empty() {
-                instance["dependsOn"] = json!(needs);
-            }
-            if self.chance(12) {
-                instance["condition"] = json!("[equals(1, 1)]");
-            }
-            earlier.push((format!("[resourceId('{type_name}', '{name}')]"), own));
+            earlier.push(Adjacent { id: format!("[resourceId('{type_name}', '{name}')]"), is_container, leaves: own });
             instances.push(instance);
         }
         instances
     }
 
-    fn resource(&mut self, name: &str) -> (&'static str, Json) {
-        match self.numbers.below(12) {
-            0..3 => ("Stead/File", self.file()),
-            3..6 => ("Stead/Directory", self.directory()),
-            6..8 => ("Stead/Line", self.line()),
-            8..10 => ("Stead/Symlink", self.symlink()),
-            10 => ("Stead/Command", self.command(name)),
-            _ => ("Microsoft.DSC.Debug/Echo", json!({ "output": "x" })),
+    fn container(&mut self, name: &str, depth: usize) -> (&'static str, Json) {
+        let count = 1 + self.numbers.below(3);
+        let before = self.unguarded.len();
+        let nested = self.instances(count, depth + 1);
+        if self.unguarded.len() > before {
+            self.unguarded.insert(name.to_owned());
         }
+        let type_name = if self.chance(6) { "Microsoft.DSC/Assertion" } else { "Microsoft.DSC/Group" };
+        (type_name, json!({ "resources": nested }))
+    }
+
+    /// Puts an instance into its place among those before it.
+    fn relate(&mut self, instance: &mut Json, earlier: &[Adjacent]) {
+        let own = leaves(instance);
+        // Files are known to meet; of what programs do, only a dependency tells.
+        let declares = self.chance(2);
+        let must = |each: &Json| declares || made(each).is_some();
+        let meets = |other: &&Adjacent| {
+            let all = || own.iter().flat_map(|own| other.leaves.iter().map(move |other| (own, other)));
+            all().any(|(own, other)| must(own) && (above(other, own) || above(own, other)))
+        };
+        let mut needs: BTreeSet<&String> = earlier.iter().filter(meets).map(|other| &other.id).collect();
+        if !earlier.is_empty() && self.chance(4) {
+            needs.insert(&self.of(earlier).id);
+        }
+        if !needs.is_empty() {
+            instance["dependsOn"] = json!(needs);
+        }
+        for directive in ["onChanges", "onFailure", "requireAny"] {
+            if !earlier.is_empty() && self.chance(24) {
+                let ids: BTreeSet<&String> = (0..2).map(|_| &self.of(earlier).id).collect();
+                instance["directives"][directive] = json!(ids);
+            }
+        }
+        match self.numbers.below(24) {
+            0 | 1 => instance["condition"] = json!("[equals(1, 1)]"),
+            2 => instance["condition"] = json!("[equals(1, 2)]"),
+            _ => {}
+        }
+    }
+
+    fn of<'t, T>(&mut self, all: &'t [T]) -> &'t T {
+        &all[self.numbers.below(all.len())]
+    }
+
+    fn resource(&mut self, name: &str, earlier: &[Adjacent]) -> (&'static str, Json) {
+        match self.numbers.below(26) {
+            0..6 => ("Stead/File", self.file()),
+            6..12 => ("Stead/Directory", self.directory()),
+            12..16 => ("Stead/Line", self.line()),
+            16..20 => ("Stead/Symlink", self.symlink()),
+            20..22 => ("Stead/Command", self.command(name)),
+            22 => ("Microsoft.DSC.Transitional/RunCommandOnSet", self.program(name)),
+            _ => ("Microsoft.DSC.Debug/Echo", self.echo(earlier)),
+        }
+    }
+
+    /// What is known of an instance before it, or just a text.
+    fn echo(&mut self, earlier: &[Adjacent]) -> Json {
+        let referable: Vec<&Adjacent> = earlier.iter().filter(|other| !other.is_container).collect();
+        if referable.is_empty() || self.chance(2) {
+            return json!({ "output": "x" });
+        }
+        let id = self.of(&referable).id.trim_matches(['[', ']']).to_owned();
+        json!({ "output": format!("[reference({id})]") })
+    }
+
+    /// A program that has something to do in every run.
+    fn program(&mut self, name: &str) -> Json {
+        self.unguarded.insert(name.to_owned());
+        json!({ "executable": "sh", "arguments": ["-c", format!("echo run >> ran-{name}")] })
     }
 
     /// Some of these members beside a path; each in one of `rare` cases.

@@ -4,12 +4,12 @@ mod long;
 mod short;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use stead_core::call::{Call, Execution, Failure, FailureKind, Response};
+use stead_core::footprint::Footprint;
 
 use super::{BATCH, Calls, Limits};
 use crate::provider::Cost;
@@ -22,7 +22,7 @@ pub(super) struct Finished {
     pub(super) call: Arc<Call>,
     pub(super) response: Response,
     pub(super) elapsed: Duration,
-    pub(super) touches: Option<Vec<PathBuf>>,
+    pub(super) footprint: Option<Footprint>,
 }
 
 /// Both lanes, and what comes out of them.
@@ -127,13 +127,11 @@ fn carry_out(calls: &dyn Calls, call: Arc<Call>) -> Finished {
     // A panic in one call must neither end the others nor let the run wait for an answer that never comes.
     let response = catch_unwind(AssertUnwindSafe(|| calls.carry_out(&call))).unwrap_or_else(|_| internal_error());
     let elapsed = began.elapsed();
-    let touches = match call.execution {
-        Execution::WhatIf => {
-            catch_unwind(AssertUnwindSafe(|| Some(calls.claims(&call)?.touches()))).unwrap_or_default()
-        }
+    let footprint = match call.execution {
+        Execution::WhatIf => catch_unwind(AssertUnwindSafe(|| calls.footprint(&call, &response))).unwrap_or_default(),
         Execution::Actual => None,
     };
-    Finished { call, response, elapsed, touches }
+    Finished { call, response, elapsed, footprint }
 }
 
 fn internal_error() -> Response {
@@ -143,7 +141,7 @@ fn internal_error() -> Response {
 /// Where the system gives no thread, a call fails as if its program could not be started.
 fn no_thread(call: Arc<Call>, error: &std::io::Error) -> Finished {
     let response = Failure::new(FailureKind::Start, format!("cannot start a thread: {error}")).into();
-    Finished { call, response, elapsed: Duration::ZERO, touches: None }
+    Finished { call, response, elapsed: Duration::ZERO, footprint: None }
 }
 
 /// Limits how many calls are under way, whichever lane they take.

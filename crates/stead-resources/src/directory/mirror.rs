@@ -17,7 +17,7 @@ use stead_host::fs::{self, Former, FsError, Kind, Ownership, Patience, Place, Re
 use stead_host::provider::{Context, TraceLevel};
 
 use crate::file::{content, set_mode};
-use crate::input::{cannot, invalid, refused};
+use crate::input::{cannot, refused};
 use crate::removal;
 
 /// What one tree has differently from another.
@@ -140,7 +140,7 @@ impl<'a> Mirror<'a> {
 
     fn check_recursion(&self, source: &Status) -> Result<(), Failure> {
         if self.top == Some(source.identity.inode()) {
-            return Err(invalid("source", "the directory is part of its own source"));
+            return Err(refused("source", "the directory is part of its own source"));
         }
         Ok(())
     }

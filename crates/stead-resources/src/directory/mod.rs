@@ -181,7 +181,7 @@ impl Provider for Directories {
             () if reply::is_removal(input) => Extent::Absent,
             () if stated.get("source").is_some() => Extent::Tree { purge },
             () if purge => Extent::Entries { kept: names(stated.get("entries")?)? },
-            () => Extent::Attributes,
+            () => Extent::Directory,
         };
         reply::claims(input, extent)
     }

@@ -182,7 +182,11 @@ impl Provider for Files {
             () if ["content", "contentBase64", "source"].iter().any(states) => Extent::Whole,
             () => Extent::Attributes,
         };
-        reply::claims(input, extent)
+        let claims = reply::claims(input, extent)?;
+        Some(match input.expose().get("backup").and_then(Backup::known_suffix) {
+            Some(suffix) => claims.and_backup(suffix),
+            None => claims,
+        })
     }
 }
 

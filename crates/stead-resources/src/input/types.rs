@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
+use stead_core::value::Value;
 use stead_host::fs::parse_mode;
 use stead_host::provider::Context;
 
@@ -223,6 +224,16 @@ pub(crate) enum Backup<'a> {
     ByDigest,
     /// Under the name with this suffix, the last one only.
     Suffix(&'a str),
+}
+
+impl<'a> Backup<'a> {
+    /// What comes behind the name of the file in that of its copy, as far as that is known before there is content.
+    pub(crate) fn known_suffix(stated: &'a Value) -> Option<&'a str> {
+        match stated {
+            Value::Bool(true) => Some(".backup-"),
+            stated => stated.as_str(),
+        }
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Backup<'a> {

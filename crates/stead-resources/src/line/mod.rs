@@ -15,7 +15,7 @@ use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
 use stead_host::lock::LockError;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{FilePath, SingleLine, cannot, exclusive, invalid, read, refused, required};
+use crate::input::{FilePath, SingleLine, cannot, exclusive, read, refused, required};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
 
 mod cache;
@@ -146,17 +146,20 @@ impl Provider for LineProvider {
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
-        reply::claims(input, Extent::Part)
+        let stated = input.expose();
+        let line = stated.get("line").and_then(Value::as_str).filter(|_| stated.get("match").is_none());
+        reply::claims(input, Extent::Part { line: line.map(str::to_owned) })
     }
 }
 
 impl LineProvider {
     fn bring_about(&self, cx: &Context, desired: &Desired<'_>) -> Result<(Step, Effects), Failure> {
         let Some(place) = Place::find(&desired.path, &cx.writes)? else {
-            return if desired.wanted.exist {
-                Err(pending::no_directory(&desired.path))
-            } else {
-                Ok((Step::Keep, Effects::default()))
+            return match (desired.wanted.exist, desired.create) {
+                (false, _) => Ok((Step::Keep, Effects::default())),
+                (true, true) => Err(pending::no_directory(&desired.path)),
+                // A directory alone would not help.
+                (true, false) => Err(desired.no_file()),
             };
         };
         let lock = self.files.lock(&place)?;
@@ -233,7 +236,8 @@ impl<'a> Desired<'a> {
         match text {
             Some(text) => text.lines.decide(&self.wanted).map_err(|Ambiguous(found)| {
                 let numbers = numbers(&found);
-                invalid(
+                // Of another text it may match one.
+                refused(
                     "match",
                     format!("'match' matches several lines: {numbers}. Let it match the one that is meant"),
                 )
@@ -280,17 +284,12 @@ impl<'a> Desired<'a> {
         if *step == Step::Keep {
             return Ok(None);
         }
-        let pending = pending::at(&self.path)?;
-        Ok(match text {
-            // The new file is to belong to the owner of the former one.
-            Some(text) => pending.or_else(|| pending::not_owner(&self.path, owner_of(&text.status))),
-            None if self.create => pending,
-            // A directory alone would not help.
-            None => {
-                let failure = pending.map_or_else(|| self.no_file(), |pending| pending.failure);
-                Some(Presumed { failure, path: Some(self.path.clone()) })
-            }
-        })
+        if text.is_none() && !self.create {
+            return Ok(Some(Presumed { failure: self.no_file(), path: Some(self.path.clone()) }));
+        }
+        // The new file is to belong to the owner of the former one.
+        let not_owner = || pending::not_owner(&self.path, owner_of(&text?.status));
+        Ok(pending::at(&self.path)?.or_else(not_owner))
     }
 
     fn no_file(&self) -> Failure {

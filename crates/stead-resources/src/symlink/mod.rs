@@ -137,7 +137,7 @@ impl Provider for Symlinks {
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
-        reply::claims(input, if reply::is_removal(input) { Extent::Absent } else { Extent::Whole })
+        reply::claims(input, if reply::is_removal(input) { Extent::Absent } else { Extent::Link })
     }
 }
 

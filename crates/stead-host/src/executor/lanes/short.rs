@@ -77,7 +77,7 @@ impl ShortLane {
         context.permits.release();
         let message = format!("no answer within {} s: the file system may hang", self.deadline.as_secs());
         let response = Failure::new(FailureKind::Deadline, message).into();
-        into.push(Finished { call, response, elapsed: began.elapsed(), touches: None });
+        into.push(Finished { call, response, elapsed: began.elapsed(), footprint: None });
         (self.queue, self.has_worker, self.given) = (Arc::default(), false, waiting.len());
         if !waiting.is_empty() {
             self.queue.lock().waiting = waiting;

@@ -1,0 +1,305 @@
+//! What a prediction depends on and what a predicted change alters, by paths of the file system.
+//!
+//! In what-if nothing is done, so what an instance finds may be otherwise once the instances before it are done. Whether it
+//! may be is decided here: the writes of those before it are compared with what its prediction depends on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Changed, Outcome};
+use crate::claims::{Claim, Claims, Extent};
+use crate::destruction::{Effect, Item, ItemKind};
+use crate::id::NodeId;
+
+/// The paths that an instance reads and manages, and what its set alters at them.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Footprint {
+    claims: Claims,
+    /// `None` where that is not known: as much as the claims allow.
+    predicted: Option<Vec<Write>>,
+}
+
+/// A change at a path.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Write {
+    /// Where.
+    pub path: PathBuf,
+    /// What is altered there.
+    pub kind: WriteKind,
+}
+
+/// What a change alters at a path.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum WriteKind {
+    /// It comes, goes, or becomes something else, with all that is below it.
+    Exchange,
+    /// A directory is created where nothing was. There is still nothing below it.
+    Directory,
+    /// What is there stays what it is; its content, mode or owner changes.
+    InPlace,
+    /// Anything below it may come, go or change.
+    Below,
+    /// Lines of a text file with this text come or go.
+    Line(String),
+}
+
+impl Footprint {
+    /// Of an instance with these claims and this answer, both with absolute paths: `resolve` says which one is meant by one
+    /// that the answer shows.
+    pub fn new(claims: Claims, outcome: &Outcome, resolve: impl Fn(&str) -> PathBuf) -> Self {
+        let predicted = match outcome {
+            Outcome::Changed(changed) => predicted(&claims, changed, &resolve),
+            Outcome::Got(_) | Outcome::Exported(_) | Outcome::Tested(_) => Some(Vec::new()),
+            Outcome::Deleted(_) | Outcome::Pending(_) | Outcome::Failed(_) => None,
+        };
+        let numbers_lines = matches!(outcome, Outcome::Changed(changed) if changed.effects.destroys.total() > 0);
+        let claims = if numbers_lines { of_all_lines(claims) } else { claims };
+        Self { claims, predicted }
+    }
+
+    /// The same by all names of the paths: `other` says which one a path has besides, if links lead to it.
+    #[must_use]
+    pub fn with_other_paths(mut self, other: impl Fn(&Path) -> Option<PathBuf>) -> Self {
+        let claims = self.claims.0.iter().filter_map(|Claim::Path { path, extent }| {
+            other(path).map(|path| Claim::Path { path, extent: extent.clone() })
+        });
+        let claims: Vec<Claim> = claims.collect();
+        self.claims.0.extend(claims);
+        if let Some(writes) = &mut self.predicted {
+            let others = writes.iter().filter_map(|write| Some(Write { path: other(&write.path)?, ..write.clone() }));
+            let others: Vec<Write> = others.collect();
+            writes.extend(others);
+        }
+        self
+    }
+
+    /// What its set alters, or may alter where that is not known.
+    pub fn writes(&self) -> Vec<Write> {
+        self.predicted.clone().unwrap_or_else(|| self.possible_writes())
+    }
+
+    /// What its set alters if it does otherwise than predicted.
+    pub fn possible_writes(&self) -> Vec<Write> {
+        self.claims.0.iter().flat_map(|Claim::Path { path, extent }| possible(path, extent)).collect()
+    }
+
+    /// What it may have altered when it fails: a copy ends where it fails.
+    pub fn writes_of_failure(&self) -> Vec<Write> {
+        let copies = self.claims.0.iter().filter(|Claim::Path { extent, .. }| matches!(extent, Extent::Tree { .. }));
+        copies.flat_map(|Claim::Path { path, extent }| possible(path, extent)).collect()
+    }
+}
+
+/// The same of instances whose effects name lines by their numbers, which depend on all lines in front of them.
+fn of_all_lines(mut claims: Claims) -> Claims {
+    for Claim::Path { extent, .. } in &mut claims.0 {
+        if let Extent::Part { line } = extent {
+            *line = None;
+        }
+    }
+    claims
+}
+
+/// The writes of a set that reports its effects; `None` of one that does not.
+fn predicted(claims: &Claims, changed: &Changed, resolve: &impl Fn(&str) -> PathBuf) -> Option<Vec<Write>> {
+    let mut writes = Vec::new();
+    let Some(effect) = changed.effects.effect else {
+        return changed.changed.as_ref().is_none_or(Vec::is_empty).then_some(writes);
+    };
+    let is_copied = changed.changed.iter().flatten().any(|name| name == "source");
+    let (created, destroyed) = (&changed.effects.creates, &changed.effects.destroys);
+    for Claim::Path { path, extent } in &claims.0 {
+        writes.extend(own_writes(effect, extent, is_copied).into_iter().map(|kind| write(path, kind)));
+        let is_managed = !matches!(extent, Extent::Read | Extent::Backup | Extent::Mode(_));
+        if is_managed && created.more() + destroyed.more() > 0 {
+            writes.push(write(path, WriteKind::Below));
+        }
+        let items =
+            created.items().iter().map(|item| (item, true)).chain(destroyed.items().iter().map(|item| (item, false)));
+        for (item, is_new) in items.filter(|_| is_managed) {
+            writes.extend(item_writes(path, item, is_new, resolve));
+        }
+    }
+    Some(writes)
+}
+
+/// What an effect on an instance alters at a path that it claims.
+fn own_writes(effect: Effect, extent: &Extent, is_copied: bool) -> Vec<WriteKind> {
+    use WriteKind::{Below, Directory, Exchange, InPlace};
+    match (extent, effect) {
+        (Extent::Read | Extent::Mode(_), _) | (Extent::Backup, Effect::Create) |
+        // The lines that are removed are listed.
+        (Extent::Part { .. }, Effect::Remove) => Vec::new(),
+        (Extent::Part { line }, Effect::Create) => vec![line.clone().map_or(InPlace, WriteKind::Line)],
+        (Extent::Directory | Extent::Entries { .. } | Extent::Tree { .. }, Effect::Create) => vec![Directory],
+        // Which modes a copy changes is not listed.
+        (Extent::Tree { .. }, Effect::Change) if is_copied => vec![InPlace, Below],
+        // What a link leads to is below it.
+        (Extent::Link | Extent::Backup, _) | (_, Effect::Create | Effect::Remove | Effect::Replace) => vec![Exchange],
+        (_, Effect::Change) => vec![InPlace],
+    }
+}
+
+/// What the creation or destruction of an item alters, and the directories that lead to it from above.
+fn item_writes(claimed: &Path, item: &Item, is_new: bool, resolve: &impl Fn(&str) -> PathBuf) -> Vec<Write> {
+    let path = resolve(&item.path);
+    let kind = match &item.kind {
+        ItemKind::Content { .. } => WriteKind::InPlace,
+        ItemKind::Line { text, .. } => WriteKind::Line(text.clone()),
+        ItemKind::Directory { .. } if is_new => WriteKind::Directory,
+        ItemKind::File { .. } | ItemKind::Directory { .. } | ItemKind::Symlink { .. } | ItemKind::Special => {
+            WriteKind::Exchange
+        }
+    };
+    let between =
+        path.ancestors().skip(1).take_while(|above| is_new && above.starts_with(claimed) && *above != claimed);
+    let above = between.map(|above| write(above, WriteKind::Directory));
+    above.chain([write(&path, kind)]).collect()
+}
+
+/// What an instance may alter at a path that it claims.
+fn possible(path: &Path, extent: &Extent) -> Vec<Write> {
+    use WriteKind::{Below, Directory, Exchange, InPlace};
+    let kinds = match extent {
+        Extent::Read | Extent::Mode(_) => vec![],
+        Extent::Directory => vec![Directory, InPlace],
+        Extent::Entries { .. } | Extent::Tree { .. } => vec![Directory, InPlace, Below],
+        Extent::Attributes | Extent::Part { .. } | Extent::Whole | Extent::Link | Extent::Absent | Extent::Backup => {
+            vec![Exchange]
+        }
+    };
+    kinds.into_iter().map(|kind| write(path, kind)).collect()
+}
+
+fn write(path: &Path, kind: WriteKind) -> Write {
+    Write { path: path.to_owned(), kind }
+}
+
+/// How much of what is at a path a prediction depends on.
+enum View<'c> {
+    /// What is at the path itself.
+    Node,
+    /// Whether a text file has a line.
+    Line(&'c str),
+    /// And which names are below it, but those below these.
+    Names(Option<&'c BTreeSet<String>>),
+    /// And everything below it.
+    Tree,
+}
+
+impl<'c> View<'c> {
+    fn of(extent: &'c Extent, copies: bool) -> Self {
+        match extent {
+            Extent::Read if copies => Self::Tree,
+            Extent::Tree { .. } => Self::Tree,
+            Extent::Part { line: Some(line) } => Self::Line(line),
+            // How much is destroyed with a directory is a part of the prediction.
+            Extent::Link | Extent::Absent => Self::Names(None),
+            Extent::Entries { kept } => Self::Names(Some(kept)),
+            Extent::Read
+            | Extent::Backup
+            | Extent::Mode(_)
+            | Extent::Attributes
+            | Extent::Directory
+            | Extent::Part { line: None }
+            | Extent::Whole => Self::Node,
+        }
+    }
+
+    /// Whether a write at the path itself is seen.
+    fn sees_at(&self, kind: &WriteKind) -> bool {
+        match (self, kind) {
+            (Self::Line(line), WriteKind::Line(text)) => text == line,
+            (Self::Node | Self::Line(_), WriteKind::Below) => false,
+            _ => true,
+        }
+    }
+
+    /// Whether a write of what is below the path is seen.
+    fn sees_below(&self, path: &Path, below: &Path, kind: &WriteKind) -> bool {
+        match self {
+            Self::Node | Self::Line(_) => false,
+            Self::Tree => true,
+            Self::Names(kept) => {
+                let is_kept = || kept.is_some_and(|kept| crate::claims::is_kept(kept, path, below));
+                let is_name = match kind {
+                    WriteKind::Exchange | WriteKind::Directory | WriteKind::Below => true,
+                    // What is removed is listed with its size.
+                    WriteKind::InPlace | WriteKind::Line(_) => kept.is_some() && below.parent() == Some(path),
+                };
+                is_name && !is_kept()
+            }
+        }
+    }
+}
+
+/// The writes of many instances, by path: of each kind the first at a path.
+#[derive(Default)]
+pub(crate) struct Writes(BTreeMap<PathBuf, BTreeMap<WriteKind, NodeId>>);
+
+impl Writes {
+    pub(crate) fn add(&mut self, id: NodeId, writes: Vec<Write>) {
+        for Write { path, kind } in writes {
+            self.0.entry(path).or_default().entry(kind).or_insert(id);
+        }
+    }
+
+    /// The instance that creates a directory at a path.
+    pub(crate) fn creator(&self, path: &Path) -> Option<NodeId> {
+        self.0.get(path)?.get(&WriteKind::Directory).copied()
+    }
+
+    /// An instance that alters what the prediction for another depends on.
+    pub(crate) fn reach(&self, footprint: &Footprint) -> Option<NodeId> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let claims = &footprint.claims.0;
+        let copies = claims.iter().any(|Claim::Path { extent, .. }| matches!(extent, Extent::Tree { .. }));
+        claims.iter().find_map(|Claim::Path { path, extent }| self.seen(path, &View::of(extent, copies)))
+    }
+
+    /// An instance that alters what is at a path.
+    pub(crate) fn reach_path(&self, path: &Path) -> Option<NodeId> {
+        self.seen(path, &View::Node)
+    }
+
+    fn seen(&self, path: &Path, view: &View<'_>) -> Option<NodeId> {
+        self.at(path, view).or_else(|| self.above(path)).or_else(|| self.below(path, view))
+    }
+
+    fn at(&self, path: &Path, view: &View<'_>) -> Option<NodeId> {
+        let writes = self.0.get(path)?;
+        if let View::Line(line) = view {
+            // A file may have many lines, each with an instance of its own.
+            let others =
+                [WriteKind::Exchange, WriteKind::Directory, WriteKind::InPlace, WriteKind::Line((*line).to_owned())];
+            return others.iter().find_map(|kind| writes.get(kind)).copied();
+        }
+        writes.iter().find(|(kind, _)| view.sees_at(kind)).map(|(_, id)| *id)
+    }
+
+    fn above(&self, path: &Path) -> Option<NodeId> {
+        path.ancestors().skip(1).find_map(|above| {
+            let writes = self.0.get(above)?;
+            writes.get(&WriteKind::Exchange).or_else(|| writes.get(&WriteKind::Below)).copied()
+        })
+    }
+
+    fn below(&self, path: &Path, view: &View<'_>) -> Option<NodeId> {
+        if matches!(view, View::Node | View::Line(_)) {
+            return None;
+        }
+        let behind = self.0.range::<Path, _>((Bound::Excluded(path), Bound::Unbounded));
+        let mut below = behind.take_while(|(below, _)| below.starts_with(path));
+        below.find_map(|(below, writes)| {
+            writes.iter().find(|(kind, _)| view.sees_below(path, below, kind)).map(|(_, id)| *id)
+        })
+    }
+}
