@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use stead_core::document::ConfigurationMode;
 
-use crate::settings::Settings;
-use crate::state::{BootId, Generation, Held, JobKind, MAX_CRASH_WAIT, State, Work, after};
+use crate::state::{
+    BootId, Generation, Held, Job, JobKind, JobResult, MAX_CRASH_WAIT, QUICK_RESTARTS, Stage, State, Work, after,
+    still_ahead,
+};
 use crate::window::{Intent, Opening, opening};
 
 /// What the agent does next.
@@ -24,10 +26,10 @@ pub enum Next {
     },
     /// It goes on with the job that was interrupted.
     Resume,
+    /// It gives up on the job that was interrupted, by [`State::abandon_job`], and asks again.
+    Abandon,
     /// It restarts the machine.
     Restart,
-    /// The pending document asked for too many restarts: it waits until somebody asks for it.
-    Hold(Held),
     /// It waits.
     Wait {
         /// Until this instant, or until something else happens.
@@ -50,6 +52,8 @@ pub enum Waiting {
     Window,
     /// Somebody who restarts the machine, or its end.
     Restart,
+    /// Somebody who restarts the machine: it was restarted too often for this document.
+    TooManyRestarts,
     /// Somebody who asks for the pending document.
     Held(Held),
     /// It crashed repeatedly, and starts again later.
@@ -67,8 +71,33 @@ pub struct Moment {
     pub zone: TimeZone,
 }
 
+impl Moment {
+    fn opening(&self, state: &State, intent: Intent) -> Opening {
+        opening(&state.settings.windows, intent, self.now, &self.zone)
+    }
+}
+
 /// A restart of the machine that was ordered and did not happen is ordered again after this time.
 const RESTART_PATIENCE: Duration = Duration::from_mins(10);
+
+/// There is nothing to do.
+const NOTHING: Next = Next::Wait { until: None, because: Waiting::Document };
+
+impl Next {
+    /// What is done when `other` comes after this. Between two tries of the pending document nothing else is done.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Wait { until, because }, Self::Wait { until: later, because: then })
+                if because != Waiting::Retry =>
+            {
+                let because = if because == Waiting::Document { then } else { because };
+                Self::Wait { until: earliest(until, later), because }
+            }
+            (Self::Wait { because, .. }, begin @ Self::Begin { .. }) if because != Waiting::Retry => begin,
+            (first, _) => first,
+        }
+    }
+}
 
 impl State {
     /// What the agent does next, when no job is under way.
@@ -76,122 +105,153 @@ impl State {
     /// Guarantees: it depends on its arguments alone. After whatever jump of the clock, nothing that is due waits for longer
     /// than it would have from now on.
     pub fn next(&self, moment: &Moment) -> Next {
-        let now = moment.now;
-        if let Some(until) = self.crashes.not_before.and_then(|at| still_ahead(at, now, MAX_CRASH_WAIT)) {
+        if let Some(until) = self.crashes.not_before.and_then(|at| still_ahead(at, moment.now, MAX_CRASH_WAIT)) {
             return Next::Wait { until: Some(until), because: Waiting::Crashes };
         }
-        if let Some(next) = self.restart(moment) {
-            return next;
-        }
-        if self.job.is_some() {
-            return self.resume(moment);
-        }
-        let pending = self.pending(moment);
-        match (pending, self.check(moment)) {
-            (begin @ (Next::Begin { .. } | Next::Hold(_)), _) | (_, begin @ Next::Begin { .. }) => begin,
-            (Next::Wait { because: Waiting::Document, .. }, check) => check,
-            (Next::Wait { until, because }, Next::Wait { until: check, because: Waiting::Check }) => {
-                Next::Wait { until: until.into_iter().chain(check).min(), because }
-            }
-            (pending, _) => pending,
+        let wanted = self.wanted(moment);
+        match &self.job {
+            None => wanted,
+            Some(job) if self.resumes(job, &wanted, moment) => Next::Resume,
+            Some(_) => Next::Abandon,
         }
     }
 
-    fn restart(&self, moment: &Moment) -> Option<Next> {
-        let due = self.restart.as_ref()?;
-        let Settings { reboot_node_if_needed, max_restarts, .. } = &self.settings;
-        if let Some(ordered) = due.ordered
-            && let Some(until) = still_ahead(after(ordered, RESTART_PATIENCE), moment.now, RESTART_PATIENCE)
+    /// An interrupted job is resumed if it would be begun now. Not in another boot: what was tested before says nothing
+    /// about the machine after it. Nor after many crashes, which its journal may be the reason of.
+    fn resumes(&self, job: &Job, wanted: &Next, moment: &Moment) -> bool {
+        let same = matches!(wanted, Next::Begin { generation, work, .. }
+            if (*generation, *work) == (job.generation, job.work));
+        same && job.boot == moment.boot && self.crashes.in_a_row <= QUICK_RESTARTS
+    }
+
+    fn wanted(&self, moment: &Moment) -> Next {
+        let ordered = self.restart.as_ref().and_then(|due| due.ordered);
+        if let Some(until) =
+            ordered.and_then(|at| still_ahead(after(at, RESTART_PATIENCE), moment.now, RESTART_PATIENCE))
         {
-            return Some(Next::Wait { until: Some(until), because: Waiting::Restart });
+            return Next::Wait { until: Some(until), because: Waiting::Restart };
         }
-        if !reboot_node_if_needed {
-            return Some(Next::Wait { until: None, because: Waiting::Restart });
-        }
-        if self.progress.restarts >= *max_restarts {
-            return Some(match self.progress.held {
-                None if self.pending.is_some() => Next::Hold(Held::TooManyRestarts),
-                _ => Next::Wait { until: None, because: Waiting::Restart },
-            });
-        }
-        Some(match opening(&self.settings.windows, Intent::Restart, moment.now, &moment.zone) {
-            Opening::Open => Next::Restart,
-            Opening::Opens(until) => Next::Wait { until, because: Waiting::Window },
+        self.restart(moment).unwrap_or(NOTHING).or(self.pending(moment)).or(self.check(moment))
+    }
+
+    /// What is waited for in the first place, and until when: not what else is done meanwhile.
+    pub(crate) fn waits_for(&self, moment: &Moment) -> Option<(Option<Timestamp>, Waiting)> {
+        let steps = [self.restart(moment), Some(self.pending(moment)), Some(self.check(moment))];
+        steps.into_iter().flatten().find_map(|step| match step {
+            Next::Wait { until, because } if because != Waiting::Document => Some((until, because)),
+            _ => None,
         })
     }
 
-    /// What was interrupted is gone on with, if it may change the machine now.
-    fn resume(&self, moment: &Moment) -> Next {
-        let changes = self.job.as_ref().is_some_and(|job| job.work == Work::Apply);
-        match opening(&self.settings.windows, Intent::Set, moment.now, &moment.zone) {
-            Opening::Opens(until) if changes => Next::Wait { until, because: Waiting::Window },
-            _ => Next::Resume,
+    /// What a restart that is due has the agent do. Until it has happened nothing is changed, and tests go on.
+    fn restart(&self, moment: &Moment) -> Option<Next> {
+        self.restart.as_ref()?;
+        let wait = |until, because| Some(Next::Wait { until, because });
+        if !self.settings.reboot_node_if_needed {
+            return wait(None, Waiting::Restart);
+        }
+        if self.restarts.count >= self.settings.max_restarts {
+            return wait(None, Waiting::TooManyRestarts);
+        }
+        match moment.opening(self, Intent::Restart) {
+            Opening::Open => Some(Next::Restart),
+            Opening::Opens(until) => wait(until, Waiting::Window),
         }
     }
 
     fn pending(&self, moment: &Moment) -> Next {
-        let Some((number, generation)) = self.staged(crate::state::Stage::Pending) else {
-            return Next::Wait { until: None, because: Waiting::Document };
-        };
+        let Some((number, generation)) = self.staged(Stage::Pending) else { return NOTHING };
+        let wait = |until, because| Next::Wait { until, because };
         if let Some(held) = self.progress.held {
-            return Next::Wait { until: None, because: Waiting::Held(held) };
+            return wait(None, Waiting::Held(held));
         }
-        let kind = if self.progress.restarts > 0 {
-            JobKind::Reboot
-        } else if self.progress.failures == 0 {
-            JobKind::Initial
-        } else {
-            JobKind::Consistency
-        };
+        let first = if self.progress.jobs == 0 { JobKind::Initial } else { JobKind::Consistency };
+        let begin = |work| Next::Begin { generation: number, kind: self.kind(first), work };
         if self.mode_of(generation) == ConfigurationMode::MonitorOnly {
-            return match self.next_check_ahead(moment.now) {
-                Some(until) if self.was_looked_at(number) => Next::Wait { until: Some(until), because: Waiting::Check },
-                _ => Next::Begin { generation: number, kind, work: Work::Test },
-            };
+            let ahead = self.progress.not_before.and_then(|at| still_ahead(at, moment.now, self.longest_interval()));
+            return ahead.map_or(begin(Work::Test), |until| wait(Some(until), Waiting::Check));
         }
-        let cap = self.settings.pending_backoff.cap;
-        if let Some(until) = self.progress.not_before.and_then(|at| still_ahead(at, moment.now, cap)) {
-            return Next::Wait { until: Some(until), because: Waiting::Retry };
+        if self.restart.is_some() {
+            return NOTHING;
         }
-        match opening(&self.settings.windows, Intent::Set, moment.now, &moment.zone) {
-            Opening::Open => Next::Begin { generation: number, kind, work: Work::Apply },
-            Opening::Opens(until) => Next::Wait { until, because: Waiting::Window },
+        if let Opening::Opens(until) = moment.opening(self, Intent::Set) {
+            return wait(until, Waiting::Window);
         }
+        let longest = self.settings.pending_backoff.cap;
+        let ahead = self.progress.not_before.and_then(|at| still_ahead(at, moment.now, longest));
+        ahead.map_or(begin(Work::Apply), |until| wait(Some(until), Waiting::Retry))
     }
 
     fn check(&self, moment: &Moment) -> Next {
+        let Some((number, generation)) = self.staged(Stage::Current) else { return NOTHING };
+        let begin = |work| Next::Begin { generation: number, kind: self.kind(JobKind::Consistency), work };
+        let ahead = self.next_check.and_then(|at| still_ahead(at, moment.now, self.longest_interval()));
+        let tests = self.is_tested(generation);
+        let opens = match moment.opening(self, Intent::Set) {
+            _ if !self.is_corrected(generation) => None,
+            Opening::Open if ahead.is_none() || self.waits_for_correction(number) => return begin(Work::Apply),
+            Opening::Open => None,
+            Opening::Opens(at) => at.filter(|_| self.waits_for_correction(number)),
+        };
+        match ahead {
+            None if tests => begin(Work::Test),
+            _ if !tests && opens.is_none() => NOTHING,
+            _ => Next::Wait {
+                until: earliest(ahead.filter(|_| tests), opens),
+                because: if tests { Waiting::Check } else { Waiting::Window },
+            },
+        }
+    }
+
+    fn kind(&self, otherwise: JobKind) -> JobKind {
+        if self.restarts.just_now { JobKind::Reboot } else { otherwise }
+    }
+
+    /// Whether the current document, or a part of it, is tested now and then.
+    fn is_tested(&self, generation: &Generation) -> bool {
         use ConfigurationMode::{ApplyAndAutoCorrect, ApplyAndMonitor, MonitorOnly};
-        let nothing = Next::Wait { until: None, because: Waiting::Document };
-        let Some((number, generation)) = self.staged(crate::state::Stage::Current) else { return nothing };
-        if !self.has_mode(generation, &[ApplyAndAutoCorrect, ApplyAndMonitor, MonitorOnly]) {
-            return nothing;
-        }
-        if let Some(until) = self.next_check_ahead(moment.now) {
-            return Next::Wait { until: Some(until), because: Waiting::Check };
-        }
-        Next::Begin { generation: number, kind: JobKind::Consistency, work: self.work(generation, moment) }
+        self.has_mode(generation, &[ApplyAndAutoCorrect, ApplyAndMonitor, MonitorOnly])
     }
 
-    fn work(&self, generation: &Generation, moment: &Moment) -> Work {
-        // While another document is pending, the machine is on its way to that one.
-        let corrects = self.has_mode(generation, &[ConfigurationMode::ApplyAndAutoCorrect]) && self.pending.is_none();
-        match opening(&self.settings.windows, Intent::Set, moment.now, &moment.zone) {
-            Opening::Open if corrects => Work::Apply,
-            _ => Work::Test,
-        }
+    /// The current document, and whether a job over the part of it that has changed may correct that.
+    pub(crate) fn woken(&self, moment: &Moment) -> Option<(u64, Work)> {
+        let (number, generation) = self.staged(Stage::Current).filter(|(_, generation)| self.is_tested(generation))?;
+        let corrects = self.is_corrected(generation) && moment.opening(self, Intent::Set) == Opening::Open;
+        Some((number, if corrects { Work::Apply } else { Work::Test }))
     }
 
-    fn next_check_ahead(&self, now: Timestamp) -> Option<Timestamp> {
-        self.next_check.and_then(|at| still_ahead(at, now, self.settings.check_every + self.settings.splay))
+    /// Whether the current document may change the machine. It may not while the machine is on its way to another one, or
+    /// a restart is due.
+    fn is_corrected(&self, generation: &Generation) -> bool {
+        let wanted = if self.apply_requested {
+            self.mode_of(generation) != ConfigurationMode::MonitorOnly
+        } else {
+            self.has_mode(generation, &[ConfigurationMode::ApplyAndAutoCorrect])
+        };
+        wanted && self.restart.is_none() && !self.is_under_way_to_pending()
     }
 
-    fn was_looked_at(&self, number: u64) -> bool {
-        self.last.as_ref().is_some_and(|last| last.generation == number)
+    /// Whether the pending document has changed the machine, or is about to.
+    fn is_under_way_to_pending(&self) -> bool {
+        self.staged(Stage::Pending).is_some_and(|(_, generation)| {
+            self.progress.held != Some(Held::Published) && self.mode_of(generation) != ConfigurationMode::MonitorOnly
+        })
+    }
+
+    /// Whether the current document is to be applied as soon as it may be: somebody asked for it, or it was only tested last,
+    /// because of a window, and was not in its desired state.
+    fn waits_for_correction(&self, number: u64) -> bool {
+        let found_drift = |last: &crate::state::LastJob| {
+            last.generation == number && last.work == Work::Test && last.result != JobResult::Converged
+        };
+        self.apply_requested || self.last.as_ref().is_some_and(found_drift)
+    }
+
+    fn longest_interval(&self) -> Duration {
+        self.settings.check_every + self.settings.splay
     }
 }
 
-/// An instant that was fixed earlier, if it is still to be waited for. One that is further ahead than the longest wait was
-/// fixed by another clock, and is over.
-fn still_ahead(at: Timestamp, now: Timestamp, longest: Duration) -> Option<Timestamp> {
-    (now < at && at <= after(now, longest)).then_some(at)
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
 }

@@ -8,15 +8,34 @@
 //!
 //! [`State`] decides and has no effects; everything else carries out.
 
+mod boot;
+mod control;
 mod decide;
-mod settings;
+mod install;
+mod job;
+mod log;
+mod programs;
+mod reports;
+mod service;
+pub mod settings;
 mod state;
+mod status;
+mod store;
+mod watch;
 mod window;
 
+pub use boot::{BOOT_ID, boot_id};
+pub use control::{CallError, Request, Response, call};
+
 pub use decide::{Moment, Next, Waiting};
-pub use settings::{ActionAfterReboot, Backoff, NewDocument, Settings};
+pub use install::{UNIT, install, unit};
+pub use reports::{Reports, ReportsError};
+pub use service::{AgentError, Options, run};
+pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use state::{
-    BootId, Crashes, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob, Progress, Refusal,
-    RestartDue, Stage, State, Submission, Work,
+    BootId, Crashes, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob, LeftOver, Progress,
+    Refusal, RestartDue, Restarts, Stage, State, Submission, Work,
 };
+pub use status::{Activity, JobStatus, LcmState, Outcome, Status};
+pub use store::{Damage, Delivered, Repair, Store, StoreError};
 pub use window::{Intent, Opening, Purpose, Window, opening};

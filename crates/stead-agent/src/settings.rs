@@ -1,12 +1,17 @@
 //! What an administrator decides about the agent. Names and meaning are those of the settings of the DSC Local Configuration
 //! Manager, where it has them.
 
+mod file;
+mod table;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stead_core::document::ConfigurationMode;
 
 use crate::window::Window;
+pub use file::{InvalidSetting, codes};
+pub use table::{SETTINGS, Setting};
 
 /// The settings of the agent.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -14,7 +19,7 @@ use crate::window::Window;
 pub struct Settings {
     /// What is done with a document that does not say it itself.
     pub configuration_mode: ConfigurationMode,
-    /// How often the current document is looked at.
+    /// How often the current document is checked.
     pub check_every: Duration,
     /// Up to how much later than that, so that not all machines do it at once.
     pub splay: Duration,
@@ -26,7 +31,7 @@ pub struct Settings {
     pub max_restarts: u32,
     /// What becomes of a document that is delivered while another is pending.
     pub new_document: NewDocument,
-    /// How often a pending document is tried again; 0 for as often as it takes.
+    /// How often a pending document that failed is tried again; 0 for as often as it takes.
     pub max_pending_retries: u32,
     /// How long is waited before a pending document is tried again.
     pub pending_backoff: Backoff,

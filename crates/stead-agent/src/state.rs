@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use stead_core::document::ConfigurationMode;
 
 use crate::settings::Settings;
-pub use transitions::{JobOutcome, Refusal, Submission};
-pub(crate) use transitions::{MAX_CRASH_WAIT, after};
+pub use transitions::{JobOutcome, LeftOver, Refusal, Submission};
+pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, still_ahead};
 
 /// What the agent knows that outlives it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -39,12 +39,16 @@ pub struct State {
     pub generations: BTreeMap<u64, Generation>,
     /// How far the pending document has come.
     pub progress: Progress,
-    /// The job that is under way, was interrupted, or waits for a restart of the machine.
+    /// The job that is under way or was interrupted.
     pub job: Option<Job>,
     /// The restart of the machine that is due.
     pub restart: Option<RestartDue>,
-    /// When the current document is looked at next.
+    /// The restarts of the machine so far.
+    pub restarts: Restarts,
+    /// When the current document is checked next.
     pub next_check: Option<Timestamp>,
+    /// Whether somebody asked for the current document to be applied, whatever its mode.
+    pub apply_requested: bool,
     /// Instances that are owed a notification, by their paths.
     pub owed: BTreeSet<String>,
     /// Crashes of the agent.
@@ -89,14 +93,13 @@ pub enum Ended {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
-    /// How many jobs ended without convergence.
+    /// How many jobs over it came to their end.
+    pub jobs: u32,
+    /// How many of them failed.
     pub failures: u32,
-    /// Not before this instant is it tried again.
+    /// Not before this instant is it tried or tested again.
     pub not_before: Option<Timestamp>,
-    /// How often the machine was restarted for it.
-    pub restarts: u32,
-    /// It waits until somebody asks for it: there were too many failures or restarts, it was only published, or it was
-    /// stopped after a restart.
+    /// Why it waits until somebody asks for it, if it does.
     pub held: Option<Held>,
 }
 
@@ -108,8 +111,6 @@ pub enum Held {
     Published,
     /// It failed too often.
     TooManyFailures,
-    /// It asked for too many restarts.
-    TooManyRestarts,
     /// The settings say to stop after a restart.
     StoppedAfterRestart,
     /// Somebody stopped it.
@@ -132,8 +133,9 @@ pub struct Job {
     pub began: Timestamp,
     /// The boot of the machine in which it was last worked on.
     pub boot: BootId,
-    /// Whether it waits for a restart of the machine, and is gone on with after it.
-    pub suspended: bool,
+    /// The instances that it is about, by their paths; all if there is none.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub only: BTreeSet<String>,
 }
 
 /// Why a job is begun. The names are those that the Local Configuration Manager reports.
@@ -141,9 +143,9 @@ pub struct Job {
 pub enum JobKind {
     /// The first time that a document is worked on.
     Initial,
-    /// The document is looked at again.
+    /// The document is worked on or checked again.
     Consistency,
-    /// A document is gone on with after a restart of the machine.
+    /// The machine was restarted because a resource asked for it.
     Reboot,
 }
 
@@ -175,15 +177,30 @@ pub struct RestartDue {
     pub ordered: Option<Timestamp>,
 }
 
+/// Restarts of the machine that resources asked for. They are counted by document, over its promotion.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Restarts {
+    /// How many there were for the newest document since it was accepted or somebody asked for it. Those for the current
+    /// document are forgiven when there was none for a day.
+    pub count: u32,
+    /// When the last one was.
+    pub last: Option<Timestamp>,
+    /// Whether no job has begun since.
+    pub just_now: bool,
+}
+
 /// Crashes of the agent.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Crashes {
-    /// How many there were since a job last came to its end.
+    /// How many there were since the job that was interrupted last came to its end.
     pub in_a_row: u32,
+    /// The document and the work of that job.
+    pub interrupted: Option<(u64, Work)>,
     /// Not before this instant is a job begun.
     pub not_before: Option<Timestamp>,
-    /// How often it crashed while an instance was worked on, by path.
+    /// How often in a row it crashed while an instance was worked on, by path.
     pub by_instance: BTreeMap<String, u32>,
 }
 
@@ -215,26 +232,24 @@ pub struct LastJob {
     pub ended: Timestamp,
     /// Its outcome.
     pub result: JobResult,
+    /// Whether an instance asked for a restart of the machine.
+    pub reboot_requested: bool,
     /// How many instances are not in their desired state.
     pub not_in_state: u64,
     /// How many instances there are.
     pub instances: u64,
 }
 
-/// The outcome of a job.
+/// The outcome of a job. Whether a restart of the machine is due is apart from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum JobResult {
-    /// Every instance is in its desired state.
+    /// Every instance is in its desired state, and none of them is owed a notification.
     Converged,
     /// Nothing failed, and something is not in its desired state.
     NotInState,
     /// Something failed.
     Failed,
-    /// It waits for a restart of the machine, and nothing failed.
-    RestartDue,
-    /// It waits for a restart of the machine, and something failed.
-    FailedRestartDue,
     /// It was ended early.
     Aborted,
 }
@@ -265,6 +280,14 @@ impl State {
     /// What is done with a document.
     pub fn mode_of(&self, generation: &Generation) -> ConfigurationMode {
         generation.mode.unwrap_or(self.settings.configuration_mode)
+    }
+
+    /// How many instances are worked on at once.
+    ///
+    /// Guarantees: after a crash only one is, until the job that was interrupted comes to its end. Then it is that instance which the agent
+    /// crashed over, and no other is left out with it.
+    pub fn width(&self) -> u32 {
+        if self.crashes.in_a_row > 0 { 1 } else { self.settings.width }
     }
 
     /// Whether one of the modes is that of the document or of one of its instances.

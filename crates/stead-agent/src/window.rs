@@ -1,12 +1,15 @@
 //! Maintenance windows: when the machine may be changed, and when it may be restarted.
 
-use jiff::civil::{Time, Weekday};
+use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
+use jiff::{SignedDuration, Timestamp, ToSpan};
 use serde::{Deserialize, Serialize};
 
-/// A time of day on some days of the week, in the time zone of the machine. One that ends before it begins ends on the next
-/// day.
+/// A time of day on some days of the week, as the clock on the wall shows it in the time zone of the machine. One that does
+/// not end after it begins ends on the next day.
+///
+/// Where clocks are put forward, a window that lies within the hour left out does not open on that day; where they are put
+/// back, one that lies within the hour repeated opens twice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Window {
     /// The days on which it begins, Monday being 1; every day if there is none.
@@ -80,25 +83,112 @@ impl Window {
         self.days.is_empty() || self.days.contains(&day.to_monday_one_offset())
     }
 
-    /// Looks from yesterday, whose window may still be open, to the same day of the next week.
+    /// Whether the clock on the wall shows a time of this window.
+    fn contains(&self, shown: DateTime) -> bool {
+        let (day, time) = (shown.date(), shown.time());
+        let begun_today = self.is_on(day.weekday()) && self.from <= time;
+        let begun_before = self.is_on(day.weekday().previous()) && time < self.to;
+        if self.from < self.to { begun_today && time < self.to } else { begun_today || begun_before }
+    }
+
     fn opening(&self, now: Timestamp, zone: &TimeZone) -> Opening {
-        let today = now.to_zoned(zone.clone()).date();
-        for ahead in -1..=8 {
-            let Ok(day) = today.checked_add(ahead.days()) else { continue };
-            if !self.is_on(day.weekday()) {
-                continue;
-            }
-            let last = if self.to <= self.from { day.checked_add(1.day()).unwrap_or(day) } else { day };
-            let instant = |day: jiff::civil::Date, time| day.to_datetime(time).to_zoned(zone.clone());
-            let (Ok(begin), Ok(end)) = (instant(day, self.from), instant(last, self.to)) else { continue };
-            let (begin, end) = (begin.timestamp(), end.timestamp());
-            if begin <= now && now < end {
-                return Opening::Open;
-            }
-            if now < begin {
-                return Opening::Opens(Some(begin));
+        let is_open = |at: &Timestamp| self.contains(zone.to_datetime(*at));
+        if is_open(&now) {
+            return Opening::Open;
+        }
+        // It opens when the clock shows its beginning, or is put into it.
+        let horizon = now.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+        let jumps = zone.following(now).map(|transition| transition.timestamp()).take_while(|at| *at <= horizon);
+        let begins = self.begins(zone.to_datetime(now).date(), zone);
+        Opening::Opens(begins.into_iter().chain(jumps).filter(|at| *at > now).filter(is_open).min())
+    }
+
+    /// When the clock shows the beginning, in the days after that one. Where it does so twice in a day, both.
+    fn begins(&self, today: Date, zone: &TimeZone) -> Vec<Timestamp> {
+        let days = (0..=HORIZON.as_secs() / (24 * 60 * 60)).filter_map(|ahead| today.checked_add(ahead.days()).ok());
+        let shown = days.map(|day| zone.to_ambiguous_timestamp(day.to_datetime(self.from)));
+        shown.flat_map(|each| [each.earlier(), each.later()]).flatten().collect()
+    }
+}
+
+/// How far ahead an opening is looked for: two weeks and a day, as the one of next week may fall into an hour left out.
+const HORIZON: SignedDuration = SignedDuration::from_hours(15 * 24);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clocks are put forward on the last Sunday of March at 02:00, and back on that of October at 03:00.
+    fn berlin() -> TimeZone {
+        TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap()
+    }
+
+    fn window(days: &[i8], from: (i8, i8), to: (i8, i8), purpose: Purpose) -> Window {
+        let time = |(hour, minute)| Time::constant(hour, minute, 0, 0);
+        Window { days: days.to_vec(), from: time(from), to: time(to), purpose }
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    /// What a minute says by itself: a window is open in the minutes that are within so many after its beginning.
+    fn is_open_at(window: &Window, now: Timestamp, zone: &TimeZone) -> bool {
+        let minutes = |time: Time| i32::from(time.hour()) * 60 + i32::from(time.minute());
+        let length = match (minutes(window.to) - minutes(window.from)).rem_euclid(24 * 60) {
+            0 => 24 * 60,
+            length => length,
+        };
+        let shown = zone.to_datetime(now);
+        let since = minutes(shown.time()) - minutes(window.from);
+        let today = i32::from(shown.date().weekday().to_monday_zero_offset());
+        [(since, today), (since + 24 * 60, today - 1)].into_iter().any(|(since, day)| {
+            let day = i8::try_from(day.rem_euclid(7) + 1).unwrap();
+            (0..length).contains(&since) && (window.days.is_empty() || window.days.contains(&day))
+        })
+    }
+
+    #[test]
+    fn every_minute_around_a_change_of_clocks_is_judged_as_it_is_shown() {
+        let zone = berlin();
+        let windows = [
+            window(&[], (22, 0), (4, 0), Purpose::Any),
+            window(&[7], (2, 15), (2, 45), Purpose::Any),
+            window(&[7], (2, 30), (3, 30), Purpose::Any),
+            window(&[6], (23, 59), (2, 30), Purpose::Any),
+            window(&[1, 3], (0, 0), (0, 0), Purpose::Any),
+            window(&[5], (18, 0), (6, 0), Purpose::Any),
+        ];
+        for start in ["2026-03-27T12:00:00Z", "2026-10-23T12:00:00Z"] {
+            let minutes: Vec<Timestamp> = (0..20 * 24 * 60).map(|minute| at(start) + minute.minutes()).collect();
+            for window in &windows {
+                let open: Vec<bool> = minutes.iter().map(|now| is_open_at(window, *now, &zone)).collect();
+                let mut opens = None;
+                // The last days are only there for what is ahead of the first.
+                for (index, now) in minutes.iter().enumerate().rev() {
+                    opens = if open[index] { Some(*now) } else { opens };
+                    // Between two changes every answer is the same; some are asked for.
+                    let changes =
+                        index == 0 || open[index - 1] != open[index] || open.get(index + 1) != Some(&open[index]);
+                    if index < 5 * 24 * 60 && (changes || index % 61 == 0) {
+                        let expected = if open[index] { Opening::Open } else { Opening::Opens(opens) };
+                        assert_eq!(window.opening(*now, &zone), expected, "{window:?} at {now}");
+                    }
+                }
             }
         }
-        Opening::Opens(None)
+    }
+
+    #[test]
+    fn where_no_window_is_for_it_it_may_be_at_any_time() {
+        let now = at("2026-06-01T12:00:00Z");
+        let sets = [window(&[], (1, 0), (2, 0), Purpose::Set), window(&[], (3, 0), (4, 0), Purpose::Set)];
+        assert_eq!(opening(&[], Intent::Set, now, &TimeZone::UTC), Opening::Open);
+        assert_eq!(opening(&sets, Intent::Restart, now, &TimeZone::UTC), Opening::Open);
+        let tomorrow = Opening::Opens(Some(at("2026-06-02T01:00:00Z")));
+        assert_eq!(opening(&sets, Intent::Set, now, &TimeZone::UTC), tomorrow);
+        let never = [window(&[8], (1, 0), (2, 0), Purpose::Any)];
+        assert_eq!(opening(&never, Intent::Restart, now, &TimeZone::UTC), Opening::Opens(None));
+        assert!(matches!(opening(&sets, Intent::Set, Timestamp::MAX, &TimeZone::UTC), Opening::Opens(None)));
     }
 }

@@ -543,8 +543,10 @@ fn assert_same(scene: &Scene, whole: (&Run, &World), again: (&Run, &World), inte
     // A set that fails after work that outlasts a call begins that work anew: whether the last try finds it unfinished or
     // failed depends on how many there were.
     let fails_late = |id: NodeId| {
-        let thing = scene.world.0.get(&*scene.graph.node(id).name);
-        thing.is_some_and(|thing| thing.job.is_some() && thing.set != Set::Works)
+        within(&scene.graph, id).into_iter().chain([id]).any(|id| {
+            let thing = scene.world.0.get(&*scene.graph.node(id).name);
+            thing.is_some_and(|thing| thing.job.is_some() && thing.set != Set::Works)
+        })
     };
     let status = |run: &Run, id: NodeId| match run.report().status(id) {
         Some(Status::Pending) if fails_late(id) => Some(Status::Failed),

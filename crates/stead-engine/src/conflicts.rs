@@ -44,15 +44,28 @@ impl Session {
         graph: &'g Graph,
         desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
     ) -> Vec<Conflict> {
+        let claims = self.claims_among(graph, desired);
+        conflicts(&claims.iter().map(|(id, claims)| (*id, claims)).collect::<Vec<_>>())
+    }
+
+    /// What the instances of a run read and manage, as far as that is known: those of built-in resources whose desired state
+    /// was computed. What a program manages, nobody knows.
+    pub fn claims(&self, run: &Run) -> Vec<(NodeId, Claims)> {
+        self.claims_among(run.graph(), |id| run.report().record(id).desired.as_ref())
+    }
+
+    fn claims_among<'g>(
+        &self,
+        graph: &'g Graph,
+        desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
+    ) -> Vec<(NodeId, Claims)> {
         let (calls, cx) = (self.calls(), self.context(Arc::<str>::default()));
         let claims_of = |id: &NodeId| {
             let node = graph.node(*id);
-            // What a program manages, nobody knows.
             self.built_in(&node.manifest.type_name).filter(|_| node.role == Role::Instance)?;
             Some((*id, calls.claims_of(&node.manifest, &Plain::covered(desired(*id)?), &cx)?))
         };
-        let claims: Vec<(NodeId, Claims)> = graph.order.iter().filter_map(claims_of).collect();
-        conflicts(&claims.iter().map(|(id, claims)| (*id, claims)).collect::<Vec<_>>())
+        graph.order.iter().filter_map(claims_of).collect()
     }
 }
 

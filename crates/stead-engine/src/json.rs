@@ -63,7 +63,7 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
     }
     all.insert("status".into(), record.status().map_or("notRun", word).into());
     all.insert("action".into(), record.effect().map(Effect::word).into());
-    if let Some(message) = reason(graph, run.report(), id) {
+    if let Some(message) = reason(graph, run.report(), id).or_else(|| not_processed(run, id)) {
         all.insert("message".into(), message.into());
     }
     if let Some(Status::Unknown(because)) = record.status() {
@@ -88,6 +88,19 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
     }
     all.insert("duration".into(), duration(record.elapsed).into());
     Json::Object(all)
+}
+
+/// Why nothing was done with an instance, where nothing is wrong with that.
+fn not_processed(run: &Run, id: NodeId) -> Option<String> {
+    let why = match run.report().status(id) {
+        Some(Status::Skipped(SkipReason::Condition)) => "its condition is false",
+        Some(Status::Skipped(SkipReason::NoChange)) => "nothing that it waits on has changed",
+        Some(Status::Skipped(SkipReason::NoFailure)) => "nothing that it waits on has failed",
+        Some(Status::Skipped(SkipReason::NotSelected)) => "the run is about others",
+        None if run.report().suspended => "the run was suspended before it was begun",
+        _ => return None,
+    };
+    Some(why.to_owned())
 }
 
 fn word(status: &Status) -> &'static str {

@@ -170,6 +170,11 @@ impl Session {
         }
     }
 
+    /// What it shares with other sessions.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// The resource of that type that is built in.
     pub fn built_in(&self, type_name: &TypeName) -> Option<&BuiltIn> {
         self.host.built_ins.get(type_name)

@@ -96,6 +96,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Work with a configuration document, as dsc does
     Config(Config),
+    /// Keep this machine in the state of a document: apply it until it has converged, then report or correct drift
+    Agent(Agent),
     /// Call one resource directly, as dsc does
     Resource {
         /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
@@ -139,7 +141,7 @@ impl Command {
 
     /// Whether it is one of the commands that dsc does not have.
     pub(crate) fn is_for_users(&self) -> bool {
-        self.document().is_some() || matches!(self, Self::Explain(_))
+        self.document().is_some() || matches!(self, Self::Explain(_) | Self::Agent(_))
     }
 
     /// How long one program may take.
@@ -250,6 +252,170 @@ pub(crate) struct Apply {
     /// Remove and replace without asking; without a terminal nothing is asked
     #[arg(short, long)]
     pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Agent {
+    /// The folder that the agent keeps everything in [default: /var/lib/stead for root, else ~/.local/state/stead]
+    #[arg(long, global = true, value_name = "FOLDER", env = "STEAD_STATE")]
+    pub(crate) state: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    #[command(subcommand)]
+    pub(crate) command: AgentCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentCommand {
+    /// Run the agent in this terminal, or as a service
+    Run {
+        /// The file that tells one boot of the machine from another; for tests
+        #[arg(long, value_name = "FILE", hide = true)]
+        boot_id: Option<PathBuf>,
+    },
+    /// Deliver a document: it is applied until the machine is as it says
+    Apply {
+        /// The document, YAML or JSON; - reads standard input
+        #[arg(value_name = "FILE", required_unless_present = "use_existing")]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        delivery: Delivery,
+        /// Work on what is staged at once, without a new document
+        #[arg(long, conflicts_with_all = ["file", "parameters", "parameters_file", "set"])]
+        use_existing: bool,
+        /// Wait until it has converged, or waits for somebody
+        #[arg(short, long)]
+        wait: bool,
+    },
+    /// Deliver a document that is only staged: 'apply --use-existing' starts it
+    Publish {
+        /// The document, YAML or JSON; - reads standard input
+        file: PathBuf,
+        #[command(flatten)]
+        delivery: Delivery,
+    },
+    /// Test the current and the pending document now; changes nothing
+    Check,
+    /// Read the state of every instance of the current document
+    Get,
+    /// Show stages, the job under way, what is waited for, and the last result
+    Status,
+    /// Wait until the pending document has converged, or waits for somebody
+    Wait {
+        /// At most so many seconds
+        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        timeout: Option<Duration>,
+        /// Wait only for the end of the present job, or of the next one
+        #[arg(long)]
+        job: bool,
+    },
+    /// End the job under way; what is pending then waits for 'apply --use-existing'
+    Stop {
+        /// End programs of resources at once
+        #[arg(long)]
+        force: bool,
+    },
+    /// List the documents that are kept
+    History,
+    /// Deliver a former document once more: the previous one, or another by its generation
+    Restore {
+        /// The generation, from 'history'
+        generation: Option<u64>,
+        /// Replace a pending document whatever the settings say
+        #[arg(long)]
+        force: bool,
+        /// Wait until it has converged, or waits for somebody
+        #[arg(short, long)]
+        wait: bool,
+    },
+    /// Compare two documents; by default the current and the pending one
+    Diff {
+        /// The first generation
+        from: Option<u64>,
+        /// The second generation
+        to: Option<u64>,
+    },
+    /// Remove the document of a stage
+    Remove {
+        /// The stage
+        #[arg(long, value_enum, ignore_case = true)]
+        stage: StageName,
+        /// End a job over it first
+        #[arg(long)]
+        force: bool,
+    },
+    /// Show or change the settings
+    Settings {
+        #[command(subcommand)]
+        command: Option<SettingsCommand>,
+    },
+    /// Show the reports of the last jobs, or one of them
+    Report {
+        /// The job, or the begin of its id
+        job: Option<String>,
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 10)]
+        lines: usize,
+    },
+    /// Show the last lines of the log
+    Logs {
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 20)]
+        lines: usize,
+    },
+    /// Install the agent as a service of systemd, and start it
+    Install {
+        /// Print the unit, and change nothing
+        #[arg(long)]
+        print: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Delivery {
+    /// Parameters as JSON or YAML: '{"name": value}'
+    #[arg(short, long)]
+    pub(crate) parameters: Option<String>,
+    /// A file with parameters
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parameters_file: Option<PathBuf>,
+    /// One parameter; parsed as JSON if valid, otherwise used as a string
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// The folder of relative paths in resources [default: that of the document]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) root: Option<PathBuf>,
+    /// Replace a pending document whatever the settings say, and end the job under way
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SettingsCommand {
+    /// Print all settings
+    Get,
+    /// Change settings; all of them or none
+    Set {
+        /// A setting and its value
+        #[arg(required = true, value_name = "NAME=VALUE", value_parser = assignment)]
+        changes: Vec<(String, String)>,
+    },
+    /// Make the settings those of a file; what it does not name has its default
+    Load {
+        /// The file, YAML or JSON; - reads standard input
+        file: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum StageName {
+    /// The document that is worked on
+    Pending,
+    /// The document that the machine was brought to last
+    Current,
+    /// The one before
+    Previous,
 }
 
 #[derive(Debug, Args)]

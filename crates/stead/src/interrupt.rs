@@ -31,8 +31,13 @@ pub(crate) fn prepare() -> Supervision {
 ///
 /// What this program was started to ignore, as `nohup` has it ignore the end of the terminal, stays ignored.
 pub(crate) fn catch(session: &Session) {
+    catch_with(&session.cancel);
+}
+
+/// The same for what has no session of its own.
+pub(crate) fn catch_with(cancel: &Cancel) {
     let ignored = ignored();
-    let flag = session.cancel.flag();
+    let flag = cancel.flag();
     for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_in(ignored, *signal)) {
         // Without a handler Ctrl-C ends the program at once, which is what it does without us, too.
         let _ = signal_hook::flag::register_conditional_shutdown(signal, CODE, flag.clone());

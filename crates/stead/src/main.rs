@@ -1,5 +1,6 @@
 //! The program `stead`: arguments in, a report and an exit code out.
 
+mod agent;
 mod args;
 mod commands;
 mod dsc;
@@ -113,6 +114,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Graph(graph) => commands::graph(&graph, &env),
         Command::Lint(document) => commands::lint(&document, &env),
         Command::Explain(explain) => commands::explain(&explain),
+        Command::Agent(agent) => agent::run(&agent, &env),
         Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &env),
         Command::Resource { command, .. } => dsc::resource(&command, arguments.progress_format, &env),
         Command::Function { command } => dsc::function(&command),

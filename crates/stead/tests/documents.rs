@@ -25,6 +25,12 @@ fn every_step_of_the_guide_works() {
     reader.check("docs/first-document.md", &reader.home());
 }
 
+#[test]
+fn every_step_of_the_guide_to_the_agent_works() {
+    let reader = Reader::new();
+    reader.check("docs/agent.md", &reader.home());
+}
+
 /// Somebody who follows a document, in a home of their own.
 struct Reader {
     folder: TempDir,
@@ -98,29 +104,55 @@ impl Reader {
     }
 
     fn run(&self, command: &str, here: &Path) -> String {
-        let program = Path::new(env!("CARGO_BIN_EXE_stead"));
         let command = command.replace("cargo run --release -- ", "stead ");
-        let output = Command::new("/bin/sh")
+        let output = self.shell(&command, here).output().unwrap();
+        if command.contains("stead agent run") {
+            // A reader takes longer to type the next command than the agent to start.
+            while !self.shell("stead agent status", here).output().unwrap().status.success() {}
+        }
+        let text = String::from_utf8_lossy(&output.stdout).replace(&*self.home().to_string_lossy(), "/home/you");
+        text.lines().map(|line| without_time(line) + "\n").collect()
+    }
+
+    fn shell(&self, command: &str, here: &Path) -> Command {
+        let program = Path::new(env!("CARGO_BIN_EXE_stead"));
+        let mut shell = Command::new("/bin/sh");
+        shell
             .args(["-c", &format!("{{ {command} ; }} 2>&1")])
             .current_dir(here)
             .env_clear()
             .env("PATH", format!("{}:/usr/bin:/bin", program.parent().unwrap().display()))
             .envs([("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
             .env("HOME", self.home())
-            .env("STEAD_LOCKS", self.folder.path())
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).replace(&*self.home().to_string_lossy(), "/home/you");
-        text.lines().map(|line| without_time(line) + "\n").collect()
+            // Where root keeps it is not for tests.
+            .env("STEAD_STATE", self.home().join(".local/state/stead"))
+            .env("STEAD_LOCKS", self.folder.path());
+        shell
     }
 }
 
-/// How long it takes differs from run to run.
+/// How long it takes, and when it is done, differs from run to run.
 fn without_time(line: &str) -> String {
+    let line = &without_date(line);
     match line.rsplit_once(" in ") {
         Some((head, tail)) if tail.ends_with(" ms") || tail.ends_with(" s") => format!("{head} in 2 ms"),
         _ => line.to_owned(),
     }
+}
+
+fn without_date(line: &str) -> String {
+    const FORM: &str = "2026-01-01T00:00:00";
+    let is_date = |text: &str| {
+        let same = |(found, form): (char, char)| found == form || found.is_ascii_digit() && form.is_ascii_digit();
+        text.chars().zip(FORM.chars()).all(same)
+    };
+    let ends = line.char_indices().filter_map(|(at, _)| Some((at, at + line.get(at..)?.get(..FORM.len())?.len())));
+    let dates: Vec<_> = ends.filter(|(from, to)| is_date(&line[*from..*to])).collect();
+    let mut masked = line.to_owned();
+    for (from, to) in dates {
+        masked.replace_range(from..to, FORM);
+    }
+    masked
 }
 
 fn sorted(text: &str) -> Vec<&str> {

@@ -5,8 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{BootId, Ended, Generation, Held, Job, JobResult, LastJob, Progress, RestartDue, Stage, State, Work};
-use crate::settings::{ActionAfterReboot, Backoff, NewDocument};
+use stead_core::document::ConfigurationMode;
+
+use super::{
+    BootId, Crashes, Ended, Generation, Held, Job, JobResult, LastJob, Progress, RestartDue, Restarts, Stage, State,
+    Work,
+};
+use crate::settings::{ActionAfterReboot, Backoff, NewDocument, Settings};
 
 /// A document that is to be accepted.
 #[derive(Clone, PartialEq, Debug)]
@@ -43,7 +48,8 @@ pub struct JobOutcome {
     pub result: JobResult,
     /// The instances that asked for a restart of the machine, by their paths.
     pub restart: BTreeSet<String>,
-    /// The instances that are owed a notification, by their paths.
+    /// The instances that are owed a notification after it, by their paths: those of [`State::owed`] that it did not
+    /// deliver, and those that it owes itself.
     pub owed: BTreeSet<String>,
     /// How many instances are not in their desired state.
     pub not_in_state: u64,
@@ -51,13 +57,25 @@ pub struct JobOutcome {
     pub instances: u64,
 }
 
+/// What a job that is given up leaves to be done.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LeftOver {
+    /// The instances that it owed a notification, by their paths; all that it may have owed if that is not known.
+    pub owed: BTreeSet<String>,
+    /// The instances that asked for a restart of the machine, by their paths.
+    pub restart: BTreeSet<String>,
+}
+
 /// How long is waited after crashes of the agent. The first three restarts follow at once.
 const CRASH_BACKOFF: Backoff = Backoff { base: Duration::from_secs(10), cap: Duration::from_mins(10) };
 
-/// So many crashes in a row are answered by starting again at once.
-const QUICK_RESTARTS: u32 = 3;
+/// So many crashes in a row are answered by starting again at once, and by going on with the job.
+pub(crate) const QUICK_RESTARTS: u32 = 3;
 
-/// How much later than its time a check may be.
+/// Restarts of the machine for the current document are forgiven when there was none for so long.
+const FORGIVEN_AFTER: Duration = Duration::from_hours(24);
+
+/// The longest wait after a crash.
 pub(crate) const MAX_CRASH_WAIT: Duration = CRASH_BACKOFF.cap;
 
 impl Stage {
@@ -84,10 +102,24 @@ impl State {
         self.newest += 1;
         self.generations.insert(self.newest, submission.generation);
         self.pending = Some(self.newest);
-        self.progress = Progress { held: submission.publish.then_some(Held::Published), ..Progress::default() };
-        self.crashes.by_instance.clear();
+        self.progress.held = submission.publish.then_some(Held::Published);
+        self.start_anew();
         self.prune();
         Ok(self.newest)
+    }
+
+    /// Forgets crashes and restarts: somebody wants what is staged to be worked on.
+    fn start_anew(&mut self) {
+        self.crashes = Crashes::default();
+        self.restarts = Restarts::default();
+        self.apply_requested = false;
+    }
+
+    /// Changes the settings. What is staged is worked on or checked at once, by the new ones.
+    pub fn configure(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.next_check = None;
+        self.progress.not_before = None;
     }
 
     /// Takes the document of a stage away; nothing becomes of it any more.
@@ -95,7 +127,7 @@ impl State {
         let (number, _) = self.staged(stage).ok_or(Refusal::Nothing(stage))?;
         match stage {
             Stage::Pending => self.end_pending(Ended::Removed),
-            Stage::Current => (self.current, self.next_check) = (None, None),
+            Stage::Current => (self.current, self.next_check, self.apply_requested) = (None, None, false),
             Stage::Previous => self.previous = None,
         }
         self.prune();
@@ -118,56 +150,56 @@ impl State {
         Ok(Generation { converged: None, ended: None, ..former.clone() })
     }
 
-    /// Has what is staged worked on at once: the pending document, also one that waits to be asked for, else the current one.
+    /// Has what is staged applied at once: the pending document, also one that waits to be asked for, else the current one,
+    /// whatever its mode. Windows and a restart that is due are still waited for.
     pub fn use_existing(&mut self) -> Result<u64, Refusal> {
         let number = self.pending.or(self.current).ok_or(Refusal::Nothing(Stage::Pending))?;
-        if self.pending.is_some() {
-            self.progress = Progress::default();
-        }
+        self.start_anew();
         self.next_check = None;
-        self.crashes = super::Crashes::default();
+        self.progress = Progress::default();
+        self.apply_requested = self.pending.is_none();
         Ok(number)
     }
 
     /// Notes that a job begins, or goes on.
     pub fn begin(&mut self, job: Job) {
+        self.restarts.just_now = false;
         self.job = Some(job);
     }
 
-    /// Notes how the job ended: what is pending becomes current, or is tried again.
+    /// Notes how the job ended: what is pending becomes current, or is tried again. `splay` is how much later than its
+    /// time the next check is; more than the settings allow is cut.
     pub fn end(&mut self, outcome: JobOutcome, now: Timestamp, splay: Duration) {
         let Some(job) = self.job.take() else { return };
-        self.crashes.in_a_row = 0;
-        self.crashes.not_before = None;
-        self.last = Some(LastJob {
-            id: job.id.clone(),
-            generation: job.generation,
-            kind: job.kind,
-            work: job.work,
-            began: job.began,
-            ended: now,
-            result: outcome.result,
-            not_in_state: outcome.not_in_state,
-            instances: outcome.instances,
-        });
+        let is_whole = job.only.is_empty();
+        let was_well = self.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
+        let is_staged = |number| [self.pending, self.current].contains(&Some(number));
+        let is_overcome = |(number, work)| (number, work) == (job.generation, job.work) || !is_staged(number);
+        if outcome.result != JobResult::Aborted && self.crashes.interrupted.is_none_or(is_overcome) {
+            self.crashes.overcome();
+        }
+        // That a part is in its desired state says nothing about the rest.
+        if is_whole || outcome.result != JobResult::Converged {
+            self.last = Some(LastJob::of(&job, &outcome, now));
+        }
         if job.work == Work::Apply {
             self.owed = outcome.owed;
         }
         if !outcome.restart.is_empty() {
             self.restart_is_due(&job, outcome.restart, now);
         }
-        let waits = matches!(outcome.result, JobResult::RestartDue | JobResult::FailedRestartDue);
-        if waits && self.staged_generation(job.generation) {
-            self.job = Some(Job { suspended: true, ..job });
-        } else if self.pending == Some(job.generation) {
-            self.end_of_pending(&job, outcome.result, now);
+        let next_check = after(now, self.settings.check_every + splay.min(self.settings.splay));
+        if self.pending == Some(job.generation) {
+            self.end_of_pending(job.work, outcome.result, now, next_check);
+        } else if self.current == Some(job.generation) && is_whole {
+            self.next_check = Some(next_check);
+            self.apply_requested &= job.work == Work::Test;
         }
-        self.next_check = Some(after(now, self.settings.check_every + splay));
+        if !is_whole && outcome.result == JobResult::Converged && !was_well {
+            // What was wrong may be right again; only a look at everything tells.
+            self.next_check = None;
+        }
         self.prune();
-    }
-
-    fn staged_generation(&self, number: u64) -> bool {
-        self.pending == Some(number) || self.current == Some(number)
     }
 
     fn restart_is_due(&mut self, job: &Job, by: BTreeSet<String>, now: Timestamp) {
@@ -180,50 +212,69 @@ impl State {
         due.by.extend(by);
     }
 
-    fn end_of_pending(&mut self, job: &Job, result: JobResult, now: Timestamp) {
-        match result {
-            JobResult::Converged if job.work == Work::Apply && self.restart.is_none() => self.promote(now),
-            // A document that is only monitored never becomes current; it is looked at again at the next check.
-            JobResult::Aborted | JobResult::Converged | JobResult::NotInState if job.work == Work::Test => {}
-            JobResult::Aborted => {}
-            _ => {
-                let failures = self.progress.failures.saturating_add(1);
-                let most = self.settings.max_pending_retries;
-                let wait = self.settings.pending_backoff.after(failures);
-                self.progress.failures = failures;
-                self.progress.not_before = Some(after(now, wait));
-                if most > 0 && failures > most {
-                    self.progress.held = Some(Held::TooManyFailures);
-                }
+    fn end_of_pending(&mut self, work: Work, result: JobResult, now: Timestamp, next_check: Timestamp) {
+        self.progress.jobs = self.progress.jobs.saturating_add(1);
+        match (work, result) {
+            (Work::Test, _) => self.progress.not_before = Some(next_check),
+            (Work::Apply, JobResult::Aborted) => {
+                self.progress.not_before = Some(after(now, self.settings.pending_backoff.after(1)));
             }
+            // After the restart everything is tested, also what asked for it.
+            (Work::Apply, JobResult::Converged | JobResult::NotInState) if self.restart.is_some() => {}
+            (Work::Apply, JobResult::Converged) => self.promote(now, next_check),
+            (Work::Apply, JobResult::NotInState | JobResult::Failed) => self.failed(now),
         }
     }
 
-    fn promote(&mut self, now: Timestamp) {
-        let Some(number) = self.pending.take() else { return };
-        self.previous = self.current.replace(number);
+    fn failed(&mut self, now: Timestamp) {
+        let failures = self.progress.failures.saturating_add(1);
+        let most = self.settings.max_pending_retries;
+        self.progress.failures = failures;
+        self.progress.not_before = Some(after(now, self.settings.pending_backoff.after(failures)));
+        if most > 0 && failures > most {
+            self.progress.held = Some(Held::TooManyFailures);
+        }
+    }
+
+    /// A document that is only monitored never becomes current, also if its mode was changed during the job.
+    fn promote(&mut self, now: Timestamp, next_check: Timestamp) {
+        let Some((number, generation)) = self.staged(Stage::Pending) else { return };
+        if self.mode_of(generation) == ConfigurationMode::MonitorOnly {
+            return;
+        }
+        self.previous = self.current.replace(number).or(self.previous);
+        self.pending = None;
         if let Some(generation) = self.generations.get_mut(&number) {
             generation.converged = Some(now);
         }
+        self.next_check = Some(next_check);
         self.progress = Progress::default();
     }
 
     /// Notes that the agent starts, in this boot of the machine: whether it crashed, and whether a restart that was due has
     /// happened. `in_flight` are the instances that the interrupted job was working on, by their paths.
     pub fn started(&mut self, boot: &BootId, in_flight: &[String], now: Timestamp) {
-        let interrupted = self.job.as_ref().filter(|job| !job.suspended);
-        if interrupted.is_some_and(|job| job.boot == *boot) {
+        if let Some(job) = self.job.as_ref().filter(|job| job.boot == *boot) {
+            self.crashes.interrupted = Some((job.generation, job.work));
             self.crashed(in_flight, now);
         }
-        let restarted = self.restart.as_ref().is_some_and(|due| due.boot != *boot);
-        if restarted {
-            self.restart = None;
-            self.progress.restarts = self.progress.restarts.saturating_add(u32::from(self.pending.is_some()));
-            self.progress.not_before = None;
-            if self.settings.action_after_reboot == ActionAfterReboot::StopConfiguration && self.pending.is_some() {
-                self.progress.held = Some(Held::StoppedAfterRestart);
-                self.job = None;
+        if self.restart.take_if(|due| due.boot != *boot).is_some() {
+            self.restarted(now);
+        }
+    }
+
+    fn restarted(&mut self, now: Timestamp) {
+        let recent = |at| still_ahead(after(at, FORGIVEN_AFTER), now, FORGIVEN_AFTER).is_some();
+        let counts = self.pending.is_some() || self.restarts.last.is_some_and(recent);
+        let before = if counts { self.restarts.count } else { 0 };
+        self.restarts = Restarts { count: before.saturating_add(1), last: Some(now), just_now: true };
+        self.progress.not_before = None;
+        match self.settings.action_after_reboot {
+            ActionAfterReboot::ContinueConfiguration => self.next_check = None,
+            ActionAfterReboot::StopConfiguration if self.progress.jobs > 0 => {
+                self.progress.held.get_or_insert(Held::StoppedAfterRestart);
             }
+            ActionAfterReboot::StopConfiguration => {}
         }
     }
 
@@ -243,11 +294,13 @@ impl State {
         }
     }
 
-    /// Gives up on the job that was interrupted or suspended: its journal cannot be read, or its document is gone. What it
-    /// owed is not known, so `owed` names all that might be.
-    pub fn abandon_job(&mut self, owed: BTreeSet<String>) {
-        self.job = None;
-        self.owed.extend(owed);
+    /// Gives up on the job that was interrupted. What is known of it is in its journal.
+    pub fn abandon_job(&mut self, left: LeftOver, boot: &BootId, now: Timestamp) {
+        let Some(job) = self.job.take() else { return };
+        self.owed.extend(left.owed);
+        if !left.restart.is_empty() && job.boot == *boot {
+            self.restart_is_due(&job, left.restart, now);
+        }
     }
 
     /// Has the pending document wait until somebody asks for it.
@@ -268,7 +321,44 @@ impl State {
     }
 }
 
+impl Crashes {
+    /// Notes that a job came over every instance that is not left out.
+    fn overcome(&mut self) {
+        let mut crashes = std::mem::take(self);
+        crashes.by_instance.retain(|_, count| *count >= Self::LIMIT);
+        self.by_instance = crashes.by_instance;
+    }
+}
+
+impl LastJob {
+    fn of(job: &Job, outcome: &JobOutcome, ended: Timestamp) -> Self {
+        Self {
+            id: job.id.clone(),
+            generation: job.generation,
+            kind: job.kind,
+            work: job.work,
+            began: job.began,
+            ended,
+            result: outcome.result,
+            reboot_requested: !outcome.restart.is_empty(),
+            not_in_state: outcome.not_in_state,
+            instances: outcome.instances,
+        }
+    }
+}
+
+/// An instant that was fixed earlier, if it is still to be waited for. One that is further ahead than the longest wait was
+/// fixed by another clock, and is over.
+pub(crate) fn still_ahead(at: Timestamp, now: Timestamp, longest: Duration) -> Option<Timestamp> {
+    (now < at && at <= after(now, longest)).then_some(at)
+}
+
 /// So much later; the end of time if that is before.
 pub(crate) fn after(now: Timestamp, wait: Duration) -> Timestamp {
     now.saturating_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+/// So much earlier; the begin of time if that is after.
+pub(crate) fn before(now: Timestamp, span: Duration) -> Timestamp {
+    now.saturating_sub(span).unwrap_or(Timestamp::MIN)
 }

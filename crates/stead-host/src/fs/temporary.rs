@@ -142,7 +142,7 @@ pub(super) fn release(file: &File) {
 }
 
 /// Removes what killed processes left in a directory. What cannot be listed, opened or removed stays.
-pub(super) fn remove_abandoned(directory: BorrowedFd<'_>) {
+pub fn remove_abandoned(directory: BorrowedFd<'_>) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(entries) = openat(directory, ".", flags, Mode::empty()).and_then(Dir::new) else { return };
     for entry in entries.flatten() {

@@ -39,7 +39,7 @@ impl Listing {
 
 /// A table with a line below its headings. Columns are as wide as their cells, and all fit in `most` columns of text if
 /// that is given.
-fn table(headings: &[&str], rows: &[Vec<String>], most: Option<usize>) -> String {
+pub(crate) fn table(headings: &[&str], rows: &[Vec<String>], most: Option<usize>) -> String {
     let columns = columns(headings, rows, most);
     let line = |cell: &dyn Fn(usize) -> String| {
         let cells = columns.iter().map(|(at, width)| format!("{:width$}", shortened(&cell(*at), *width)));
@@ -92,7 +92,7 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// How many columns of text the terminal has; `None` when it does not say.
-fn terminal_width() -> Option<usize> {
+pub(crate) fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }

@@ -1,0 +1,80 @@
+//! The agent as a service of systemd.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use stead_host::fs::{Durability, Former, FsError, Ownership, Place, Replacement, Writes};
+
+use crate::programs::run_command;
+
+/// Where the unit is placed: where systemd looks for the units of an administrator.
+pub const UNIT: &str = "/etc/systemd/system/stead-agent.service";
+
+/// The unit that starts an agent, from this program and with its state in this folder.
+///
+/// What a configuration manager must be able to do cannot be taken from it: it writes everywhere and loads whatever its
+/// resources need. The rest of what systemd can forbid is forbidden.
+pub fn unit(program: &Path, state: &Path) -> String {
+    let (program, state) = (quoted(program), quoted(state));
+    format!(
+        "[Unit]
+Description=Keeps this machine in the state of its stead document
+After=local-fs.target network-online.target dbus.service
+Wants=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+ExecStart={program} agent --state {state} run
+Restart=always
+RestartSec=1s
+RestartSteps=8
+RestartMaxDelaySec=5min
+TimeoutStopSec=2min
+KillMode=mixed
+UMask=0077
+LimitCORE=0
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+NoNewPrivileges=no
+RestrictRealtime=yes
+SystemCallArchitectures=native
+KeyringMode=private
+ProtectClock=no
+
+[Install]
+WantedBy=multi-user.target
+"
+    )
+}
+
+/// A path as a word of a unit.
+fn quoted(path: &Path) -> String {
+    let escaped =
+        path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    format!("\"{escaped}\"")
+}
+
+/// Writes the unit, enables the service and starts it; one that runs is restarted.
+pub fn install(program: &Path, state: &Path) -> Result<(), String> {
+    write(Path::new(UNIT), &unit(program, state)).map_err(|error| stead_engine::error_chain(&error))?;
+    let name = Path::new(UNIT).file_name().and_then(OsStr::to_str).unwrap_or_default();
+    for words in [&["daemon-reload"][..], &["enable", name], &["restart", name]] {
+        let command: Vec<String> =
+            std::iter::once("systemctl").chain(words.iter().copied()).map(str::to_owned).collect();
+        run_command(&command)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), FsError> {
+    let writes = Writes::new(Durability::PerFile);
+    let Some(place) = Place::find(path, &writes)? else {
+        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+        return Err(FsError::System { doing: "write", path: path.to_owned(), source });
+    };
+    let replacement = Replacement::begin(&place, Former::Any)?;
+    replacement.write(text.as_bytes())?;
+    replacement.finish(0o644, Ownership::default())?;
+    writes.flush()
+}

@@ -1,0 +1,514 @@
+//! A job: one pass over a document, carried out so that it survives the end of the process.
+
+use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+use stead_core::call::{Outcome, Restart};
+use stead_core::diag::{any_error, render_all};
+use stead_core::document::ConfigurationMode;
+use stead_core::event::{Event, EventKind, Mode, SkipReason, Status};
+use stead_core::graph::{Graph, NeedKind, Role};
+use stead_core::id::NodeId;
+use stead_core::report::{Phase, Report};
+use stead_core::run::policy::{Retry, Wait};
+use stead_core::run::{Exceptions, Run};
+use stead_core::value::{Object, Value};
+use stead_engine::{
+    Execution, Host, Prepared, ResumeError, Session, Summary, Unusable, error_chain, finding_line, json as printed,
+};
+use stead_host::journal::{FileJournal, OpenJournalError, read};
+use stead_host::provider::Cancel;
+
+use crate::settings::Settings;
+use crate::state::{Generation, Job, JobOutcome, JobResult, LeftOver, State, Work};
+use crate::store::Delivered;
+use crate::watch::Watched;
+
+/// What a job works on, and how.
+pub(crate) struct Order {
+    pub(crate) job: Job,
+    pub(crate) delivered: Delivered,
+    pub(crate) rules: Rules,
+    pub(crate) settings: Settings,
+    /// Instances that are owed a notification.
+    pub(crate) owed: BTreeSet<String>,
+    /// Instances that are left out.
+    pub(crate) quarantined: BTreeSet<String>,
+    /// Whether the job was begun before, by another process in the same boot of the machine.
+    pub(crate) resumed: bool,
+    /// Whether instances are worked on one after the other, to find out which one crashes the agent.
+    pub(crate) one_by_one: bool,
+}
+
+/// What is done with which instances.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rules {
+    /// The mode of instances that do not state one.
+    pub(crate) mode: ConfigurationMode,
+    /// Whether the machine was brought to the document before.
+    pub(crate) is_current: bool,
+}
+
+impl Rules {
+    pub(crate) fn of(state: &State, number: u64, generation: &Generation) -> Self {
+        Self { mode: state.mode_of(generation), is_current: state.current == Some(number) }
+    }
+}
+
+/// What is seen of a job while it goes on.
+pub(crate) trait Observer: Send + Sync {
+    /// Something happened; `settled` of `all` instances have ended.
+    fn event(&self, event: &Event, settled: usize, all: usize);
+}
+
+/// How a job ended.
+pub(crate) struct Ended {
+    pub(crate) outcome: JobOutcome,
+    /// The report, without secrets.
+    pub(crate) report: Json,
+    /// What the instances that are looked after manage.
+    pub(crate) watched: Vec<Watched>,
+    /// The instances that were changed, by their paths.
+    pub(crate) changed: Vec<String>,
+}
+
+/// A document that is ready to run, kept so that a job over a part of it need not read it again.
+pub(crate) struct Warm {
+    generation: u64,
+    session: Session,
+    prepared: Prepared,
+}
+
+/// What jobs of an agent have in common.
+pub(crate) struct Workshop {
+    pub(crate) host: Host,
+    pub(crate) warm: Mutex<Option<Warm>>,
+}
+
+/// Why a job came to no end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JobError {
+    /// Its journal cannot be used. What it owed is not known: all that may be owed a notification is named.
+    #[error("cannot go on with the job, and begin a new one instead")]
+    Journal {
+        owed: BTreeSet<String>,
+        #[source]
+        source: JournalTrouble,
+    },
+}
+
+/// What is wrong with a journal.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JournalTrouble {
+    #[error(transparent)]
+    Open(#[from] OpenJournalError),
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+}
+
+/// What the journal of an interrupted job tells without its document.
+#[derive(Default)]
+pub(crate) struct Traces {
+    /// The instances that were being worked on, by their paths.
+    pub(crate) in_flight: Vec<String>,
+    /// The instances that had asked for a restart of the machine, by their paths.
+    pub(crate) restart: BTreeSet<String>,
+}
+
+/// Reads the journal of an interrupted job. One that cannot be read tells nothing.
+pub(crate) fn traces(journal: &Path) -> Traces {
+    let Some(events) = std::fs::read(journal).ok().and_then(|bytes| read(&bytes).ok()) else {
+        return Traces::default();
+    };
+    let report = Report::of(&events);
+    let flying = report.records().iter().filter(|record| matches!(record.phase, Phase::InFlight(..)));
+    Traces {
+        in_flight: flying.filter_map(|record| record.instance.as_ref()).map(ToString::to_string).collect(),
+        restart: asked_for_restart(&report).collect(),
+    }
+}
+
+/// What a job leaves to be done that is given up: what it owes by its journal, or where that cannot be read, everything that
+/// it may owe.
+pub(crate) fn left_over(workshop: &Workshop, order: &Order, journal: &Path) -> LeftOver {
+    let restart = traces(journal).restart;
+    let Ok(warm) = workshop.take(order) else { return LeftOver { owed: order.owed.clone(), restart } };
+    let (suspend, events) = (warm.session.suspend.clone(), FileJournal::resume(journal).map(|(_, events)| events));
+    suspend.cancel();
+    let none: &dyn Observer = &Nobody;
+    let run = events.ok().and_then(|events| {
+        let execution = order.execution(&warm.prepared, Mode::APPLY, &warm.session, none);
+        warm.session.resume(&warm.prepared, &events, execution).ok()
+    });
+    let owed = run.map_or_else(|| waiting_on_changes(&warm.prepared), |run| order.still_owed(&run));
+    LeftOver { owed, restart }
+}
+
+/// Looks at nothing.
+struct Nobody;
+
+impl Observer for Nobody {
+    fn event(&self, _: &Event, _: usize, _: usize) {}
+}
+
+/// Carries out a job. `suspend` stops it so that it can be gone on with, `cancel` ends it.
+pub(crate) fn carry_out(
+    workshop: &Workshop,
+    order: &Order,
+    journal: &Path,
+    (cancel, suspend): (Cancel, Cancel),
+    observer: &dyn Observer,
+) -> Result<Ended, JobError> {
+    let mut warm = match workshop.take(order) {
+        Ok(warm) => warm,
+        Err(lines) => return Ok(unusable(order, &lines)),
+    };
+    (warm.session.cancel, warm.session.suspend) = (cancel, suspend);
+    warm.session.deadline = order.settings.resource_timeout;
+    let ended = order.run(&warm.session, &warm.prepared, journal, observer);
+    workshop.put_back(warm);
+    ended
+}
+
+impl Workshop {
+    /// The document of a job: for a job over all of it read anew, since files that it includes may have changed.
+    fn take(&self, order: &Order) -> Result<Warm, Vec<String>> {
+        let generation = order.job.generation;
+        let warm = self.lock().take().filter(|warm| warm.generation == generation && !order.job.only.is_empty());
+        if let Some(warm) = warm {
+            return Ok(warm);
+        }
+        let mut session = self.host.session(&order.delivered.root);
+        match prepare(&mut session, &order.delivered) {
+            Ok(prepared) => Ok(Warm { generation, session, prepared }),
+            Err(Unusable { findings, .. }) => {
+                Err(findings.iter().map(|finding| finding_line(finding, &session.sources)).collect())
+            }
+        }
+    }
+
+    fn put_back(&self, warm: Warm) {
+        *self.lock() = Some(warm);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Warm>> {
+        self.warm.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Trouble {
+    Journal(JournalTrouble),
+    Run(String),
+}
+
+/// Makes a delivered document ready to run, or says what is wrong with it: how many findings, as they are shown to users.
+pub(crate) fn prepare_or_explain(session: &mut Session, delivered: &Delivered) -> Result<Prepared, (usize, String)> {
+    let unusable = match prepare(session, delivered) {
+        Ok(prepared) => return Ok(prepared),
+        Err(unusable) => unusable,
+    };
+    let unusable = session.with_properties(unusable, Mode::PLAN);
+    let errors = unusable.findings.iter().filter(|finding| any_error(std::slice::from_ref(*finding)));
+    Err((errors.count(), render_all(&unusable.findings, &session.sources, false)))
+}
+
+fn prepare(session: &mut Session, delivered: &Delivered) -> Result<Prepared, Unusable> {
+    let supplied = match Value::from(Json::Object(delivered.parameters.clone())) {
+        Value::Object(supplied) => supplied,
+        _ => Object::new(),
+    };
+    session.prepare(&delivered.name, &delivered.text, supplied)
+}
+
+/// A job over a document that was valid when it was delivered and is not any more.
+fn unusable(order: &Order, findings: &[String]) -> Ended {
+    let Order { job, owed, .. } = order;
+    let outcome = JobOutcome {
+        result: JobResult::Failed,
+        restart: BTreeSet::new(),
+        owed: owed.clone(),
+        not_in_state: 0,
+        instances: 0,
+    };
+    let report = json!({ "job": job, "errors": findings });
+    Ended { outcome, report, watched: Vec::new(), changed: Vec::new() }
+}
+
+/// Every instance that waits for changes of others.
+fn waiting_on_changes(prepared: &Prepared) -> BTreeSet<String> {
+    let waits = |needs: &[stead_core::graph::Need]| needs.iter().any(|need| need.kind == NeedKind::OnChanges);
+    let nodes = prepared.graph.iter().filter(|(_, node)| waits(&node.needs));
+    nodes.map(|(_, node)| node.path.to_string()).collect()
+}
+
+/// The instances that asked for a restart of the machine.
+fn asked_for_restart(report: &Report) -> impl Iterator<Item = String> {
+    let asked = report.records().iter().filter(|record| {
+        record.response.as_deref().is_some_and(|response| {
+            matches!(response.outcome, Outcome::Changed(_)) && response.restarts.iter().any(is_system)
+        })
+    });
+    asked.filter_map(|record| record.instance.as_ref()).map(ToString::to_string)
+}
+
+fn is_system(restart: &Restart) -> bool {
+    matches!(restart, Restart::System(_))
+}
+
+impl Order {
+    fn run(
+        &self,
+        session: &Session,
+        prepared: &Prepared,
+        journal: &Path,
+        observer: &dyn Observer,
+    ) -> Result<Ended, JobError> {
+        let began = Instant::now();
+        if self.job.work == Work::Test {
+            let run = session.run(prepared, self.execution(prepared, Mode::TEST, session, observer));
+            return Ok(match run {
+                Ok(run) => self.ended(session, &run, began.elapsed()),
+                Err(error) => unusable(self, &[error_chain(&error)]),
+            });
+        }
+        match self.apply(session, prepared, journal, observer) {
+            Ok(run) => Ok(self.ended(session, &run, began.elapsed())),
+            Err(Trouble::Journal(source)) => Err(JobError::Journal { owed: waiting_on_changes(prepared), source }),
+            Err(Trouble::Run(message)) => Ok(unusable(self, &[message])),
+        }
+    }
+
+    fn apply(
+        &self,
+        session: &Session,
+        prepared: &Prepared,
+        path: &Path,
+        observer: &dyn Observer,
+    ) -> Result<Run, Trouble> {
+        let failed = |error: OpenJournalError| Trouble::Journal(error.into());
+        let execution = self.execution(prepared, Mode::APPLY, session, observer);
+        // The process may have ended before it created the journal; then nothing was begun.
+        if self.resumed && path.exists() {
+            let (journal, events) = FileJournal::resume(path).map_err(failed)?;
+            let execution = Execution { journal: Box::new(journal), ..execution };
+            // Nothing more is begun before the machine was restarted.
+            if asked_for_restart(&Report::of(&events)).next().is_some() {
+                session.suspend.cancel();
+            }
+            return match session.resume(prepared, &events, execution) {
+                Ok(run) => Ok(run),
+                Err(ResumeError::Execute(error)) => Err(Trouble::Run(error_chain(&error))),
+                Err(error @ ResumeError::Journal(_)) => Err(Trouble::Journal(error.into())),
+            };
+        }
+        let journal = FileJournal::create(path).map_err(failed)?;
+        let execution = Execution { journal: Box::new(journal), ..execution };
+        session.run(prepared, execution).map_err(|error| Trouble::Run(error_chain(&error)))
+    }
+
+    fn execution<'a>(
+        &self,
+        prepared: &Prepared,
+        mode: Mode,
+        session: &Session,
+        observer: &'a dyn Observer,
+    ) -> Execution<'a> {
+        let width = match (self.one_by_one, usize::try_from(self.settings.width)) {
+            (true, _) => NonZeroUsize::MIN,
+            (false, width) => width.ok().and_then(NonZeroUsize::new).unwrap_or(session.host().width()),
+        };
+        let wait = self.settings.resource_backoff;
+        let policy = Retry {
+            wait: Wait::Exponential { base: wait.base, multiplier: 2.0, cap: wait.cap },
+            max_repeats: u32::MAX,
+            max_retries: self.settings.resource_retries,
+        };
+        let suspend = session.suspend.clone();
+        let mut settled = 0;
+        let all = prepared.graph.nodes.len();
+        Execution {
+            policy: Arc::new(policy),
+            exceptions: self.exceptions(&prepared.graph),
+            ..Execution::new(mode, width).consumer(move |_, event| {
+                match &event.kind {
+                    EventKind::Settled { .. } => settled += 1,
+                    // Nothing more is begun before the machine was restarted.
+                    EventKind::CallEnded { response, .. }
+                        if matches!(response.outcome, Outcome::Changed(_))
+                            && response.restarts.iter().any(is_system) =>
+                    {
+                        suspend.cancel();
+                    }
+                    _ => {}
+                }
+                observer.event(event, settled, all);
+            })
+        }
+    }
+
+    fn exceptions(&self, graph: &Graph) -> Exceptions {
+        let mut exceptions = Exceptions::default();
+        let paths: HashMap<String, NodeId> =
+            if self.owed.is_empty() && self.quarantined.is_empty() && self.job.only.is_empty() {
+                HashMap::new()
+            } else {
+                graph.iter().map(|(id, node)| (node.path.to_string(), id)).collect()
+            };
+        let known = |set: &BTreeSet<String>| -> Vec<NodeId> {
+            set.iter().filter_map(|path| paths.get(path).copied()).collect()
+        };
+        exceptions.owed.extend(known(&self.owed));
+        for (id, _) in graph.iter().filter(|(_, node)| node.role == Role::Instance) {
+            match self.treatment(mode_of(graph, id).unwrap_or(self.rules.mode)) {
+                Treatment::Set => {}
+                Treatment::Test => drop(exceptions.tested.insert(id)),
+                Treatment::Skip => drop(exceptions.skipped.insert(id, SkipReason::NotSelected)),
+            }
+        }
+        if !self.job.only.is_empty() {
+            let selected = selection(graph, known(&self.job.only));
+            let left_out = graph.iter().filter(|(id, node)| node.role == Role::Instance && !selected.contains(id));
+            exceptions.skipped.extend(left_out.map(|(id, _)| (id, SkipReason::NotSelected)));
+        }
+        exceptions.skipped.extend(known(&self.quarantined).into_iter().map(|id| (id, SkipReason::Quarantined)));
+        exceptions
+    }
+
+    /// What is owed a notification afterwards: by this job, or by an earlier one to what this one left out.
+    fn still_owed(&self, run: &Run) -> BTreeSet<String> {
+        let graph = run.graph();
+        let mut owed: BTreeSet<String> = run.owed().iter().map(ToString::to_string).collect();
+        if self.job.work == Work::Test {
+            owed.extend(self.owed.iter().cloned());
+        }
+        // What the document does not have any more is owed nothing.
+        let known: BTreeSet<String> = if owed.is_empty() {
+            BTreeSet::new()
+        } else {
+            graph.iter().map(|(_, node)| node.path.to_string()).collect()
+        };
+        owed.retain(|path| known.contains(path));
+        owed
+    }
+
+    /// What the instances manage that are looked after once the document is current. A job over a part knows too little.
+    fn watched(&self, session: &Session, run: &Run) -> Vec<Watched> {
+        if !self.job.only.is_empty() {
+            return Vec::new();
+        }
+        let graph = run.graph();
+        let is_looked_after =
+            |id: NodeId| mode_of(graph, id).unwrap_or(self.rules.mode) != ConfigurationMode::ApplyOnly;
+        let claims = session.claims(run).into_iter().filter(|(id, _)| is_looked_after(*id));
+        claims.map(|(id, claims)| Watched { instance: graph.node(id).path.to_string(), claims }).collect()
+    }
+
+    /// What is done with an instance of this mode.
+    fn treatment(&self, mode: ConfigurationMode) -> Treatment {
+        match (self.rules.is_current, mode) {
+            (_, ConfigurationMode::MonitorOnly) | (true, ConfigurationMode::ApplyAndMonitor) => Treatment::Test,
+            (true, ConfigurationMode::ApplyOnly) => Treatment::Skip,
+            (true, ConfigurationMode::ApplyAndAutoCorrect) | (false, _) => Treatment::Set,
+        }
+    }
+
+    fn ended(&self, session: &Session, run: &Run, elapsed: Duration) -> Ended {
+        let report = run.report();
+        let (mut failed, mut drifted, mut not_in_state) = (false, false, 0);
+        let mut instances = 0;
+        for (id, node) in run.graph().iter() {
+            let status = report.status(id);
+            failed |= status.is_some_and(Status::blocks) && node.role == Role::Instance || failed_container(run, id);
+            drifted |= status == Some(&Status::Drifted);
+            if node.role == Role::Instance {
+                instances += 1;
+                not_in_state += u64::from(!status.is_some_and(is_in_state));
+            }
+        }
+        let restart: BTreeSet<String> = asked_for_restart(report).collect();
+        let owed = self.still_owed(run);
+        let result = match () {
+            () if report.cancelled || report.suspended && restart.is_empty() => JobResult::Aborted,
+            () if failed => JobResult::Failed,
+            // What asked for a restart is in its desired state when a test after that says so.
+            () if !restart.is_empty() || !owed.is_empty() => JobResult::NotInState,
+            () if drifted && (self.job.work == Work::Test || self.rules.is_current) => JobResult::NotInState,
+            () => JobResult::Converged,
+        };
+        not_in_state += restart.len() as u64;
+        let outcome = JobOutcome { result, restart, owed, not_in_state, instances };
+        let mut printed = printed::report(session, run, &Summary::of(run), elapsed);
+        if let Some(members) = printed.as_object_mut() {
+            members.insert("job".to_owned(), json!(self.job));
+            members.insert("result".to_owned(), json!(result));
+            // What is changed in a current document was changed by somebody else before.
+            members.insert("corrective".to_owned(), json!(self.rules.is_current));
+        }
+        let changed = run.graph().iter().filter(|(id, _)| report.status(*id) == Some(&Status::Changed));
+        Ended {
+            outcome,
+            report: printed,
+            watched: self.watched(session, run),
+            changed: changed.map(|(_, node)| node.path.to_string()).collect(),
+        }
+    }
+}
+
+/// These instances, what acts on their changes, and what either needs.
+fn selection(graph: &Graph, wanted: Vec<NodeId>) -> BTreeSet<NodeId> {
+    let mut acting: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+    for (id, node) in graph.iter() {
+        for need in node.needs.iter().filter(|need| need.kind == NeedKind::OnChanges) {
+            acting.entry(need.node).or_default().push(id);
+        }
+    }
+    let (mut selected, mut open) = (BTreeSet::new(), wanted);
+    while let Some(id) = open.pop() {
+        if selected.insert(id) {
+            open.extend(acting.get(&id).into_iter().flatten());
+            open.extend(graph.node(id).needs.iter().map(|need| need.node));
+            if let Role::Container { inner, .. } = graph.node(id).role {
+                open.extend(&graph.scope(inner).members);
+            }
+        }
+    }
+    selected
+}
+
+/// What is done with an instance.
+enum Treatment {
+    Set,
+    Test,
+    Skip,
+}
+
+/// The mode that an instance states, or a container around it.
+fn mode_of(graph: &Graph, id: NodeId) -> Option<ConfigurationMode> {
+    let stated = |id: NodeId| graph.declaration(id).directives.configuration_mode.as_ref().map(|mode| mode.value);
+    graph.node(id).path.outward().find_map(|path| stated(path.node()))
+}
+
+/// Every mode that an instance of a document states.
+pub(crate) fn modes_of(graph: &Graph) -> BTreeSet<ConfigurationMode> {
+    graph.iter().filter_map(|(id, _)| mode_of(graph, id)).collect()
+}
+
+fn failed_container(run: &Run, id: NodeId) -> bool {
+    run.graph().node(id).role != Role::Instance && run.report().status(id) == Some(&Status::Failed)
+}
+
+fn is_in_state(status: &Status) -> bool {
+    matches!(
+        status,
+        Status::Read
+            | Status::InState
+            | Status::Changed
+            | Status::Skipped(
+                SkipReason::Condition | SkipReason::NoChange | SkipReason::NoFailure | SkipReason::NotSelected
+            )
+    )
+}

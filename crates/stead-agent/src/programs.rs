@@ -1,0 +1,32 @@
+//! Programs of the system that the agent calls: to restart the machine, and to install itself.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use stead_host::process::{Environment, Exit, Limits, Program, run};
+use stead_host::provider::Cancel;
+
+/// Runs a program with arguments, found in the PATH of this process. An error is a sentence.
+pub(crate) fn run_command(command: &[String]) -> Result<(), String> {
+    let (program, arguments) = command.split_first().ok_or("the command is empty")?;
+    let environment = Environment::of_this_process(&[]);
+    let path = environment.find(program, Path::new("/")).ok_or_else(|| format!("there is no program '{program}'"))?;
+    let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+    let program = Program {
+        path: &path,
+        image: None,
+        arguments: &arguments,
+        directory: Path::new("/"),
+        environment: &environment,
+        variables: &[],
+        input: None,
+    };
+    let limits = Limits { deadline: Duration::from_mins(1), ..Limits::default() };
+    let finished = run(&program, &limits, &Cancel::default(), &mut |_| {}).map_err(|error| error.to_string())?;
+    match finished.exit {
+        Exit::Code(0) => Ok(()),
+        Exit::Code(code) => Err(format!("'{}' ended with exit code {code}", path.display())),
+        Exit::Signal(signal) => Err(format!("'{}' was ended by signal {signal}", path.display())),
+    }
+}

@@ -1,0 +1,223 @@
+//! Reports of jobs, in a database of their own: nothing else depends on them.
+//!
+//! Guarantees: a database that is damaged is set aside and a new one is begun; nothing about it panics. After an error, the
+//! next operation opens the database anew.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use redb::backends::FileBackend;
+use redb::{Builder, Database, Error, ReadableDatabase, ReadableTable, TableDefinition};
+use serde_json::Value as Json;
+use stead_host::fs::FsError;
+
+use crate::store::{Damage, Folder, Repair, Store, StoreError};
+
+/// When a job ended, in nanoseconds, and its id: its report.
+const REPORTS: TableDefinition<'_, (i128, &str), &[u8]> = TableDefinition::new("reports");
+/// When it ended, by its id.
+const JOBS: TableDefinition<'_, &str, i128> = TableDefinition::new("jobs");
+
+const FILE: &str = "reports.redb";
+
+/// The default is a gigabyte.
+const CACHE: usize = 2 << 20;
+
+/// The reports of jobs.
+pub struct Reports {
+    folder: Folder,
+    /// `None` after an error.
+    database: Mutex<Option<Database>>,
+}
+
+/// Why reports cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportsError {
+    /// The file cannot be opened.
+    #[error("cannot open the reports")]
+    Open(#[from] StoreError),
+    /// The database failed.
+    #[error("cannot use the reports '{}'", path.display())]
+    Database {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<redb::Error>,
+    },
+    /// What was read is not a report.
+    #[error("the reports '{}' are damaged; they are set aside when the agent is started", .0.display())]
+    Damaged(PathBuf),
+}
+
+impl From<FsError> for ReportsError {
+    fn from(error: FsError) -> Self {
+        Self::Open(error.into())
+    }
+}
+
+impl fmt::Debug for Reports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reports").field("directory", &self.folder.path()).finish_non_exhaustive()
+    }
+}
+
+impl Reports {
+    /// Opens the reports of a store, after checking all of them.
+    ///
+    /// An error of the system is returned by the operations that meet it again.
+    pub fn open(store: &Store) -> (Self, Option<Repair>) {
+        let folder = store.folder().clone();
+        let (database, repair) = match open(&folder) {
+            Ok((database, repair)) => (Some(database), repair),
+            Err(_) => (None, None),
+        };
+        (Self { folder, database: Mutex::new(database) }, repair)
+    }
+
+    /// Adds the report of a job, in place of an older one of it. Reports must hold no secrets.
+    pub fn append(&self, at: Timestamp, job: &str, report: &Json) -> Result<(), ReportsError> {
+        let report = serde_json::to_vec(report).map_err(StoreError::Encode)?;
+        self.with(|database| {
+            let write = database.begin_write()?;
+            {
+                let (mut reports, mut jobs) = (write.open_table(REPORTS)?, write.open_table(JOBS)?);
+                let former = jobs.insert(job, at.as_nanosecond())?.map(|former| former.value());
+                if let Some(former) = former {
+                    reports.remove((former, job))?;
+                }
+                reports.insert((at.as_nanosecond(), job), report.as_slice())?;
+            }
+            Ok(write.commit()?)
+        })
+    }
+
+    /// The newest reports, newest first: when the job ended, its id, and its report.
+    pub fn list(&self, limit: usize) -> Result<Vec<(Timestamp, String, Json)>, ReportsError> {
+        let found = self.with(|database| {
+            let Some(reports) = existing(database.begin_read()?.open_table(REPORTS))? else { return Ok(Vec::new()) };
+            let newest = reports.iter()?.rev().take(limit).map(|entry| {
+                let (key, report) = entry?;
+                let (at, job) = key.value();
+                Ok((at, job.to_owned(), report.value().to_vec()))
+            });
+            newest.collect()
+        })?;
+        found.into_iter().map(|(at, job, report)| self.decode(at, &report).map(|(at, json)| (at, job, json))).collect()
+    }
+
+    /// The report of a job, and when that ended.
+    pub fn get(&self, job: &str) -> Result<Option<(Timestamp, Json)>, ReportsError> {
+        let found = self.with(|database| {
+            let read = database.begin_read()?;
+            let Some(jobs) = existing(read.open_table(JOBS))? else { return Ok(None) };
+            let Some(at) = jobs.get(job)?.map(|at| at.value()) else { return Ok(None) };
+            Ok(read.open_table(REPORTS)?.get((at, job))?.map(|report| (at, report.value().to_vec())))
+        })?;
+        found.map(|(at, report)| self.decode(at, &report)).transpose()
+    }
+
+    /// Removes the reports of jobs that ended before this instant.
+    pub fn prune(&self, older_than: Timestamp) -> Result<(), ReportsError> {
+        let first = older_than.as_nanosecond();
+        self.with(|database| {
+            let write = database.begin_write()?;
+            write.open_table(REPORTS)?.retain_in(..(first, ""), |_, _| false)?;
+            write.open_table(JOBS)?.retain(|_, at| at >= first)?;
+            Ok(write.commit()?)
+        })
+    }
+
+    fn decode(&self, at: i128, report: &[u8]) -> Result<(Timestamp, Json), ReportsError> {
+        let decoded = Timestamp::from_nanosecond(at).ok().zip(serde_json::from_slice(report).ok());
+        decoded.ok_or_else(|| ReportsError::Damaged(self.folder.path().join(FILE)))
+    }
+
+    /// Works on the database, which is opened if it is not.
+    fn with<T>(&self, work: impl FnOnce(&Database) -> Result<T, Error>) -> Result<T, ReportsError> {
+        let mut open_database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let database = match open_database.take() {
+            Some(database) => database,
+            None => self.reopen()?,
+        };
+        let path = self.folder.path().join(FILE);
+        // A database that others changed since it was checked may panic.
+        let failure = match contained(|| work(&database)) {
+            Some(Ok(done)) => {
+                *open_database = Some(database);
+                return Ok(done);
+            }
+            Some(Err(source)) => ReportsError::Database { path, source: Box::new(source) },
+            None => ReportsError::Damaged(path),
+        };
+        contained(|| drop(database));
+        Err(failure)
+    }
+
+    fn reopen(&self) -> Result<Database, ReportsError> {
+        let (database, repair) = open(&self.folder)?;
+        if let Some(repair) = repair {
+            tracing::warn!("{repair}");
+        }
+        Ok(database)
+    }
+}
+
+impl Drop for Reports {
+    fn drop(&mut self) {
+        let database = self.database.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        contained(|| drop(database));
+    }
+}
+
+/// `None` when the database panicked.
+fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).ok()
+}
+
+/// A table, if anything was written to it.
+fn existing<T>(table: Result<T, redb::TableError>) -> Result<Option<T>, Error> {
+    match table {
+        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
+        table => Ok(Some(table?)),
+    }
+}
+
+/// Opens the database. One that is damaged is set aside, and a new one is begun.
+fn open(folder: &Folder) -> Result<(Database, Option<Repair>), ReportsError> {
+    if let Some(database) = open_checked(folder)? {
+        return Ok((database, None));
+    }
+    let set_aside = folder.set_aside(FILE)?.into_iter().collect();
+    folder.remove(FILE)?;
+    let repair = Repair { damage: Damage::Reports, set_aside };
+    let path = folder.path().join(FILE);
+    Ok((open_checked(folder)?.ok_or(ReportsError::Damaged(path))?, Some(repair)))
+}
+
+/// `None` when it is damaged.
+fn open_checked(folder: &Folder) -> Result<Option<Database>, ReportsError> {
+    let file = folder.open(FILE)?;
+    let opened = contained(move || {
+        let backend = FileBackend::new(file)?;
+        Builder::new().set_cache_size(CACHE).set_check_integrity_on_open(true).create_with_backend(backend)
+    });
+    match opened.map(|opened| opened.map_err(Error::from)) {
+        Some(Ok(database)) => Ok(Some(database)),
+        Some(Err(source)) if is_of_the_system(&source) => {
+            Err(ReportsError::Database { path: folder.path().join(FILE), source: Box::new(source) })
+        }
+        Some(Err(_)) | None => Ok(None),
+    }
+}
+
+fn is_of_the_system(error: &Error) -> bool {
+    use std::io::ErrorKind::{InvalidData, UnexpectedEof};
+    match error {
+        Error::Io(error) => !matches!(error.kind(), InvalidData | UnexpectedEof),
+        error => matches!(error, Error::DatabaseAlreadyOpen | Error::PreviousIo),
+    }
+}

@@ -1,0 +1,498 @@
+//! The agent at work: one thread decides, one carries out the job under way, and one answers each caller.
+//!
+//! Whatever changes the state is saved before it counts. No lock is held while a job runs, so that status is always answered.
+
+mod answers;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::json;
+use stead_core::event::Event;
+use stead_engine::{Host, error_chain};
+use stead_host::provider::Cancel;
+
+use crate::boot::boot_id;
+use crate::control::{Listener, Request, Response, serve};
+use crate::decide::{Moment, Next, Waiting};
+use crate::job::{Ended, JobError, Observer, Order, Rules, Workshop, carry_out, left_over, traces};
+use crate::log::Log;
+use crate::reports::Reports;
+use crate::state::{BootId, Job, JobKind, JobOutcome, JobResult, LeftOver, State, Work};
+use crate::store::{Store, StoreError};
+use crate::watch::{Flapping, Watch, Watched, Watcher, Woken};
+
+/// How an agent is run.
+pub struct Options {
+    /// Where it keeps everything.
+    pub directory: PathBuf,
+    /// The file that tells one boot of the machine from another.
+    pub boot_id: PathBuf,
+    /// What resources are carried out with.
+    pub host: Host,
+    /// Ends it, as a signal does.
+    pub stop: Cancel,
+}
+
+/// Why an agent cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Its state cannot be used.
+    #[error("cannot use the state of the agent in '{}'", path.display())]
+    Store {
+        /// Its directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: StoreError,
+    },
+    /// Nobody could reach it.
+    #[error("cannot listen in '{}'", path.display())]
+    Listen {
+        /// Its directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// The longest time without a look at the clock, which may have jumped.
+const LOOK: Duration = Duration::from_mins(1);
+
+/// After this time it is tried again to save what cannot be saved.
+const SAVE_AGAIN: Duration = Duration::from_secs(2);
+
+/// So often it is looked whether a signal came.
+const SIGNAL_POLL: Duration = Duration::from_millis(200);
+
+/// The agent.
+pub(crate) struct Agent {
+    workshop: Workshop,
+    watcher: Option<Watcher>,
+    directory: PathBuf,
+    boot: BootId,
+    zone: TimeZone,
+    log: Log,
+    reports: Reports,
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+struct Inner {
+    state: State,
+    store: Store,
+    running: Option<Running>,
+    /// The job that came to its end, to be recorded.
+    ended: Option<Result<Ended, JobError>>,
+    stopping: bool,
+    /// How many jobs have ended since the agent began.
+    jobs: u64,
+    /// Instances whose things changed, by their paths.
+    woken: BTreeSet<String>,
+    /// Instances that are left to the interval.
+    unwatched: BTreeSet<String>,
+    flapping: Flapping,
+}
+
+/// The job under way.
+struct Running {
+    id: String,
+    generation: u64,
+    cancel: Cancel,
+    suspend: Cancel,
+    settled: usize,
+    instances: usize,
+}
+
+/// Runs an agent until it is stopped.
+pub fn run(options: Options) -> Result<(), AgentError> {
+    let store_error = |source| AgentError::Store { path: options.directory.clone(), source };
+    let (store, state, repairs) = Store::open(&options.directory).map_err(store_error)?;
+    let listen_error = |source| AgentError::Listen { path: options.directory.clone(), source };
+    let listener = Listener::bind(&options.directory).map_err(listen_error)?;
+    let by_systemd = std::env::var_os("INVOCATION_ID").is_some();
+    let log = Log::open(&options.directory, by_systemd).map_err(listen_error)?;
+    for repair in &repairs {
+        log.write("repaired", json!({ "failure": repair.to_string() }));
+    }
+    let (reports, repair) = Reports::open(&store);
+    if let Some(repair) = repair {
+        log.write("repaired", json!({ "failure": repair.to_string() }));
+    }
+    let agent = Arc::new(Agent {
+        workshop: Workshop { host: options.host, warm: Mutex::default() },
+        watcher: Watcher::new().ok(),
+        boot: boot_id(&options.boot_id),
+        zone: TimeZone::system(),
+        log,
+        reports,
+        inner: Mutex::new(Inner {
+            state,
+            store,
+            running: None,
+            ended: None,
+            stopping: false,
+            jobs: 0,
+            woken: BTreeSet::new(),
+            unwatched: BTreeSet::new(),
+            flapping: Flapping::default(),
+        }),
+        changed: Condvar::new(),
+        directory: options.directory,
+    });
+    agent.started();
+    let answering = Arc::clone(&agent);
+    let answer: Arc<dyn Fn(Request) -> Response + Send + Sync> = Arc::new(move |request| answering.answer(request));
+    thread::spawn(move || serve(&listener, &answer));
+    let (watching, stop) = (Arc::clone(&agent), options.stop);
+    thread::spawn(move || watching.stop_on(&stop));
+    if let Some(watcher) = agent.watcher.clone() {
+        let woken = Arc::clone(&agent);
+        thread::spawn(move || watcher.run(|what| woken.woken(what)));
+    }
+    notify_systemd("READY=1");
+    agent.work();
+    notify_systemd("STOPPING=1");
+    // The threads that answer end with the process.
+    let _ = std::fs::remove_file(agent.directory.join(crate::control::SOCKET));
+    Ok(())
+}
+
+impl Agent {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { now: Timestamp::now(), boot: self.boot.clone(), zone: self.zone.clone() }
+    }
+
+    /// Takes in what happened while nobody was there.
+    fn started(&self) {
+        let mut inner = self.lock();
+        let job = inner.state.job.as_ref();
+        let flying = job.map(|job| traces(&inner.store.journal(&job.id)).in_flight).unwrap_or_default();
+        self.log.write("agentStarted", json!({ "boot": self.boot.0, "interrupted": flying }));
+        self.save_until_done(&mut inner, |state| {
+            state.started(&self.boot, &flying, Timestamp::now());
+            // Nobody watched meanwhile.
+            state.next_check = None;
+        });
+    }
+
+    fn stop_on(&self, stop: &Cancel) {
+        while !stop.is_cancelled() {
+            thread::sleep(SIGNAL_POLL);
+        }
+        let mut inner = self.lock();
+        inner.stopping = true;
+        // What is under way is gone on with by the next process.
+        if let Some(running) = &inner.running {
+            running.suspend.cancel();
+        }
+        self.changed.notify_all();
+    }
+
+    /// Decides what to do, and does it, until the agent is to end.
+    fn work(self: &Arc<Self>) {
+        let mut inner = self.lock();
+        loop {
+            if let Some(ended) = inner.ended.take() {
+                self.record(&mut inner, ended);
+                continue;
+            }
+            if inner.stopping && inner.running.is_none() {
+                self.log.write("agentStopped", json!({}));
+                return;
+            }
+            if inner.running.is_some() || inner.stopping {
+                inner = self.wait(inner, LOOK);
+                continue;
+            }
+            let moment = self.moment();
+            match inner.state.next(&moment) {
+                Next::Begin { generation, kind, work } => {
+                    let job = self.new_job(moment.now, generation, kind, work);
+                    if !self.begin(&mut inner, &job, false) {
+                        inner = self.wait(inner, SAVE_AGAIN);
+                    }
+                }
+                Next::Resume => {
+                    if let Some(job) = inner.state.job.clone()
+                        && !self.begin(&mut inner, &job, true)
+                    {
+                        inner = self.wait(inner, SAVE_AGAIN);
+                    }
+                }
+                Next::Abandon => self.abandon(&mut inner),
+                Next::Restart => {
+                    self.save_until_done(&mut inner, |state| state.ordered_restart(moment.now));
+                    let command = inner.state.settings.restart_command.clone();
+                    drop(inner);
+                    self.restart(&command);
+                    inner = self.lock();
+                }
+                Next::Wait { because: Waiting::Check, .. } if self.begin_woken(&mut inner, &moment) => {}
+                Next::Wait { until, .. } => {
+                    let ahead = until.map_or(LOOK, |until| {
+                        Duration::try_from(until.duration_since(moment.now)).unwrap_or_default().min(LOOK)
+                    });
+                    inner = self.wait(inner, ahead);
+                }
+            }
+        }
+    }
+
+    fn wait<'a>(&self, inner: MutexGuard<'a, Inner>, at_most: Duration) -> MutexGuard<'a, Inner> {
+        // An instant that is nearly there would make this spin.
+        let at_most = at_most.max(Duration::from_millis(1));
+        self.changed.wait_timeout(inner, at_most).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn new_job(&self, now: Timestamp, generation: u64, kind: JobKind, work: Work) -> Job {
+        Job { id: job_id(now), generation, kind, work, began: now, boot: self.boot.clone(), only: BTreeSet::new() }
+    }
+
+    /// Begins a job over the instances of the current document whose things changed, if there are any.
+    fn begin_woken(self: &Arc<Self>, inner: &mut Inner, moment: &Moment) -> bool {
+        let Some((generation, work)) = inner.state.woken(moment) else { return false };
+        let now = Instant::now();
+        let mut only = std::mem::take(&mut inner.woken);
+        only.retain(|instance| !inner.flapping.flaps(instance, now));
+        if only.is_empty() {
+            return false;
+        }
+        let job = Job { only, ..self.new_job(moment.now, generation, JobKind::Consistency, work) };
+        self.begin(inner, &job, false)
+    }
+
+    /// Has the agent look at what changed, as soon as nothing else is to be done.
+    fn woken(&self, what: Woken) {
+        let mut inner = self.lock();
+        match what {
+            Woken::Instances(instances) => inner.woken.extend(instances),
+            Woken::Anything => {
+                self.log.write("watchOverflowed", json!({}));
+                inner.state.next_check = None;
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    /// Watches what the instances of the current document manage.
+    fn watch(&self, inner: &mut Inner, watched: &[Watched]) {
+        if let Some(watcher) = &self.watcher {
+            let Watch { unwatched, is_new } = watcher.watch(watched);
+            inner.unwatched = unwatched;
+            if is_new {
+                // Something may have changed between the look at it and now.
+                inner.state.next_check = None;
+            }
+        }
+    }
+
+    /// Begins a job on a thread of its own; `false` if that cannot be recorded.
+    fn begin(self: &Arc<Self>, inner: &mut Inner, job: &Job, resumed: bool) -> bool {
+        let order = match Self::order(inner, job, resumed) {
+            Ok(order) => order,
+            Err(why) => {
+                self.damaged(inner, job, &why);
+                return true;
+            }
+        };
+        if !self.save(inner, |state| state.begin(job.clone())) {
+            return false;
+        }
+        let (cancel, suspend) = (Cancel::default(), Cancel::default());
+        let (id, generation) = (job.id.clone(), job.generation);
+        let running =
+            Running { id, generation, cancel: cancel.clone(), suspend: suspend.clone(), settled: 0, instances: 0 };
+        inner.running = Some(running);
+        let what = if resumed { "jobResumed" } else { "jobBegan" };
+        self.log
+            .write(what, json!({ "job": job.id, "generation": job.generation, "type": job.kind, "work": job.work }));
+        let (agent, journal) = (Arc::clone(self), inner.store.journal(&job.id));
+        thread::spawn(move || {
+            let ended = carry_out(&agent.workshop, &order, &journal, (cancel, suspend), &*agent);
+            let mut inner = agent.lock();
+            inner.ended = Some(ended);
+            inner.running = None;
+            agent.changed.notify_all();
+        });
+        true
+    }
+
+    /// What a job is carried out by, or why its document cannot be read.
+    fn order(inner: &Inner, job: &Job, resumed: bool) -> Result<Order, String> {
+        let generation = inner.state.generations.get(&job.generation).ok_or("there is no such generation")?;
+        Ok(Order {
+            job: job.clone(),
+            delivered: inner.store.get(&generation.content).map_err(|error| error_chain(&error))?,
+            rules: Rules::of(&inner.state, job.generation, generation),
+            settings: inner.state.settings.clone(),
+            owed: inner.state.owed.clone(),
+            quarantined: inner.state.crashes.quarantined().map(str::to_owned).collect(),
+            resumed,
+            one_by_one: inner.state.crashes.in_a_row > 0,
+        })
+    }
+
+    /// Gives up on the job that was interrupted.
+    fn abandon(&self, inner: &mut Inner) {
+        let Some(job) = inner.state.job.clone() else { return };
+        let journal = inner.store.journal(&job.id);
+        let left = match Self::order(inner, &job, true) {
+            Ok(order) => left_over(&self.workshop, &order, &journal),
+            Err(_) => LeftOver { owed: BTreeSet::new(), restart: traces(&journal).restart },
+        };
+        self.log.write("jobAbandoned", json!({ "job": job.id, "owed": left.owed }));
+        let now = Timestamp::now();
+        self.save_until_done(inner, |state| state.abandon_job(left.clone(), &self.boot, now));
+        let _ = std::fs::remove_file(journal);
+    }
+
+    /// A document whose content is damaged cannot be worked on: the job ends as failed, and is tried again later.
+    fn damaged(&self, inner: &mut Inner, job: &Job, why: &str) {
+        self.log.write("documentDamaged", json!({ "generation": job.generation, "failure": why }));
+        let (none, now) = (BTreeSet::new, Timestamp::now());
+        let outcome =
+            JobOutcome { result: JobResult::Failed, restart: none(), owed: none(), not_in_state: 0, instances: 0 };
+        let owed = inner.state.owed.clone();
+        self.save_until_done(inner, |state| {
+            state.begin(job.clone());
+            state.end(JobOutcome { owed: owed.clone(), ..outcome.clone() }, now, Duration::ZERO);
+        });
+    }
+
+    fn record(&self, inner: &mut Inner, ended: Result<Ended, JobError>) {
+        let now = Timestamp::now();
+        let Some(job) = inner.state.job.clone() else { return };
+        match ended {
+            Ok(Ended { outcome, report, watched, changed }) => {
+                let stopping = inner.stopping && outcome.result == JobResult::Aborted;
+                self.log.write(
+                    "jobEnded",
+                    json!({ "job": job.id, "result": outcome.result, "notInDesiredState": outcome.not_in_state }),
+                );
+                if stopping {
+                    // It was stopped in order: the next process begins another.
+                    let left = LeftOver { owed: outcome.owed, restart: outcome.restart };
+                    self.save_until_done(inner, |state| state.abandon_job(left.clone(), &self.boot, now));
+                    return;
+                }
+                if let Err(error) = self.reports.append(now, &job.id, &report) {
+                    self.log.write("reportLost", json!({ "job": job.id, "failure": error_chain(&error) }));
+                }
+                let _ = self.reports.prune(crate::state::before(now, inner.state.settings.retention));
+                let splay = random_part(inner.state.settings.splay);
+                self.save_until_done(inner, |state| state.end(outcome.clone(), now, splay));
+                if inner.state.current == Some(job.generation) && job.only.is_empty() && outcome.instances > 0 {
+                    self.watch(inner, &watched);
+                }
+                if job.kind == JobKind::Consistency {
+                    self.note_corrections(inner, &changed);
+                }
+            }
+            Err(JobError::Journal { owed, source }) => {
+                self.log.write("journalUnusable", json!({ "job": job.id, "failure": error_chain(&source) }));
+                let path = inner.store.journal(&job.id);
+                let _ = std::fs::rename(&path, path.with_extension("unusable"));
+                let left = LeftOver { owed, restart: BTreeSet::new() };
+                self.save_until_done(inner, |state| state.abandon_job(left.clone(), &self.boot, now));
+            }
+        }
+        inner.jobs += 1;
+        if inner.state.job.is_none() {
+            let _ = std::fs::remove_file(inner.store.journal(&job.id));
+        }
+        self.sweep(inner);
+        self.changed.notify_all();
+    }
+
+    fn note_corrections(&self, inner: &mut Inner, changed: &[String]) {
+        let now = Instant::now();
+        for instance in changed {
+            if inner.flapping.corrected(instance, now) {
+                self.log.write("flapping", json!({ "instance": instance, "failure": "it was corrected repeatedly, and changed again at once" }));
+            }
+        }
+    }
+
+    /// Removes the contents of documents that are not kept any more.
+    fn sweep(&self, inner: &Inner) {
+        let kept = inner.state.generations.values().map(|generation| generation.content.as_str()).collect();
+        if let Err(error) = inner.store.keep_only(&kept) {
+            self.log.write("sweepFailed", json!({ "failure": error_chain(&error) }));
+        }
+    }
+
+    /// Changes the state, if that can be saved.
+    fn save(&self, inner: &mut Inner, change: impl FnOnce(&mut State)) -> bool {
+        let mut changed = inner.state.clone();
+        change(&mut changed);
+        match inner.store.save(&changed) {
+            Ok(()) => inner.state = changed,
+            Err(error) => {
+                self.log.write("notSaved", json!({ "failure": error_chain(&error) }));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Changes the state by what has happened already, which has no way back: it is saved as soon as that is possible.
+    fn save_until_done(&self, inner: &mut Inner, change: impl Fn(&mut State)) {
+        while !self.save(inner, &change) {
+            thread::sleep(SAVE_AGAIN);
+        }
+    }
+
+    fn restart(&self, command: &[String]) {
+        self.log.write("restarting", json!({ "command": command.join(" ") }));
+        if let Err(failure) = crate::programs::run_command(command) {
+            self.log.write("restartFailed", json!({ "failure": failure }));
+        }
+    }
+}
+
+impl Observer for Agent {
+    fn event(&self, event: &Event, settled: usize, all: usize) {
+        let mut inner = self.lock();
+        let Some(running) = inner.running.as_mut() else { return };
+        (running.settled, running.instances) = (settled, all);
+        let job = running.id.clone();
+        drop(inner);
+        self.log.event(&job, event);
+    }
+}
+
+/// What tells a job from all others, and sorts by time.
+fn job_id(now: Timestamp) -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let random = RandomState::new().hash_one(now.as_nanosecond());
+    format!("{}-{:08x}", now.strftime("%Y%m%dT%H%M%S%.3fZ"), random & 0xffff_ffff)
+}
+
+/// A random part of a time, different for each machine and call.
+fn random_part(most: Duration) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    let random = RandomState::new().hash_one(0_u8) >> 11;
+    #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
+    most.mul_f64(random as f64 / (1_u64 << 53) as f64)
+}
+
+/// Reports a change of the service to systemd, if that started it and asks for it.
+fn notify_systemd(text: &str) {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let sent = std::os::unix::net::UnixDatagram::unbound()
+        .and_then(|socket| socket.send_to(text.as_bytes(), Path::new(&path)));
+    if let Err(error) = sent {
+        tracing::debug!("cannot notify systemd: {error}");
+    }
+}

@@ -1,0 +1,361 @@
+//! What callers are answered.
+
+use std::sync::MutexGuard;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use rustix::process::geteuid;
+use serde_json::{Value as Json, json};
+use stead_core::diag::{Diagnostic, any_error, render_all};
+use stead_core::event::Mode;
+use stead_core::text::{Source, Sources};
+use stead_engine::{Execution, Session, Summary, error_chain, json as printed};
+
+use super::{Agent, Inner};
+use crate::control::{Request, Response};
+use crate::decide::{Next, Waiting};
+use crate::job::modes_of;
+use crate::settings::Settings;
+use crate::state::{Generation, JobResult, Refusal, Stage, State, Submission};
+use crate::status::Activity;
+use crate::store::{Delivered, StoreError};
+
+/// How long somebody who waits is not answered in between.
+const ALIVE: Duration = Duration::from_secs(10);
+
+/// A document that may be staged.
+struct Valid {
+    generation: Generation,
+    delivered: Delivered,
+    /// What is suspicious about it, as it is shown to users.
+    warnings: String,
+}
+
+impl Agent {
+    pub(super) fn answer(&self, request: Request) -> Response {
+        let answer = match request {
+            Request::Submit { delivered, force, publish } => self.submit(delivered, force, publish),
+            Request::UseExisting => self.change(State::use_existing).map(|number| json!({ "generation": number })),
+            Request::Check => self.look(Mode::TEST),
+            Request::Get => self.look(Mode::GET),
+            Request::Status => Ok(self.status()),
+            Request::Wait { seconds, job } => Ok(self.wait_for(seconds.map(Duration::from_secs), job)),
+            Request::Stop { force } => self.stop(force),
+            Request::History => Ok(self.history()),
+            Request::Restore { generation, force } => self.restore(generation, force),
+            Request::Texts { from, to } => self.texts(from, to),
+            Request::Remove { stage, force } => self.remove(stage, force),
+            Request::Settings => Ok(json!({ "settings": self.lock().state.settings.to_yaml() })),
+            Request::Change { changes } => self.change_settings(&changes),
+            Request::Load { name, text } => self.load_settings(&name, &text),
+            Request::Reports { most } => self.reports(most),
+            Request::Report { job } => self.report(&job),
+            Request::Log { most } => Ok(json!({ "lines": crate::log::last_lines(&self.directory, most) })),
+        };
+        match answer {
+            Ok(answer) => Response::Done(answer),
+            Err(Refused { message, findings }) => Response::Refused { message, findings },
+        }
+    }
+
+    /// Validates a document as `apply` does, and stages it. What is not valid changes nothing.
+    fn submit(&self, delivered: Delivered, force: bool, publish: bool) -> Answer {
+        let valid = self.validate(delivered)?;
+        self.stage(valid, force, publish)
+    }
+
+    fn stage(&self, valid: Valid, force: bool, publish: bool) -> Answer {
+        let Valid { mut generation, delivered, warnings } = valid;
+        let mut inner = self.lock();
+        generation.content = inner.store.put(&delivered).map_err(|error| unsaved(&error))?;
+        let submission = Submission { generation, force, publish };
+        let pending = inner.state.pending;
+        let number = self.changed(&mut inner, |state| state.submit(submission))?;
+        self.log.write("documentStaged", json!({ "generation": number, "superseded": pending, "published": publish }));
+        // What is worked on is not wanted any more.
+        if let Some(running) = inner.running.as_ref().filter(|running| Some(running.generation) == pending || force) {
+            running.suspend.cancel();
+            if force {
+                running.cancel.cancel();
+            }
+        }
+        self.sweep(&inner);
+        Ok(json!({ "generation": number, "warnings": warnings }))
+    }
+
+    fn validate(&self, delivered: Delivered) -> Result<Valid, Refused> {
+        let mut session = self.workshop.host.session(&delivered.root);
+        let prepared = crate::job::prepare_or_explain(&mut session, &delivered)
+            .map_err(|(count, findings)| invalid(count, findings))?;
+        let mut wrong = session.check_properties(&prepared, Mode::PLAN);
+        wrong.extend(prepared.graph.refused(session.machine.elevated));
+        let suspicious = prepared.warnings.iter().cloned().chain(session.conflicts(&prepared));
+        let findings: Vec<Diagnostic> = suspicious.chain(wrong).collect();
+        let rendered = render_all(&findings, &prepared.sources, false);
+        let errors = findings.iter().filter(|finding| any_error(std::slice::from_ref(*finding))).count();
+        if errors > 0 {
+            return Err(invalid(errors, rendered));
+        }
+        let document = prepared.graph.scopes.first().map(|scope| &scope.document);
+        let generation = Generation {
+            content: String::new(),
+            origin: delivered.name.clone(),
+            accepted: Timestamp::now(),
+            user: geteuid().as_raw(),
+            mode: document.and_then(|document| document.directives.configuration_mode.as_ref()).map(|mode| mode.value),
+            instance_modes: modes_of(&prepared.graph),
+            converged: None,
+            ended: None,
+        };
+        Ok(Valid { generation, delivered, warnings: rendered })
+    }
+
+    /// Changes the state and saves that, or neither.
+    fn changed<T>(
+        &self,
+        inner: &mut Inner,
+        change: impl FnOnce(&mut State) -> Result<T, Refusal>,
+    ) -> Result<T, Refused> {
+        let mut changed = inner.state.clone();
+        let value = change(&mut changed).map_err(|refusal| Refused::new(refusal.to_string()))?;
+        inner.store.save(&changed).map_err(|error| unsaved(&error))?;
+        inner.state = changed;
+        self.changed.notify_all();
+        Ok(value)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> Result<T, Refusal>) -> Result<T, Refused> {
+        self.changed(&mut self.lock(), change)
+    }
+
+    /// Tests or reads what is staged: the current document, and for a test the pending one as well.
+    fn look(&self, mode: Mode) -> Answer {
+        let documents: Vec<(Stage, u64, Result<Delivered, StoreError>)> = {
+            let inner = self.lock();
+            let both = [Stage::Current, Stage::Pending].into_iter();
+            let staged = both.filter_map(|stage| Some((stage, inner.state.staged(stage)?)));
+            staged.map(|(stage, (number, generation))| (stage, number, inner.store.get(&generation.content))).collect()
+        };
+        if documents.is_empty() {
+            return refused("there is no current and no pending document; 'stead agent apply FILE' delivers one");
+        }
+        let most = if mode == Mode::GET { 1 } else { documents.len() };
+        let mut reports = Vec::new();
+        for (stage, number, delivered) in documents.into_iter().take(most) {
+            let delivered = delivered.map_err(|error| unsaved(&error))?;
+            let mut session = self.workshop.host.session(&delivered.root);
+            reports.push(json!({
+                "stage": stage,
+                "generation": number,
+                "report": report_of(&mut session, &delivered, mode)?,
+            }));
+        }
+        Ok(json!({ "documents": reports }))
+    }
+
+    fn status(&self) -> Json {
+        let mut inner = self.lock();
+        let activity = if inner.running.is_some() { Activity::Busy } else { Activity::Idle };
+        let mut status = json!(inner.state.status(&self.moment(), activity));
+        if let (Some(running), Some(members)) = (&inner.running, status.as_object_mut()) {
+            let progress = json!({ "Settled": running.settled, "Instances": running.instances });
+            members.insert("Progress".to_owned(), progress);
+        }
+        if let Some(members) = status.as_object_mut() {
+            members.insert("Flapping".to_owned(), json!(inner.flapping.all(Instant::now())));
+            members.insert("NotWatched".to_owned(), json!(inner.unwatched));
+        }
+        status
+    }
+
+    fn wait_for(&self, at_most: Option<Duration>, job: bool) -> Json {
+        let began = Instant::now();
+        let mut inner = self.lock();
+        let jobs = inner.jobs;
+        loop {
+            let done = if job { inner.jobs > jobs } else { self.is_at_rest(&inner) };
+            let left = at_most.map(|most| most.saturating_sub(began.elapsed()));
+            if done || left.is_some_and(|left| left.is_zero()) {
+                let last = inner.state.last.clone();
+                let converged = inner.state.pending.is_none()
+                    && last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
+                return json!({ "done": done, "converged": converged, "last": last });
+            }
+            inner = self.wait_at_most(inner, left.unwrap_or(ALIVE).min(ALIVE));
+        }
+    }
+
+    fn wait_at_most<'a>(&self, inner: MutexGuard<'a, Inner>, at_most: Duration) -> MutexGuard<'a, Inner> {
+        self.wait(inner, at_most)
+    }
+
+    /// Whether nothing more happens to the pending document by itself.
+    fn is_at_rest(&self, inner: &Inner) -> bool {
+        let waits = |next: &Next| {
+            let Next::Wait { until, because } = next else { return false };
+            match because {
+                Waiting::Document | Waiting::Check | Waiting::Held(_) | Waiting::TooManyRestarts => true,
+                Waiting::Restart => !inner.state.settings.reboot_node_if_needed,
+                Waiting::Window => until.is_none(),
+                Waiting::Retry | Waiting::Crashes => false,
+            }
+        };
+        inner.running.is_none() && inner.ended.is_none() && waits(&inner.state.next(&self.moment()))
+    }
+
+    fn stop(&self, force: bool) -> Answer {
+        let inner = self.lock();
+        let Some(running) = &inner.running else { return refused("no job is under way") };
+        running.suspend.cancel();
+        if force {
+            running.cancel.cancel();
+        }
+        let job = running.id.clone();
+        drop(inner);
+        self.change(|state| {
+            state.hold(crate::state::Held::Stopped);
+            Ok(())
+        })?;
+        Ok(json!({ "job": job }))
+    }
+
+    fn history(&self) -> Json {
+        let inner = self.lock();
+        let state = &inner.state;
+        let entries = state.generations.iter().rev().map(|(number, generation)| {
+            let within = [Stage::Pending, Stage::Current, Stage::Previous]
+                .into_iter()
+                .find(|stage| state.staged(*stage).is_some_and(|(staged, _)| staged == *number));
+            json!({
+                "generation": number,
+                "stage": within,
+                "origin": generation.origin,
+                "content": generation.content,
+                "accepted": generation.accepted,
+                "converged": generation.converged,
+                "ended": generation.ended,
+            })
+        });
+        json!({ "generations": entries.collect::<Vec<_>>() })
+    }
+
+    fn restore(&self, generation: Option<u64>, force: bool) -> Answer {
+        let (former, delivered) = {
+            let inner = self.lock();
+            let former = inner.state.to_restore(generation);
+            let former = former.map_err(|refusal| Refused::new(refusal.to_string()))?;
+            let delivered = inner.store.get(&former.content).map_err(|error| unsaved(&error))?;
+            (former, delivered)
+        };
+        let valid = self.validate(delivered)?;
+        let generation = Generation { origin: former.origin, ..valid.generation };
+        self.stage(Valid { generation, ..valid }, force, false)
+    }
+
+    fn texts(&self, from: Option<u64>, to: Option<u64>) -> Answer {
+        let inner = self.lock();
+        let (from, to) = (from.or(inner.state.current), to.or(inner.state.pending).or(inner.state.previous));
+        let text = |number: Option<u64>| -> Answer {
+            let number = number.ok_or_else(|| Refused::new("there are no two documents to compare"))?;
+            let generation = inner.state.generations.get(&number);
+            let generation = generation.ok_or_else(|| Refused::new(Refusal::NoGeneration(number).to_string()))?;
+            let delivered = inner.store.get(&generation.content).map_err(|error| unsaved(&error))?;
+            Ok(json!({ "generation": number, "name": delivered.name, "text": delivered.text }))
+        };
+        Ok(json!({ "from": text(from)?, "to": text(to)? }))
+    }
+
+    fn remove(&self, stage: Stage, force: bool) -> Answer {
+        let mut inner = self.lock();
+        let staged = inner.state.staged(stage).map(|(number, _)| number);
+        if let Some(running) = inner.running.as_ref().filter(|running| Some(running.generation) == staged) {
+            if !force {
+                return refused(format!("a job works on the {} document; '--force' ends it first", stage.as_str()));
+            }
+            running.suspend.cancel();
+            running.cancel.cancel();
+        }
+        let number = self.changed(&mut inner, |state| state.remove(stage))?;
+        self.log.write("documentRemoved", json!({ "generation": number, "stage": stage }));
+        self.sweep(&inner);
+        Ok(json!({ "generation": number }))
+    }
+
+    fn change_settings(&self, changes: &[(String, String)]) -> Answer {
+        let mut inner = self.lock();
+        let mut settings = inner.state.settings.clone();
+        for (name, value) in changes {
+            settings = settings.with(name, value).map_err(|why| Refused::new(error_chain(&why)))?;
+        }
+        self.changed(&mut inner, |state| {
+            state.configure(settings);
+            Ok(())
+        })?;
+        self.log.write("settingsChanged", json!({ "names": changes.iter().map(|(name, _)| name).collect::<Vec<_>>() }));
+        Ok(json!({ "settings": inner.state.settings.to_yaml() }))
+    }
+
+    fn load_settings(&self, name: &str, text: &str) -> Answer {
+        let mut sources = Sources::default();
+        let source = sources.add(Source::new(name, text));
+        let (settings, findings) = Settings::read(source, text);
+        let rendered = render_all(&findings, &sources, false);
+        if any_error(&findings) {
+            let message = "the settings are not valid; nothing was changed".to_owned();
+            return Err(Refused { message, findings: rendered });
+        }
+        self.change(|state| {
+            state.configure(settings.clone());
+            Ok(())
+        })?;
+        self.log.write("settingsLoaded", json!({ "origin": name }));
+        Ok(json!({ "settings": settings.to_yaml(), "warnings": rendered }))
+    }
+
+    fn reports(&self, most: usize) -> Answer {
+        let reports = self.reports.list(most).map_err(|error| Refused::new(error_chain(&error)))?;
+        let reports = reports.into_iter().map(|(at, job, report)| json!({ "at": at, "job": job, "report": report }));
+        Ok(json!({ "reports": reports.collect::<Vec<_>>() }))
+    }
+
+    fn report(&self, job: &str) -> Answer {
+        let report = self.reports.get(job).map_err(|error| Refused::new(error_chain(&error)))?;
+        report.map(|(_, report)| report).ok_or_else(|| Refused::new(format!("there is no report of a job '{job}'")))
+    }
+}
+
+type Answer = Result<Json, Refused>;
+
+/// Why something was refused: a sentence, and what is wrong with a document as it is shown to users.
+struct Refused {
+    message: String,
+    findings: String,
+}
+
+impl Refused {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), findings: String::new() }
+    }
+}
+
+fn refused(message: impl Into<String>) -> Answer {
+    Err(Refused::new(message))
+}
+
+fn invalid(count: usize, findings: String) -> Refused {
+    let plural = if count == 1 { "" } else { "s" };
+    Refused { message: format!("{count} error{plural} found; nothing was staged"), findings }
+}
+
+fn unsaved(error: &StoreError) -> Refused {
+    Refused::new(error_chain(error))
+}
+
+fn report_of(session: &mut Session, delivered: &Delivered, mode: Mode) -> Answer {
+    let began = Instant::now();
+    let prepared =
+        crate::job::prepare_or_explain(session, delivered).map_err(|(count, findings)| invalid(count, findings))?;
+    let run = session.run(&prepared, Execution::new(mode, session.host().width()));
+    let run = run.map_err(|error| Refused::new(error_chain(&error)))?;
+    Ok(printed::report(session, &run, &Summary::of(&run), began.elapsed()))
+}

@@ -1,0 +1,298 @@
+//! Where the agent keeps what outlives it.
+//!
+//! ```text
+//! DIR/lock                  one agent at a time: a flock that ends with its process
+//! DIR/state.json            the record, and a line with its checksum
+//! DIR/state.former.json     the record before it
+//! DIR/documents/NAME        what was delivered, sealed
+//! DIR/key                   what it is sealed with, unless a systemd credential is
+//! DIR/jobs/ID.journal       the journal of a job
+//! DIR/*.damaged             what was damaged, and set aside
+//! ```
+//!
+//! Guarantees
+//! - A file is replaced as a whole, and is on the disk before the operation returns. What failed is not retried on the same
+//!   file: the next attempt writes a new one.
+//! - Directories are 0700 and files 0600 from their creation.
+//! - Damage is found, set aside and reported as a [`Repair`]. An error of the system is never taken for damage.
+
+mod delivered;
+mod folder;
+mod record;
+mod sealing;
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use stead_host::fs::{FsError, OpenError, Writes};
+
+use crate::state::State;
+pub use delivered::Delivered;
+pub(crate) use folder::Folder;
+use record::Found;
+use sealing::Keys;
+
+const RECORD: &str = "state.json";
+const FORMER_RECORD: &str = "state.former.json";
+const KEY: &str = "key";
+
+/// The state directory, locked against other agents until this is dropped.
+pub struct Store {
+    folder: Folder,
+    documents: Folder,
+    keys: Keys,
+    /// What the record on the disk says; `None` when nobody knows, because saving failed.
+    saved: Option<State>,
+    _lock: File,
+}
+
+/// Why the store cannot be used, or something in it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A directory cannot be used.
+    #[error("cannot use the directory '{}'", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: OpenError,
+    },
+    /// Another agent has it.
+    #[error("another agent is using '{}'", .0.display())]
+    InUse(PathBuf),
+    /// File work failed.
+    #[error(transparent)]
+    Files(#[from] FsError),
+    /// The system refused something.
+    #[error("cannot {doing} '{}'", path.display())]
+    System {
+        /// What was tried, as in "cannot …".
+        doing: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The record is whole, and not one that this version can read.
+    #[error("'{}' was written by another version of stead", path.display())]
+    Version {
+        /// The record.
+        path: PathBuf,
+        /// What is unexpected in it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The credential is not a key.
+    #[error("the credential '{}' must be at least {} bytes long", .0.display(), sealing::KEY_LENGTH)]
+    Credential(PathBuf),
+    /// There is no such document.
+    #[error("the document '{}' does not exist", .0.display())]
+    NoDocument(PathBuf),
+    /// A document cannot be unsealed.
+    #[error("the document '{}' is damaged, or was sealed with another key", .0.display())]
+    DamagedDocument(PathBuf),
+    /// What is to be stored cannot be written as JSON.
+    #[error("cannot encode what is to be stored")]
+    Encode(#[source] serde_json::Error),
+    /// The system has no random numbers, or the text is too long to be sealed.
+    #[error("cannot seal the document")]
+    Seal,
+}
+
+/// Something in the state directory that was damaged or missing, and what the agent goes on with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Repair {
+    /// What it was about.
+    pub damage: Damage,
+    /// Where the damaged files are now; none if they were missing.
+    pub set_aside: Vec<PathBuf>,
+}
+
+/// What was damaged or missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Damage {
+    /// The record; the one before it is used.
+    Record,
+    /// The record before the one that is used.
+    FormerRecord,
+    /// Both; the agent has no document.
+    AllRecords,
+    /// The key; documents that were sealed with it cannot be read.
+    Key,
+    /// The reports of jobs; new ones are begun.
+    Reports,
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.damage {
+            Damage::Record => {
+                "the record of the agent was damaged or missing; the former one is used, without the last change"
+            }
+            Damage::FormerRecord => "the former record of the agent was damaged; the newest one is used",
+            Damage::AllRecords => {
+                "both records of the agent were damaged or missing; deliver the document and the settings again"
+            }
+            Damage::Key => "the key of the agent was damaged or missing; deliver the document again",
+            Damage::Reports => "the reports of former jobs were damaged; they are no longer shown",
+        })?;
+        let mut paths = self.set_aside.iter();
+        if let Some(first) = paths.next() {
+            write!(f, " (set aside as '{}'", first.display())?;
+            paths.try_for_each(|path| write!(f, ", '{}'", path.display()))?;
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Opens the state directory, which is created if it does not exist, and returns what was saved last. Documents are sealed
+    /// with the systemd credential `stead-agent-key` if the process has it, else with a key of their own.
+    ///
+    /// Guarantees: what it returns survives a power failure. A record that is damaged is set aside and the former one is used.
+    /// Fails, and changes nothing of what it cannot read, when the system fails.
+    pub fn open(directory: &Path) -> Result<(Self, State, Vec<Repair>), StoreError> {
+        let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        Self::open_with(directory, credentials.as_deref())
+    }
+
+    /// The same with another directory of credentials.
+    pub fn open_with(directory: &Path, credentials: Option<&Path>) -> Result<(Self, State, Vec<Repair>), StoreError> {
+        let folder = Folder::create(directory)?;
+        let lock = folder.lock()?;
+        let documents = folder.within("documents")?;
+        let jobs = folder.within("jobs")?;
+        for each in [&folder, &documents, &jobs] {
+            each.remove_abandoned();
+        }
+        let is_used = !documents.names()?.is_empty();
+        // What a killed process left visible may not be on the disk yet, and is relied on from now on.
+        folder.flush()?;
+        let (state, record_repair) = load_state(&folder, is_used)?;
+        let (keys, key_repair) = Keys::load(&folder, credentials, is_used).inspect_err(|_| {
+            // The next attempt does not find it again.
+            if let Some(repair) = &record_repair {
+                tracing::warn!("{repair}");
+            }
+        })?;
+        let store = Self { folder, documents, keys, saved: Some(state.clone()), _lock: lock };
+        Ok((store, state, record_repair.into_iter().chain(key_repair).collect()))
+    }
+
+    /// Saves the record, in place of the one before, which is kept as the former one.
+    ///
+    /// Guarantees: the record on the disk is the old or the new one at any time, also after an error; after success it is the
+    /// new one. Nothing is written when it is on the disk already.
+    ///
+    /// Caveats: there is no former record where the file system has no hard links.
+    pub fn save(&mut self, state: &State) -> Result<(), StoreError> {
+        if self.saved.as_ref() == Some(state) {
+            return Ok(());
+        }
+        self.saved = None;
+        let record = record::encode(state).map_err(StoreError::Encode)?;
+        // Not flushed: it is another name for a file that is on the disk, and flushed with the directory below.
+        self.folder.place(RECORD, &Writes::unrecorded())?.keep_as(OsStr::new(FORMER_RECORD))?;
+        self.folder.replace(RECORD, &record)?;
+        self.saved = Some(state.clone());
+        Ok(())
+    }
+
+    /// Stores what was delivered, sealed, and returns its name. The same delivery has the same name; without the key, the name
+    /// says nothing about it.
+    ///
+    /// Guarantees: it survives a power failure. It is written anew if it is there already, which may not be flushed.
+    pub fn put(&self, delivered: &Delivered) -> Result<String, StoreError> {
+        let (name, sealed) = self.keys.seal(delivered)?;
+        self.documents.replace(&name, &sealed)?;
+        Ok(name)
+    }
+
+    /// What was stored under a name.
+    ///
+    /// Guarantees: it is what was put there, to the last bit.
+    pub fn get(&self, content: &str) -> Result<Delivered, StoreError> {
+        let path = self.documents.path().join(content);
+        let Some(sealed) = self.documents.read(content)? else { return Err(StoreError::NoDocument(path)) };
+        self.keys.unseal(content, &sealed).ok_or(StoreError::DamagedDocument(path))
+    }
+
+    /// Removes the documents that neither these nor the records on the disk name.
+    pub fn keep_only(&self, contents: &BTreeSet<&str>) -> Result<(), StoreError> {
+        let mut kept: BTreeSet<String> = contents.iter().map(|content| (*content).to_owned()).collect();
+        for name in [RECORD, FORMER_RECORD] {
+            if let Found::Intact(record) = record::read(&self.folder, name)? {
+                kept.extend(decode(&self.folder, name, &record)?.generations.into_values().map(|each| each.content));
+            }
+        }
+        for name in self.documents.names()? {
+            if !name.to_str().is_some_and(|name| kept.contains(name)) {
+                // Not flushed: what comes back after a power failure is removed the next time.
+                self.documents.place(&name, &Writes::unrecorded())?.remove()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the journal of a job is kept. The id must be a file name.
+    pub fn journal(&self, job: &str) -> PathBuf {
+        self.folder.path().join("jobs").join(format!("{job}.journal"))
+    }
+
+    /// The state directory, behind all links.
+    pub fn directory(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+}
+
+/// Reads the record, or the former one. `is_used`: there are documents, so that there must be one.
+fn load_state(folder: &Folder, is_used: bool) -> Result<(State, Option<Repair>), StoreError> {
+    use Found::{Absent, Damaged, Intact};
+    let found = [record::read(folder, RECORD)?, record::read(folder, FORMER_RECORD)?];
+    let (state, damage) = match &found {
+        [Intact(newest), former] => {
+            (decode(folder, RECORD, newest)?, matches!(former, Damaged).then_some(Damage::FormerRecord))
+        }
+        [_, Intact(former)] => (decode(folder, FORMER_RECORD, former)?, Some(Damage::Record)),
+        [Absent, Absent] if !is_used => {
+            folder.flush_ancestors()?;
+            (State::default(), None)
+        }
+        _ => (State::default(), Some(Damage::AllRecords)),
+    };
+    let mut set_aside = Vec::new();
+    for (name, found) in [RECORD, FORMER_RECORD].into_iter().zip(&found) {
+        if matches!(found, Damaged) {
+            set_aside.extend(folder.set_aside(name)?);
+        }
+    }
+    if !matches!(found, [Intact(_), _]) {
+        folder.replace(RECORD, &record::encode(&state).map_err(StoreError::Encode)?)?;
+    }
+    if matches!(found, [_, Damaged]) {
+        folder.remove(FORMER_RECORD)?;
+    }
+    Ok((state, damage.map(|damage| Repair { damage, set_aside })))
+}
+
+fn decode(folder: &Folder, name: &str, record: &[u8]) -> Result<State, StoreError> {
+    serde_json::from_slice(record).map_err(|source| StoreError::Version { path: folder.path().join(name), source })
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = fmt::Write::write_fmt(&mut text, format_args!("{byte:02x}"));
+        text
+    })
+}

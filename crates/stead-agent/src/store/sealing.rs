@@ -1,0 +1,162 @@
+//! Sealing of what was delivered.
+//!
+//! A file is a line that names the form, a nonce, and the JSON sealed with ChaCha20-Poly1305. Its name is an HMAC of that
+//! JSON. Each name has a key of its own, derived from the key of the store: two different texts are never sealed with one
+//! key, whatever their nonces are. The name and the form are authenticated with the text.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::error::Unspecified;
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::{hkdf, hmac};
+use sha2::{Digest, Sha256};
+use stead_host::fs::{TrustedFile, User};
+use zeroize::Zeroizing;
+
+use super::{Damage, Delivered, Folder, KEY, Repair, StoreError, hexadecimal};
+
+/// What is taken from the random numbers of the system, and the least that a credential must have.
+pub(super) const KEY_LENGTH: usize = 32;
+
+const CREDENTIAL: &str = "stead-agent-key";
+const FORM: &[u8] = b"stead-document 1\n";
+/// systemd has no longer ones.
+const MAX_CREDENTIAL: u64 = 1 << 20;
+
+/// The keys of a store: the first one seals, each may have sealed what is there.
+pub(super) struct Keys {
+    first: Key,
+    other: Option<Key>,
+}
+
+impl Keys {
+    /// Reads the credential and the key file, of which one is enough. If there is neither, a key is created durably.
+    ///
+    /// `is_used`: there are documents, so that there must be a key.
+    pub(super) fn load(
+        folder: &Folder,
+        credentials: Option<&Path>,
+        is_used: bool,
+    ) -> Result<(Self, Option<Repair>), StoreError> {
+        let credential = credentials.map(from_credential).transpose()?.flatten();
+        let file = folder.read(KEY)?.map(Zeroizing::new);
+        let own = file.as_ref().and_then(|file| checked(file)).map(Key::new).transpose()?;
+        let is_damaged = file.is_some() && own.is_none();
+        let is_missing = is_used && own.is_none() && credential.is_none();
+        let set_aside = if is_damaged { folder.set_aside(KEY)? } else { None };
+        let (first, other) = match (credential, own) {
+            (Some(credential), own) => {
+                if is_damaged {
+                    folder.remove(KEY)?;
+                }
+                (credential, own)
+            }
+            (None, Some(own)) => (own, None),
+            (None, None) => (create(folder)?, None),
+        };
+        let repair = Repair { damage: Damage::Key, set_aside: set_aside.into_iter().collect() };
+        Ok((Self { first, other }, (is_damaged || is_missing).then_some(repair)))
+    }
+
+    /// Seals what was delivered. Returns its name and the content of its file.
+    pub(super) fn seal(&self, delivered: &Delivered) -> Result<(String, Vec<u8>), StoreError> {
+        let (name, length) = self.first.name(delivered)?;
+        let mut nonce = [0; NONCE_LEN];
+        SystemRandom::new().fill(&mut nonce).map_err(|Unspecified| StoreError::Seal)?;
+        // As long as it will be: a text that is moved while it grows leaves copies.
+        let mut text = Zeroizing::new(Vec::with_capacity(length));
+        serde_json::to_writer(&mut *text, delivered).map_err(StoreError::Encode)?;
+        let nonce_of_text = Nonce::assume_unique_for_key(nonce);
+        let key = self.first.of_document(&name).map_err(|Unspecified| StoreError::Seal)?;
+        let tag = key.seal_in_place_separate_tag(nonce_of_text, context(&name), &mut text);
+        let tag = tag.map_err(|Unspecified| StoreError::Seal)?;
+        Ok((name, [FORM, &nonce, &text, tag.as_ref()].concat()))
+    }
+
+    /// What was sealed under a name; `None` when it was not, or not with these keys.
+    pub(super) fn unseal(&self, name: &str, sealed: &[u8]) -> Option<Delivered> {
+        let (nonce, text) = sealed.strip_prefix(FORM)?.split_first_chunk()?;
+        [Some(&self.first), self.other.as_ref()].into_iter().flatten().find_map(|key| {
+            let mut text = Zeroizing::new(text.to_vec());
+            let nonce = Nonce::assume_unique_for_key(*nonce);
+            let text = key.of_document(name).ok()?.open_in_place(nonce, context(name), &mut text).ok()?;
+            serde_json::from_slice(text).ok()
+        })
+    }
+}
+
+/// What is authenticated with the text.
+fn context(name: &str) -> Aad<Vec<u8>> {
+    Aad::from([FORM, name.as_bytes()].concat())
+}
+
+struct Key {
+    naming: hmac::Key,
+    sealing: hkdf::Prk,
+}
+
+impl Key {
+    fn new(secret: &[u8]) -> Result<Self, StoreError> {
+        let sealing = hkdf::Salt::new(hkdf::HKDF_SHA256, b"stead-agent").extract(secret);
+        let naming = sealing.expand(&[b"name"], hmac::HMAC_SHA256).map(hmac::Key::from);
+        Ok(Self { naming: naming.map_err(|Unspecified| StoreError::Seal)?, sealing })
+    }
+
+    /// The name of what was delivered, and how long its JSON is.
+    fn name(&self, delivered: &Delivered) -> Result<(String, usize), StoreError> {
+        let mut naming = Naming { context: hmac::Context::with_key(&self.naming), length: 0 };
+        serde_json::to_writer(&mut naming, delivered).map_err(StoreError::Encode)?;
+        Ok((hexadecimal(naming.context.sign().as_ref()), naming.length))
+    }
+
+    fn of_document(&self, name: &str) -> Result<LessSafeKey, Unspecified> {
+        let purpose = [b"document", name.as_bytes()];
+        let key = self.sealing.expand(&purpose, &CHACHA20_POLY1305)?;
+        Ok(LessSafeKey::new(UnboundKey::from(key)))
+    }
+}
+
+struct Naming {
+    context: hmac::Context,
+    length: usize,
+}
+
+impl Write for Naming {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.context.update(bytes);
+        self.length += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The key in a key file: its bytes, followed by their checksum.
+fn checked(file: &[u8]) -> Option<&[u8]> {
+    let (key, checksum) = file.split_at_checked(KEY_LENGTH)?;
+    (Sha256::digest(key).as_slice() == checksum).then_some(key)
+}
+
+fn create(folder: &Folder) -> Result<Key, StoreError> {
+    let mut secret = Zeroizing::new([0; KEY_LENGTH]);
+    SystemRandom::new().fill(&mut *secret).map_err(|Unspecified| StoreError::Seal)?;
+    let file = Zeroizing::new([secret.as_slice(), &Sha256::digest(secret.as_slice())].concat());
+    folder.replace(KEY, &file)?;
+    Key::new(&*secret)
+}
+
+fn from_credential(directory: &Path) -> Result<Option<Key>, StoreError> {
+    let path = directory.join(CREDENTIAL);
+    let failed = |source| StoreError::System { doing: "read the credential", path: path.clone(), source };
+    let file = match TrustedFile::open(&path, User::current().trust()).and_then(|file| file.read()) {
+        Err(error) if error.is_not_found() => return Ok(None),
+        opened => opened.map_err(|source| StoreError::Directory { path: path.clone(), source })?,
+    };
+    let mut secret = Zeroizing::new(Vec::new());
+    file.take(MAX_CREDENTIAL).read_to_end(&mut secret).map_err(failed)?;
+    if secret.len() < KEY_LENGTH { Err(StoreError::Credential(path)) } else { Key::new(&secret).map(Some) }
+}

@@ -1,0 +1,209 @@
+//! Watching what instances manage: drift is noticed the moment it happens.
+//!
+//! A folder is watched once for everything in it, so that a file that is replaced, removed or created anew is noticed as
+//! well. What cannot be watched is left to the interval, and named.
+
+mod flapping;
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+use stead_core::claims::{Claim, Claims, Extent};
+
+pub(crate) use flapping::Flapping;
+
+/// An instance, by its path, and what it manages.
+pub(crate) struct Watched {
+    pub(crate) instance: String,
+    pub(crate) claims: Claims,
+}
+
+/// The answer to a request to watch something.
+pub(crate) struct Watch {
+    /// The instances that cannot be watched, by their paths.
+    pub(crate) unwatched: BTreeSet<String>,
+    /// Whether a folder is watched that was not before.
+    pub(crate) is_new: bool,
+}
+
+/// What woke the agent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Woken {
+    /// Something changed that these instances manage.
+    Instances(BTreeSet<String>),
+    /// So much changed at once that the kernel lost count: it may be anything.
+    Anything,
+}
+
+/// Everything that makes a file, its content or its attributes another.
+const CHANGES: WatchFlags = WatchFlags::from_bits_retain(
+    WatchFlags::ATTRIB.bits()
+        | WatchFlags::CLOSE_WRITE.bits()
+        | WatchFlags::CREATE.bits()
+        | WatchFlags::DELETE.bits()
+        | WatchFlags::MODIFY.bits()
+        | WatchFlags::MOVED_FROM.bits()
+        | WatchFlags::MOVED_TO.bits()
+        | WatchFlags::DELETE_SELF.bits()
+        | WatchFlags::MOVE_SELF.bits()
+        | WatchFlags::ONLYDIR.bits(),
+);
+
+/// Watches folders. Clones watch the same ones.
+#[derive(Clone)]
+pub(crate) struct Watcher {
+    queue: Arc<OwnedFd>,
+    folders: Arc<Mutex<Folders>>,
+}
+
+#[derive(Default)]
+struct Folders {
+    by_path: HashMap<PathBuf, i32>,
+    by_descriptor: HashMap<i32, Folder>,
+}
+
+/// A folder that is watched.
+#[derive(Default)]
+struct Folder {
+    path: PathBuf,
+    /// Who manages an entry, by its name.
+    entries: HashMap<OsString, BTreeSet<String>>,
+    /// Who manages which entries there are.
+    all: BTreeSet<String>,
+}
+
+impl Watcher {
+    pub(crate) fn new() -> io::Result<Self> {
+        let queue = inotify::init(CreateFlags::CLOEXEC)?;
+        Ok(Self { queue: Arc::new(queue), folders: Arc::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Folders> {
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Watches this, and nothing else any more.
+    pub(crate) fn watch(&self, watched: &[Watched]) -> Watch {
+        let mut wanted: HashMap<PathBuf, Folder> = HashMap::new();
+        let mut unwatched = BTreeSet::new();
+        for Watched { instance, claims } in watched {
+            if !add(&mut wanted, instance, claims) {
+                unwatched.insert(instance.clone());
+            }
+        }
+        let mut folders = self.lock();
+        let former = std::mem::take(&mut *folders);
+        let mut is_new = false;
+        for (path, mut folder) in wanted {
+            let known = former.by_path.get(&path).copied();
+            let descriptor = known.map_or_else(|| inotify::add_watch(&*self.queue, &path, CHANGES), Ok);
+            match descriptor {
+                Ok(descriptor) => {
+                    is_new |= known.is_none();
+                    folder.path.clone_from(&path);
+                    folders.by_path.insert(path, descriptor);
+                    folders.by_descriptor.insert(descriptor, folder);
+                }
+                Err(_) => unwatched.extend(folder.everybody()),
+            }
+        }
+        for (path, descriptor) in &former.by_path {
+            if !folders.by_path.contains_key(path) {
+                let _ = inotify::remove_watch(&*self.queue, *descriptor);
+            }
+        }
+        Watch { unwatched, is_new }
+    }
+
+    /// Waits for changes, and hands on who manages what changed. Returns when the queue cannot be read any more.
+    pub(crate) fn run(&self, mut woken: impl FnMut(Woken)) {
+        let mut buffer = vec![MaybeUninit::<u8>::uninit(); 64 << 10];
+        let mut reader = inotify::Reader::new(&*self.queue, &mut buffer);
+        loop {
+            let mut instances = BTreeSet::new();
+            let mut lost = false;
+            // Everything that is in the buffer belongs together.
+            loop {
+                let event = match reader.next() {
+                    Ok(event) => event,
+                    Err(Errno::INTR) => continue,
+                    Err(_) => return,
+                };
+                lost |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
+                let name = event.file_name().map(|name| name.to_bytes().to_owned());
+                self.lock().changed(event.wd(), name.as_deref(), event.events(), &mut instances);
+                if reader.is_buffer_empty() {
+                    break;
+                }
+            }
+            match (lost, instances.is_empty()) {
+                (true, _) => woken(Woken::Anything),
+                (false, true) => {}
+                (false, false) => woken(Woken::Instances(instances)),
+            }
+        }
+    }
+}
+
+impl Folders {
+    fn changed(&mut self, descriptor: i32, name: Option<&[u8]>, what: ReadFlags, instances: &mut BTreeSet<String>) {
+        use std::os::unix::ffi::OsStrExt;
+
+        let Some(folder) = self.by_descriptor.get(&descriptor) else { return };
+        match name {
+            Some(name) => {
+                instances.extend(folder.entries.get(std::ffi::OsStr::from_bytes(name)).into_iter().flatten().cloned());
+                let comes_or_goes = ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
+                if what.intersects(comes_or_goes) {
+                    instances.extend(folder.all.iter().cloned());
+                }
+            }
+            None => instances.extend(folder.everybody()),
+        }
+        // The folder itself is gone: it is watched again with the next full check.
+        if what.intersects(ReadFlags::IGNORED | ReadFlags::MOVE_SELF)
+            && let Some(folder) = self.by_descriptor.remove(&descriptor)
+        {
+            self.by_path.remove(&folder.path);
+        }
+    }
+}
+
+impl Folder {
+    fn everybody(&self) -> BTreeSet<String> {
+        self.entries.values().flatten().chain(&self.all).cloned().collect()
+    }
+}
+
+/// Notes what an instance manages; whether all of it can be watched.
+fn add(wanted: &mut HashMap<PathBuf, Folder>, instance: &str, claims: &Claims) -> bool {
+    let mut all = !claims.0.is_empty();
+    for Claim::Path { path, extent } in &claims.0 {
+        if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
+            let folder = wanted.entry(parent.to_owned()).or_default();
+            folder.entries.entry(name.to_owned()).or_default().insert(instance.to_owned());
+        } else {
+            all = false;
+        }
+        match extent {
+            Extent::Entries { .. } if is_folder(path) => {
+                wanted.entry(path.clone()).or_default().all.insert(instance.to_owned());
+            }
+            // There may be any number of folders in it.
+            Extent::Tree { .. } => all = false,
+            _ => {}
+        }
+    }
+    all
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}

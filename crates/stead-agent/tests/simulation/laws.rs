@@ -1,0 +1,143 @@
+//! What holds for every change of the state, and for every decision.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use stead_agent::{
+    Ended, Intent, JobOutcome, JobResult, Moment, Next, Opening, Refusal, Stage, State, Waiting, Work, opening,
+};
+use stead_core::document::ConfigurationMode;
+
+use crate::machine::{BYSTANDERS, Machine};
+
+/// A law that was violated.
+pub(crate) type Law = Result<(), String>;
+
+/// What changed the state.
+#[derive(Clone, Debug)]
+pub(crate) enum Cause {
+    Submit(Result<u64, Refusal>),
+    Remove(Stage, Result<u64, Refusal>),
+    UseExisting,
+    Configure,
+    Begin,
+    End(JobOutcome),
+    Start,
+    Order,
+    Abandon,
+    Hold,
+}
+
+fn law(holds: bool, text: impl FnOnce() -> String) -> Law {
+    if holds { Ok(()) } else { Err(text()) }
+}
+
+type Stages = [Option<u64>; 3];
+
+fn stages(state: &State) -> Stages {
+    [state.pending, state.current, state.previous]
+}
+
+/// A document that was accepted stays pending until it converges, is superseded or is removed; current converged while no
+/// restart was due; previous is the former current.
+pub(crate) fn change(cause: &Cause, before: &State, after: &State, machine: &Machine) -> Law {
+    let [pending, current, previous] = stages(before);
+    let expected = match cause {
+        Cause::Submit(Ok(number)) => {
+            let ended =
+                |number: u64| after.generations.get(&number).is_none_or(|it| it.ended == Some(Ended::Superseded));
+            law(*number == before.newest + 1, || format!("number {number} after {}", before.newest))?;
+            law(pending.is_none_or(ended), || "the superseded document does not say so".to_owned())?;
+            [Some(*number), current, previous]
+        }
+        Cause::Submit(Err(_)) | Cause::Remove(_, Err(_)) => {
+            law(before == after, || "what was refused changed the state".to_owned())?;
+            stages(before)
+        }
+        Cause::Remove(Stage::Pending, _) => [None, current, previous],
+        Cause::Remove(Stage::Current, _) => [pending, None, previous],
+        Cause::Remove(Stage::Previous, _) => [pending, current, None],
+        Cause::End(outcome) if converges(before, outcome, machine) => [None, pending, current.or(previous)],
+        _ => stages(before),
+    };
+    law(stages(after) == expected, || {
+        format!("{cause:?}: {:?} became {:?}, not {expected:?}", stages(before), stages(after))
+    })?;
+    let kept = |number: &u64| after.generations.contains_key(number);
+    law(stages(after).iter().flatten().all(kept), || "a staged document is not kept".to_owned())?;
+    let counted = after.restarts.count > before.restarts.count;
+    law(
+        !counted
+            || matches!(cause, Cause::Start)
+                && before.restart.as_ref().is_some_and(|due| due.boot != machine.boot_id()),
+        || "a restart was counted that did not happen".to_owned(),
+    )
+}
+
+/// Whether the pending document becomes current. Nothing in the machine may wait for a restart then.
+fn converges(before: &State, outcome: &JobOutcome, machine: &Machine) -> bool {
+    let (Some(job), Some((number, generation))) = (&before.job, before.staged(Stage::Pending)) else { return false };
+    number == job.generation
+        && job.work == Work::Apply
+        && outcome.result == JobResult::Converged
+        && !machine.needs_restart
+        && before.mode_of(generation) != ConfigurationMode::MonitorOnly
+}
+
+/// Notifications that are owed survive until they are delivered.
+pub(crate) fn owed(state: &State, machine: &Machine) -> Law {
+    let mut known = state.owed.clone();
+    if state.job.is_some() {
+        known.extend(machine.journal.owed.iter().cloned());
+    }
+    law(machine.owed.is_subset(&known), || format!("owed {:?}, known {known:?}", machine.owed))
+}
+
+/// What was in flight beside the instance that crashes the agent is not left out.
+pub(crate) fn quarantine(state: &State) -> Law {
+    let innocent = state.crashes.quarantined().find(|path| BYSTANDERS.contains(path));
+    law(innocent.is_none(), || format!("{innocent:?} is left out"))
+}
+
+/// What changes the machine is done inside of windows only, and not while a restart is due. Waits are bounded.
+pub(crate) fn decision(next: &Next, state: &State, moment: &Moment, machine: &Machine) -> Law {
+    let open = |intent| opening(&state.settings.windows, intent, moment.now, &moment.zone) == Opening::Open;
+    match next {
+        Next::Begin { work: Work::Apply, .. } => {
+            law(open(Intent::Set), || "a change outside of windows".to_owned())?;
+            law(!machine.needs_restart, || "a change while a restart is due".to_owned())
+        }
+        Next::Begin { .. } => Ok(()),
+        Next::Resume => {
+            let job = state.job.as_ref().ok_or("nothing to resume")?;
+            law(job.boot == machine.boot_id(), || "a job of another boot is resumed".to_owned())?;
+            law(job.work == Work::Test || open(Intent::Set), || "a change outside of windows".to_owned())
+        }
+        Next::Abandon => law(state.job.is_some(), || "nothing to give up".to_owned()),
+        Next::Restart => law(open(Intent::Restart), || "a restart outside of windows".to_owned()),
+        Next::Wait { until, because } => wait(*until, *because, state, moment.now),
+    }
+}
+
+fn wait(until: Option<Timestamp>, because: Waiting, state: &State, now: Timestamp) -> Law {
+    let settings = &state.settings;
+    let interval = settings.check_every + settings.splay;
+    let longest = match because {
+        Waiting::Check => interval,
+        Waiting::Retry => settings.pending_backoff.cap,
+        Waiting::Crashes => Duration::from_mins(10),
+        // These may end by themselves or not; what else is due meanwhile is waited for at most for so long.
+        Waiting::Restart if until.is_some() => interval.max(Duration::from_mins(10)),
+        Waiting::Held(_) | Waiting::TooManyRestarts if until.is_some() => interval,
+        Waiting::Window => WEEK,
+        Waiting::Document | Waiting::Held(_) | Waiting::TooManyRestarts | Waiting::Restart => {
+            return law(until.is_none(), || format!("a wait for {because:?} until {until:?}"));
+        }
+    };
+    let until = until.ok_or_else(|| format!("a wait for {because:?} that never ends"))?;
+    let wait = until.duration_since(now);
+    law(wait.is_positive() && wait.unsigned_abs() <= longest, || format!("a wait for {because:?} of {wait:#}"))
+}
+
+/// The longest time between two openings of a window in the simulation.
+pub(crate) const WEEK: Duration = Duration::from_hours(7 * 24);

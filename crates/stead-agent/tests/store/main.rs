@@ -1,0 +1,17 @@
+//! What the agent keeps survives kills, power failures, errors of the system and damage, and nobody else can read it.
+//!
+//! `STEAD_AGENT_KILLS=10000` kills so often, in place of 60 times.
+//! `STEAD_AGENT_ERRORS=10000` has a system call fail so often, in place of 30 times.
+//! `STEAD_AGENT_POWER=100` replays so many recordings, in place of 2.
+//! `STEAD_AGENT_DAMAGE=100000` damages files so often, in place of 500 times.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+mod damage;
+mod errors;
+mod kills;
+mod power;
+mod privacy;
+mod recording;
+mod script;
+mod victim;

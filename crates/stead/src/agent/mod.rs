@@ -1,0 +1,232 @@
+//! `agent`: the agent itself, and everything that is asked of one that runs.
+
+mod install;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use stead_agent::{BOOT_ID, Delivered, Options, Request, Response, Stage, call};
+use stead_core::value::Value;
+use stead_engine::error_chain;
+use stead_host::provider::Cancel;
+
+use crate::args::{Agent, AgentCommand, Delivery, Output, SettingsCommand, StageName};
+use crate::commands::show_findings;
+use crate::exit::Exit;
+use crate::input::{self, BadParameters, ParameterSources};
+use crate::interrupt;
+use crate::output::{complain, complain_text, data_as, print};
+use crate::process_env::ProcessEnv;
+
+/// Runs an agent, or asks one.
+pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
+    let Some(directory) = arguments.state.clone().or_else(usual_directory) else {
+        complain("error: there is no home folder to keep the state of the agent in; '--state FOLDER' names another");
+        return Exit::Unusable;
+    };
+    let client = Client { directory, output: arguments.output };
+    match &arguments.command {
+        AgentCommand::Run { boot_id } => serve(client.directory, boot_id.clone(), env),
+        AgentCommand::Install { print } => install::install(&client.directory, *print),
+        AgentCommand::Apply { use_existing: true, wait, .. } => {
+            client.then(&Request::UseExisting, |_| client.waited(*wait))
+        }
+        AgentCommand::Apply { file, delivery, wait, .. } => {
+            let file = file.as_deref().unwrap_or(Path::new("-"));
+            client.deliver((file, delivery), false, *wait, env)
+        }
+        AgentCommand::Publish { file, delivery } => client.deliver((file, delivery), true, false, env),
+        AgentCommand::Restore { generation, force, wait } => {
+            let request = Request::Restore { generation: *generation, force: *force };
+            client.then(&request, |answer| {
+                client.show(answer, text::staged);
+                client.waited(*wait)
+            })
+        }
+        AgentCommand::Wait { timeout, job } => client.wait(*timeout, *job),
+        AgentCommand::Settings { command: Some(SettingsCommand::Load { file }) } => client.load(file),
+        AgentCommand::Check => client.then(&Request::Check, |answer| client.looked(answer)),
+        AgentCommand::Get => client.then(&Request::Get, |answer| client.looked(answer)),
+        other => client.plain(other),
+    }
+}
+
+/// Where an agent of this user keeps its state, unless it is said otherwise.
+fn usual_directory() -> Option<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Some(PathBuf::from("/var/lib/stead"));
+    }
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    Some(state.join("stead"))
+}
+
+fn serve(directory: PathBuf, boot_id: Option<PathBuf>, env: &ProcessEnv) -> Exit {
+    let stop = Cancel::default();
+    interrupt::catch_with(&stop);
+    let directory = std::path::absolute(&directory).unwrap_or(directory);
+    let boot_id = boot_id.unwrap_or_else(|| PathBuf::from(BOOT_ID));
+    match stead_agent::run(Options { directory, boot_id, host: env.host.clone(), stop }) {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            complain(&format!("error: {}", error_chain(&error)));
+            Exit::Failed
+        }
+    }
+}
+
+/// Asks the agent of a directory, and shows what it answers.
+struct Client {
+    directory: PathBuf,
+    output: Output,
+}
+
+impl Client {
+    /// Asks, and goes on with the answer. What is refused is reported.
+    fn then(&self, request: &Request, go_on: impl FnOnce(&Json) -> Exit) -> Exit {
+        match call(&self.directory, request) {
+            Ok(Response::Done(answer)) => go_on(&answer),
+            Ok(Response::Refused { message, findings }) => {
+                complain_text(&findings);
+                let prefix = if findings.is_empty() { "error: " } else { "" };
+                complain(&format!("{prefix}{message}"));
+                if self.output != Output::Text {
+                    data_as(&serde_json::json!({ "version": 1, "error": message }), self.output);
+                }
+                Exit::Unusable
+            }
+            Err(error) => {
+                complain(&format!("error: {}", error_chain(&error)));
+                Exit::Failed
+            }
+        }
+    }
+
+    fn show(&self, answer: &Json, as_text: fn(&Json) -> String) {
+        match self.output {
+            Output::Text => print(&as_text(answer)),
+            Output::Json | Output::Yaml => data_as(answer, self.output),
+        }
+    }
+
+    /// A question whose answer is only shown.
+    fn plain(&self, command: &AgentCommand) -> Exit {
+        let (request, as_text): (Request, fn(&Json) -> String) = match command {
+            AgentCommand::Status => (Request::Status, text::status),
+            AgentCommand::Stop { force } => (Request::Stop { force: *force }, text::stopped),
+            AgentCommand::History => (Request::History, text::history),
+            AgentCommand::Diff { from, to } => (Request::Texts { from: *from, to: *to }, text::diff),
+            AgentCommand::Remove { stage, force } => {
+                (Request::Remove { stage: stage_of(*stage), force: *force }, text::removed)
+            }
+            AgentCommand::Settings { command: Some(SettingsCommand::Set { changes }) } => {
+                (Request::Change { changes: changes.clone() }, text::settings)
+            }
+            AgentCommand::Report { job: Some(job), .. } => (Request::Report { job: job.clone() }, text::report),
+            AgentCommand::Report { job: None, lines } => (Request::Reports { most: *lines }, text::reports),
+            AgentCommand::Logs { lines } => (Request::Log { most: *lines }, text::lines),
+            _ => (Request::Settings, text::settings),
+        };
+        self.then(&request, |answer| {
+            self.show(answer, as_text);
+            Exit::Success
+        })
+    }
+
+    fn load(&self, file: &Path) -> Exit {
+        let text = match input::read(file) {
+            Ok(text) => text,
+            Err(error) => {
+                complain(&format!("error: {error}"));
+                return Exit::Unusable;
+            }
+        };
+        self.then(&Request::Load { name: text.name, text: text.text }, |answer| {
+            complain_text(answer["warnings"].as_str().unwrap_or_default());
+            self.show(answer, text::settings);
+            Exit::Success
+        })
+    }
+
+    fn deliver(&self, (file, delivery): (&Path, &Delivery), publish: bool, wait: bool, env: &ProcessEnv) -> Exit {
+        let delivered = match delivered(file, delivery, env) {
+            Ok(delivered) => delivered,
+            Err(exit) => return exit,
+        };
+        let request = Request::Submit { delivered, force: delivery.force, publish };
+        self.then(&request, |answer| {
+            complain_text(answer["warnings"].as_str().unwrap_or_default());
+            self.show(answer, text::staged);
+            self.waited(wait)
+        })
+    }
+
+    fn waited(&self, wait: bool) -> Exit {
+        if wait { self.wait(None, false) } else { Exit::Success }
+    }
+
+    fn wait(&self, timeout: Option<Duration>, job: bool) -> Exit {
+        let request = Request::Wait { seconds: timeout.map(|timeout| timeout.as_secs()), job };
+        self.then(&request, |answer| {
+            self.show(answer, text::waited);
+            match (answer["done"].as_bool(), answer["converged"].as_bool()) {
+                (Some(true), Some(true)) => Exit::Success,
+                (Some(true), _) => Exit::Failed,
+                _ => Exit::Drifted,
+            }
+        })
+    }
+
+    /// What a test or a get of the staged documents found.
+    fn looked(&self, answer: &Json) -> Exit {
+        self.show(answer, text::looked);
+        let reports = || answer["documents"].as_array().into_iter().flatten().map(|each| &each["report"]);
+        let any = |name: &str| reports().any(|report| report["totals"][name].as_u64().is_some_and(|count| count > 0));
+        match () {
+            () if any("failed") => Exit::Failed,
+            () if any("drifted") => Exit::Drifted,
+            () => Exit::Success,
+        }
+    }
+}
+
+fn stage_of(name: StageName) -> Stage {
+    match name {
+        StageName::Pending => Stage::Pending,
+        StageName::Current => Stage::Current,
+        StageName::Previous => Stage::Previous,
+    }
+}
+
+/// Reads the document and its parameters here, where relative paths and standard input are those of whoever asks.
+fn delivered(path: &Path, delivery: &Delivery, env: &ProcessEnv) -> Result<Delivered, Exit> {
+    let root = delivery.root.clone().unwrap_or_else(|| input::folder(path));
+    let root = std::path::absolute(&root).unwrap_or(root);
+    let mut session = env.host.session(&root);
+    let unreadable = |error: input::Unreadable| {
+        complain(&format!("error: {error}"));
+        Exit::Unusable
+    };
+    let text = input::document(&session, path).map_err(unreadable)?;
+    let from = ParameterSources {
+        file: delivery.parameters_file.as_deref(),
+        inline: delivery.parameters.as_deref(),
+        single: &delivery.set,
+        document: Some(&text),
+    };
+    let supplied = input::parameters(&mut session, &from).map_err(|bad| match bad {
+        BadParameters::Unreadable(error) => unreadable(error),
+        BadParameters::Findings(findings) => {
+            show_findings(&findings, &session.sources);
+            Exit::Unusable
+        }
+    })?;
+    // What was supplied is not sealed yet: nothing of it is left out.
+    let parameters = match Value::Object(supplied).to_redacted_json() {
+        Json::Object(parameters) => parameters,
+        _ => serde_json::Map::new(),
+    };
+    Ok(Delivered { name: text.name, text: text.text, parameters, root })
+}

@@ -1,0 +1,227 @@
+//! The agent as a process: documents that are delivered, kills, restarts of the machine, drift.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+#[path = "agent/machine.rs"]
+mod machine;
+
+use machine::{Machine, until};
+use serde_json::json;
+
+/// A file that exists once its set was let through: it says that it has begun, and waits for a line.
+fn gated(machine: &Machine, name: &str) -> serde_json::Value {
+    let path = |ending: &str| machine.path(&format!("{name}.{ending}")).display().to_string();
+    let set = format!("echo x >> {0}; read line < {1}; echo done > {2}", path("began"), path("gate"), path("done"));
+    json!({
+        "name": name,
+        "type": "Stead/Command",
+        "properties": {"test": format!("test -e {}", path("done")), "set": set},
+    })
+}
+
+/// A document that is delivered, killed in the middle, resumed, waits for a source, restarts the machine, converges, drifts
+/// and is repaired; a bad one is refused, the former one restored, and a pending one removed.
+#[test]
+#[expect(clippy::too_many_lines, reason = "one story, in the order in which it happens")]
+fn a_machine_is_kept_as_stated_through_everything() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.set("PendingRetrySecs=1", "PendingRetryMaxSecs=1");
+    machine.set("ResourceRetryCount=0", "SplaySecs=0");
+
+    // Killed in the middle of a set.
+    machine.fifo("slow.gate");
+    let first = json!({"name": "first", "type": "Stead/File",
+        "properties": {"path": machine.path("first"), "content": "1\n"}});
+    let slow = gated(&machine, "slow");
+    let last = json!({"name": "last", "type": "Stead/File", "dependsOn": ["Stead/Command:slow"],
+        "properties": {"path": machine.path("last"), "content": "2\n"}});
+    machine.deliver("one", &json!([first, slow, last]));
+    until(|| machine.read("slow.began"));
+    machine.kill();
+    assert!(machine.read("last").is_none());
+    machine.start();
+    until(|| machine.read("slow.began").filter(|began| began.lines().count() == 2));
+    assert_eq!(machine.stage("pending"), Some(1), "what was accepted is not lost");
+    machine.write("slow.gate", "go\n");
+    machine.wait(0);
+    assert_eq!((machine.stage("current"), machine.stage("pending")), (Some(1), None));
+    assert_eq!(machine.read("last").as_deref(), Some("2\n"));
+    assert_eq!(machine.count("callStarted", "Stead/File:first"), 1, "what is in its desired state is not set again");
+
+    // A source that appears later.
+    let copied = json!({"name": "copy", "type": "Stead/File",
+        "properties": {"path": machine.path("copy"), "source": machine.path("source")}});
+    machine.deliver("two", &json!([first, copied]));
+    until(|| (machine.count("jobEnded", "") >= 3).then_some(()));
+    assert_eq!((machine.stage("current"), machine.stage("pending")), (Some(1), Some(2)));
+    machine.write("source", "from the source\n");
+    machine.wait(0);
+    assert_eq!((machine.stage("current"), machine.stage("previous")), (Some(2), Some(1)));
+    assert_eq!(machine.read("copy").as_deref(), Some("from the source\n"));
+
+    // A resource that asks for a restart of the machine, and one that waits for it.
+    let restarting = json!({"name": "kernel", "type": "Test/Restart", "properties": {"path": machine.path("kernel")}});
+    let after = json!({"name": "after", "type": "Stead/File", "dependsOn": ["Test/Restart:kernel"],
+        "properties": {"path": machine.path("after"), "content": "3\n"}});
+    let auto = json!({"configurationMode": "ApplyAndAutoCorrect"});
+    machine.deliver_with("three", &auto, &json!([restarting, after, first]));
+    machine.wait(1);
+    assert_eq!(machine.status()["LCMState"], "PendingReboot");
+    assert!(machine.read("after").is_none(), "nothing is begun before the restart");
+    assert_eq!(machine.stage("current"), Some(2));
+    // A new process in the same boot changes nothing about it.
+    machine.kill();
+    machine.start();
+    machine.wait(1);
+    assert_eq!(machine.status()["LCMState"], "PendingReboot");
+    machine.kill();
+    machine.reboot();
+    machine.start();
+    machine.wait(0);
+    assert_eq!(
+        (machine.stage("current"), machine.stage("previous"), machine.stage("pending")),
+        (Some(3), Some(2), None)
+    );
+    assert_eq!(machine.read("after").as_deref(), Some("3\n"));
+
+    // Drift, and its repair.
+    machine.write("first", "drifted\n");
+    until(|| machine.read("first").filter(|text| text == "1\n"));
+    // A resource that is a program is not watched; somebody must ask.
+    std::fs::remove_file(machine.path("kernel")).unwrap();
+    assert_eq!(machine.run(&["check"]).status.code(), Some(2));
+    until(|| (machine.status()["LCMState"] == "Idle").then_some(()));
+
+    // A bad document changes nothing.
+    let before = machine.ok(&["history", "--output", "json"]);
+    let misspelled = json!({"name": "first", "type": "Stead/File", "properties": {"path": "/x", "contnt": ""}});
+    let refused = machine.try_deliver("bad", &json!({}), &json!([misspelled]));
+    assert_eq!(refused.status.code(), Some(3));
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(text.contains("did you mean 'content'?") && text.contains("nothing was staged"), "{text}");
+    assert_eq!(machine.ok(&["history", "--output", "json"]), before);
+
+    // The former document once more.
+    machine.ok(&["restore", "--wait"]);
+    assert_eq!((machine.stage("current"), machine.stage("previous")), (Some(4), Some(3)));
+
+    // One that never converges is removed.
+    let never = json!({"name": "never", "type": "Stead/Command", "properties": {"test": "false", "set": "exit 1"}});
+    machine.deliver("never", &json!([never]));
+    until(|| (machine.status()["Job"]["Status"] == "Failure").then_some(()));
+    machine.ok(&["remove", "--stage", "pending", "--force"]);
+    assert_eq!((machine.stage("pending"), machine.stage("current")), (None, Some(4)));
+    machine.stop();
+}
+
+/// What acts on a change and fails is given its notification by a later job, when the change is long made.
+#[test]
+fn a_notification_is_delivered_by_a_later_job() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.set("PendingRetrySecs=1", "PendingRetryMaxSecs=1");
+    machine.set("ResourceRetryCount=0", "ResourceRetrySecs=1");
+    let config = json!({"name": "config", "type": "Stead/File",
+        "properties": {"path": machine.path("config"), "content": "1\n"}});
+    let allowed = machine.path("allowed").display().to_string();
+    let restarted = machine.path("restarted").display().to_string();
+    let service = json!({"name": "service", "type": "Stead/Command",
+        "directives": {"onChanges": ["Stead/File:config"]},
+        "properties": {"test": format!("test -e {restarted}"), "set": format!("test -e {allowed} && touch {restarted}")}});
+    machine.deliver("one", &json!([config, service]));
+    until(|| (machine.count("jobEnded", "") >= 2).then_some(()));
+    assert!(machine.read("restarted").is_none());
+    machine.kill();
+    machine.write("allowed", "");
+    machine.start();
+    machine.wait(0);
+    assert!(machine.read("restarted").is_some(), "the restart that was owed was made");
+    assert_eq!(machine.count("callStarted", "Stead/File:config"), 1);
+    machine.stop();
+}
+
+/// The directory and everything in it is for its owner alone, and secrets are in none of it.
+#[test]
+fn what_is_kept_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let mut machine = Machine::new();
+    machine.start();
+    let document = json!({
+        "parameters": {"password": {"type": "secureString"}},
+        "resources": [{"name": "f", "type": "Stead/File",
+            "properties": {"path": machine.path("secret"), "content": "[parameters('password')]"}}],
+    });
+    machine.write("document.json", &document.to_string());
+    let path = machine.path("document.json").display().to_string();
+    machine.ok(&["apply", &path, "--set", "password=canary-5f2c", "--wait"]);
+    assert_eq!(machine.read("secret").as_deref(), Some("canary-5f2c"));
+    machine.ok(&["report"]);
+    for entry in machine.everything("state") {
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        assert!(mode == 0o700 || mode == 0o600, "{}: {mode:o}", entry.display());
+        if entry.is_file() {
+            let bytes = std::fs::read(&entry).unwrap();
+            let found = bytes.windows(11).any(|window| window == b"canary-5f2c");
+            assert!(!found, "{} holds the secret", entry.display());
+        }
+    }
+    machine.stop();
+}
+
+/// One agent at a time has a directory, and whoever is not there is said not to be.
+#[test]
+fn there_is_one_agent_and_a_clear_word_where_there_is_none() {
+    let mut machine = Machine::new();
+    let asked = machine.run(&["status"]);
+    assert!(String::from_utf8(asked.stderr).unwrap().contains("no agent is running"));
+    machine.start();
+    let second = machine.run(&["run"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(String::from_utf8(second.stderr).unwrap().contains("another agent is using"));
+    machine.stop();
+}
+
+/// Drift of what is watched is repaired without anybody asking, and what comes back at once is left to the interval.
+#[test]
+fn drift_is_repaired_the_moment_it_happens() {
+    let mut machine = Machine::new();
+    machine.start();
+    let file =
+        json!({"name": "f", "type": "Stead/File", "properties": {"path": machine.path("f"), "content": "right\n"}});
+    let once = json!({"name": "once", "type": "Stead/File", "directives": {"configurationMode": "ApplyOnly"},
+        "properties": {"path": machine.path("once"), "content": "right\n"}});
+    let auto = json!({"configurationMode": "ApplyAndAutoCorrect"});
+    machine.deliver_with("one", &auto, &json!([file, once]));
+    machine.wait(0);
+    machine.write("once", "mine\n");
+    // The interval is a quarter of an hour: only watching can be the reason.
+    for _ in 0..5 {
+        machine.write("f", "wrong\n");
+        until(|| machine.read("f").filter(|text| text == "right\n"));
+    }
+    until(|| (machine.count("flapping", "Stead/File:f") == 1).then_some(()));
+    assert_eq!(machine.read("once").as_deref(), Some("mine\n"), "what is only applied once is left alone");
+    machine.write("f", "wrong again\n");
+    until(|| (machine.status()["Flapping"] == json!(["Stead/File:f"])).then_some(()));
+    machine.stop();
+}
+
+/// Settings of a file are taken as a whole or not at all, and mistakes in it have their place.
+#[test]
+fn settings_are_loaded_from_a_file() {
+    let mut machine = Machine::new();
+    machine.start();
+    let file = machine.path("settings.yaml").display().to_string();
+    machine.write("settings.yaml", "ConfigurationMode: MonitorOnly\nGeneratons: 3\n");
+    let refused = machine.run(&["settings", "load", &file]);
+    assert_eq!(refused.status.code(), Some(3));
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(text.contains("settings.yaml:2:1") && text.contains("did you mean 'Generations'?"), "{text}");
+    assert!(machine.ok(&["settings"]).contains("ConfigurationMode: ApplyAndMonitor"));
+    machine.write("settings.yaml", "configurationmode: MonitorOnly\n");
+    machine.ok(&["settings", "load", &file]);
+    assert!(machine.ok(&["settings"]).contains("ConfigurationMode: MonitorOnly"));
+    machine.stop();
+}

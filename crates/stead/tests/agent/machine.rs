@@ -1,0 +1,216 @@
+//! A folder that is taken for a machine, with an agent of its own.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+/// How long anything here may take on a busy machine.
+const SOON: Duration = Duration::from_mins(1);
+
+/// Waits until something is found.
+pub(crate) fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(begun.elapsed() < SOON, "it takes too long");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The machine.
+pub(crate) struct Machine {
+    folder: TempDir,
+    agent: Option<Child>,
+    boots: u32,
+}
+
+/// A resource that exists as a file, and asks for a restart when it is created.
+const RESTART: &str = r#"
+path=$(sed 's/.*"path":"\([^"]*\)".*/\1/')
+case $1 in
+get) if test -e "$path"; then exist=true; else exist=false; fi; echo "{\"path\":\"$path\",\"_exist\":$exist}" ;;
+set) touch "$path"; echo "{\"path\":\"$path\",\"_exist\":true,\"_restartRequired\":[{\"system\":\"this\"}]}" ;;
+esac
+"#;
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
+        let mut machine = Self { folder, agent: None, boots: 0 };
+        machine.reboot();
+        machine.write("restart.sh", RESTART);
+        let script = machine.path("restart.sh");
+        let method = |name: &str| json!({"executable": "/bin/sh", "args": [script, name], "input": "stdin"});
+        let mut set = method("set");
+        set["return"] = "state".into();
+        let manifest = json!({
+            "$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json",
+            "type": "Test/Restart",
+            "version": "1.0.0",
+            "get": method("get"),
+            "set": set,
+            "schema": {"embedded": {"type": "object", "properties": {
+                "path": {"type": "string"}, "_exist": {"type": "boolean"}, "_restartRequired": {"type": "array"}}}},
+        });
+        machine.write("restart.dsc.resource.json", &manifest.to_string());
+        machine
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.path(name)).ok()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn fifo(&self, name: &str) {
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, self.path(name), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    }
+
+    /// Everything below a folder, and itself.
+    pub(crate) fn everything(&self, name: &str) -> Vec<PathBuf> {
+        fn walk(path: &Path, found: &mut Vec<PathBuf>) {
+            found.push(path.to_owned());
+            for entry in std::fs::read_dir(path).into_iter().flatten() {
+                walk(&entry.unwrap().path(), found);
+            }
+        }
+        let mut found = Vec::new();
+        walk(&self.path(name), &mut found);
+        found
+    }
+
+    /// Another boot of the machine, in order or not.
+    pub(crate) fn reboot(&mut self) {
+        self.boots += 1;
+        self.write("boot_id", &format!("boot {}\n", self.boots));
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
+        command
+            .args(["agent", "--state"])
+            .arg(self.path("state"))
+            .args(arguments)
+            .env("HOME", self.folder.path())
+            .env("STEAD_LOCKS", self.folder.path())
+            .env("DSC_RESOURCE_PATH", self.folder.path())
+            .env_remove("INVOCATION_ID")
+            .env_remove("NOTIFY_SOCKET")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts the agent, and waits until it answers.
+    pub(crate) fn start(&mut self) {
+        let boot_id = self.path("boot_id").display().to_string();
+        let log = std::fs::File::create(self.path("agent.log")).unwrap();
+        let mut command = self.command(&["run", "--boot-id", &boot_id]);
+        self.agent = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
+        until(|| self.run(&["status"]).status.success().then_some(()));
+    }
+
+    pub(crate) fn kill(&mut self) {
+        let mut agent = self.agent.take().unwrap();
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+    }
+
+    /// Ends the agent in order.
+    pub(crate) fn stop(&mut self) {
+        let mut agent = self.agent.take().unwrap();
+        kill_process(Pid::from_child(&agent), Signal::TERM).unwrap();
+        assert!(agent.wait().unwrap().success(), "{:?}", self.read("agent.log"));
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs a command that must succeed, and returns what it printed.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let log = self.run(&["logs", "-n", "100"]);
+        let context = || {
+            let texts =
+                [&output.stdout, &output.stderr, &log.stdout].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+            format!("{arguments:?}: {}", texts.join("\n"))
+        };
+        assert!(output.status.success(), "{}", context());
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Json {
+        serde_json::from_str(&self.ok(&[arguments, &["--output", "json"]].concat())).unwrap()
+    }
+
+    pub(crate) fn set(&self, one: &str, other: &str) {
+        self.ok(&["settings", "set", one, other]);
+    }
+
+    pub(crate) fn deliver(&self, name: &str, resources: &Json) {
+        self.deliver_with(name, &json!({}), resources);
+    }
+
+    pub(crate) fn deliver_with(&self, name: &str, directives: &Json, resources: &Json) {
+        let output = self.try_deliver(name, directives, resources);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    pub(crate) fn try_deliver(&self, name: &str, directives: &Json, resources: &Json) -> Output {
+        let file = format!("{name}.dsc.json");
+        self.write(&file, &json!({"directives": directives, "resources": resources}).to_string());
+        self.run(&["apply", &self.path(&file).display().to_string()])
+    }
+
+    /// Waits until nothing more happens by itself; `code` is how `wait` ends.
+    pub(crate) fn wait(&self, code: i32) {
+        let output = self.run(&["wait", "--timeout", "60"]);
+        let log = self.run(&["logs", "-n", "100"]).stdout;
+        assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&log));
+    }
+
+    pub(crate) fn status(&self) -> Json {
+        self.json(&["status"])
+    }
+
+    /// The generation of a stage.
+    pub(crate) fn stage(&self, stage: &str) -> Option<u64> {
+        let history = self.json(&["history"]);
+        let all = history["generations"].as_array().unwrap();
+        all.iter().find(|each| each["stage"] == stage).and_then(|each| each["generation"].as_u64())
+    }
+
+    /// How many lines of the log are about an event, and an instance if one is named.
+    pub(crate) fn count(&self, event: &str, instance: &str) -> usize {
+        let log = self.read("state/log.jsonl").unwrap_or_default();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Json>(line).ok());
+        let is_it = |line: &Json| line["event"] == event && (instance.is_empty() || line["instance"] == instance);
+        lines.filter(is_it).count()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if let Some(mut agent) = self.agent.take() {
+            let _ = agent.kill();
+            let _ = agent.wait();
+        }
+    }
+}
