@@ -7,6 +7,7 @@
 #[path = "../../stead-core/tests/support/random.rs"]
 mod random;
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -193,11 +194,40 @@ fn every_fault_of_a_journal_has_its_own_error() {
 
 #[test]
 fn a_journal_of_another_version_is_refused_by_its_version() {
-    let mut events = events("a.yaml");
-    let EventKind::Began(header) = &mut events[0].kind else { panic!("the first event is the header") };
-    Arc::make_mut(header).version = VERSION + 1;
-    let Err(ReadError::Version { found }) = read(&written(&events)) else { panic!("it is not of this version") };
-    assert_eq!(found, VERSION + 1);
+    for version in [VERSION - 1, VERSION + 1] {
+        let mut events = events("a.yaml");
+        let EventKind::Began(header) = &mut events[0].kind else { panic!("the first event is the header") };
+        Arc::make_mut(header).version = version;
+        let Err(ReadError::Version { found }) = read(&written(&events)) else { panic!("it is not of this version") };
+        assert_eq!(found, version);
+    }
+}
+
+/// An unknown member is not read, and a missing one may be taken for nothing: whoever changes this list raises the version.
+#[test]
+fn events_have_the_members_of_this_version() {
+    let members = |event: &Event| {
+        let json = serde_json::to_value(event).unwrap();
+        let names: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        let kind = json["event"].as_str().unwrap().to_owned();
+        let own = names.into_iter().filter(|name| !["sequence", "at", "event"].contains(name));
+        (kind, own.collect::<Vec<_>>().join(" "))
+    };
+    let found: BTreeMap<String, String> = events("a.yaml").iter().map(members).collect();
+    let found: Vec<String> = found.iter().map(|(kind, members)| format!("{kind}: {members}")).collect();
+    let expected = [
+        "began: version origin graph instances mode",
+        "callEnded: instance response elapsed footprint",
+        "callStarted: instance operation execution desired",
+        "cancelled: ",
+        "containerOpened: instance",
+        "factObserved: key value",
+        "resumed: ",
+        "retryScheduled: instance until",
+        "settled: instance status problem",
+        "suspended: ",
+    ];
+    assert_eq!((VERSION, found.as_slice()), (2, expected.map(str::to_owned).as_slice()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use stead_core::call::{Failure, FailureKind};
+use stead_core::call::{Failure, FailureKind, Presumed};
 use stead_host::process::{self, Environment, Exit, Limits, Program};
 use stead_host::provider::{Context, TraceLevel};
 
@@ -40,15 +40,38 @@ impl Ended {
     }
 }
 
+impl Invocation {
+    /// In what-if: what the program cannot be started without, as things are. A name that is not on `PATH` is not reported:
+    /// where an earlier instance will put the program is not known.
+    pub(crate) fn presumed(&self) -> Option<Presumed> {
+        let missing = self.locate(&Environment::of_this_process(&[])).err()?;
+        missing.path.is_some().then_some(missing)
+    }
+
+    /// The path of the program, or what is missing.
+    ///
+    /// A path is relative to the directory; a name is looked for on `PATH` only: the working directory may be one in which
+    /// others write.
+    fn locate(&self, environment: &Environment) -> Result<PathBuf, Presumed> {
+        let Self { program, directory, .. } = self;
+        if !directory.is_dir() {
+            let message = format!("the working directory '{}' is not there", directory.display());
+            let failure = Failure::new(FailureKind::System, message);
+            return Err(Presumed { failure, path: Some(directory.clone()) });
+        }
+        let own_path = program.contains('/').then(|| directory.join(program));
+        let start = if own_path.is_some() { directory } else { Path::new("/dev/null") };
+        environment.find(program, start).ok_or_else(|| {
+            let failure = Failure::new(FailureKind::Start, format!("there is no program '{program}'"));
+            Presumed { failure, path: own_path }
+        })
+    }
+}
+
 /// Runs a program to its end. Each line of its standard error becomes a message.
 pub(crate) fn run(cx: &Context, invocation: &Invocation, what: &str) -> Result<Ended, Failure> {
-    if !invocation.directory.is_dir() {
-        let message = format!("the working directory '{}' is not there", invocation.directory.display());
-        return Err(Failure::new(FailureKind::System, message));
-    }
     let environment = Environment::of_this_process(&[]);
-    let path = find(&environment, &invocation.program, &invocation.directory)
-        .ok_or_else(|| Failure::new(FailureKind::Start, format!("there is no program '{}'", invocation.program)))?;
+    let path = invocation.locate(&environment).map_err(|missing| missing.failure)?;
     let arguments: Vec<OsString> = invocation.arguments.iter().map(OsString::from).collect();
     let variables: Vec<(OsString, OsString)> =
         invocation.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
@@ -75,13 +98,6 @@ pub(crate) fn run(cx: &Context, invocation: &Invocation, what: &str) -> Result<E
     };
     let output = String::from_utf8_lossy(&finished.stdout).trim_end_matches(['\n', '\r']).to_owned();
     Ok(Ended { code, output, last_error: errors.last })
-}
-
-/// A path is relative to the directory; a name is looked for on `PATH` only: the working directory may be one in which
-/// others write.
-fn find(environment: &Environment, program: &str, directory: &Path) -> Option<PathBuf> {
-    let nowhere = Path::new("/dev/null");
-    environment.find(program, if program.contains('/') { directory } else { nowhere })
 }
 
 fn failed(error: &process::ProcessError, what: &str) -> Failure {

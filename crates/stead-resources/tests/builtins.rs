@@ -156,13 +156,15 @@ fn shown(outcome: &Outcome) -> String {
             format!("{verdict} {differing:?} {}", actual.to_redacted_json())
         }
         Outcome::Changed(done) => {
-            let Changed { before, after, changed, what_if, verified, effects, .. } = &**done;
+            let Changed { before, after, changed, what_if, presumed, verified, effects, .. } = &**done;
             let mut text = format!("{verified:?}, changed {changed:?}");
             for (title, state) in [("before", before), ("after", after)] {
                 let _infallible = write!(text, "\n    {title} {}", state.to_redacted_json());
             }
             let effect = effects.effect.map(|effect| format!("effect: {}", effect.word()));
-            what_if.iter().chain(&effect).fold(text, |text, words| format!("{text}\n    {words}"))
+            let presumed =
+                presumed.as_ref().map(|presumed| format!("fails as things are: {}", presumed.failure.message));
+            what_if.iter().chain(&effect).chain(&presumed).fold(text, |text, words| format!("{text}\n    {words}"))
         }
         Outcome::Exported(instances) => {
             instances.iter().fold(format!("{} instances", instances.len()), |text, each| {

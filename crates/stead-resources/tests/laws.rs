@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+#[path = "laws/commands.rs"]
+mod commands;
+#[path = "laws/read_only.rs"]
+mod read_only;
 mod support;
 
 use std::ffi::OsStr;
@@ -10,8 +14,8 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 
 use proptest::prelude::*;
-use serde_json::{Value as Json, json};
-use stead_core::call::Execution;
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Effects, Item, ItemKind};
 use stead_host::provider::Plain;
 use stead_testkit::is_root;
@@ -35,16 +39,20 @@ fn start() -> impl Strategy<Value = String> {
     .prop_map(move |at| around.to_owned() + &at)
 }
 
+/// The properties of an instance at the path `p`: each of a table or not, with one of its values.
 fn properties(table: Vec<(&'static str, Vec<Json>)>) -> impl Strategy<Value = Json> {
+    members(table).prop_map(|mut members| {
+        members.insert("path".to_owned(), json!("p"));
+        Json::Object(members)
+    })
+}
+
+fn members(table: Vec<(&'static str, Vec<Json>)>) -> impl Strategy<Value = Map<String, Json>> {
     let each: Vec<_> = table
         .into_iter()
         .map(|(name, values)| (Just(name), proptest::option::of(proptest::sample::select(values))))
         .collect();
-    each.prop_map(|chosen| {
-        let chosen = chosen.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        let path = [("path".to_owned(), json!("p"))];
-        Json::Object(path.into_iter().chain(chosen).collect())
-    })
+    each.prop_map(|chosen| chosen.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
 
 fn desired() -> impl Strategy<Value = (&'static str, Json)> {
@@ -122,12 +130,18 @@ fn check_effects(before: &Tree, after: &Tree, effects: &Effects, own: &str) -> R
 }
 
 /// How many starts and desired states are tried.
-fn states() -> u32 {
-    u32::try_from(stead_testkit::times("STEAD_STATES", 500)).unwrap_or(u32::MAX)
+fn states(usual: usize) -> ProptestConfig {
+    let cases = u32::try_from(stead_testkit::times("STEAD_STATES", usual)).unwrap_or(u32::MAX);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// The answer of a method that must not fail.
+fn answered<T>(answer: Result<T, Failure>) -> Result<T, TestCaseError> {
+    answer.map_err(|failure| TestCaseError::fail(failure.message))
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: states(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(states(500))]
 
     /// Either a typed failure, or the desired state: as predicted, once and for all, and without leftovers.
     #[test]
@@ -145,14 +159,14 @@ proptest! {
             prop_assert!(set.effects.destroys.more() == 0 && set.effects.creates.more() == 0);
             let reported = check_effects(&before, &world.imprint(), &set.effects, "p");
             prop_assert!(reported.is_ok(), "{}", reported.unwrap_err());
-            let predicted = predicted.map_err(|failure| TestCaseError::fail(failure.message))?;
+            let predicted = answered(predicted)?;
             prop_assert_eq!(&predicted.changed, &set.changed);
             prop_assert_eq!(&predicted.effects, &set.effects);
             prop_assert_eq!(set.effects.effect.is_some(), set.changed.as_ref().is_some_and(|names| !names.is_empty()));
             prop_assert!(predicted.after.unwrap().expose() == set.after.unwrap().expose(), "another state than predicted");
-            let tested = tested.map_err(|failure| TestCaseError::fail(failure.message))?;
+            let tested = answered(tested)?;
             prop_assert_eq!(tested.differing, set.changed);
-            let after = provider.test(&cx, &desired).map_err(|failure| TestCaseError::fail(failure.message))?;
+            let after = answered(provider.test(&cx, &desired))?;
             prop_assert_eq!(after.in_desired_state, Some(true));
             let settled = world.imprint();
             prop_assert!(provider.set(&cx, &desired, Execution::Actual).is_ok());

@@ -1,7 +1,7 @@
 //! How a journal is written: one record a line, a checksum in front of the event as JSON.
 //!
 //! ```text
-//! 7c0d4a5be1f7a1d3 {"sequence":0,"at":"…","event":"began","version":1,…}
+//! 7c0d4a5be1f7a1d3 {"sequence":0,"at":"…","event":"began","version":2,…}
 //! 95b1f0e6a2d4c877 {"sequence":1,"at":"…","event":"callStarted",…}
 //! ```
 //!

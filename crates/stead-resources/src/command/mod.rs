@@ -212,13 +212,15 @@ impl Provider for Command {
 }
 
 impl Command {
-    /// What a set would do: that the command would be run is all that can be said.
+    /// What a set would do: that the command would be run, and whether it can be started, is all that can be said.
     fn predict(&self, cx: &Context, input: &Plain) -> Result<SetReply, Failure> {
         let TestReply { actual, in_desired_state, .. } = self.test(cx, input)?;
         if in_desired_state == Some(true) {
             return Ok(SetReply { after: actual, changed: Some(Vec::new()), ..SetReply::default() });
         }
-        Ok(SetReply { what_if: vec![Desired::read(input, cx)?.intention()], ..runs_set() })
+        let desired = Desired::read(input, cx)?;
+        let presumed = desired.invocation(Step::Set).and_then(|invocation| invocation.presumed());
+        Ok(SetReply { what_if: vec![desired.intention()], presumed, ..runs_set() })
     }
 }
 
@@ -233,6 +235,16 @@ enum Step {
     Get,
     Test,
     Set,
+}
+
+impl Step {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Test => "test",
+            Self::Set => "set",
+        }
+    }
 }
 
 /// Whether a shell reports a command that does not exist or is not a program.
@@ -286,24 +298,27 @@ impl<'a> Desired<'a> {
 
     /// Runs a command; `None` when there is none.
     fn run(&self, step: Step, cx: &Context) -> Result<Option<Ended>, Failure> {
-        let (name, script) = match step {
-            Step::Get => ("get", &self.stated.get),
-            Step::Test => ("test", &self.stated.test),
-            Step::Set => ("set", &self.stated.set),
+        let what = || format!("the command '{}'", step.name());
+        self.invocation(step).map(|invocation| program::run(cx, &invocation, &what())).transpose()
+    }
+
+    /// What a command is called with; `None` when there is none.
+    fn invocation(&self, step: Step) -> Option<Invocation> {
+        let script = match step {
+            Step::Get => &self.stated.get,
+            Step::Test => &self.stated.test,
+            Step::Set => &self.stated.set,
         };
-        let Some((program, arguments)) = script.as_ref().and_then(|Script(words)| words.split_first()) else {
-            return Ok(None);
-        };
+        let (program, arguments) = script.as_ref().and_then(|Script(words)| words.split_first())?;
         let owned = |text: &&str| (*text).to_owned();
         let variables = self.stated.environment.iter().flatten();
-        let invocation = Invocation {
+        Some(Invocation {
             program: owned(program),
             arguments: arguments.iter().map(owned).collect(),
             environment: variables.map(|(name, value)| (owned(name), owned(value))).collect(),
             directory: self.directory.clone(),
             timeout: self.stated.timeout.as_ref().map(|seconds| seconds.0),
-        };
-        program::run(cx, &invocation, &format!("the command '{name}'")).map(Some)
+        })
     }
 
     /// The state: what is stated and does not differ, and what a command found.

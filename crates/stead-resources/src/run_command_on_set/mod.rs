@@ -97,7 +97,8 @@ impl Provider for RunCommandOnSet {
         let (after, effects) = (Some(Plain::new(after)), Effects::of(Effect::Change));
         let done = SetReply { after, changed: Some(changed()), effects, ..SetReply::default() };
         if execution == Execution::WhatIf {
-            return Ok(SetReply { what_if: vec![format!("run '{}'", invocation.program)], ..done });
+            let what_if = vec![format!("run '{}'", invocation.program)];
+            return Ok(SetReply { what_if, presumed: invocation.presumed(), ..done });
         }
         let ended = program::run(cx, &invocation, &format!("'{}'", invocation.program))?;
         if i64::from(ended.code) == expected {
