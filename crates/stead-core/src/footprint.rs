@@ -303,3 +303,179 @@ impl Writes {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::WriteKind::{Below, Directory, Exchange, InPlace};
+    use super::*;
+    use crate::call::Verification;
+    use crate::destruction::Effects;
+    use crate::value::Value;
+
+    fn line(text: &str) -> WriteKind {
+        WriteKind::Line(text.to_owned())
+    }
+
+    fn part(line: &str) -> Extent {
+        Extent::Part { line: Some(line.to_owned()) }
+    }
+
+    fn entries(kept: &[&str]) -> Extent {
+        Extent::Entries { kept: kept.iter().map(|name| (*name).to_owned()).collect() }
+    }
+
+    const TREE: Extent = Extent::Tree { purge: true };
+
+    /// Of an instance with one claim, whose set has these effects.
+    fn footprint(path: &str, extent: Extent, effects: Effects) -> Footprint {
+        let changed = Changed {
+            before: Value::Null,
+            after: Value::Null,
+            changed: Some(vec!["mode".to_owned()]),
+            what_if: Vec::new(),
+            presumed: None,
+            effects,
+            verified: Verification::InState,
+        };
+        Footprint::new(Claims::path(path, extent), &Outcome::Changed(Box::new(changed)), |path| path.into())
+    }
+
+    fn shown(writes: &[Write]) -> Vec<(&str, &WriteKind)> {
+        writes.iter().map(|write| (write.path.to_str().unwrap(), &write.kind)).collect()
+    }
+
+    /// Whether a write is of what the prediction for an instance with these claims depends on.
+    fn is_seen(at: &str, kind: &WriteKind, claims: &Claims) -> bool {
+        let mut writes = Writes::default();
+        writes.add(NodeId(0), vec![write(Path::new(at), kind.clone())]);
+        writes.reach(&Footprint { claims: claims.clone(), predicted: None }).is_some()
+    }
+
+    #[test]
+    fn an_effect_alters_what_is_claimed() {
+        let all = |line| Extent::Part { line };
+        for (extent, effect, expected) in [
+            (Extent::Whole, Effect::Create, vec![Exchange]),
+            (Extent::Whole, Effect::Change, vec![InPlace]),
+            (Extent::Attributes, Effect::Change, vec![InPlace]),
+            (Extent::Absent, Effect::Remove, vec![Exchange]),
+            (Extent::Directory, Effect::Create, vec![Directory]),
+            (entries(&[]), Effect::Create, vec![Directory]),
+            (TREE, Effect::Change, vec![InPlace]),
+            (Extent::Link, Effect::Change, vec![Exchange]),
+            (Extent::Link, Effect::Replace, vec![Exchange]),
+            (part("a"), Effect::Create, vec![line("a")]),
+            (part("a"), Effect::Remove, vec![]),
+            (all(None), Effect::Create, vec![InPlace]),
+            (Extent::Backup, Effect::Create, vec![]),
+            (Extent::Backup, Effect::Change, vec![Exchange]),
+            (Extent::Mode(0o644), Effect::Change, vec![]),
+            (Extent::Read, Effect::Change, vec![]),
+        ] {
+            let writes = footprint("/p", extent.clone(), Effects::of(effect)).writes();
+            let expected: Vec<_> = expected.iter().map(|kind| ("/p", kind)).collect();
+            assert_eq!(shown(&writes), expected, "{extent:?} {effect:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_created_and_destroyed_is_altered_too() {
+        let item = |path: &str, kind| Item { path: path.to_owned(), kind };
+        let mut effects = Effects::of(Effect::Change);
+        effects.creates.push(item("/d/e/f", ItemKind::File { size: 1 }));
+        effects.destroys.push(item("/d/g", ItemKind::Directory { entries_below: 3 }));
+        let writes = footprint("/d", TREE, effects.clone()).writes();
+        let expected = [("/d", &InPlace), ("/d/e", &Directory), ("/d/e/f", &Exchange), ("/d/g", &Exchange)];
+        assert_eq!(shown(&writes), expected, "the directories in between come, too");
+        effects.creates.extend((0..200).map(|number| item(&format!("/d/{number}"), ItemKind::Special)));
+        assert!(shown(&footprint("/d", TREE, effects).writes()).contains(&("/d", &Below)), "not all are listed");
+    }
+
+    #[test]
+    fn what_a_prediction_depends_on() {
+        for (claimed, extent, seen, unseen) in [
+            // A file: itself, and what becomes of the directories above it.
+            (
+                "/d/f",
+                Extent::Whole,
+                vec![("/d/f", InPlace), ("/d/f", line("a")), ("/d", Exchange), ("/d", Below)],
+                vec![("/d/g", Exchange), ("/d", InPlace), ("/d", Directory), ("/d/f", Below)],
+            ),
+            // A line: not the other lines.
+            ("/f", part("a"), vec![("/f", line("a")), ("/f", InPlace), ("/f", Exchange)], vec![("/f", line("b"))]),
+            // Names in a directory: others than those that are kept.
+            (
+                "/d",
+                entries(&["x"]),
+                vec![("/d/y", Exchange), ("/d/y/z", Directory), ("/d/y", InPlace), ("/d", Below)],
+                vec![("/d/x", Exchange), ("/d/x/z", Exchange), ("/d/y/z", InPlace)],
+            ),
+            // What is removed, or makes way for a link: how much there is of it.
+            ("/d", Extent::Absent, vec![("/d/y/z", Exchange)], vec![("/d/y", InPlace)]),
+            ("/d", Extent::Link, vec![("/d/y/z", Exchange)], vec![("/d/y", InPlace)]),
+            // A directory: not what is in it. A tree: everything.
+            ("/d", Extent::Directory, vec![("/d", InPlace)], vec![("/d/y", Exchange), ("/d", Below)]),
+            ("/d", TREE, vec![("/d/y/z", InPlace), ("/d/y", line("a"))], vec![("/dd", Exchange), ("/", InPlace)]),
+        ] {
+            let claims = Claims::path(claimed, extent);
+            for (path, kind) in seen {
+                assert!(is_seen(path, &kind, &claims), "{claims:?} does not see {kind:?} of {path}");
+            }
+            for (path, kind) in unseen {
+                assert!(!is_seen(path, &kind, &claims), "{claims:?} sees {kind:?} of {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_copied_is_read_with_all_that_is_below_it() {
+        let file = Claims::path("/f", Extent::Whole).and_reads("/src");
+        let tree = Claims::path("/d", TREE).and_reads("/src");
+        assert!(is_seen("/src", &InPlace, &file) && !is_seen("/src/x", &InPlace, &file));
+        assert!(is_seen("/src/x", &InPlace, &tree));
+    }
+
+    #[test]
+    fn a_path_that_links_lead_to_counts_by_both_names() {
+        let through = |path: &Path| path.strip_prefix("/link").ok().map(|below| Path::new("/d").join(below));
+        let one = footprint("/link/f", Extent::Whole, Effects::of(Effect::Create)).with_other_paths(through);
+        assert_eq!(shown(&one.writes()), [("/link/f", &Exchange), ("/d/f", &Exchange)]);
+        assert!(is_seen("/d/f", &InPlace, &one.claims));
+    }
+
+    const PATHS: [&str; 6] = ["/", "/a", "/a/b", "/a/b/c", "/ab", "/b"];
+
+    fn kinds() -> [WriteKind; 5] {
+        [Exchange, Directory, InPlace, Below, line("a")]
+    }
+
+    #[test]
+    fn whoever_manages_more_sees_more() {
+        let least_first = [part("a"), Extent::Whole, Extent::Absent, TREE];
+        for (claimed, at) in PATHS.iter().flat_map(|claimed| PATHS.iter().map(move |at| (*claimed, *at))) {
+            let related = Path::new(at).starts_with(claimed) || Path::new(claimed).starts_with(at);
+            for kind in kinds() {
+                let seen = least_first.clone().map(|extent| is_seen(at, &kind, &Claims::path(claimed, extent)));
+                assert!(seen.is_sorted(), "{kind:?} of {at} from {claimed}: {seen:?}");
+                assert!(related || !seen.contains(&true), "{kind:?} of {at} is nothing to {claimed}");
+                assert!(kind != Exchange || !Path::new(claimed).starts_with(at) || !seen.contains(&false));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_possible_is_at_least_what_is_predicted() {
+        let effects = [Effect::Create, Effect::Change];
+        let extents =
+            [Extent::Attributes, Extent::Directory, part("a"), Extent::Whole, Extent::Link, entries(&["x"]), TREE];
+        for (extent, effect) in extents.iter().flat_map(|extent| effects.map(|effect| (extent.clone(), effect))) {
+            let writer = footprint("/a/b", extent, Effects::of(effect));
+            for reader in extents.iter().flat_map(|extent| PATHS.map(|path| Claims::path(path, extent.clone()))) {
+                let sees = |writes: Vec<Write>| {
+                    writes.iter().any(|Write { path, kind }| is_seen(path.to_str().unwrap(), kind, &reader))
+                };
+                assert!(!sees(writer.writes()) || sees(writer.possible_writes()), "{writer:?} for {reader:?}");
+            }
+        }
+    }
+}

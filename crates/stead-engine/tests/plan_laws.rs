@@ -19,10 +19,12 @@ use std::time::Duration;
 
 use pairs::Pair;
 use serde_json::Value as Json;
+use stead_core::diag::Diagnostic;
 use stead_core::event::{Mode, SkipReason, Status};
 use stead_core::graph::Role;
 use stead_core::id::NodeId;
 use stead_core::run::Run;
+use stead_core::source::Span;
 use stead_core::value::Object;
 use stead_engine::{Execution, Host, HostOptions, Prepared, Session, json};
 use stead_testkit::times;
@@ -123,6 +125,29 @@ fn an_apply_does_what_its_plan_said() {
     assert!(converged > 10 * restless.values().sum::<usize>(), "most documents converge");
 }
 
+/// Why all of these instances changed again; `None` if there is none, or one did without a reason.
+fn restless(stage: &Stage, apply: &Run, found: &[NodeId]) -> Option<Restless> {
+    let graph = apply.graph();
+    let Pair { lines, copies, .. } = &stage.pair;
+    let conflicts = [stage.session.conflicts(&stage.prepared), stage.session.computed_conflicts(apply)].concat();
+    let reason = |id: &NodeId| {
+        let node = graph.node(*id);
+        let declared = graph.declaration(*id).name.span;
+        let is_there = |span: Span| span == declared;
+        let warns = |conflict: &Diagnostic| {
+            conflict.span.is_some_and(is_there) || conflict.labels.iter().any(|(span, _)| is_there(*span))
+        };
+        match () {
+            () if conflicts.iter().any(warns) => Some(Restless::Conflict),
+            () if lines.contains(&*node.name) => Some(Restless::Lines),
+            () if copies.contains(&*node.name) => Some(Restless::Copies),
+            () => None,
+        }
+    };
+    let reasons: Option<BTreeSet<Restless>> = found.iter().map(reason).collect();
+    reasons?.into_iter().next()
+}
+
 fn assert_promised(stage: &Stage, plan: &Run, apply: &Run, counts: &mut Counts) {
     let open = open(stage, plan, apply);
     let (planned, done) = (printed(&stage.session, plan), printed(&stage.session, apply));
@@ -188,21 +213,13 @@ fn assert_converged(stage: &Stage, apply: &Run) -> Result<(), Restless> {
     };
     let found = with(&again, Status::Changed);
     let was_blocked = |id: &NodeId| status(apply, *id).blocks();
-    let conflicts = || [stage.session.conflicts(&stage.prepared), stage.session.computed_conflicts(apply)];
     if found.iter().any(was_blocked) {
         return Err(Restless::Failed);
     }
-    if !found.is_empty() && conflicts().iter().any(|conflicts| !conflicts.is_empty()) {
-        return Err(Restless::Conflict);
-    }
-    let is_instance = |id: &&NodeId| again.graph().node(**id).role == Role::Instance;
-    let mut names = found.iter().filter(is_instance).map(|id| &*again.graph().node(*id).name);
-    let Pair { lines, copies, .. } = &stage.pair;
-    if !found.is_empty() && names.clone().all(|name| lines.contains(name)) {
-        return Err(Restless::Lines);
-    }
-    if !found.is_empty() && names.all(|name| copies.contains(name) || lines.contains(name)) {
-        return Err(Restless::Copies);
+    let is_instance = |id: &NodeId| again.graph().node(*id).role == Role::Instance;
+    let found_instances: Vec<NodeId> = found.iter().copied().filter(is_instance).collect();
+    if let Some(reason) = restless(stage, apply, &found_instances) {
+        return Err(reason);
     }
     let labels = |found: &[NodeId]| found.iter().map(|id| again.graph().label(*id)).collect::<Vec<_>>();
     if !found.is_empty() || stage.pair.unguarded.is_empty() && stage.world.imprint() != settled {
