@@ -117,11 +117,12 @@ impl State {
     }
 
     /// An interrupted job is resumed if it would be begun now. Not in another boot: what was tested before says nothing
-    /// about the machine after it. Nor after many crashes, which its journal may be the reason of.
+    /// about the machine after it. Nor one over a part, which costs little, nor after many crashes, which its journal may be
+    /// the reason of.
     fn resumes(&self, job: &Job, wanted: &Next, moment: &Moment) -> bool {
         let same = matches!(wanted, Next::Begin { generation, work, .. }
             if (*generation, *work) == (job.generation, job.work));
-        same && job.boot == moment.boot && self.crashes.in_a_row <= QUICK_RESTARTS
+        same && job.only.is_empty() && job.boot == moment.boot && self.crashes.in_a_row <= QUICK_RESTARTS
     }
 
     fn wanted(&self, moment: &Moment) -> Next {

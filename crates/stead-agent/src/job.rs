@@ -1,6 +1,10 @@
 //! A job: one pass over a document, carried out so that it survives the end of the process.
 
+mod announced;
+
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +17,7 @@ use stead_core::document::ConfigurationMode;
 use stead_core::event::{Event, EventKind, Mode, SkipReason, Status};
 use stead_core::graph::{Graph, NeedKind, Role};
 use stead_core::id::NodeId;
+use stead_core::instance_path::InstancePath;
 use stead_core::report::{Phase, Report};
 use stead_core::run::policy::{Retry, Wait};
 use stead_core::run::{Exceptions, Run};
@@ -20,18 +25,19 @@ use stead_core::value::{Object, Value};
 use stead_engine::{
     Execution, Host, Prepared, ResumeError, Session, Summary, Unusable, error_chain, finding_line, json as printed,
 };
-use stead_host::journal::{FileJournal, OpenJournalError, read};
+use stead_host::journal::{FileJournal, Journal, OpenJournalError, read};
 use stead_host::provider::Cancel;
 
 use crate::settings::Settings;
 use crate::state::{Generation, Job, JobOutcome, JobResult, LeftOver, State, Work};
 use crate::store::Delivered;
+use crate::store::StoreError;
 use crate::watch::Watched;
+use announced::Announced;
 
 /// What a job works on, and how.
 pub(crate) struct Order {
     pub(crate) job: Job,
-    pub(crate) delivered: Delivered,
     pub(crate) rules: Rules,
     pub(crate) settings: Settings,
     /// Instances that are owed a notification.
@@ -49,13 +55,15 @@ pub(crate) struct Order {
 pub(crate) struct Rules {
     /// The mode of instances that do not state one.
     pub(crate) mode: ConfigurationMode,
-    /// Whether the machine was brought to the document before.
+    /// Whether the machine was brought to the document before, and nobody asked for that to be done again.
     pub(crate) is_current: bool,
 }
 
 impl Rules {
     pub(crate) fn of(state: &State, number: u64, generation: &Generation) -> Self {
-        Self { mode: state.mode_of(generation), is_current: state.current == Some(number) }
+        // What somebody asked for is done whatever the mode.
+        let is_current = state.current == Some(number) && !state.apply_requested;
+        Self { mode: state.mode_of(generation), is_current }
     }
 }
 
@@ -63,6 +71,10 @@ impl Rules {
 pub(crate) trait Observer: Send + Sync {
     /// Something happened; `settled` of `all` instances have ended.
     fn event(&self, event: &Event, settled: usize, all: usize);
+
+    /// Something is about to be set by a job over a part. Returns once it survives a power failure that the job is under
+    /// way.
+    fn announce(&self) -> io::Result<()>;
 }
 
 /// How a job ended.
@@ -81,6 +93,22 @@ pub(crate) struct Warm {
     generation: u64,
     session: Session,
     prepared: Prepared,
+    index: OnceCell<Index>,
+}
+
+/// What is looked up in a document by a job over a part of it.
+struct Index {
+    by_path: HashMap<String, NodeId>,
+    /// What acts on the changes of an instance.
+    acting: HashMap<NodeId, Vec<NodeId>>,
+}
+
+/// What the document of a job is made ready from.
+pub(crate) enum Source {
+    /// It is ready.
+    Kept(Box<Warm>),
+    /// It is read.
+    Delivered(Delivered),
 }
 
 /// What jobs of an agent have in common.
@@ -134,17 +162,17 @@ pub(crate) fn traces(journal: &Path) -> Traces {
 
 /// What a job leaves to be done that is given up: what it owes by its journal, or where that cannot be read, everything that
 /// it may owe.
-pub(crate) fn left_over(workshop: &Workshop, order: &Order, journal: &Path) -> LeftOver {
+pub(crate) fn left_over(workshop: &Workshop, order: &Order, source: Source, journal: &Path) -> LeftOver {
     let restart = traces(journal).restart;
-    let Ok(warm) = workshop.take(order) else { return LeftOver { owed: order.owed.clone(), restart } };
+    let Ok(warm) = workshop.ready(order, source) else { return LeftOver { owed: order.owed.clone(), restart } };
     let (suspend, events) = (warm.session.suspend.clone(), FileJournal::resume(journal).map(|(_, events)| events));
     suspend.cancel();
     let none: &dyn Observer = &Nobody;
     let run = events.ok().and_then(|events| {
-        let execution = order.execution(&warm.prepared, Mode::APPLY, &warm.session, none);
+        let execution = order.execution(&warm, Mode::APPLY, none);
         warm.session.resume(&warm.prepared, &events, execution).ok()
     });
-    let owed = run.map_or_else(|| waiting_on_changes(&warm.prepared), |run| order.still_owed(&run));
+    let owed = run.map_or_else(|| order.may_be_owed(&warm), |run| order.still_owed(&run));
     LeftOver { owed, restart }
 }
 
@@ -153,38 +181,54 @@ struct Nobody;
 
 impl Observer for Nobody {
     fn event(&self, _: &Event, _: usize, _: usize) {}
+
+    fn announce(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Carries out a job. `suspend` stops it so that it can be gone on with, `cancel` ends it.
 pub(crate) fn carry_out(
     workshop: &Workshop,
     order: &Order,
+    source: Source,
     journal: &Path,
     (cancel, suspend): (Cancel, Cancel),
     observer: &dyn Observer,
 ) -> Result<Ended, JobError> {
-    let mut warm = match workshop.take(order) {
+    let mut warm = match workshop.ready(order, source) {
         Ok(warm) => warm,
         Err(lines) => return Ok(unusable(order, &lines)),
     };
     (warm.session.cancel, warm.session.suspend) = (cancel, suspend);
     warm.session.deadline = order.settings.resource_timeout;
-    let ended = order.run(&warm.session, &warm.prepared, journal, observer);
+    let ended = order.run(&warm, journal, observer);
     workshop.put_back(warm);
     ended
 }
 
 impl Workshop {
     /// The document of a job: for a job over all of it read anew, since files that it includes may have changed.
-    fn take(&self, order: &Order) -> Result<Warm, Vec<String>> {
-        let generation = order.job.generation;
-        let warm = self.lock().take().filter(|warm| warm.generation == generation && !order.job.only.is_empty());
-        if let Some(warm) = warm {
-            return Ok(warm);
+    pub(crate) fn source(
+        &self,
+        job: &Job,
+        read: impl FnOnce() -> Result<Delivered, StoreError>,
+    ) -> Result<Source, StoreError> {
+        match self.lock().take().filter(|warm| warm.generation == job.generation && !job.only.is_empty()) {
+            Some(warm) => Ok(Source::Kept(Box::new(warm))),
+            None => read().map(Source::Delivered),
         }
-        let mut session = self.host.session(&order.delivered.root);
-        match prepare(&mut session, &order.delivered) {
-            Ok(prepared) => Ok(Warm { generation, session, prepared }),
+    }
+
+    fn ready(&self, order: &Order, source: Source) -> Result<Warm, Vec<String>> {
+        let delivered = match source {
+            Source::Kept(warm) => return Ok(*warm),
+            Source::Delivered(delivered) => delivered,
+        };
+        let generation = order.job.generation;
+        let mut session = self.host.session(&delivered.root);
+        match prepare(&mut session, &delivered) {
+            Ok(prepared) => Ok(Warm { generation, session, prepared, index: OnceCell::new() }),
             Err(Unusable { findings, .. }) => {
                 Err(findings.iter().map(|finding| finding_line(finding, &session.sources)).collect())
             }
@@ -238,13 +282,6 @@ fn unusable(order: &Order, findings: &[String]) -> Ended {
     Ended { outcome, report, watched: Vec::new(), changed: Vec::new() }
 }
 
-/// Every instance that waits for changes of others.
-fn waiting_on_changes(prepared: &Prepared) -> BTreeSet<String> {
-    let waits = |needs: &[stead_core::graph::Need]| needs.iter().any(|need| need.kind == NeedKind::OnChanges);
-    let nodes = prepared.graph.iter().filter(|(_, node)| waits(&node.needs));
-    nodes.map(|(_, node)| node.path.to_string()).collect()
-}
-
 /// The instances that asked for a restart of the machine.
 fn asked_for_restart(report: &Report) -> impl Iterator<Item = String> {
     let asked = report.records().iter().filter(|record| {
@@ -260,37 +297,26 @@ fn is_system(restart: &Restart) -> bool {
 }
 
 impl Order {
-    fn run(
-        &self,
-        session: &Session,
-        prepared: &Prepared,
-        journal: &Path,
-        observer: &dyn Observer,
-    ) -> Result<Ended, JobError> {
-        let began = Instant::now();
+    fn run(&self, warm: &Warm, journal: &Path, observer: &dyn Observer) -> Result<Ended, JobError> {
+        let (began, session) = (Instant::now(), &warm.session);
         if self.job.work == Work::Test {
-            let run = session.run(prepared, self.execution(prepared, Mode::TEST, session, observer));
+            let run = session.run(&warm.prepared, self.execution(warm, Mode::TEST, observer));
             return Ok(match run {
                 Ok(run) => self.ended(session, &run, began.elapsed()),
                 Err(error) => unusable(self, &[error_chain(&error)]),
             });
         }
-        match self.apply(session, prepared, journal, observer) {
+        match self.apply(warm, journal, observer) {
             Ok(run) => Ok(self.ended(session, &run, began.elapsed())),
-            Err(Trouble::Journal(source)) => Err(JobError::Journal { owed: waiting_on_changes(prepared), source }),
+            Err(Trouble::Journal(source)) => Err(JobError::Journal { owed: self.may_be_owed(warm), source }),
             Err(Trouble::Run(message)) => Ok(unusable(self, &[message])),
         }
     }
 
-    fn apply(
-        &self,
-        session: &Session,
-        prepared: &Prepared,
-        path: &Path,
-        observer: &dyn Observer,
-    ) -> Result<Run, Trouble> {
+    fn apply(&self, warm: &Warm, path: &Path, observer: &dyn Observer) -> Result<Run, Trouble> {
+        let Warm { session, prepared, .. } = warm;
         let failed = |error: OpenJournalError| Trouble::Journal(error.into());
-        let execution = self.execution(prepared, Mode::APPLY, session, observer);
+        let execution = self.execution(warm, Mode::APPLY, observer);
         // The process may have ended before it created the journal; then nothing was begun.
         if self.resumed && path.exists() {
             let (journal, events) = FileJournal::resume(path).map_err(failed)?;
@@ -305,18 +331,17 @@ impl Order {
                 Err(error @ ResumeError::Journal(_)) => Err(Trouble::Journal(error.into())),
             };
         }
-        let journal = FileJournal::create(path).map_err(failed)?;
-        let execution = Execution { journal: Box::new(journal), ..execution };
+        let journal: Box<dyn Journal> = if self.job.only.is_empty() {
+            Box::new(FileJournal::create(path).map_err(failed)?)
+        } else {
+            Box::new(Announced::new(observer, path))
+        };
+        let execution = Execution { journal, ..execution };
         session.run(prepared, execution).map_err(|error| Trouble::Run(error_chain(&error)))
     }
 
-    fn execution<'a>(
-        &self,
-        prepared: &Prepared,
-        mode: Mode,
-        session: &Session,
-        observer: &'a dyn Observer,
-    ) -> Execution<'a> {
+    fn execution<'a>(&self, warm: &Warm, mode: Mode, observer: &'a dyn Observer) -> Execution<'a> {
+        let session = &warm.session;
         let width = match (self.one_by_one, usize::try_from(self.settings.width)) {
             (true, _) => NonZeroUsize::MIN,
             (false, width) => width.ok().and_then(NonZeroUsize::new).unwrap_or(session.host().width()),
@@ -329,10 +354,11 @@ impl Order {
         };
         let suspend = session.suspend.clone();
         let mut settled = 0;
-        let all = prepared.graph.nodes.len();
+        let exceptions = self.exceptions(warm);
+        let all = exceptions.selected.as_ref().map_or(warm.prepared.graph.nodes.len(), |selected| selected.len());
         Execution {
             policy: Arc::new(policy),
-            exceptions: self.exceptions(&prepared.graph),
+            exceptions,
             ..Execution::new(mode, width).consumer(move |_, event| {
                 match &event.kind {
                     EventKind::Settled { .. } => settled += 1,
@@ -350,32 +376,44 @@ impl Order {
         }
     }
 
-    fn exceptions(&self, graph: &Graph) -> Exceptions {
-        let mut exceptions = Exceptions::default();
-        let paths: HashMap<String, NodeId> =
-            if self.owed.is_empty() && self.quarantined.is_empty() && self.job.only.is_empty() {
-                HashMap::new()
-            } else {
-                graph.iter().map(|(id, node)| (node.path.to_string(), id)).collect()
-            };
-        let known = |set: &BTreeSet<String>| -> Vec<NodeId> {
-            set.iter().filter_map(|path| paths.get(path).copied()).collect()
+    fn exceptions(&self, warm: &Warm) -> Exceptions {
+        let graph = &warm.prepared.graph;
+        let mut exceptions = Exceptions {
+            selected: self.selected(warm).map(Arc::new),
+            owed: warm.known(&self.owed).into_iter().collect(),
+            ..Exceptions::default()
         };
-        exceptions.owed.extend(known(&self.owed));
-        for (id, _) in graph.iter().filter(|(_, node)| node.role == Role::Instance) {
+        let all: Vec<NodeId> = match &exceptions.selected {
+            Some(selected) => selected.iter().copied().collect(),
+            None => graph.iter().map(|(id, _)| id).collect(),
+        };
+        for id in all.into_iter().filter(|id| graph.node(*id).role == Role::Instance) {
             match self.treatment(mode_of(graph, id).unwrap_or(self.rules.mode)) {
                 Treatment::Set => {}
                 Treatment::Test => drop(exceptions.tested.insert(id)),
                 Treatment::Skip => drop(exceptions.skipped.insert(id, SkipReason::NotSelected)),
             }
         }
-        if !self.job.only.is_empty() {
-            let selected = selection(graph, known(&self.job.only));
-            let left_out = graph.iter().filter(|(id, node)| node.role == Role::Instance && !selected.contains(id));
-            exceptions.skipped.extend(left_out.map(|(id, _)| (id, SkipReason::NotSelected)));
-        }
-        exceptions.skipped.extend(known(&self.quarantined).into_iter().map(|id| (id, SkipReason::Quarantined)));
+        let quarantined = warm.known(&self.quarantined);
+        exceptions.skipped.extend(quarantined.into_iter().map(|id| (id, SkipReason::Quarantined)));
         exceptions
+    }
+
+    /// What a job over a part is about.
+    fn selected(&self, warm: &Warm) -> Option<BTreeSet<NodeId>> {
+        (!self.job.only.is_empty()).then(|| warm.selection(warm.known(&self.job.only)))
+    }
+
+    /// Every instance of the job that waits for changes of others, and what was owed before.
+    fn may_be_owed(&self, warm: &Warm) -> BTreeSet<String> {
+        let selected = self.selected(warm);
+        let is_selected = |id: &NodeId| selected.as_ref().is_none_or(|selected| selected.contains(id));
+        let nodes = warm
+            .prepared
+            .graph
+            .iter()
+            .filter(|(id, node)| is_selected(id) && node.needs.iter().any(|need| need.kind == NeedKind::OnChanges));
+        nodes.map(|(_, node)| node.path.to_string()).chain(self.owed.iter().cloned()).collect()
     }
 
     /// What is owed a notification afterwards: by this job, or by an earlier one to what this one left out.
@@ -420,7 +458,7 @@ impl Order {
         let report = run.report();
         let (mut failed, mut drifted, mut not_in_state) = (false, false, 0);
         let mut instances = 0;
-        for (id, node) in run.graph().iter() {
+        for (id, node) in run.graph().iter().filter(|(id, _)| report.is_selected(*id)) {
             let status = report.status(id);
             failed |= status.is_some_and(Status::blocks) && node.role == Role::Instance || failed_container(run, id);
             drifted |= status == Some(&Status::Drifted);
@@ -458,25 +496,47 @@ impl Order {
     }
 }
 
-/// These instances, what acts on their changes, and what either needs.
-fn selection(graph: &Graph, wanted: Vec<NodeId>) -> BTreeSet<NodeId> {
-    let mut acting: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
-    for (id, node) in graph.iter() {
-        for need in node.needs.iter().filter(|need| need.kind == NeedKind::OnChanges) {
-            acting.entry(need.node).or_default().push(id);
-        }
+impl Warm {
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let graph = &self.prepared.graph;
+            let mut acting: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+            for (id, node) in graph.iter() {
+                for need in node.needs.iter().filter(|need| need.kind == NeedKind::OnChanges) {
+                    acting.entry(need.node).or_default().push(id);
+                }
+            }
+            Index { by_path: graph.iter().map(|(id, node)| (node.path.to_string(), id)).collect(), acting }
+        })
     }
-    let (mut selected, mut open) = (BTreeSet::new(), wanted);
-    while let Some(id) = open.pop() {
-        if selected.insert(id) {
-            open.extend(acting.get(&id).into_iter().flatten());
-            open.extend(graph.node(id).needs.iter().map(|need| need.node));
-            if let Role::Container { inner, .. } = graph.node(id).role {
-                open.extend(&graph.scope(inner).members);
+
+    /// The instances of these paths, as far as the document has them.
+    fn known(&self, paths: &BTreeSet<String>) -> Vec<NodeId> {
+        if paths.is_empty() {
+            return Vec::new();
+        }
+        let by_path = &self.index().by_path;
+        paths.iter().filter_map(|path| by_path.get(path).copied()).collect()
+    }
+
+    /// These instances, what acts on their changes, what either needs, and the containers around them.
+    fn selection(&self, wanted: Vec<NodeId>) -> BTreeSet<NodeId> {
+        let (graph, acting) = (&self.prepared.graph, &self.index().acting);
+        let (mut selected, mut open) = (BTreeSet::new(), wanted);
+        while let Some(id) = open.pop() {
+            if selected.insert(id) {
+                open.extend(acting.get(&id).into_iter().flatten());
+                open.extend(graph.node(id).needs.iter().map(|need| need.node));
+                if let Role::Container { inner, .. } = graph.node(id).role {
+                    open.extend(&graph.scope(inner).members);
+                }
             }
         }
+        let around: Vec<NodeId> =
+            selected.iter().flat_map(|id| graph.node(*id).path.outward().map(InstancePath::node)).collect();
+        selected.extend(around);
+        selected
     }
-    selected
 }
 
 /// What is done with an instance.

@@ -31,6 +31,7 @@ pub use decide::{Moment, Next, Waiting};
 pub use install::{UNIT, install, unit};
 pub use reports::{Reports, ReportsError};
 pub use service::{AgentError, Options, run};
+pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use state::{
     BootId, Crashes, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob, LeftOver, Progress,

@@ -5,6 +5,7 @@
 mod answers;
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -20,7 +21,7 @@ use stead_host::provider::Cancel;
 use crate::boot::boot_id;
 use crate::control::{Listener, Request, Response, serve};
 use crate::decide::{Moment, Next, Waiting};
-use crate::job::{Ended, JobError, Observer, Order, Rules, Workshop, carry_out, left_over, traces};
+use crate::job::{Ended, JobError, Observer, Order, Rules, Source, Workshop, carry_out, left_over, traces};
 use crate::log::Log;
 use crate::reports::Reports;
 use crate::state::{BootId, Job, JobKind, JobOutcome, JobResult, LeftOver, State, Work};
@@ -58,7 +59,7 @@ pub enum AgentError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
 }
 
@@ -89,7 +90,7 @@ struct Inner {
     store: Store,
     running: Option<Running>,
     /// The job that came to its end, to be recorded.
-    ended: Option<Result<Ended, JobError>>,
+    ended: Option<(Job, Result<Ended, JobError>)>,
     stopping: bool,
     /// How many jobs have ended since the agent began.
     jobs: u64,
@@ -102,8 +103,7 @@ struct Inner {
 
 /// The job under way.
 struct Running {
-    id: String,
-    generation: u64,
+    job: Job,
     cancel: Cancel,
     suspend: Cancel,
     settled: usize,
@@ -203,8 +203,8 @@ impl Agent {
     fn work(self: &Arc<Self>) {
         let mut inner = self.lock();
         loop {
-            if let Some(ended) = inner.ended.take() {
-                self.record(&mut inner, ended);
+            if let Some((job, ended)) = inner.ended.take() {
+                self.record(&mut inner, &job, ended);
                 continue;
             }
             if inner.stopping && inner.running.is_none() {
@@ -297,63 +297,67 @@ impl Agent {
         }
     }
 
-    /// Begins a job on a thread of its own; `false` if that cannot be recorded.
+    /// Begins a job on a thread of its own; `false` if that cannot be recorded. A job over a part is recorded when it sets
+    /// something.
     fn begin(self: &Arc<Self>, inner: &mut Inner, job: &Job, resumed: bool) -> bool {
-        let order = match Self::order(inner, job, resumed) {
+        let (order, source) = match self.order(inner, job, resumed) {
             Ok(order) => order,
             Err(why) => {
                 self.damaged(inner, job, &why);
                 return true;
             }
         };
-        if !self.save(inner, |state| state.begin(job.clone())) {
-            return false;
+        if job.only.is_empty() {
+            if !self.save(inner, |state| state.begin(job.clone())) {
+                return false;
+            }
+            self.log_begin(if resumed { "jobResumed" } else { "jobBegan" }, job);
         }
         let (cancel, suspend) = (Cancel::default(), Cancel::default());
-        let (id, generation) = (job.id.clone(), job.generation);
-        let running =
-            Running { id, generation, cancel: cancel.clone(), suspend: suspend.clone(), settled: 0, instances: 0 };
-        inner.running = Some(running);
-        let what = if resumed { "jobResumed" } else { "jobBegan" };
-        self.log
-            .write(what, json!({ "job": job.id, "generation": job.generation, "type": job.kind, "work": job.work }));
-        let (agent, journal) = (Arc::clone(self), inner.store.journal(&job.id));
+        let (job, stops) = (job.clone(), (cancel.clone(), suspend.clone()));
+        inner.running = Some(Running { job, cancel, suspend, settled: 0, instances: 0 });
+        let (agent, journal) = (Arc::clone(self), inner.store.journal(&order.job.id));
         thread::spawn(move || {
-            let ended = carry_out(&agent.workshop, &order, &journal, (cancel, suspend), &*agent);
+            let ended = carry_out(&agent.workshop, &order, source, &journal, stops, &*agent);
             let mut inner = agent.lock();
-            inner.ended = Some(ended);
+            inner.ended = Some((order.job, ended));
             inner.running = None;
             agent.changed.notify_all();
         });
         true
     }
 
+    fn log_begin(&self, event: &str, job: &Job) {
+        let Job { id, generation, kind, work, .. } = job;
+        self.log.write(event, json!({ "job": id, "generation": generation, "type": kind, "work": work }));
+    }
+
     /// What a job is carried out by, or why its document cannot be read.
-    fn order(inner: &Inner, job: &Job, resumed: bool) -> Result<Order, String> {
+    fn order(&self, inner: &Inner, job: &Job, resumed: bool) -> Result<(Order, Source), String> {
         let generation = inner.state.generations.get(&job.generation).ok_or("there is no such generation")?;
-        Ok(Order {
+        let source = self.workshop.source(job, || inner.store.get(&generation.content));
+        let order = Order {
             job: job.clone(),
-            delivered: inner.store.get(&generation.content).map_err(|error| error_chain(&error))?,
             rules: Rules::of(&inner.state, job.generation, generation),
             settings: inner.state.settings.clone(),
             owed: inner.state.owed.clone(),
             quarantined: inner.state.crashes.quarantined().map(str::to_owned).collect(),
             resumed,
             one_by_one: inner.state.crashes.in_a_row > 0,
-        })
+        };
+        Ok((order, source.map_err(|error| error_chain(&error))?))
     }
 
     /// Gives up on the job that was interrupted.
     fn abandon(&self, inner: &mut Inner) {
         let Some(job) = inner.state.job.clone() else { return };
         let journal = inner.store.journal(&job.id);
-        let left = match Self::order(inner, &job, true) {
-            Ok(order) => left_over(&self.workshop, &order, &journal),
+        let left = match self.order(inner, &job, true) {
+            Ok((order, source)) => left_over(&self.workshop, &order, source, &journal),
             Err(_) => LeftOver { owed: BTreeSet::new(), restart: traces(&journal).restart },
         };
         self.log.write("jobAbandoned", json!({ "job": job.id, "owed": left.owed }));
-        let now = Timestamp::now();
-        self.save_until_done(inner, |state| state.abandon_job(left.clone(), &self.boot, now));
+        self.give_up(inner, left);
         let _ = std::fs::remove_file(journal);
     }
 
@@ -370,49 +374,61 @@ impl Agent {
         });
     }
 
-    fn record(&self, inner: &mut Inner, ended: Result<Ended, JobError>) {
-        let now = Timestamp::now();
-        let Some(job) = inner.state.job.clone() else { return };
+    /// Takes in how a job ended.
+    fn record(&self, inner: &mut Inner, job: &Job, ended: Result<Ended, JobError>) {
         match ended {
-            Ok(Ended { outcome, report, watched, changed }) => {
-                let stopping = inner.stopping && outcome.result == JobResult::Aborted;
-                self.log.write(
-                    "jobEnded",
-                    json!({ "job": job.id, "result": outcome.result, "notInDesiredState": outcome.not_in_state }),
-                );
-                if stopping {
-                    // It was stopped in order: the next process begins another.
-                    let left = LeftOver { owed: outcome.owed, restart: outcome.restart };
-                    self.save_until_done(inner, |state| state.abandon_job(left.clone(), &self.boot, now));
-                    return;
-                }
-                if let Err(error) = self.reports.append(now, &job.id, &report) {
-                    self.log.write("reportLost", json!({ "job": job.id, "failure": error_chain(&error) }));
-                }
-                let _ = self.reports.prune(crate::state::before(now, inner.state.settings.retention));
-                let splay = random_part(inner.state.settings.splay);
-                self.save_until_done(inner, |state| state.end(outcome.clone(), now, splay));
-                if inner.state.current == Some(job.generation) && job.only.is_empty() && outcome.instances > 0 {
-                    self.watch(inner, &watched);
-                }
-                if job.kind == JobKind::Consistency {
-                    self.note_corrections(inner, &changed);
-                }
-            }
+            Ok(ended) => self.record_outcome(inner, job, &ended),
             Err(JobError::Journal { owed, source }) => {
                 self.log.write("journalUnusable", json!({ "job": job.id, "failure": error_chain(&source) }));
                 let path = inner.store.journal(&job.id);
                 let _ = std::fs::rename(&path, path.with_extension("unusable"));
-                let left = LeftOver { owed, restart: BTreeSet::new() };
-                self.save_until_done(inner, |state| state.abandon_job(left.clone(), &self.boot, now));
+                self.give_up(inner, LeftOver { owed, restart: BTreeSet::new() });
             }
         }
         inner.jobs += 1;
         if inner.state.job.is_none() {
             let _ = std::fs::remove_file(inner.store.journal(&job.id));
         }
-        self.sweep(inner);
+        if job.only.is_empty() {
+            let _ = self.reports.prune(crate::state::before(Timestamp::now(), inner.state.settings.retention));
+            self.sweep(inner);
+        }
         self.changed.notify_all();
+    }
+
+    fn record_outcome(&self, inner: &mut Inner, job: &Job, ended: &Ended) {
+        let Ended { outcome, report, watched, changed } = ended;
+        let now = Timestamp::now();
+        // What a look at a part found as it should be is worth no line.
+        let is_news = job.only.is_empty() || !changed.is_empty() || outcome.result != JobResult::Converged;
+        if is_news {
+            let JobOutcome { result, not_in_state, .. } = outcome;
+            self.log.write("jobEnded", json!({ "job": job.id, "result": result, "notInDesiredState": not_in_state }));
+        }
+        if inner.stopping && outcome.result == JobResult::Aborted {
+            // It was stopped in order: the next process begins another.
+            return self.give_up(inner, LeftOver { owed: outcome.owed.clone(), restart: outcome.restart.clone() });
+        }
+        let splay = random_part(inner.state.settings.splay);
+        self.save_until_done(inner, |state| {
+            // One over a part that set nothing was not recorded before.
+            state.job.get_or_insert_with(|| job.clone());
+            state.end(outcome.clone(), now, splay);
+        });
+        if is_news && let Err(error) = self.reports.append(now, &job.id, report) {
+            self.log.write("reportLost", json!({ "job": job.id, "failure": error_chain(&error) }));
+        }
+        if inner.state.current == Some(job.generation) && job.only.is_empty() && outcome.instances > 0 {
+            self.watch(inner, watched);
+        }
+        if job.kind == JobKind::Consistency {
+            self.note_corrections(inner, changed);
+        }
+    }
+
+    fn give_up(&self, inner: &mut Inner, left: LeftOver) {
+        let now = Timestamp::now();
+        self.save_until_done(inner, |state| state.abandon_job(left.clone(), &self.boot, now));
     }
 
     fn note_corrections(&self, inner: &mut Inner, changed: &[String]) {
@@ -466,9 +482,19 @@ impl Observer for Agent {
         let mut inner = self.lock();
         let Some(running) = inner.running.as_mut() else { return };
         (running.settled, running.instances) = (settled, all);
-        let job = running.id.clone();
+        let job = running.job.id.clone();
         drop(inner);
         self.log.event(&job, event);
+    }
+
+    fn announce(&self) -> io::Result<()> {
+        let mut inner = self.lock();
+        let Some(job) = inner.running.as_ref().map(|running| running.job.clone()) else { return Ok(()) };
+        if !self.save(&mut inner, |state| state.begin(job.clone())) {
+            return Err(io::Error::other("the state of the agent cannot be saved"));
+        }
+        self.log_begin("jobBegan", &job);
+        Ok(())
     }
 }
 

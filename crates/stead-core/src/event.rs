@@ -3,6 +3,7 @@
 //! An event can be stored, sent late and sent twice. It names instances by their [`InstancePath`], secrets by handles into
 //! the vault, and findings by their codes; [`EventKind::Began`] says what all the others are about.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use crate::call::{Call, Execution, Failure, Operation, Response};
 use crate::diag::Diagnostic;
 use crate::expr::FactKey;
 use crate::footprint::Footprint;
+use crate::id::NodeId;
 use crate::instance_path::InstancePath;
 use crate::value::Value;
 
@@ -176,6 +178,10 @@ pub struct Header {
     pub instances: u32,
     /// What is done with them.
     pub mode: Mode,
+    /// The instances that it is about, and the containers around them; `None` for all. The others are skipped without an
+    /// event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected: Option<Arc<BTreeSet<NodeId>>>,
 }
 
 /// What a run is for.

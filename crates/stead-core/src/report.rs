@@ -1,7 +1,7 @@
 //! The outcome of a run, instance by instance: a fold over its events, without the graph.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use crate::call::{Changed, Execution, Failure, Operation, Outcome, Response, Res
 use crate::destruction::Effect;
 use crate::diag::Diagnostic;
 use crate::diff::exists;
-use crate::event::{Event, EventKind, Header, Problem, Status};
+use crate::event::{Event, EventKind, Header, Problem, SkipReason, Status};
 use crate::id::NodeId;
 use crate::instance_path::InstancePath;
 use crate::value::Value;
@@ -126,6 +126,10 @@ pub struct Totals {
     pub unknown: usize,
 }
 
+/// An instance that a run is not about.
+static LEFT_OUT: LazyLock<Record> =
+    LazyLock::new(|| Record { phase: Phase::Settled(Status::Skipped(SkipReason::NotSelected)), ..Record::default() });
+
 impl Report {
     /// The report of these events.
     pub fn of<'e>(events: impl IntoIterator<Item = &'e Event>) -> Self {
@@ -136,8 +140,17 @@ impl Report {
         report
     }
 
+    /// Whether the run is about an instance.
+    pub fn is_selected(&self, node: NodeId) -> bool {
+        let selected = self.header.as_ref().and_then(|header| header.selected.as_ref());
+        selected.is_none_or(|selected| selected.contains(&node))
+    }
+
     /// What is known of an instance.
     pub fn record(&self, node: NodeId) -> &Record {
+        if !self.is_selected(node) {
+            return &LEFT_OUT;
+        }
         self.records.get(node.index()).unwrap_or(&self.unknown)
     }
 

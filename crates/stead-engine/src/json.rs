@@ -20,10 +20,11 @@ use crate::difference::{Difference, printed};
 use crate::session::Session;
 use crate::summary::Summary;
 
-/// The report of a run: totals, every instance, restarts, outputs.
+/// The report of a run: totals, every instance that it is about, restarts, outputs.
 pub fn report(session: &Session, run: &Run, summary: &Summary, elapsed: Duration) -> Json {
     let totals = &summary.totals;
-    let instances = run.graph().order.iter().map(|id| instance(session, run, *id));
+    let selected = run.graph().order.iter().filter(|id| run.report().is_selected(**id));
+    let instances = selected.map(|id| instance(session, run, *id));
     let outputs = summary.outputs.iter().map(|(name, value)| match value {
         Ok(value) => (name.clone(), value.to_redacted_json()),
         Err(finding) => (name.clone(), json!({ "error": finding.message })),

@@ -58,8 +58,14 @@ fn events(origin: &str) -> Vec<Event> {
         elapsed: Duration::from_nanos(1_000_000_007),
         footprint: Some(footprint.clone()),
     };
-    let header =
-        Header { version: VERSION, origin: origin.into(), graph: "5e".into(), instances: 2, mode: Mode::APPLY };
+    let header = Header {
+        version: VERSION,
+        origin: origin.into(),
+        graph: "5e".into(),
+        instances: 2,
+        mode: Mode::APPLY,
+        selected: None,
+    };
     let (operation, execution) = (Operation::Test, Execution::Actual);
     let failure = Problem::Failure(Failure::new(FailureKind::Unsupported, "no"));
     let mut kinds = vec![

@@ -1,9 +1,12 @@
 //! The agent as a process: documents that are delivered, kills, restarts of the machine, drift.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+#![expect(clippy::print_stdout, reason = "it says what it did, as tests do")]
 
 #[path = "agent/machine.rs"]
 mod machine;
+#[path = "agent/watching.rs"]
+mod watching;
 
 use machine::{Machine, until};
 use serde_json::json;
@@ -60,6 +63,12 @@ fn a_machine_is_kept_as_stated_through_everything() {
     assert_eq!((machine.stage("current"), machine.stage("previous")), (Some(2), Some(1)));
     assert_eq!(machine.read("copy").as_deref(), Some("from the source\n"));
 
+    // Drift that is reported, and repaired on request.
+    machine.write("first", "drifted\n");
+    assert_eq!(machine.run(&["check"]).status.code(), Some(2));
+    machine.ok(&["apply", "--use-existing", "--wait"]);
+    assert_eq!(machine.read("first").as_deref(), Some("1\n"));
+
     // A resource that asks for a restart of the machine, and one that waits for it.
     let restarting = json!({"name": "kernel", "type": "Test/Restart", "properties": {"path": machine.path("kernel")}});
     let after = json!({"name": "after", "type": "Stead/File", "dependsOn": ["Test/Restart:kernel"],
@@ -85,13 +94,14 @@ fn a_machine_is_kept_as_stated_through_everything() {
     );
     assert_eq!(machine.read("after").as_deref(), Some("3\n"));
 
-    // Drift, and its repair.
+    // Drift, and its repair by the agent itself.
     machine.write("first", "drifted\n");
     until(|| machine.read("first").filter(|text| text == "1\n"));
     // A resource that is a program is not watched; somebody must ask.
     std::fs::remove_file(machine.path("kernel")).unwrap();
     assert_eq!(machine.run(&["check"]).status.code(), Some(2));
     until(|| (machine.status()["LCMState"] == "Idle").then_some(()));
+    machine.wait(0);
 
     // A bad document changes nothing.
     let before = machine.ok(&["history", "--output", "json"]);
@@ -180,6 +190,23 @@ fn there_is_one_agent_and_a_clear_word_where_there_is_none() {
     let second = machine.run(&["run"]);
     assert_eq!(second.status.code(), Some(1));
     assert!(String::from_utf8(second.stderr).unwrap().contains("another agent is using"));
+    machine.stop();
+}
+
+/// A document that is only published waits until somebody asks for it.
+#[test]
+fn what_is_published_waits_to_be_asked_for() {
+    let mut machine = Machine::new();
+    machine.start();
+    let missing = machine.run(&["publish"]);
+    assert!(String::from_utf8(missing.stderr).unwrap().contains("<FILE>"), "a document is required");
+    let file = json!({"name": "f", "type": "Stead/File", "properties": {"path": machine.path("f"), "content": "x"}});
+    machine.write("document.json", &json!({ "resources": [file] }).to_string());
+    machine.ok(&["publish", &machine.path("document.json").display().to_string()]);
+    machine.wait(1);
+    assert_eq!((machine.stage("pending"), machine.read("f")), (Some(1), None));
+    machine.ok(&["apply", "--use-existing", "--wait"]);
+    assert_eq!(machine.read("f").as_deref(), Some("x"));
     machine.stop();
 }
 

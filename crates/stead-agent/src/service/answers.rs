@@ -73,7 +73,8 @@ impl Agent {
         let number = self.changed(&mut inner, |state| state.submit(submission))?;
         self.log.write("documentStaged", json!({ "generation": number, "superseded": pending, "published": publish }));
         // What is worked on is not wanted any more.
-        if let Some(running) = inner.running.as_ref().filter(|running| Some(running.generation) == pending || force) {
+        if let Some(running) = inner.running.as_ref().filter(|running| Some(running.job.generation) == pending || force)
+        {
             running.suspend.cancel();
             if force {
                 running.cancel.cancel();
@@ -210,7 +211,7 @@ impl Agent {
         if force {
             running.cancel.cancel();
         }
-        let job = running.id.clone();
+        let job = running.job.id.clone();
         drop(inner);
         self.change(|state| {
             state.hold(crate::state::Held::Stopped);
@@ -268,7 +269,7 @@ impl Agent {
     fn remove(&self, stage: Stage, force: bool) -> Answer {
         let mut inner = self.lock();
         let staged = inner.state.staged(stage).map(|(number, _)| number);
-        if let Some(running) = inner.running.as_ref().filter(|running| Some(running.generation) == staged) {
+        if let Some(running) = inner.running.as_ref().filter(|running| Some(running.job.generation) == staged) {
             if !force {
                 return refused(format!("a job works on the {} document; '--force' ends it first", stage.as_str()));
             }

@@ -175,7 +175,8 @@ impl State {
         let was_well = self.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
         let is_staged = |number| [self.pending, self.current].contains(&Some(number));
         let is_overcome = |(number, work)| (number, work) == (job.generation, job.work) || !is_staged(number);
-        if outcome.result != JobResult::Aborted && self.crashes.interrupted.is_none_or(is_overcome) {
+        // A job over a part says nothing about the instance that the agent crashed over.
+        if is_whole && outcome.result != JobResult::Aborted && self.crashes.interrupted.is_none_or(is_overcome) {
             self.crashes.overcome();
         }
         // That a part is in its desired state says nothing about the rest.

@@ -74,6 +74,9 @@ pub struct Setup {
 /// The instances that something else is done with than with the others.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Exceptions {
+    /// The instances that the run is about, with what they need and the containers around them; `None` for all. Nothing is
+    /// recorded about the others, so that a run over a few of many costs little.
+    pub selected: Option<Arc<BTreeSet<NodeId>>>,
     /// Skipped, and why.
     pub skipped: BTreeMap<NodeId, SkipReason>,
     /// Only tested, also where the others are set.
@@ -181,12 +184,12 @@ impl Run {
     /// A run of which nothing has happened yet.
     pub fn new(setup: Setup) -> Self {
         let Setup { graph, sources, facts, seal, mode, privilege, policy, origin, digest, exceptions } = setup;
-        let nodes = graph.nodes.len();
+        let selected = exceptions.selected.as_ref().map_or(graph.nodes.len(), |selected| selected.len());
         Self {
             readiness: Readiness::new(&graph),
             report: Report::default(),
             held: 0,
-            unsettled: nodes,
+            unsettled: selected,
             undecided: BTreeSet::new(),
             in_flight: BTreeSet::new(),
             taken_over: false,
@@ -240,7 +243,8 @@ impl Run {
     /// How many instances ended how. What is nested in a container is counted instead of it, but for a container that
     /// failed though nothing nested in it did.
     pub fn totals(&self) -> Totals {
-        let counted = self.graph.iter().filter(|(id, node)| node.role == Role::Instance || self.failed_by_itself(*id));
+        let counted = self.graph.iter().filter(|(id, _)| self.report.is_selected(*id));
+        let counted = counted.filter(|(id, node)| node.role == Role::Instance || self.failed_by_itself(*id));
         self.report.totals(counted.map(|(id, _)| id))
     }
 
@@ -336,6 +340,7 @@ impl Run {
             graph: Arc::clone(&self.digest),
             instances: u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX),
             mode: self.mode,
+            selected: self.exceptions.selected.clone(),
         }
     }
 
@@ -400,7 +405,13 @@ impl Run {
 
     fn began(&mut self) {
         self.settled_prefix = self.prefix_from(self.settled_prefix);
-        (0..self.graph.nodes.len()).for_each(|at| self.make_ready(node(at)));
+        let graph = Arc::clone(&self.graph);
+        let (selected, left_out): (Vec<NodeId>, Vec<NodeId>) =
+            graph.iter().map(|(id, _)| id).partition(|id| self.report.is_selected(*id));
+        if self.mode.execution == Execution::WhatIf {
+            left_out.into_iter().for_each(|id| self.forecast.settled(&graph, id));
+        }
+        selected.into_iter().for_each(|id| self.make_ready(id));
     }
 
     /// Calls that were cut off are made again.
@@ -480,8 +491,4 @@ impl Run {
     fn ranked(&self, id: NodeId) -> (u32, NodeId) {
         (self.readiness.queues.rank(id), id)
     }
-}
-
-fn node(at: usize) -> NodeId {
-    NodeId(u32::try_from(at).unwrap_or(u32::MAX))
 }

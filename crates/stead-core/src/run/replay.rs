@@ -78,6 +78,7 @@ impl Run {
             () if header.graph != own.graph || header.instances != own.instances => {
                 Err(ReplayError::Foreign { what: "document" })
             }
+            () if header.selected != own.selected => Err(ReplayError::Foreign { what: "selection" }),
             () if header.mode != own.mode => Err(ReplayError::Foreign { what: "operation" }),
             () => Ok(()),
         }

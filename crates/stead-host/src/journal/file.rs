@@ -15,13 +15,21 @@ use crate::fs::{OpenError, TrustedDirectory, User};
 
 /// A journal in a file that one process at a time writes to.
 ///
-/// Guarantees: what was appended survives a power failure; events that are appended together are written and flushed
+/// Guarantees: what was appended survives a power failure unless it was created for less; events that are appended together are written and flushed
 /// together. After an append that failed, all others fail.
 pub struct FileJournal {
     path: PathBuf,
     /// `None` after an append failed: nobody knows what the file holds then.
     file: Option<File>,
+    outlives: Outlives,
     chain: Chain,
+}
+
+/// What a journal survives the end of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outlives {
+    Process,
+    Power,
 }
 
 /// Why a journal was not opened.
@@ -59,12 +67,23 @@ impl FileJournal {
     /// Creates a journal that only its owner can read. Fails if the file exists, or if somebody who is not trusted could
     /// exchange it.
     pub fn create(path: &Path) -> Result<Self, OpenJournalError> {
-        let directory = directory_of(path)?;
-        let file = open(&directory, path, OpenOptions::new().create_new(true).mode(0o600))?;
+        let (journal, directory) = Self::created(path, Outlives::Power)?;
+        let Some(file) = &journal.file else { return Ok(journal) };
         let flushed =
             file.sync_all().and_then(|()| File::open(directory.through_descriptor(OsStr::new(".")))?.sync_all());
         flushed.map_err(|source| system("flush", path, source))?;
-        Ok(Self { path: path.to_owned(), file: Some(file), chain: Chain::default() })
+        Ok(journal)
+    }
+
+    /// The same, for what was appended to survive the end of the process alone: nothing is flushed.
+    pub fn create_unflushed(path: &Path) -> Result<Self, OpenJournalError> {
+        Self::created(path, Outlives::Process).map(|(journal, _)| journal)
+    }
+
+    fn created(path: &Path, outlives: Outlives) -> Result<(Self, TrustedDirectory), OpenJournalError> {
+        let directory = directory_of(path)?;
+        let file = Some(open(&directory, path, OpenOptions::new().create_new(true).mode(0o600))?);
+        Ok((Self { path: path.to_owned(), file, outlives, chain: Chain::default() }, directory))
     }
 
     /// Opens a journal to go on with it, and returns the events that it holds. An incomplete last record is removed: what it
@@ -82,7 +101,7 @@ impl FileJournal {
             let cut = file.set_len(length as u64).and_then(|()| file.sync_all());
             cut.map_err(|source| system("truncate", path, source))?;
         }
-        Ok((Self { path: path.to_owned(), file: Some(file), chain }, events))
+        Ok((Self { path: path.to_owned(), file: Some(file), outlives: Outlives::Power, chain }, events))
     }
 
     fn write(&mut self, events: &[Event]) -> io::Result<()> {
@@ -90,7 +109,9 @@ impl FileJournal {
         let mut file = self.file.take().ok_or_else(|| io::Error::other("writing to it failed before"))?;
         let (chain, records) = self.chain.wrap(events)?;
         file.write_all(&records)?;
-        file.sync_data()?;
+        if self.outlives == Outlives::Power {
+            file.sync_data()?;
+        }
         (self.chain, self.file) = (chain, Some(file));
         Ok(())
     }
@@ -102,7 +123,7 @@ impl Journal for FileJournal {
     }
 
     fn is_durable(&self) -> bool {
-        true
+        self.outlives == Outlives::Power
     }
 }
 
@@ -140,7 +161,12 @@ mod tests {
     #[test]
     fn nothing_is_appended_after_an_append_that_failed() {
         let only_readable = File::open("/dev/null").expect("there is always nothing");
-        let mut journal = FileJournal { path: "journal".into(), file: Some(only_readable), chain: Chain::default() };
+        let mut journal = FileJournal {
+            path: "journal".into(),
+            file: Some(only_readable),
+            outlives: Outlives::Process,
+            chain: Chain::default(),
+        };
         let event = Event { sequence: 0, at: jiff::Timestamp::UNIX_EPOCH, kind: stead_core::event::EventKind::Resumed };
         assert!(journal.append(std::slice::from_ref(&event)).is_err());
         assert!(journal.file.is_none());

@@ -280,6 +280,7 @@ pub(crate) fn codes() -> Vec<diag::Code> {
     let mut codes = diag::all();
     codes.extend(stead_host::settings::codes::CODES);
     codes.extend(stead_host::check::codes::CODES);
+    codes.extend(stead_agent::settings_codes::CODES);
     codes
 }
 

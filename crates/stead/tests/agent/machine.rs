@@ -126,6 +126,14 @@ impl Machine {
         until(|| self.run(&["status"]).status.success().then_some(()));
     }
 
+    /// How much memory the agent takes, in KiB.
+    pub(crate) fn resident(&self) -> u64 {
+        let id = self.agent.as_ref().unwrap().id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     pub(crate) fn kill(&mut self) {
         let mut agent = self.agent.take().unwrap();
         agent.kill().unwrap();

@@ -1,0 +1,67 @@
+//! How soon drift is repaired, one change at a time and all at once.
+//!
+//! `STEAD_FILES=10000 STEAD_CHANGES=1000 cargo test --release -p stead --test agent watching -- --nocapture` prints the figures.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use stead_testkit::times;
+
+use crate::machine::{Machine, until};
+
+/// How many files are managed where nothing is asked for, and how many of them are changed one by one.
+const FILES: usize = 300;
+const CHANGES: usize = 20;
+
+/// What another change waits for, so that each is a change of a machine at rest.
+const REST: Duration = Duration::from_millis(50);
+
+/// No change is lost, and memory is what it was.
+#[test]
+fn every_change_is_repaired() {
+    let mut machine = Machine::new();
+    machine.start();
+    let paths: Vec<PathBuf> =
+        (0..times("STEAD_FILES", FILES)).map(|number| machine.path(&format!("file-{number}"))).collect();
+    let files = paths.iter().enumerate().map(|(number, path)| {
+        json!({"name": format!("f{number}"), "type": "Stead/File", "properties": {"path": path, "content": right(number)}})
+    });
+    let auto = json!({"configurationMode": "ApplyAndAutoCorrect"});
+    machine.deliver_with("files", &auto, &files.collect());
+    machine.wait(0);
+    // The first look after watching began.
+    until(|| (machine.count("jobEnded", "") >= 2).then_some(()));
+    let changes = times("STEAD_CHANGES", CHANGES);
+    let mut latencies: Vec<Duration> =
+        (0..changes).map(|change| repaired(&paths, change * 7919 % paths.len())).collect();
+    latencies.sort();
+    let at = |percent: usize| latencies[(latencies.len() * percent / 100).min(latencies.len() - 1)];
+    println!("{} files, {changes} changes: {:?} at the median, {:?} at 99 %", paths.len(), at(50), at(99));
+    let before = machine.resident();
+    for path in &paths {
+        std::fs::write(path, "wrong\n").unwrap();
+    }
+    let begun = Instant::now();
+    for (number, path) in paths.iter().enumerate() {
+        until(|| (std::fs::read_to_string(path).is_ok_and(|text| text == right(number))).then_some(()));
+    }
+    println!("all at once: repaired in {:?}, {before} KiB before and {} after", begun.elapsed(), machine.resident());
+    machine.stop();
+}
+
+fn right(number: usize) -> String {
+    format!("right {number}\n")
+}
+
+/// Changes a file, and waits until it is as it was.
+fn repaired(paths: &[PathBuf], number: usize) -> Duration {
+    std::thread::sleep(REST);
+    std::fs::write(&paths[number], "wrong\n").unwrap();
+    let begun = Instant::now();
+    while !std::fs::read_to_string(&paths[number]).is_ok_and(|text| text == right(number)) {
+        assert!(begun.elapsed() < Duration::from_mins(1), "file {number} is not repaired");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    begun.elapsed()
+}

@@ -1,0 +1,82 @@
+#!/bin/bash
+# A Debian with systemd as its first process, in namespaces of its own: a machine whose power can be cut.
+#
+#   box.sh make DIR            makes its root, DIR/root, from Debian's packages
+#   box.sh boot DIR            boots it, writes the id of its first process to DIR/init, and returns when it is off
+#   box.sh run DIR COMMAND...  runs a command in it
+#
+# Killing the first process is a power cut for everything in it. The kernel, the clock and what is flushed are those of the host.
+set -euo pipefail
+
+action=$1 dir=$2
+shift 2
+
+# What would reach the host.
+dropped=-sys_time,-sys_module,-sys_rawio,-syslog,-wake_alarm
+
+make_root() {
+  local suite unit
+  suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+  debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus "$suite" "$dir/root.new" >"$dir/make.log" 2>&1 || {
+    tail -n 1 "$dir/make.log" >&2
+    return 1
+  }
+  # They are about hardware, or about a clock and a kernel that belong to the host.
+  for unit in console-getty getty@tty1 modprobe@ systemd-firstboot systemd-modules-load systemd-remount-fs systemd-sysctl systemd-timesyncd; do
+    ln -sf /dev/null "$dir/root.new/etc/systemd/system/$unit.service"
+  done
+  for unit in dev-hugepages dev-mqueue sys-fs-fuse-connections sys-kernel-config sys-kernel-debug sys-kernel-tracing; do
+    ln -sf /dev/null "$dir/root.new/etc/systemd/system/$unit.mount"
+  done
+  tr -d - </proc/sys/kernel/random/uuid >"$dir/root.new/etc/machine-id"
+  mv "$dir/root.new" "$dir/root"
+}
+
+# Runs as the first process of the box, and becomes its systemd.
+enter() {
+  local root=$dir/root init
+  # The id is the one outside: /proc is still that of the host.
+  read -r init _ </proc/self/stat
+  mount --make-rprivate /
+  mount --rbind "$root" "$root"
+  mount -t proc proc "$root/proc"
+  mount -t sysfs -o ro sysfs "$root/sys"
+  mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+  mount -t tmpfs -o mode=755 tmpfs "$root/run"
+  mount -t tmpfs tmpfs "$root/tmp"
+  mount --bind "$root/proc/sys" "$root/proc/sys"
+  mount --bind "$dir/boot_id" "$root/proc/sys/kernel/random/boot_id"
+  mount -o remount,bind,ro "$root/proc/sys"
+  [ ! -e "$root/proc/sysrq-trigger" ] || mount --bind /dev/null "$root/proc/sysrq-trigger"
+  echo "$init" >"$dir/init"
+  exec setpriv --bounding-set="$dropped" env -i container=box PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" /lib/systemd/systemd
+}
+
+boot() {
+  local mounted cgroup
+  mounted=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
+  cgroup=$mounted/stead-box-$$
+  mkdir "$cgroup"
+  cat /proc/sys/kernel/random/uuid >"$dir/boot_id"
+  rm -f "$dir/init"
+  # The first process and its children are in the group before its namespace is made, which then begins there.
+  (
+    sh -c 'echo $PPID' >"$cgroup/cgroup.procs"
+    exec unshare --cgroup --pid --mount --uts --ipc --fork "$0" enter "$dir"
+  ) </dev/null >>"$dir/console" 2>&1 &
+  # In the background, since a machine that ends by a signal is nothing to report.
+  wait $! 2>/dev/null || true
+  find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true
+}
+
+case $action in
+make) mkdir -p "$dir" && make_root ;;
+boot) boot ;;
+enter) enter ;;
+run)
+  # nsenter would stop with what it waits for when the machine is shut down; a shell does not.
+  exec nsenter --target "$(cat "$dir/init")" --mount --uts --ipc --pid --cgroup --root --wd=/ --no-fork \
+    setpriv --bounding-set="$dropped" env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+    /bin/sh -c '"$@"; exit $?' sh "$@"
+  ;;
+esac

@@ -1,0 +1,165 @@
+//! A Debian that boots, restarts and loses its power in milliseconds; see `box.sh`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value as Json;
+
+/// How long anything may take on a busy machine.
+const SOON: Duration = Duration::from_mins(2);
+
+/// What systemd takes for a request to restart in order.
+const REBOOT_IN_ORDER: i32 = 5;
+
+/// The machine. It is off until it is booted.
+pub(crate) struct Debian {
+    folder: PathBuf,
+    running: Option<Child>,
+    /// How often it was booted.
+    pub(crate) boots: usize,
+}
+
+/// Waits until something is found.
+pub(crate) fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(begun.elapsed() < SOON, "{what} takes too long");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+impl Debian {
+    /// The machine of this folder, which is made if `make` says so. An error says what is missing.
+    pub(crate) fn of(folder: &Path, make: bool) -> Result<Self, String> {
+        for program in ["debootstrap", "dpkg-deb", "unshare", "nsenter", "setpriv"] {
+            let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+            if !found.is_ok_and(|found| found.status.success()) {
+                return Err(format!("there is no {program}"));
+            }
+        }
+        if !fs::read_to_string("/proc/self/mounts").is_ok_and(|mounts| mounts.contains(" cgroup2 ")) {
+            return Err("no control groups of version 2 are mounted".to_owned());
+        }
+        let machine = Self { folder: folder.to_owned(), running: None, boots: 0 };
+        match machine.root("").is_dir() {
+            true => Ok(machine),
+            false if !make => Err("it needs a Debian, which it makes when STEAD_BOOTS asks for boots".to_owned()),
+            false => {
+                let made = machine.script("make").output().map_err(|error| error.to_string())?;
+                let why = String::from_utf8_lossy(&made.stderr).into_owned();
+                if made.status.success() { Ok(machine) } else { Err(format!("a Debian cannot be made: {why}")) }
+            }
+        }
+    }
+
+    /// A path in it, as it is seen from outside.
+    pub(crate) fn root(&self, path: &str) -> PathBuf {
+        self.folder.join("root").join(path.trim_start_matches('/'))
+    }
+
+    pub(crate) fn read(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.root(path)).ok()
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.root(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Places a program in it.
+    pub(crate) fn install(&self, program: &Path, path: &str) {
+        let path = self.root(path);
+        let _ = fs::remove_file(&path);
+        fs::copy(program, &path).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    /// Removes a file or a folder of it.
+    pub(crate) fn remove(&self, path: &str) {
+        let path = self.root(path);
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    }
+
+    fn script(&self, action: &str) -> Command {
+        let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/boots/box.sh"));
+        command.arg(action).arg(&self.folder).stdin(Stdio::null());
+        command
+    }
+
+    /// Boots it. It may be off again at any moment.
+    pub(crate) fn boot(&mut self) {
+        assert!(!self.is_on(), "it is on already");
+        let _ = fs::remove_file(self.folder.join("init"));
+        self.running = Some(self.script("boot").spawn().unwrap());
+        self.boots += 1;
+        until("the first process", || self.init());
+    }
+
+    fn init(&self) -> Option<Pid> {
+        let id = fs::read_to_string(self.folder.join("init")).ok()?;
+        Pid::from_raw(id.trim().parse().ok()?)
+    }
+
+    /// Whether it is on.
+    pub(crate) fn is_on(&mut self) -> bool {
+        self.running.as_mut().is_some_and(|running| running.try_wait().unwrap().is_none())
+    }
+
+    fn wait_until_off(&mut self) {
+        until("the end of the machine", || (!self.is_on()).then_some(()));
+        self.running = None;
+    }
+
+    /// Ends it at once.
+    pub(crate) fn cut_power(&mut self) {
+        if let Some(init) = self.init().filter(|_| self.is_on()) {
+            let _ = kill_process(init, Signal::KILL);
+        }
+        self.wait_until_off();
+    }
+
+    /// Ends it in order.
+    pub(crate) fn shut_down(&mut self) {
+        if let Some(init) = self.init().filter(|_| self.is_on()) {
+            let number = (34 + REBOOT_IN_ORDER).to_string();
+            let _ = Command::new("kill").args(["-s", &number, &init.to_string()]).status();
+        }
+        self.wait_until_off();
+    }
+
+    /// Runs a command in it.
+    pub(crate) fn run(&self, command: &[&str]) -> Output {
+        self.script("run").args(command).output().unwrap()
+    }
+
+    /// Runs a command in it that must succeed, and returns what it printed.
+    pub(crate) fn ok(&self, command: &[&str]) -> String {
+        let output = self.run(command);
+        let [printed, complained] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        assert!(output.status.success(), "{command:?}: {printed}{complained}");
+        printed.into_owned()
+    }
+
+    /// What a command of the agent prints; `None` while nobody answers.
+    pub(crate) fn agent(&self, arguments: &[&str]) -> Option<Json> {
+        let output = self.run(&[&["stead", "agent", "--output", "json"], arguments].concat());
+        serde_json::from_slice(&output.stdout).ok()
+    }
+}
+
+impl Drop for Debian {
+    fn drop(&mut self) {
+        if let (Some(mut running), Some(init)) = (self.running.take(), self.init()) {
+            let _ = kill_process(init, Signal::KILL);
+            let _ = running.wait();
+        }
+    }
+}

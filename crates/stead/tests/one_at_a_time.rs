@@ -1,0 +1,157 @@
+//! Agents and runs over one machine, killed at any moment: one of them at a time sets something.
+//!
+//! `STEAD_ROUNDS=1000 cargo test -p stead --test one_at_a_time` kills so many.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+#![expect(clippy::print_stdout, reason = "it says what it did, as tests do")]
+
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+/// How many processes are killed where nothing is asked for.
+const ROUNDS: usize = 12;
+
+/// How long anything here may take on a busy machine.
+const SOON: Duration = Duration::from_mins(1);
+
+/// Says whether another set is under way, and that it is itself: a folder that only one of them can make. What was killed
+/// leaves its folder. A program whose stead was killed is an orphan until its supervisor has ended it.
+const SET: &str = r#"
+if ! mkdir under-way 2>/dev/null && kill -0 "$(cat under-way/pid)" 2>/dev/null; then
+  if kill -0 "$(cat under-way/stead)" 2>/dev/null; then echo overlap >> trace; else echo orphan >> trace; fi
+fi
+mkdir -p under-way; echo $PPID > under-way/stead; echo $$ > under-way/pid; echo set >> trace
+sleep 0.02
+rm -r under-way
+"#;
+
+/// A program that takes part.
+#[derive(Clone, Copy)]
+enum Part {
+    /// An agent with a state directory of that name.
+    Agent(&'static str),
+    /// A run from a command line.
+    Run,
+}
+
+/// Two agents have one directory: the second ends at once, and has it when the first is killed.
+const PARTS: [Part; 6] =
+    [Part::Agent("one"), Part::Agent("one"), Part::Agent("other"), Part::Run, Part::Run, Part::Run];
+
+struct Machine {
+    folder: TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
+        let machine = Self { folder };
+        let always = json!({"name": "always", "type": "Stead/Command",
+            "properties": {"set": SET, "workingDirectory": machine.path("")}});
+        let never = json!({"name": "never", "type": "Stead/Command", "properties": {"test": "false", "set": "exit 1"}});
+        let document = json!({ "resources": [always, never] });
+        std::fs::write(machine.path("document.json"), document.to_string()).unwrap();
+        machine
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
+        command
+            .env("HOME", self.folder.path())
+            .env("STEAD_LOCKS", self.folder.path())
+            .env_remove("INVOCATION_ID")
+            .env_remove("NOTIFY_SOCKET")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    fn agent(&self, state: &str, arguments: &[&str]) -> Command {
+        let mut command = self.command();
+        command.args(["agent", "--state"]).arg(self.path(state)).args(arguments);
+        command
+    }
+
+    fn start(&self, part: Part) -> Child {
+        match part {
+            Part::Agent(state) => self.agent(state, &["run"]).spawn().unwrap(),
+            Part::Run => self.command().arg("apply").arg(self.path("document.json")).spawn().unwrap(),
+        }
+    }
+
+    /// Has the agent of a directory work on the document again and again.
+    fn deliver(&self, state: &str) {
+        let document = self.path("document.json").display().to_string();
+        let settings = ["PendingRetrySecs=1", "PendingRetryMaxSecs=1", "ResourceRetryCount=0"];
+        until("an agent", || self.agent(state, &["status"]).status().unwrap().success());
+        for arguments in [&[&["settings", "set"][..], &settings].concat()[..], &["apply", &document]] {
+            assert!(self.agent(state, arguments).status().unwrap().success());
+        }
+    }
+
+    fn count(&self, word: &str) -> usize {
+        let trace = std::fs::read_to_string(self.path("trace")).unwrap_or_default();
+        trace.lines().filter(|line| *line == word).count()
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < SOON, "{what} takes too long");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn random(below: usize) -> usize {
+    let random = RandomState::new().hash_one(0_u8) % u64::try_from(below).unwrap();
+    usize::try_from(random).unwrap()
+}
+
+#[test]
+fn whoever_is_killed_makes_way_and_no_two_set_at_once() {
+    let machine = Machine::new();
+    let mut running: Vec<(Part, Child)> = PARTS.map(|part| (part, machine.start(part))).into();
+    for state in ["one", "other"] {
+        machine.deliver(state);
+    }
+    let rounds = stead_testkit::times("STEAD_ROUNDS", ROUNDS);
+    let mut longest = Duration::ZERO;
+    for _ in 0..rounds {
+        std::thread::sleep(Duration::from_millis(u64::try_from(random(60)).unwrap()));
+        let killed = random(running.len());
+        let (_, child) = &mut running[killed];
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (sets, begun) = (machine.count("set"), Instant::now());
+        for (part, child) in &mut running {
+            if child.try_wait().unwrap().is_some() {
+                *child = machine.start(*part);
+            }
+        }
+        until("the next set", || machine.count("set") > sets);
+        longest = longest.max(begun.elapsed());
+    }
+    for (_, mut child) in running {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let [sets, overlaps, orphans] = ["set", "overlap", "orphan"].map(|word| machine.count(word));
+    println!(
+        "{rounds} kills, {sets} sets, {overlaps} at once, {orphans} beside an orphan; at most {longest:?} from a kill to the next set"
+    );
+    assert_eq!(overlaps, 0);
+    assert!(Path::new(&machine.path("one/lock")).exists(), "there is a lock, and no file with a process id");
+}
