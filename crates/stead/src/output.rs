@@ -5,6 +5,8 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use anstream::ColorChoice;
+use anstream::adapter::strip_bytes;
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -28,7 +30,10 @@ impl Buffer {
     fn write(&mut self) {
         let text = std::mem::take(&mut self.text);
         if self.failed.is_none() && !text.is_empty() {
-            let mut out = anstream::stdout().lock();
+            // Stripped as a whole: the stream that strips writes every line by itself.
+            let is_plain = anstream::stdout().current_choice() == ColorChoice::Never;
+            let text = if is_plain { strip_bytes(&text).into_vec() } else { text };
+            let mut out = io::stdout().lock();
             self.failed = out.write_all(&text).and_then(|()| out.flush()).err();
         }
     }
