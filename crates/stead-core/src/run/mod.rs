@@ -409,9 +409,13 @@ impl Run {
         let (selected, left_out): (Vec<NodeId>, Vec<NodeId>) =
             graph.iter().map(|(id, _)| id).partition(|id| self.report.is_selected(*id));
         if self.mode.execution == Execution::WhatIf {
-            left_out.into_iter().for_each(|id| self.forecast.settled(&graph, id));
+            for id in left_out {
+                self.forecast.settled(&graph, id);
+            }
         }
-        selected.into_iter().for_each(|id| self.make_ready(id));
+        for id in selected {
+            self.make_ready(id);
+        }
     }
 
     /// Calls that were cut off are made again.
