@@ -548,7 +548,7 @@ enum Treatment {
 
 /// The mode that an instance states, or a container around it.
 fn mode_of(graph: &Graph, id: NodeId) -> Option<ConfigurationMode> {
-    let stated = |id: NodeId| graph.declaration(id).directives.configuration_mode.as_ref().map(|mode| mode.value);
+    let stated = |id: NodeId| graph.declaration(id).directives().configuration_mode.as_ref().map(|mode| mode.value);
     graph.node(id).path.outward().find_map(|path| stated(path.node()))
 }
 

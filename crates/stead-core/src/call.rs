@@ -87,7 +87,7 @@ pub struct Tested {
     pub differing: Vec<String>,
     /// `_metadata` that the resource was given with the desired state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Value>,
+    pub metadata: Option<Box<Value>>,
 }
 
 /// The `result` of each nested instance, where a program that holds others reports theirs as its state.
@@ -204,7 +204,7 @@ pub struct Response {
     /// Its outcome.
     pub outcome: Outcome,
     /// `_metadata` that came with the last state, without what is reserved to the engine.
-    pub metadata: Option<Value>,
+    pub metadata: Option<Box<Value>>,
     /// What must be restarted before the state has effect.
     pub restarts: Vec<Restart>,
 }

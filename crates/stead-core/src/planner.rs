@@ -262,7 +262,7 @@ impl<'a> Planner<'a> {
         let own = verdict.or_else(|| state.as_object()?.get("_inDesiredState")?.as_bool());
         let differing = names.unwrap_or_else(|| differing(self.desired, &state, &self.rules));
         let in_desired_state = own.unwrap_or(differing.is_empty());
-        let passed = self.desired.as_object().and_then(|desired| desired.get("_metadata")).cloned();
+        let passed = self.desired.as_object().and_then(|desired| desired.get("_metadata")).cloned().map(Box::new);
         Ok(Ok((Tested { actual: state, in_desired_state, differing, metadata: passed }, metadata)))
     }
 
@@ -489,7 +489,7 @@ fn unchanged(before: Value, after: Value) -> Changed {
 
 fn done(outcome: Outcome, metadata: Option<Value>) -> Step {
     let restarts = reported_state(&outcome).map(restarts).unwrap_or_default();
-    Step::Done(Box::new(Response { outcome, metadata, restarts }))
+    Step::Done(Box::new(Response { outcome, metadata: metadata.map(Box::new), restarts }))
 }
 
 fn reported_state(outcome: &Outcome) -> Option<&Value> {

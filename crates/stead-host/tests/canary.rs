@@ -231,7 +231,7 @@ fn readable(answer: &Response) -> String {
         }
         Outcome::Deleted(_) | Outcome::Pending(_) | Outcome::Failed(_) => Vec::new(),
     };
-    let json = values.into_iter().chain(&answer.metadata).map(|value| value.to_redacted_json().to_string());
+    let json = values.into_iter().chain(answer.metadata.as_deref()).map(|value| value.to_redacted_json().to_string());
     format!("{answer:?}\n{}", json.collect::<Vec<_>>().join("\n"))
 }
 

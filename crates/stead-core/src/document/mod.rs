@@ -55,7 +55,7 @@ impl Document {
             name: Template::of_value(Value::from(&*id.name)),
             condition: None,
             require_version: None,
-            directives: InstanceDirectives::default(),
+            directives: None,
             depends_on: Vec::new(),
             copy: None,
             properties: Some(properties).filter(|properties| *properties != Value::Null).map(Template::of_value),
@@ -101,9 +101,20 @@ impl UsedParameters {
 }
 
 impl Instance {
+    /// What its directives say, all absent where it has none.
+    pub fn directives(&self) -> &InstanceDirectives {
+        static NONE: InstanceDirectives = InstanceDirectives {
+            require_adapter: None,
+            security_context: None,
+            configuration_mode: None,
+            relations: Vec::new(),
+        };
+        self.directives.as_deref().unwrap_or(&NONE)
+    }
+
     /// Every value in it that may be or have an expression.
     fn values(&self) -> impl Iterator<Item = &Template> {
-        let relations = self.directives.relations.iter().flat_map(|(_, ids)| ids);
+        let relations = self.directives().relations.iter().flat_map(|(_, ids)| ids);
         let copy = self.copy.iter().map(|copy| &copy.count);
         let condition = self.condition.iter().map(|condition| &**condition);
         [&self.name]
@@ -226,7 +237,7 @@ pub struct Output {
     pub value: Template,
 }
 
-/// One of `resources`: a resource instance as declared.
+/// One of `resources`: a resource instance as declared. There may be hundreds of thousands: what few of them have is boxed.
 #[derive(Clone, Debug)]
 pub struct Instance {
     /// The whole declaration.
@@ -238,9 +249,9 @@ pub struct Instance {
     /// `condition`
     pub condition: Option<Box<Template>>,
     /// `requireVersion` or `apiVersion`
-    pub require_version: Option<Spanned<String>>,
-    /// `directives`
-    pub directives: InstanceDirectives,
+    pub require_version: Option<Box<Spanned<String>>>,
+    /// `directives`; see [`Self::directives`]
+    pub directives: Option<Box<InstanceDirectives>>,
     /// `dependsOn`, each text or an expression
     pub depends_on: Vec<Template>,
     /// `copy`

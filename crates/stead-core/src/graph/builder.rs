@@ -94,7 +94,7 @@ impl Builder<'_> {
     pub(super) fn meant(&mut self, name: &str, scope: ScopeId) -> Option<String> {
         let adjacent = &self.graph.scope(scope).ids;
         self.compared = self.compared.checked_sub(adjacent.len())?;
-        nearest(name, adjacent.keys().map(|id| &*id.name)).map(str::to_owned)
+        nearest(name, adjacent.iter().map(|other| &**other.0.name())).map(str::to_owned)
     }
 
     pub(super) fn place<'p>(&'p self, scope: ScopeId, iteration: Option<&'p Iteration>) -> ScopeView<'p> {

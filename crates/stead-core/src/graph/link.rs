@@ -79,7 +79,7 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
     let mut needs = Vec::new();
     let own = |kind| move |node| (id, Need { node, kind });
     needs.extend(targets(builder, &origin, &declaration.depends_on, "dependsOn").map(own(NeedKind::Require)));
-    for (relation, ids) in &declaration.directives.relations {
+    for (relation, ids) in &declaration.directives().relations {
         let others = targets(builder, &origin, ids, relation.as_str());
         match relation {
             Relation::RequireAny => needs.extend(others.map(own(NeedKind::RequireAny))),
@@ -225,13 +225,13 @@ fn target(builder: &mut Builder<'_>, origin: &Origin<'_>, text: &str, span: Span
         }
     };
     if let Some(found) = builder.graph.scope(origin.scope).ids.get(&id) {
-        return Some(*found);
+        return Some(found.node());
     }
     if builder.is_incomplete || builder.graph.scope(origin.scope).open.names.contains(&id.type_name) {
         return None;
     }
     let finding = match builder.graph.scopes.iter().find_map(|scope| scope.ids.get(&id)) {
-        Some(external) => external_target(&builder.graph, origin, *external, span, link),
+        Some(external) => external_target(&builder.graph, origin, external.node(), span, link),
         None => unknown_target(builder, origin, &id, span, link),
     };
     builder.findings.push(finding);
@@ -256,7 +256,7 @@ fn unknown_target(
     };
     let finding = Diagnostic::error(&codes::UNKNOWN_INSTANCE, span, message);
     let Some(meant) = builder.meant(&id.name, origin.scope) else { return finding };
-    let adjacent = builder.graph.scope(origin.scope).ids.keys();
+    let adjacent = builder.graph.scope(origin.scope).ids.iter().map(|other| other.0.id());
     match adjacent.filter(|other| other.name == id.name).min() {
         Some(other) => finding.with_help(format!("'{}' is of type '{}'", other.name, other.type_name)),
         None => finding.with_meant(&id.name, &meant, builder.sources.text(span)),
@@ -358,7 +358,7 @@ fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
     let place = builder.place(node.scope, iteration);
     let names_it =
         |value: Value| value.as_str().is_some_and(|text| ResourceId::parse(text).is_ok_and(|id| id == wanted));
-    let relations = declaration.directives.relations.iter();
+    let relations = declaration.directives().relations.iter();
     let entries = declaration.depends_on.iter().chain(relations.flat_map(|(_, ids)| ids));
     let mut entries = entries.filter(|entry| evaluate(entry, &place).is_ok_and(names_it));
     if let Some(entry) = entries.next() {

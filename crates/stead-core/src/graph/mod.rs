@@ -13,10 +13,12 @@ mod resolve;
 mod rights;
 mod scope;
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::HashSet;
 
 use crate::budget::Budget;
 use crate::diag::Diagnostic;
@@ -64,9 +66,37 @@ pub struct Scope {
     /// What it declares without a value that is known.
     pub open: Open,
     /// Its instances by the id that others call them by.
-    pub ids: HashMap<ResourceId, NodeId>,
+    pub ids: HashSet<Adjacent>,
     /// Its instances in document order.
     pub members: Vec<NodeId>,
+}
+
+/// An instance among the adjacent ones, found by its id.
+#[derive(Clone, Debug)]
+pub struct Adjacent(pub InstancePath);
+
+impl Adjacent {
+    /// Its place in document order.
+    pub fn node(&self) -> NodeId {
+        self.0.node()
+    }
+}
+
+impl Borrow<ResourceId> for Adjacent {
+    fn borrow(&self) -> &ResourceId {
+        self.0.id()
+    }
+}
+impl PartialEq for Adjacent {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id() == other.0.id()
+    }
+}
+impl Eq for Adjacent {}
+impl Hash for Adjacent {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id().hash(state);
+    }
 }
 
 /// What is declared in a scope and has no value: none was supplied yet, or what was written is wrong.
@@ -193,7 +223,7 @@ impl Graph {
             declaration: 0,
             iteration: None,
             manifest,
-            path: InstancePath::new(None, id.clone(), NodeId(0)),
+            path: InstancePath::new(None, id, NodeId(0)),
             needs: Vec::new(),
             role: Role::Instance,
         };
@@ -204,7 +234,7 @@ impl Graph {
             parameters: Object::new(),
             variables: Object::new(),
             open: Open::default(),
-            ids: HashMap::from([(id, NodeId(0))]),
+            ids: HashSet::from_iter([Adjacent(node.path.clone())]),
             members: vec![NodeId(0)],
         };
         Self { nodes: vec![node], order: vec![NodeId(0)], scopes: vec![scope] }

@@ -4,13 +4,13 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::builder::{Builder, Room, Unknown};
 use super::scope::stated;
 use super::{
-    Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Purpose, Resolution, Role, Scope, ScopeId, ScopeView,
-    Unresolved, Values, codes, evaluate, link, scope::forecast_weight,
+    Adjacent, Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Purpose, Resolution, Role, Scope, ScopeId,
+    ScopeView, Unresolved, Values, codes, evaluate, link, scope::forecast_weight,
 };
 use crate::budget::{Budget, Cost, Exceeded, size};
 use crate::diag::{Diagnostic, Findings, any_error, nearest};
@@ -146,7 +146,7 @@ impl Builder<'_> {
             parameters: Object::new(),
             variables: Object::new(),
             open: Open::default(),
-            ids: HashMap::with_capacity(document.resources.len()),
+            ids: HashSet::with_capacity(document.resources.len()),
             members: Vec::with_capacity(document.resources.len()),
         });
         self.graph.nodes.reserve(document.resources.len());
@@ -316,7 +316,7 @@ impl Builder<'_> {
     fn find(&mut self, instance: &Instance) -> Option<Arc<Manifest>> {
         let type_name = &instance.type_name.value;
         let requirement = instance.require_version.as_ref().map(|version| version.value.as_str());
-        let adapter = instance.directives.require_adapter.as_ref().map(|adapter| &adapter.value);
+        let adapter = instance.directives().require_adapter.as_ref().map(|adapter| &adapter.value);
         if let Some((name, version, manifest)) = &self.last_found
             && adapter.is_none()
             && name.as_str() == type_name.as_str()
@@ -386,11 +386,12 @@ impl Builder<'_> {
         let id = NodeId(u32::try_from(self.graph.nodes.len()).unwrap_or(u32::MAX));
         let resource_id = ResourceId { type_name: instance.type_name.value.clone(), name: Arc::clone(&name) };
         let container = self.graph.scope(scope).container.map(|container| self.graph.node(container).path.clone());
-        let path = InstancePath::new(container.as_ref(), resource_id.clone(), id);
-        if let Some(first) = self.graph.scopes[scope.index()].ids.insert(resource_id, id)
+        let path = InstancePath::new(container.as_ref(), resource_id, id);
+        if let Some(first) = self.graph.scopes[scope.index()].ids.replace(Adjacent(path.clone()))
             && self.inputs.names == Names::Unique
         {
-            self.duplicate(scope, first, instance, &name);
+            self.duplicate(&first, instance);
+            self.graph.scopes[scope.index()].ids.replace(first);
             return;
         }
         self.graph.scopes[scope.index()].members.push(id);
@@ -422,13 +423,10 @@ impl Builder<'_> {
         })
     }
 
-    fn duplicate(&mut self, scope: ScopeId, first: NodeId, instance: &Instance, name: &str) {
-        let type_name = &instance.type_name.value;
-        self.graph.scopes[scope.index()]
-            .ids
-            .insert(ResourceId { type_name: type_name.clone(), name: name.into() }, first);
+    fn duplicate(&mut self, first: &Adjacent, instance: &Instance) {
+        let (name, type_name) = (first.0.name(), &instance.type_name.value);
         let message = format!("Resource '{name}' of type '{type_name}' is declared twice");
-        let earlier = self.graph.declaration(first).name.span;
+        let earlier = self.graph.declaration(first.node()).name.span;
         let finding = Diagnostic::error(&codes::DUPLICATE_INSTANCE, instance.name.span, message);
         let finding = if earlier == instance.name.span {
             finding.with_help("make the name differ in each iteration with copyIndex()")
@@ -491,7 +489,11 @@ impl Builder<'_> {
         self.findings.extend(findings);
         if purpose == Purpose::Adapter {
             for nested in &mut document.resources {
-                nested.directives.require_adapter.get_or_insert_with(|| instance.type_name.clone());
+                nested
+                    .directives
+                    .get_or_insert_default()
+                    .require_adapter
+                    .get_or_insert_with(|| instance.type_name.clone());
             }
         }
         usable.then_some(document)
@@ -612,7 +614,7 @@ fn unresolved(instance: &Instance, why: &Unresolved, sources: &Sources) -> Diagn
     let said = match why.lacks {
         Lacks::Type => None,
         Lacks::Version => instance.require_version.as_ref().map(|version| version.span),
-        Lacks::Adapter => instance.directives.require_adapter.as_ref().map(|adapter| adapter.span),
+        Lacks::Adapter => instance.directives().require_adapter.as_ref().map(|adapter| adapter.span),
     };
     let span = said.unwrap_or(instance.type_name.span);
     let finding = Diagnostic::error(&codes::UNKNOWN_TYPE, span, why.message.clone());

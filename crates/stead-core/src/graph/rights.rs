@@ -17,7 +17,7 @@ impl Graph {
     /// Guarantees: what is nested cannot loosen what is asked for outside of it.
     pub fn refusal(&self, id: NodeId, elevated: bool) -> Option<&'static str> {
         let scope = self.scope(self.node(id).scope);
-        let own = self.declaration(id).directives.security_context.as_ref();
+        let own = self.declaration(id).directives().security_context.as_ref();
         let mut stated = own.into_iter().chain(&scope.document.directives.security_context);
         let why = stated.find_map(|context| context.value.refusal(elevated));
         why.or_else(|| self.refusal(scope.container?, elevated))

@@ -149,8 +149,8 @@ impl Run {
                 _ => return Decision::Want(key.clone()),
             },
             Stop::Unknown(other) => match self.graph.scope(self.graph.node(id).scope).ids.get(other) {
-                Some(because) if self.report.status(*because).is_some() => {
-                    return Decision::Record(self.settle(id, Status::Unknown(self.path(*because))));
+                Some(because) if self.report.status(because.node()).is_some() => {
+                    return Decision::Record(self.settle(id, Status::Unknown(because.0.clone())));
                 }
                 _ => Diagnostic::error(&codes::NOT_RUN_YET, halt.span, format!("'{other}' has not run yet"))
                     .with_help("name it in 'dependsOn'"),

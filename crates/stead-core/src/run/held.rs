@@ -58,14 +58,16 @@ fn weight(answer: Answer<'_>) -> u64 {
         Answer::Response(response) => response,
         Answer::Value(value) => return value.weight(),
     };
-    let of = |value: &Option<Value>| value.as_ref().map_or(0, Value::weight);
+    let of = |value: Option<&Value>| value.map_or(0, Value::weight);
     let outcome = match &response.outcome {
         Outcome::Got(state) => state.weight(),
         Outcome::Tested(tested) => tested.actual.weight(),
         Outcome::Changed(changed) => changed.before.weight() + changed.after.weight(),
-        Outcome::Exported(found) => found.iter().map(|each| each.properties.weight() + of(&each.metadata)).sum(),
-        Outcome::Pending(pending) => of(&pending.data),
+        Outcome::Exported(found) => {
+            found.iter().map(|each| each.properties.weight() + of(each.metadata.as_ref())).sum()
+        }
+        Outcome::Pending(pending) => of(pending.data.as_ref()),
         Outcome::Deleted(_) | Outcome::Failed(_) => 0,
     };
-    outcome + of(&response.metadata)
+    outcome + of(response.metadata.as_deref())
 }

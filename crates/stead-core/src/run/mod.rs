@@ -172,7 +172,7 @@ pub struct Run {
     /// Whether events of a former process were applied, and it was not recorded that another took over.
     taken_over: bool,
     forecast: Forecast,
-    /// In what-if: the paths that each instance is limited to.
+    /// In what-if: the paths that each instance is limited to which is not settled.
     footprints: HashMap<NodeId, Arc<Footprint>>,
     /// In what-if: what was answered and is not settled, by rank, and the failures that another change may prevent.
     predictions: BTreeMap<(u32, NodeId), Option<PendingFailure>>,
@@ -472,7 +472,8 @@ impl Run {
 
     fn forecast_settled(&mut self, id: NodeId, status: &Status) {
         let is_instance = self.graph.node(id).role == Role::Instance;
-        let footprint = self.footprints.get(&id).map(|footprint| &**footprint).filter(|_| is_instance);
+        let footprint = self.footprints.remove(&id).filter(|_| is_instance);
+        let footprint = footprint.as_deref();
         match status {
             Status::Changed if is_instance => self.forecast.changes(id, Certainty::Predicted, footprint),
             Status::Unknown(_) if is_instance => self.forecast.changes(id, Certainty::Possible, footprint),

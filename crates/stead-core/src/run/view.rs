@@ -3,7 +3,7 @@
 use crate::call::{Execution, Outcome, Restart, nested_results};
 use crate::document::UserFunction;
 use crate::expr::{Answer, Environment, FactKey};
-use crate::graph::{Graph, Role, ScopeView};
+use crate::graph::{Adjacent, Graph, Role, ScopeView};
 use crate::id::{NodeId, ResourceId};
 use crate::value::{Object, Value};
 
@@ -23,13 +23,13 @@ pub(super) struct View<'a> {
 impl View<'_> {
     /// The adjacent instance of that id.
     fn find(&self, id: &ResourceId) -> Option<NodeId> {
-        self.run.graph.scope(self.place.scope).ids.get(id).copied()
+        self.run.graph.scope(self.place.scope).ids.get(id).map(Adjacent::node)
     }
 
     /// There is no such instance.
     fn absent(&self) -> Answer {
         let ids = &self.run.graph.scope(self.place.scope).ids;
-        Answer::Absent { known: ids.keys().map(ToString::to_string).collect() }
+        Answer::Absent { known: ids.iter().map(|other| other.0.id().to_string()).collect() }
     }
 }
 

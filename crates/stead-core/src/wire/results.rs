@@ -198,7 +198,7 @@ fn instance_information(record: &Record) -> (Json, Json) {
     if !response.restarts.is_empty() {
         information.insert("restartRequired".into(), restarts(&response.restarts));
     }
-    if let Some(Json::Object(more)) = response.metadata.as_ref().map(Value::to_redacted_json) {
+    if let Some(Json::Object(more)) = response.metadata.as_deref().map(Value::to_redacted_json) {
         metadata.extend(more);
     }
     if let Outcome::Changed(changed) = &response.outcome
@@ -388,7 +388,7 @@ pub fn tested(desired: &Value, response: &Response) -> Json {
 }
 
 fn with_metadata(mut result: Json, state: &str, response: &Response) -> Json {
-    let metadata = response.metadata.as_ref().map(Value::to_redacted_json).unwrap_or_default();
+    let metadata = response.metadata.as_deref().map(Value::to_redacted_json).unwrap_or_default();
     let mut metadata = metadata.as_object().cloned().unwrap_or_default();
     if let Outcome::Changed(changed) = &response.outcome
         && !changed.what_if.is_empty()

@@ -66,8 +66,8 @@ fn instance(instance: &Instance) -> Vec<String> {
     let mut add = |line: Option<String>| out.extend(line.map(|line| format!("  {line}")));
     add(node("condition", instance.condition.as_deref()));
     add(instance.require_version.as_ref().map(|version| format!("requireVersion {}", version.value)));
-    add(instance.directives.require_adapter.as_ref().map(|adapter| format!("requireAdapter {}", adapter.value)));
-    add(context(instance.directives.security_context.as_ref()));
+    add(instance.directives().require_adapter.as_ref().map(|adapter| format!("requireAdapter {}", adapter.value)));
+    add(context(instance.directives().security_context.as_ref()));
     for needed in &instance.depends_on {
         add(node("dependsOn", Some(needed)));
     }

@@ -53,7 +53,7 @@ fn wrong(
     types: &mut Types<'_>,
 ) -> Option<Diagnostic> {
     let Ok(Value::String(id)) = access.argument.evaluate(view) else { return None };
-    let id = *prepared.graph.scope(scope).ids.get(&ResourceId::parse(&id).ok()?)?;
+    let id = prepared.graph.scope(scope).ids.get(&ResourceId::parse(&id).ok()?)?.node();
     let schema = reported(prepared, id, types)?;
     let legacy = usize::from(access.members.first().is_some_and(|(name, _)| *name == "actualState"));
     let (name, at) = access.members.get(legacy)?;

@@ -132,7 +132,7 @@ fn get(
     let Outcome::Got(actual) = &response.outcome else { return Ok(()) };
     // In a document, metadata stands beside the state; here there is no other place for it.
     let state =
-        with(actual.to_redacted_json(), [("_metadata", response.metadata.as_ref().map(Value::to_redacted_json))]);
+        with(actual.to_redacted_json(), [("_metadata", response.metadata.as_deref().map(Value::to_redacted_json))]);
     let shown = match format {
         Some(GetFormat::PassThrough) => state,
         _ => got(state, actual),
