@@ -15,10 +15,12 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pairs::Pair;
 use serde_json::Value as Json;
+use stead_core::claims::{Claim, Claims, Extent};
 use stead_core::diag::Diagnostic;
 use stead_core::event::{Mode, SkipReason, Status};
 use stead_core::graph::Role;
@@ -127,25 +129,35 @@ fn an_apply_does_what_its_plan_said() {
 
 /// Why all of these instances changed again; `None` if there is none, or one did without a reason.
 fn restless(stage: &Stage, apply: &Run, found: &[NodeId]) -> Option<Restless> {
-    let graph = apply.graph();
     let Pair { lines, copies, .. } = &stage.pair;
-    let conflicts = [stage.session.conflicts(&stage.prepared), stage.session.computed_conflicts(apply)].concat();
-    let reason = |id: &NodeId| {
-        let node = graph.node(*id);
-        let declared = graph.declaration(*id).name.span;
-        let is_there = |span: Span| span == declared;
-        let warns = |conflict: &Diagnostic| {
-            conflict.span.is_some_and(is_there) || conflict.labels.iter().any(|(span, _)| is_there(*span))
-        };
-        match () {
-            () if conflicts.iter().any(warns) => Some(Restless::Conflict),
-            () if lines.contains(&*node.name) => Some(Restless::Lines),
-            () if copies.contains(&*node.name) => Some(Restless::Copies),
-            () => None,
-        }
+    let conflicting = if found.is_empty() { BTreeSet::new() } else { conflicting(stage, apply) };
+    let reason = |id: &NodeId| match &*apply.graph().node(*id).name {
+        _ if conflicting.contains(id) => Some(Restless::Conflict),
+        name if lines.contains(name) => Some(Restless::Lines),
+        name if copies.contains(name) => Some(Restless::Copies),
+        _ => None,
     };
     let reasons: Option<BTreeSet<Restless>> = found.iter().map(reason).collect();
     reasons?.into_iter().next()
+}
+
+/// The instances that warnings name, and those that manage what these do: of three, a warning names two.
+fn conflicting(stage: &Stage, apply: &Run) -> BTreeSet<NodeId> {
+    let warnings = [stage.session.conflicts(&stage.prepared), stage.session.computed_conflicts(apply)].concat();
+    let spans = |warning: &Diagnostic| {
+        warning.span.into_iter().chain(warning.labels.iter().map(|(span, _)| *span)).collect::<Vec<_>>()
+    };
+    let spans: Vec<Span> = warnings.iter().flat_map(spans).collect();
+    let managed = |claims: &Claims| {
+        let managed = claims.0.iter().filter(|Claim::Path { extent, .. }| *extent != Extent::Read);
+        managed.map(|Claim::Path { path, .. }| path.clone()).collect::<Vec<_>>()
+    };
+    let claims = stage.session.claims(apply);
+    let is_named = |id: NodeId| spans.contains(&apply.graph().declaration(id).name.span);
+    let contested: Vec<PathBuf> =
+        claims.iter().filter(|(id, _)| is_named(*id)).flat_map(|(_, claims)| managed(claims)).collect();
+    let meets = |path: &PathBuf| contested.iter().any(|other| path.starts_with(other) || other.starts_with(path));
+    claims.iter().filter(|(_, claims)| managed(claims).iter().any(meets)).map(|(id, _)| *id).collect()
 }
 
 fn assert_promised(stage: &Stage, plan: &Run, apply: &Run, counts: &mut Counts) {
