@@ -357,7 +357,7 @@ impl Agent {
             Err(_) => LeftOver { owed: BTreeSet::new(), restart: traces(&journal).restart },
         };
         self.log.write("jobAbandoned", json!({ "job": job.id, "owed": left.owed }));
-        self.give_up(inner, left);
+        self.give_up(inner, &left);
         let _ = std::fs::remove_file(journal);
     }
 
@@ -382,7 +382,7 @@ impl Agent {
                 self.log.write("journalUnusable", json!({ "job": job.id, "failure": error_chain(&source) }));
                 let path = inner.store.journal(&job.id);
                 let _ = std::fs::rename(&path, path.with_extension("unusable"));
-                self.give_up(inner, LeftOver { owed, restart: BTreeSet::new() });
+                self.give_up(inner, &LeftOver { owed, restart: BTreeSet::new() });
             }
         }
         inner.jobs += 1;
@@ -407,7 +407,7 @@ impl Agent {
         }
         if inner.stopping && outcome.result == JobResult::Aborted {
             // It was stopped in order: the next process begins another.
-            return self.give_up(inner, LeftOver { owed: outcome.owed.clone(), restart: outcome.restart.clone() });
+            return self.give_up(inner, &LeftOver { owed: outcome.owed.clone(), restart: outcome.restart.clone() });
         }
         let splay = random_part(inner.state.settings.splay);
         self.save_until_done(inner, |state| {
@@ -426,7 +426,7 @@ impl Agent {
         }
     }
 
-    fn give_up(&self, inner: &mut Inner, left: LeftOver) {
+    fn give_up(&self, inner: &mut Inner, left: &LeftOver) {
         let now = Timestamp::now();
         self.save_until_done(inner, |state| state.abandon_job(left.clone(), &self.boot, now));
     }
