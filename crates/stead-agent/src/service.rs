@@ -399,7 +399,7 @@ impl Agent {
     fn record_outcome(&self, inner: &mut Inner, job: &Job, ended: &Ended) {
         let Ended { outcome, report, watched, changed } = ended;
         let now = Timestamp::now();
-        // What a look at a part found as it should be is worth no line.
+        // That a part is in its desired state is worth no line.
         let is_news = job.only.is_empty() || !changed.is_empty() || outcome.result != JobResult::Converged;
         if is_news {
             let JobOutcome { result, not_in_state, .. } = outcome;

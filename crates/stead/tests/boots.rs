@@ -132,15 +132,15 @@ fn converges(machine: &mut Debian, boots: usize) {
     let (mut cuts, mut documents, mut ordered) = (0, 0, 0);
     while machine.boots - first < boots {
         let version = new_version();
-        let generation = deliver(machine, &version, document(machine, &version));
+        let generation = deliver(machine, &version, &document(machine, &version));
         let (before, delivered) = (ordered_restarts(machine), Instant::now());
         while !is_current(machine, generation) {
             assert!(delivered.elapsed() < LONGEST, "it takes too long; /var/lib/stead/log.jsonl in it says why");
             if !peace(machine, generation) && machine.boots - first < boots {
                 if random(100) < POWER_CUTS {
-                    machine.cut_power()
+                    machine.cut_power();
                 } else {
-                    machine.shut_down()
+                    machine.shut_down();
                 }
                 cuts += 1;
             }
@@ -172,7 +172,7 @@ fn peace(machine: &mut Debian, generation: u64) -> bool {
     false
 }
 
-fn deliver(machine: &Debian, version: &str, document: Json) -> u64 {
+fn deliver(machine: &Debian, version: &str, document: &Json) -> u64 {
     machine.write("/srv/boots/document.json", &document.to_string());
     until(&format!("the delivery of {version}"), || {
         machine.agent(&["apply", "/srv/boots/document.json"])?["generation"].as_u64()

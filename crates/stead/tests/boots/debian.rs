@@ -52,9 +52,9 @@ impl Debian {
             true => Ok(machine),
             false if !make => Err("it needs a Debian, which it makes when STEAD_BOOTS asks for boots".to_owned()),
             false => {
-                let made = machine.script("make").output().map_err(|error| error.to_string())?;
-                let why = String::from_utf8_lossy(&made.stderr).into_owned();
-                if made.status.success() { Ok(machine) } else { Err(format!("a Debian cannot be made: {why}")) }
+                let output = machine.script("make").output().map_err(|error| error.to_string())?;
+                let why = String::from_utf8_lossy(&output.stderr).into_owned();
+                if output.status.success() { Ok(machine) } else { Err(format!("a Debian cannot be made: {why}")) }
             }
         }
     }
