@@ -36,12 +36,12 @@ pub enum Request {
     Get,
     /// Where things stand.
     Status,
-    /// Answers when the pending document has converged, waits for somebody, or after so many seconds.
+    /// Answers when something has happened, or after a while. Whoever wants to wait for longer asks again.
     Wait {
-        /// At most so long, if at all.
-        seconds: Option<u64>,
-        /// Whether the end of the job under way, or of the next one, is enough.
-        job: bool,
+        /// What is waited for.
+        goal: Goal,
+        /// At most so long; the agent may answer earlier.
+        milliseconds: u64,
     },
     /// End the job under way. With `force`, programs of resources are ended at once.
     Stop {
@@ -92,13 +92,31 @@ pub enum Request {
     },
     /// The report of one job.
     Report {
-        /// Its id, or the begin of it.
+        /// Its id, or the first letters of it.
         job: String,
     },
     /// The last lines of the log.
     Log {
         /// At most so many.
         most: usize,
+    },
+}
+
+/// What is waited for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "for", rename_all = "camelCase")]
+pub enum Goal {
+    /// That nothing more happens to the pending document by itself.
+    Rest,
+    /// That this document has converged, or never will without somebody.
+    Generation {
+        /// Its number.
+        number: u64,
+    },
+    /// That a job ends after so many, as an earlier answer counted them.
+    Job {
+        /// How many.
+        after: u64,
     },
 }
 

@@ -33,13 +33,9 @@ RestartSteps=8
 RestartMaxDelaySec=5min
 TimeoutStopSec=2min
 KillMode=mixed
-UMask=0077
 LimitCORE=0
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
 NoNewPrivileges=no
 RestrictRealtime=yes
-SystemCallArchitectures=native
 KeyringMode=private
 ProtectClock=no
 

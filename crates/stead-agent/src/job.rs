@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Outcome, Restart};
+use stead_core::claims::Claims;
 use stead_core::diag::{any_error, render_all};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::{Event, EventKind, Mode, SkipReason, Status};
-use stead_core::graph::{Graph, NeedKind, Role};
+use stead_core::graph::{Graph, NeedKind, Node, Role};
 use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
 use stead_core::report::{Phase, Report};
@@ -441,8 +442,14 @@ impl Order {
         let graph = run.graph();
         let is_looked_after =
             |id: NodeId| mode_of(graph, id).unwrap_or(self.rules.mode) != ConfigurationMode::ApplyOnly;
-        let claims = session.claims(run).into_iter().filter(|(id, _)| is_looked_after(*id));
-        claims.map(|(id, claims)| Watched { instance: graph.node(id).path.to_string(), claims }).collect()
+        let mut claims: HashMap<NodeId, Claims> = session.claims(run).into_iter().collect();
+        let instances = graph.iter().filter(|(id, node)| node.role == Role::Instance && is_looked_after(*id));
+        // What has no claims cannot be watched, which is said.
+        let watched = |(id, node): (NodeId, &Node)| Watched {
+            instance: node.path.to_string(),
+            claims: claims.remove(&id).unwrap_or_default(),
+        };
+        instances.map(watched).collect()
     }
 
     /// What is done with an instance of this mode.
@@ -464,7 +471,7 @@ impl Order {
             drifted |= status == Some(&Status::Drifted);
             if node.role == Role::Instance {
                 instances += 1;
-                not_in_state += u64::from(!status.is_some_and(is_in_state));
+                not_in_state += u64::from(status.is_some_and(is_not_in_state));
             }
         }
         let restart: BTreeSet<String> = asked_for_restart(report).collect();
@@ -561,14 +568,8 @@ fn failed_container(run: &Run, id: NodeId) -> bool {
     run.graph().node(id).role != Role::Instance && run.report().status(id) == Some(&Status::Failed)
 }
 
-fn is_in_state(status: &Status) -> bool {
-    matches!(
-        status,
-        Status::Read
-            | Status::InState
-            | Status::Changed
-            | Status::Skipped(
-                SkipReason::Condition | SkipReason::NoChange | SkipReason::NoFailure | SkipReason::NotSelected
-            )
-    )
+/// Whether an instance was processed and is not in its desired state. What was not processed does not count, as in the
+/// Local Configuration Manager.
+fn is_not_in_state(status: &Status) -> bool {
+    matches!(status, Status::Failed | Status::Pending | Status::Drifted | Status::Unknown(_))
 }

@@ -25,7 +25,7 @@ mod watch;
 mod window;
 
 pub use boot::{BOOT_ID, boot_id};
-pub use control::{CallError, Request, Response, call};
+pub use control::{CallError, Goal, Request, Response, call};
 
 pub use decide::{Moment, Next, Waiting};
 pub use install::{UNIT, install, unit};

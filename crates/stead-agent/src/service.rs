@@ -6,7 +6,9 @@ mod answers;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,7 +28,8 @@ use crate::log::Log;
 use crate::reports::Reports;
 use crate::state::{BootId, Job, JobKind, JobOutcome, JobResult, LeftOver, State, Work};
 use crate::store::{Store, StoreError};
-use crate::watch::{Flapping, Watch, Watched, Watcher, Woken};
+use crate::watch::{Flapping, MOST_CORRECTIONS, MOST_LOOKS, Watch, Watched, Watcher, Woken};
+use crate::window::{Intent, Opening, opening};
 
 /// How an agent is run.
 pub struct Options {
@@ -69,6 +72,9 @@ const LOOK: Duration = Duration::from_mins(1);
 /// After this time it is tried again to save what cannot be saved.
 const SAVE_AGAIN: Duration = Duration::from_secs(2);
 
+/// How long the end of what callers asked for is waited for.
+const LONGEST_LOOK: Duration = Duration::from_secs(20);
+
 /// So often it is looked whether a signal came.
 const SIGNAL_POLL: Duration = Duration::from_millis(200);
 
@@ -81,6 +87,10 @@ pub(crate) struct Agent {
     zone: TimeZone,
     log: Log,
     reports: Reports,
+    /// Ends what callers ask to be tested or read, when the agent ends.
+    looks: Cancel,
+    /// How many of those are under way.
+    looking: AtomicUsize,
     inner: Mutex<Inner>,
     changed: Condvar,
 }
@@ -92,6 +102,8 @@ struct Inner {
     /// The job that came to its end, to be recorded.
     ended: Option<(Job, Result<Ended, JobError>)>,
     stopping: bool,
+    /// Whether the state could not be saved since something happened that has no way back. Nothing is begun until it is.
+    is_unsaved: bool,
     /// How many jobs have ended since the agent began.
     jobs: u64,
     /// Instances whose things changed, by their paths.
@@ -99,6 +111,8 @@ struct Inner {
     /// Instances that are left to the interval.
     unwatched: BTreeSet<String>,
     flapping: Flapping,
+    /// How often instances were looked at because something changed.
+    looks: Flapping,
 }
 
 /// The job under way.
@@ -132,16 +146,20 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         zone: TimeZone::system(),
         log,
         reports,
+        looks: Cancel::default(),
+        looking: AtomicUsize::new(0),
         inner: Mutex::new(Inner {
             state,
             store,
             running: None,
             ended: None,
             stopping: false,
+            is_unsaved: false,
             jobs: 0,
             woken: BTreeSet::new(),
             unwatched: BTreeSet::new(),
-            flapping: Flapping::default(),
+            flapping: Flapping::new(MOST_CORRECTIONS),
+            looks: Flapping::new(MOST_LOOKS),
         }),
         changed: Condvar::new(),
         directory: options.directory,
@@ -159,6 +177,7 @@ pub fn run(options: Options) -> Result<(), AgentError> {
     notify_systemd("READY=1");
     agent.work();
     notify_systemd("STOPPING=1");
+    agent.await_looks();
     // The threads that answer end with the process.
     let _ = std::fs::remove_file(agent.directory.join(crate::control::SOCKET));
     Ok(())
@@ -179,7 +198,7 @@ impl Agent {
         let job = inner.state.job.as_ref();
         let flying = job.map(|job| traces(&inner.store.journal(&job.id)).in_flight).unwrap_or_default();
         self.log.write("agentStarted", json!({ "boot": self.boot.0, "interrupted": flying }));
-        self.save_until_done(&mut inner, |state| {
+        self.save_or_retry(&mut inner, |state| {
             state.started(&self.boot, &flying, Timestamp::now());
             // Nobody watched meanwhile.
             state.next_check = None;
@@ -190,13 +209,25 @@ impl Agent {
         while !stop.is_cancelled() {
             thread::sleep(SIGNAL_POLL);
         }
+        self.looks.cancel();
         let mut inner = self.lock();
         inner.stopping = true;
-        // What is under way is gone on with by the next process.
         if let Some(running) = &inner.running {
             running.suspend.cancel();
+            // If it is killed before it has ended, that does not count as a crash.
+            self.save(&mut inner, |state| state.stopping = true);
         }
         self.changed.notify_all();
+    }
+
+    /// Suspends a job that changes the machine once its maintenance window has closed.
+    fn suspend_outside_of_windows(&self, inner: &Inner) {
+        let changes = |running: &&Running| running.job.work == Work::Apply;
+        if let Some(running) = inner.running.as_ref().filter(changes)
+            && opening(&inner.state.settings.windows, Intent::Set, Timestamp::now(), &self.zone) != Opening::Open
+        {
+            running.suspend.cancel();
+        }
     }
 
     /// Decides what to do, and does it, until the agent is to end.
@@ -212,7 +243,12 @@ impl Agent {
                 return;
             }
             if inner.running.is_some() || inner.stopping {
+                self.suspend_outside_of_windows(&inner);
                 inner = self.wait(inner, LOOK);
+                continue;
+            }
+            if inner.is_unsaved && !self.save(&mut inner, |_| {}) {
+                inner = self.wait(inner, SAVE_AGAIN);
                 continue;
             }
             let moment = self.moment();
@@ -232,13 +268,16 @@ impl Agent {
                 }
                 Next::Abandon => self.abandon(&mut inner),
                 Next::Restart => {
-                    self.save_until_done(&mut inner, |state| state.ordered_restart(moment.now));
+                    self.save_or_retry(&mut inner, |state| state.ordered_restart(moment.now));
                     let command = inner.state.settings.restart_command.clone();
                     drop(inner);
                     self.restart(&command);
                     inner = self.lock();
                 }
-                Next::Wait { because: Waiting::Check, .. } if self.begin_woken(&mut inner, &moment) => {}
+                // Between two tries of the pending document, and after crashes, nothing else is done.
+                Next::Wait { because, .. }
+                    if !matches!(because, Waiting::Retry | Waiting::Crashes)
+                        && self.begin_woken(&mut inner, &moment) => {}
                 Next::Wait { until, .. } => {
                     let ahead = until.map_or(LOOK, |until| {
                         Duration::try_from(until.duration_since(moment.now)).unwrap_or_default().min(LOOK)
@@ -246,6 +285,14 @@ impl Agent {
                     inner = self.wait(inner, ahead);
                 }
             }
+        }
+    }
+
+    /// Waits until no program of a resource is under way for a caller. They were asked to end.
+    fn await_looks(&self) {
+        let asked = Instant::now();
+        while self.looking.load(Ordering::Acquire) > 0 && asked.elapsed() < LONGEST_LOOK {
+            thread::sleep(SIGNAL_POLL);
         }
     }
 
@@ -264,7 +311,10 @@ impl Agent {
         let Some((generation, work)) = inner.state.woken(moment) else { return false };
         let now = Instant::now();
         let mut only = std::mem::take(&mut inner.woken);
-        only.retain(|instance| !inner.flapping.flaps(instance, now));
+        only.retain(|instance| !inner.flapping.flaps(instance, now) && !inner.looks.flaps(instance, now));
+        for instance in &only {
+            let _ = inner.looks.corrected(instance, now);
+        }
         if only.is_empty() {
             return false;
         }
@@ -318,7 +368,9 @@ impl Agent {
         inner.running = Some(Running { job, cancel, suspend, settled: 0, instances: 0 });
         let (agent, journal) = (Arc::clone(self), inner.store.journal(&order.job.id));
         thread::spawn(move || {
-            let ended = carry_out(&agent.workshop, &order, source, &journal, stops, &*agent);
+            let carried_out = AssertUnwindSafe(|| carry_out(&agent.workshop, &order, source, &journal, stops, &*agent));
+            // A defect in a job is a crash of the agent, with what follows from that: nothing less would end it.
+            let ended = catch_unwind(carried_out).unwrap_or_else(|_| std::process::abort());
             let mut inner = agent.lock();
             inner.ended = Some((order.job, ended));
             inner.running = None;
@@ -368,7 +420,7 @@ impl Agent {
         let outcome =
             JobOutcome { result: JobResult::Failed, restart: none(), owed: none(), not_in_state: 0, instances: 0 };
         let owed = inner.state.owed.clone();
-        self.save_until_done(inner, |state| {
+        self.save_or_retry(inner, |state| {
             state.begin(job.clone());
             state.end(JobOutcome { owed: owed.clone(), ..outcome.clone() }, now, Duration::ZERO);
         });
@@ -407,10 +459,11 @@ impl Agent {
         }
         if inner.stopping && outcome.result == JobResult::Aborted {
             // It was stopped in order: the next process begins another.
-            return self.give_up(inner, &LeftOver { owed: outcome.owed.clone(), restart: outcome.restart.clone() });
+            self.give_up(inner, &LeftOver { owed: outcome.owed.clone(), restart: outcome.restart.clone() });
+            return self.sweep(inner);
         }
         let splay = random_part(inner.state.settings.splay);
-        self.save_until_done(inner, |state| {
+        self.save_or_retry(inner, |state| {
             // One over a part that set nothing was not recorded before.
             state.job.get_or_insert_with(|| job.clone());
             state.end(outcome.clone(), now, splay);
@@ -428,7 +481,7 @@ impl Agent {
 
     fn give_up(&self, inner: &mut Inner, left: &LeftOver) {
         let now = Timestamp::now();
-        self.save_until_done(inner, |state| state.abandon_job(left.clone(), &self.boot, now));
+        self.save_or_retry(inner, |state| state.abandon_job(left.clone(), &self.boot, now));
     }
 
     fn note_corrections(&self, inner: &mut Inner, changed: &[String]) {
@@ -440,8 +493,15 @@ impl Agent {
         }
     }
 
-    /// Removes the contents of documents that are not kept any more.
+    /// Removes the contents of documents that are not kept any more, and the journals of jobs that are over.
     fn sweep(&self, inner: &Inner) {
+        let own = inner.state.job.as_ref().map(|job| inner.store.journal(&job.id));
+        let journals = inner.store.journal("").parent().and_then(|folder| std::fs::read_dir(folder).ok());
+        for journal in journals.into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if own.as_ref() != Some(&journal) {
+                let _ = std::fs::remove_file(journal);
+            }
+        }
         let kept = inner.state.generations.values().map(|generation| generation.content.as_str()).collect();
         if let Err(error) = inner.store.keep_only(&kept) {
             self.log.write("sweepFailed", json!({ "failure": error_chain(&error) }));
@@ -453,7 +513,7 @@ impl Agent {
         let mut changed = inner.state.clone();
         change(&mut changed);
         match inner.store.save(&changed) {
-            Ok(()) => inner.state = changed,
+            Ok(()) => (inner.state, inner.is_unsaved) = (changed, false),
             Err(error) => {
                 self.log.write("notSaved", json!({ "failure": error_chain(&error) }));
                 return false;
@@ -462,10 +522,12 @@ impl Agent {
         true
     }
 
-    /// Changes the state by what has happened already, which has no way back: it is saved as soon as that is possible.
-    fn save_until_done(&self, inner: &mut Inner, change: impl Fn(&mut State)) {
-        while !self.save(inner, &change) {
-            thread::sleep(SAVE_AGAIN);
+    /// Changes the state by what has happened already, which has no way back: it is saved as soon as that is possible, and
+    /// until then nothing is begun.
+    fn save_or_retry(&self, inner: &mut Inner, change: impl Fn(&mut State)) {
+        if !self.save(inner, &change) {
+            change(&mut inner.state);
+            inner.is_unsaved = true;
         }
     }
 

@@ -41,6 +41,9 @@ pub struct State {
     pub progress: Progress,
     /// The job that is under way or was interrupted.
     pub job: Option<Job>,
+    /// Whether the agent was asked to end while the job was under way. If it is killed then, that does not count as a crash.
+    #[serde(default)]
+    pub stopping: bool,
     /// The restart of the machine that is due.
     pub restart: Option<RestartDue>,
     /// The restarts of the machine so far.

@@ -17,7 +17,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use stead_core::claims::{Claim, Claims, Extent};
 
-pub(crate) use flapping::Flapping;
+pub(crate) use flapping::{Flapping, MOST_CORRECTIONS, MOST_LOOKS};
 
 /// An instance, by its path, and what it manages.
 pub(crate) struct Watched {
@@ -33,7 +33,7 @@ pub(crate) struct Watch {
     pub(crate) is_new: bool,
 }
 
-/// What woke the agent.
+/// What was noticed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Woken {
     /// Something changed that these instances manage.
@@ -109,13 +109,14 @@ impl Watcher {
                     is_new |= known.is_none();
                     folder.path.clone_from(&path);
                     folders.by_path.insert(path, descriptor);
-                    folders.by_descriptor.insert(descriptor, folder);
+                    // Two paths may lead to one folder.
+                    folders.by_descriptor.entry(descriptor).or_default().add(folder);
                 }
                 Err(_) => unwatched.extend(folder.everybody()),
             }
         }
         for (path, descriptor) in &former.by_path {
-            if !folders.by_path.contains_key(path) {
+            if !folders.by_path.contains_key(path) && !folders.by_descriptor.contains_key(descriptor) {
                 let _ = inotify::remove_watch(&*self.queue, *descriptor);
             }
         }
@@ -136,7 +137,10 @@ impl Watcher {
                     Err(Errno::INTR) => continue,
                     Err(_) => return,
                 };
-                lost |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
+                // A folder that is gone is watched again after a look at everything.
+                lost |= event.events().intersects(
+                    ReadFlags::QUEUE_OVERFLOW | ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT,
+                );
                 let name = event.file_name().map(|name| name.to_bytes().to_owned());
                 self.lock().changed(event.wd(), name.as_deref(), event.events(), &mut instances);
                 if reader.is_buffer_empty() {
@@ -177,6 +181,14 @@ impl Folders {
 }
 
 impl Folder {
+    fn add(&mut self, other: Self) {
+        self.path = other.path;
+        for (name, instances) in other.entries {
+            self.entries.entry(name).or_default().extend(instances);
+        }
+        self.all.extend(other.all);
+    }
+
     fn everybody(&self) -> BTreeSet<String> {
         self.entries.values().flatten().chain(&self.all).cloned().collect()
     }

@@ -110,7 +110,7 @@ impl Settings {
                 self.retry(Wait::Exponential { base, multiplier, cap }, repeats, retries)?;
             }
             ["cancel", "after", number] => self.signal = Some((number.parse().ok()?, EventKind::Cancelled)),
-            [how @ ("skip" | "quarantine" | "monitor" | "owe"), name] => {
+            [how @ ("select" | "skip" | "quarantine" | "monitor" | "owe"), name] => {
                 self.excepted.push((how.to_owned(), name.to_owned()));
             }
             ["suspend", "after", number] => self.signal = Some((number.parse().ok()?, EventKind::Suspended)),
@@ -125,6 +125,7 @@ impl Settings {
             let found = graph.iter().find(|(_, node)| *node.name == **name);
             let (id, _) = found.ok_or_else(|| format!("there is no instance '{name}'"))?;
             match how.as_str() {
+                "select" => drop(Arc::make_mut(exceptions.selected.get_or_insert_default()).insert(id)),
                 "skip" => drop(exceptions.skipped.insert(id, SkipReason::NotSelected)),
                 "quarantine" => drop(exceptions.skipped.insert(id, SkipReason::Quarantined)),
                 "monitor" => drop(exceptions.tested.insert(id)),

@@ -1,7 +1,6 @@
 //! The agent as a process: documents that are delivered, kills, restarts of the machine, drift.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
-#![expect(clippy::print_stdout, reason = "it says what it did, as tests do")]
 
 #[path = "agent/machine.rs"]
 mod machine;

@@ -62,15 +62,22 @@ pub(crate) fn serve(listener: &Listener, answer: &Arc<dyn Fn(Request) -> Respons
             thread::sleep(Duration::from_millis(10));
         }
         callers.fetch_add(1, Ordering::AcqRel);
-        let (answer, counted) = (Arc::clone(answer), Arc::clone(&callers));
+        let (answer, counted) = (Arc::clone(answer), Counted(Arc::clone(&callers)));
         let spawned = thread::Builder::new().name("control".to_owned()).spawn(move || {
+            let _counted = counted;
             // A caller that is gone needs no answer.
             let _ = attend(stream, &*answer);
-            counted.fetch_sub(1, Ordering::AcqRel);
         });
-        if spawned.is_err() {
-            callers.fetch_sub(1, Ordering::AcqRel);
-        }
+        drop(spawned);
+    }
+}
+
+/// A caller that is attended to, until this is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -78,6 +85,7 @@ fn attend(mut stream: UnixStream, answer: &(dyn Fn(Request) -> Response + Send +
     let caller = socket_peercred(&stream)?.uid;
     let response = if caller.is_root() || caller == geteuid() {
         stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         let mut line = String::new();
         BufReader::new(&stream).take(MOST_BYTES).read_line(&mut line)?;
         match serde_json::from_str(&line) {

@@ -1,27 +1,28 @@
 //! What callers are answered.
 
-use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rustix::process::geteuid;
 use serde_json::{Value as Json, json};
 use stead_core::diag::{Diagnostic, any_error, render_all};
+use stead_core::document::ConfigurationMode;
 use stead_core::event::Mode;
 use stead_core::text::{Source, Sources};
 use stead_engine::{Execution, Session, Summary, error_chain, json as printed};
 
 use super::{Agent, Inner};
-use crate::control::{Request, Response};
+use crate::control::{Goal, Request, Response};
 use crate::decide::{Next, Waiting};
 use crate::job::modes_of;
 use crate::settings::Settings;
-use crate::state::{Generation, JobResult, Refusal, Stage, State, Submission};
+use crate::state::{Ended, Generation, Held, JobResult, Refusal, Stage, State, Submission};
 use crate::status::Activity;
 use crate::store::{Delivered, StoreError};
 
-/// How long somebody who waits is not answered in between.
-const ALIVE: Duration = Duration::from_secs(10);
+/// After this time whoever waits is answered in any case.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// A document that may be staged.
 struct Valid {
@@ -39,7 +40,7 @@ impl Agent {
             Request::Check => self.look(Mode::TEST),
             Request::Get => self.look(Mode::GET),
             Request::Status => Ok(self.status()),
-            Request::Wait { seconds, job } => Ok(self.wait_for(seconds.map(Duration::from_secs), job)),
+            Request::Wait { goal, milliseconds } => Ok(self.wait_for(&goal, Duration::from_millis(milliseconds))),
             Request::Stop { force } => self.stop(force),
             Request::History => Ok(self.history()),
             Request::Restore { generation, force } => self.restore(generation, force),
@@ -67,6 +68,9 @@ impl Agent {
     fn stage(&self, valid: Valid, force: bool, publish: bool) -> Answer {
         let Valid { mut generation, delivered, warnings } = valid;
         let mut inner = self.lock();
+        // What is refused leaves nothing behind.
+        let trial = Submission { generation: generation.clone(), force, publish };
+        inner.state.clone().submit(trial).map_err(|refusal| Refused::new(refusal.to_string()))?;
         generation.content = inner.store.put(&delivered).map_err(|error| unsaved(&error))?;
         let submission = Submission { generation, force, publish };
         let pending = inner.state.pending;
@@ -141,10 +145,13 @@ impl Agent {
             return refused("there is no current and no pending document; 'stead agent apply FILE' delivers one");
         }
         let most = if mode == Mode::GET { 1 } else { documents.len() };
+        let deadline = self.lock().state.settings.resource_timeout;
+        let _looking = Looking::new(&self.looking);
         let mut reports = Vec::new();
         for (stage, number, delivered) in documents.into_iter().take(most) {
             let delivered = delivered.map_err(|error| unsaved(&error))?;
-            let mut session = self.workshop.host.session(&delivered.root);
+            let mut session = self.workshop.host.session_with(&delivered.root, self.looks.clone());
+            session.deadline = deadline;
             reports.push(json!({
                 "stage": stage,
                 "generation": number,
@@ -169,25 +176,52 @@ impl Agent {
         status
     }
 
-    fn wait_for(&self, at_most: Option<Duration>, job: bool) -> Json {
+    /// Answers when what is waited for has happened, or soon: whoever is still there asks again, so that nobody who is gone
+    /// is waited for.
+    fn wait_for(&self, goal: &Goal, at_most: Duration) -> Json {
         let began = Instant::now();
         let mut inner = self.lock();
-        let jobs = inner.jobs;
         loop {
-            let done = if job { inner.jobs > jobs } else { self.is_at_rest(&inner) };
-            let left = at_most.map(|most| most.saturating_sub(began.elapsed()));
-            if done || left.is_some_and(|left| left.is_zero()) {
-                let last = inner.state.last.clone();
-                let converged = inner.state.pending.is_none()
-                    && last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
-                return json!({ "done": done, "converged": converged, "last": last });
+            let reached = self.reached(&inner, goal);
+            let left = at_most.min(LONGEST_WAIT).saturating_sub(began.elapsed());
+            if reached.is_some() || left.is_zero() {
+                return json!({
+                    "done": reached.is_some(),
+                    "converged": reached == Some("converged"),
+                    "outcome": reached,
+                    "last": inner.state.last,
+                    "jobs": inner.jobs,
+                });
             }
-            inner = self.wait_at_most(inner, left.unwrap_or(ALIVE).min(ALIVE));
+            inner = self.wait(inner, left);
         }
     }
 
-    fn wait_at_most<'a>(&self, inner: MutexGuard<'a, Inner>, at_most: Duration) -> MutexGuard<'a, Inner> {
-        self.wait(inner, at_most)
+    /// How what is waited for ended, in a word; `None` while it has not.
+    fn reached(&self, inner: &Inner, goal: &Goal) -> Option<&'static str> {
+        let state = &inner.state;
+        let is_well = state.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
+        let generation = match goal {
+            Goal::Job { after } => {
+                return (inner.jobs > *after).then_some(if is_well { "converged" } else { "failed" });
+            }
+            Goal::Rest => None,
+            Goal::Generation { number } => Some((number, state.generations.get(number))),
+        };
+        match generation {
+            Some((_, Some(generation))) if generation.converged.is_some() => return Some("converged"),
+            Some((_, Some(Generation { ended: Some(Ended::Removed), .. }))) => return Some("removed"),
+            Some((number, found)) if state.pending != Some(*number) || found.is_none() => return Some("superseded"),
+            _ => {}
+        }
+        // A document that is only monitored never becomes current; that it is in its desired state is all there can be.
+        let monitored =
+            |(_, generation): (u64, &Generation)| state.mode_of(generation) == ConfigurationMode::MonitorOnly;
+        let is_monitored = state.staged(Stage::Pending).is_some_and(monitored);
+        self.is_at_rest(inner).then_some(match () {
+            () if is_well && (state.pending.is_none() || is_monitored) => "converged",
+            () => "waiting",
+        })
     }
 
     /// Whether nothing more happens to the pending document by itself.
@@ -204,20 +238,27 @@ impl Agent {
         inner.running.is_none() && inner.ended.is_none() && waits(&inner.state.next(&self.moment()))
     }
 
+    /// Ends the job under way, and the tries of its document. Between two tries there is no job.
     fn stop(&self, force: bool) -> Answer {
-        let inner = self.lock();
-        let Some(running) = &inner.running else { return refused("no job is under way") };
-        running.suspend.cancel();
-        if force {
-            running.cancel.cancel();
+        let mut inner = self.lock();
+        let retries = matches!(inner.state.next(&self.moment()), Next::Wait { because: Waiting::Retry, .. });
+        let generation = match &inner.running {
+            Some(running) => running.job.generation,
+            None => inner.state.pending.filter(|_| retries).ok_or_else(|| Refused::new("no job is under way"))?,
+        };
+        if inner.state.pending == Some(generation) {
+            self.changed(&mut inner, |state| {
+                state.hold(Held::Stopped);
+                Ok(())
+            })?;
         }
-        let job = running.job.id.clone();
-        drop(inner);
-        self.change(|state| {
-            state.hold(crate::state::Held::Stopped);
-            Ok(())
-        })?;
-        Ok(json!({ "job": job }))
+        if let Some(running) = &inner.running {
+            running.suspend.cancel();
+            if force {
+                running.cancel.cancel();
+            }
+        }
+        Ok(json!({ "job": inner.running.as_ref().map(|running| running.job.id.clone()), "generation": generation }))
     }
 
     fn history(&self) -> Json {
@@ -320,8 +361,33 @@ impl Agent {
     }
 
     fn report(&self, job: &str) -> Answer {
-        let report = self.reports.get(job).map_err(|error| Refused::new(error_chain(&error)))?;
-        report.map(|(_, report)| report).ok_or_else(|| Refused::new(format!("there is no report of a job '{job}'")))
+        let failed = |error| Refused::new(error_chain(&error));
+        if let Some((_, report)) = self.reports.get(job).map_err(failed)? {
+            return Ok(report);
+        }
+        let all = self.reports.list(usize::MAX).map_err(failed)?;
+        let mut found = all.into_iter().filter(|(_, id, _)| id.starts_with(job));
+        match (found.next(), found.next()) {
+            (Some((_, _, report)), None) => Ok(report),
+            (Some(_), Some(_)) => refused(format!("several jobs begin with '{job}'; 'stead agent report' lists them")),
+            (None, _) => refused(format!("there is no report of a job '{job}'; 'stead agent report' lists them")),
+        }
+    }
+}
+
+/// Something that is tested or read for a caller, until this is dropped.
+struct Looking<'a>(&'a AtomicUsize);
+
+impl<'a> Looking<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
+    }
+}
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

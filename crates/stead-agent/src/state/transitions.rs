@@ -255,7 +255,8 @@ impl State {
     /// Notes that the agent starts, in this boot of the machine: whether it crashed, and whether a restart that was due has
     /// happened. `in_flight` are the instances that the interrupted job was working on, by their paths.
     pub fn started(&mut self, boot: &BootId, in_flight: &[String], now: Timestamp) {
-        if let Some(job) = self.job.as_ref().filter(|job| job.boot == *boot) {
+        let was_stopped = std::mem::take(&mut self.stopping);
+        if let Some(job) = self.job.as_ref().filter(|job| job.boot == *boot && !was_stopped) {
             self.crashes.interrupted = Some((job.generation, job.work));
             self.crashed(in_flight, now);
         }

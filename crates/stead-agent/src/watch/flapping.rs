@@ -1,35 +1,45 @@
-//! Changes that come back at once: somebody else manages the same thing.
+//! What happens to one instance again and again within a short time: changes that come back at once, since somebody else
+//! manages the same thing, and changes that need no correction.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// How often each instance was corrected lately.
-#[derive(Default)]
+/// How often something happened to each instance lately.
 pub(crate) struct Flapping {
     corrections: HashMap<String, VecDeque<Instant>>,
+    most: usize,
 }
 
 /// So many corrections within [`LATELY`] are too many: the instance is left to the interval.
-const MOST: usize = 5;
+pub(crate) const MOST_CORRECTIONS: usize = 5;
+
+/// So many looks at an instance within [`LATELY`] are too many, whatever they find.
+pub(crate) const MOST_LOOKS: usize = 20;
 
 const LATELY: Duration = Duration::from_mins(1);
 
 impl Flapping {
+    /// So many times within a minute are too many.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { corrections: HashMap::new(), most }
+    }
+
     /// Notes that an instance was corrected; `true` when it begins to flap by that.
     pub(crate) fn corrected(&mut self, instance: &str, now: Instant) -> bool {
+        let most = self.most;
         let corrections = self.corrections.entry(instance.to_owned()).or_default();
-        forget(corrections, now);
-        let flapped = corrections.len() >= MOST;
+        forget(corrections, most, now);
+        let flapped = corrections.len() >= most;
         corrections.push_back(now);
-        forget(corrections, now);
-        corrections.len() >= MOST && !flapped
+        forget(corrections, most, now);
+        corrections.len() >= most && !flapped
     }
 
     /// Whether an instance was corrected too often to be worked on at once.
     pub(crate) fn flaps(&mut self, instance: &str, now: Instant) -> bool {
         let Some(corrections) = self.corrections.get_mut(instance) else { return false };
-        forget(corrections, now);
-        let flaps = corrections.len() >= MOST;
+        forget(corrections, self.most, now);
+        let flaps = corrections.len() >= self.most;
         if corrections.is_empty() {
             self.corrections.remove(instance);
         }
@@ -46,8 +56,8 @@ impl Flapping {
 }
 
 /// Forgets what was long ago, and what is more than enough.
-fn forget(corrections: &mut VecDeque<Instant>, now: Instant) {
-    while corrections.front().is_some_and(|at| now.duration_since(*at) > LATELY) || corrections.len() > MOST {
+fn forget(corrections: &mut VecDeque<Instant>, most: usize, now: Instant) {
+    while corrections.front().is_some_and(|at| now.duration_since(*at) > LATELY) || corrections.len() > most {
         corrections.pop_front();
     }
 }
@@ -58,7 +68,7 @@ mod tests {
 
     #[test]
     fn what_comes_back_at_once_flaps_until_it_was_quiet() {
-        let (mut flapping, begin) = (Flapping::default(), Instant::now());
+        let (mut flapping, begin) = (Flapping::new(5), Instant::now());
         let at = |seconds| begin + Duration::from_secs(seconds);
         for second in 0..4 {
             assert!(!flapping.corrected("f", at(second)));

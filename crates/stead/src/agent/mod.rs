@@ -4,10 +4,10 @@ mod install;
 mod text;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
-use stead_agent::{BOOT_ID, Delivered, Options, Request, Response, Stage, call};
+use stead_agent::{BOOT_ID, Delivered, Goal, Options, Request, Response, Stage, call};
 use stead_core::value::Value;
 use stead_engine::error_chain;
 use stead_host::provider::Cancel;
@@ -30,9 +30,8 @@ pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
     match &arguments.command {
         AgentCommand::Run { boot_id } => serve(client.directory, boot_id.clone(), env),
         AgentCommand::Install { print } => install::install(&client.directory, *print),
-        AgentCommand::Apply { use_existing: true, wait, .. } => {
-            client.then(&Request::UseExisting, |_| client.waited(*wait))
-        }
+        AgentCommand::Apply { use_existing: true, wait, .. } => client
+            .then(&Request::UseExisting, |_| if *wait { client.wait_for(&Goal::Rest, None) } else { Exit::Success }),
         AgentCommand::Apply { file, delivery, wait, .. } => {
             let file = file.as_deref().unwrap_or(Path::new("-"));
             client.deliver((file, delivery), false, *wait, env)
@@ -42,7 +41,7 @@ pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
             let request = Request::Restore { generation: *generation, force: *force };
             client.then(&request, |answer| {
                 client.show(answer, text::staged);
-                client.waited(*wait)
+                client.waited(*wait, answer)
             })
         }
         AgentCommand::Wait { timeout, job } => client.wait(*timeout, *job),
@@ -159,24 +158,51 @@ impl Client {
         self.then(&request, |answer| {
             complain_text(answer["warnings"].as_str().unwrap_or_default());
             self.show(answer, text::staged);
-            self.waited(wait)
+            self.waited(wait, answer)
         })
     }
 
-    fn waited(&self, wait: bool) -> Exit {
-        if wait { self.wait(None, false) } else { Exit::Success }
+    /// Waits for the document that an answer names, if that is wanted.
+    fn waited(&self, wait: bool, answer: &Json) -> Exit {
+        match answer["generation"].as_u64() {
+            Some(number) if wait => self.wait_for(&Goal::Generation { number }, None),
+            _ => Exit::Success,
+        }
     }
 
     fn wait(&self, timeout: Option<Duration>, job: bool) -> Exit {
-        let request = Request::Wait { seconds: timeout.map(|timeout| timeout.as_secs()), job };
-        self.then(&request, |answer| {
-            self.show(answer, text::waited);
-            match (answer["done"].as_bool(), answer["converged"].as_bool()) {
+        if !job {
+            return self.wait_for(&Goal::Rest, timeout);
+        }
+        self.then(&Request::Wait { goal: Goal::Rest, milliseconds: 0 }, |answer| {
+            let after = answer["jobs"].as_u64().unwrap_or_default();
+            self.wait_for(&Goal::Job { after }, timeout)
+        })
+    }
+
+    /// Asks again and again until what is waited for has happened: the agent keeps nobody waiting for long.
+    fn wait_for(&self, goal: &Goal, timeout: Option<Duration>) -> Exit {
+        const TURN: Duration = Duration::from_secs(5);
+        let began = Instant::now();
+        loop {
+            let left = timeout.map_or(TURN, |timeout| timeout.saturating_sub(began.elapsed()).min(TURN));
+            let milliseconds = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            let mut answered = None;
+            let exit = self.then(&Request::Wait { goal: goal.clone(), milliseconds }, |answer| {
+                answered = Some(answer.clone());
+                Exit::Success
+            });
+            let Some(answer) = answered else { return exit };
+            let is_over = timeout.is_some_and(|timeout| began.elapsed() >= timeout);
+            let exit = match (answer["done"].as_bool(), answer["converged"].as_bool()) {
                 (Some(true), Some(true)) => Exit::Success,
                 (Some(true), _) => Exit::Failed,
-                _ => Exit::Drifted,
-            }
-        })
+                _ if is_over => Exit::Drifted,
+                _ => continue,
+            };
+            self.show(&answer, text::waited);
+            return exit;
+        }
     }
 
     /// What a test or a get of the staged documents found.

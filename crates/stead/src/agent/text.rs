@@ -24,7 +24,10 @@ pub(super) fn removed(answer: &Json) -> String {
 }
 
 pub(super) fn stopped(answer: &Json) -> String {
-    format!("job {} is ending\n", text(answer, "job"))
+    match answer["job"].as_str() {
+        Some(job) => format!("job {job} is ending\n"),
+        None => format!("generation {} is not tried again until it is asked for\n", answer["generation"]),
+    }
 }
 
 pub(super) fn settings(answer: &Json) -> String {
@@ -39,8 +42,12 @@ pub(super) fn waited(answer: &Json) -> String {
     let result = text(&answer["last"], "result");
     match (answer["done"].as_bool(), answer["converged"].as_bool()) {
         (Some(true), Some(true)) => "converged\n".to_owned(),
+        (Some(true), _) if text(answer, "outcome") == "superseded" => {
+            "not converged: another document took its place\n".to_owned()
+        }
+        (Some(true), _) if text(answer, "outcome") == "removed" => "not converged: it was removed\n".to_owned(),
         (Some(true), _) => format!("not converged: the last job ended as {result}; 'stead agent status' says more\n"),
-        _ => "still at work\n".to_owned(),
+        _ => "still running\n".to_owned(),
     }
 }
 
@@ -57,7 +64,7 @@ pub(super) fn history(answer: &Json) -> String {
 
 /// A time without its fraction of a second.
 fn second(at: &str) -> &str {
-    at.split_once('.').map_or(at, |(whole, _)| whole)
+    at.split_once('.').map_or_else(|| at.trim_end_matches('Z'), |(whole, _)| whole)
 }
 
 pub(super) fn diff(answer: &Json) -> String {

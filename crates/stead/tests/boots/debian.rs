@@ -48,15 +48,15 @@ impl Debian {
             return Err("no control groups of version 2 are mounted".to_owned());
         }
         let machine = Self { folder: folder.to_owned(), running: None, boots: 0 };
-        match machine.root("").is_dir() {
-            true => Ok(machine),
-            false if !make => Err("it needs a Debian, which it makes when STEAD_BOOTS asks for boots".to_owned()),
-            false => {
-                let output = machine.script("make").output().map_err(|error| error.to_string())?;
-                let why = String::from_utf8_lossy(&output.stderr).into_owned();
-                if output.status.success() { Ok(machine) } else { Err(format!("a Debian cannot be made: {why}")) }
-            }
+        if machine.root("").is_dir() {
+            return Ok(machine);
         }
+        if !make {
+            return Err("it needs a Debian, which it makes when STEAD_BOOTS asks for boots".to_owned());
+        }
+        let output = machine.script("make").output().map_err(|error| error.to_string())?;
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(machine) } else { Err(format!("a Debian cannot be made: {why}")) }
     }
 
     /// A path in it, as it is seen from outside.
