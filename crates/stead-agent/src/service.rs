@@ -1,6 +1,7 @@
 //! The agent at work: one thread decides, one carries out the job under way, and one answers each caller.
 //!
-//! Whatever changes the state is saved before it counts. No lock is held while a job runs, so that status is always answered.
+//! Whatever changes the state is saved before it counts; what has happened and cannot be saved counts, and nothing is begun
+//! until it is. No lock is held while a job runs, so that status is answered meanwhile.
 
 mod answers;
 

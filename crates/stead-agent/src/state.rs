@@ -247,7 +247,7 @@ pub struct LastJob {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum JobResult {
-    /// Every instance is in its desired state, and none of them is owed a notification.
+    /// Every instance is in its desired state, but for those that are only monitored, and none is owed a notification.
     Converged,
     /// Nothing failed, and something is not in its desired state.
     NotInState,

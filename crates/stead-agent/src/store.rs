@@ -7,6 +7,9 @@
 //! DIR/documents/NAME        what was delivered, sealed
 //! DIR/key                   what it is sealed with, unless a systemd credential is
 //! DIR/jobs/ID.journal       the journal of a job
+//! DIR/reports.redb          the reports of jobs
+//! DIR/log.jsonl             what the agent did, and log.former.jsonl before it
+//! DIR/control.sock          where it is asked
 //! DIR/*.damaged             what was damaged, and set aside
 //! ```
 //!

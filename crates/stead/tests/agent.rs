@@ -251,3 +251,69 @@ fn settings_are_loaded_from_a_file() {
     assert!(machine.ok(&["settings"]).contains("ConfigurationMode: MonitorOnly"));
     machine.stop();
 }
+
+/// Waiting ends with the outcome of the document that was delivered, whatever becomes of another.
+#[test]
+fn waiting_is_for_one_document() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.set("ResourceRetryCount=0", "PendingRetrySecs=60");
+    let never = json!({"resources": [{"name": "n", "type": "Stead/Command", "properties": {"test": "false", "set": "exit 1"}}]});
+    machine.write("never.json", &never.to_string());
+    let never = machine.path("never.json").display().to_string();
+    let mut waiting = machine.spawn(&["apply", &never, "--wait"]);
+    until(|| (machine.status()["Job"]["Status"] == "Failure").then_some(()));
+    let file = json!({"name": "f", "type": "Stead/File", "properties": {"path": machine.path("f"), "content": "1\n"}});
+    machine.deliver("good", &json!([file]));
+    machine.wait(0);
+    assert_eq!(waiting.wait().unwrap().code(), Some(1), "another document took its place");
+
+    machine.deliver(
+        "never",
+        &json!([{"name": "n", "type": "Stead/Command", "properties": {"test": "false", "set": "exit 1"}}]),
+    );
+    until(|| (machine.status()["Failures"] == 1).then_some(()));
+    // Between two tries there is no job, and the tries can be stopped.
+    machine.ok(&["stop"]);
+    machine.wait(1);
+    machine.stop();
+}
+
+/// Callers that are gone do not keep others from being answered.
+#[test]
+fn nobody_who_is_gone_is_waited_for() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.set("ResourceRetryCount=0", "PendingRetrySecs=60");
+    machine.deliver(
+        "never",
+        &json!([{"name": "n", "type": "Stead/Command", "properties": {"test": "false", "set": "exit 1"}}]),
+    );
+    let mut gone: Vec<_> = (0..70).map(|_| machine.spawn(&["wait"])).collect();
+    for waiting in &mut gone {
+        waiting.kill().unwrap();
+        waiting.wait().unwrap();
+    }
+    assert_eq!(machine.status()["Pending"], 1);
+    machine.stop();
+}
+
+/// An agent that is asked to end and killed before it could has not crashed: what it worked on is not to blame.
+#[test]
+fn an_end_in_order_that_is_cut_off_is_no_crash() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.fifo("slow.gate");
+    machine.deliver("one", &json!([gated(&machine, "slow")]));
+    for attempt in 1..=4 {
+        until(|| machine.read("slow.began").filter(|began| began.lines().count() == attempt));
+        machine.ask_to_end();
+        until(|| machine.read("state/state.json").filter(|state| state.contains("\"stopping\":true")));
+        machine.kill();
+        machine.start();
+    }
+    assert_eq!(machine.status()["Quarantined"], json!([]));
+    machine.write("slow.gate", "go\n");
+    machine.wait(0);
+    machine.stop();
+}

@@ -140,6 +140,16 @@ impl Machine {
         agent.wait().unwrap();
     }
 
+    /// A command that goes on while others are run.
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Asks the agent to end, and does not wait for that.
+    pub(crate) fn ask_to_end(&self) {
+        kill_process(Pid::from_child(self.agent.as_ref().unwrap()), Signal::TERM).unwrap();
+    }
+
     /// Ends the agent in order.
     pub(crate) fn stop(&mut self) {
         let mut agent = self.agent.take().unwrap();
