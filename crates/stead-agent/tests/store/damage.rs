@@ -64,9 +64,11 @@ impl Filled {
     }
 
     fn restore(&self) {
-        for entry in fs::read_dir(&self.directory).unwrap() {
+        for entry in
+            fs::read_dir(&self.directory).unwrap().chain(fs::read_dir(self.directory.join("documents")).unwrap())
+        {
             let path = entry.unwrap().path();
-            if path.to_string_lossy().ends_with(".damaged") {
+            if path.is_file() && !self.files.contains_key(&path) {
                 fs::remove_file(path).unwrap();
             }
         }
