@@ -28,7 +28,7 @@ use crate::job::{Ended, JobError, Observer, Order, Rules, Source, Workshop, carr
 use crate::log::Log;
 use crate::reports::Reports;
 use crate::state::{BootId, Job, JobKind, JobOutcome, JobResult, LeftOver, State, Work};
-use crate::store::{Store, StoreError};
+use crate::store::{Damage, Store, StoreError};
 use crate::watch::{Flapping, MOST_CORRECTIONS, MOST_LOOKS, Watch, Watched, Watcher, Woken};
 use crate::window::{Intent, Opening, opening};
 
@@ -92,6 +92,8 @@ pub(crate) struct Agent {
     looks: Cancel,
     /// How many of those are under way.
     looking: AtomicUsize,
+    /// Whether documents that the record does not name are not wanted any more.
+    knows_documents: bool,
     inner: Mutex<Inner>,
     changed: Condvar,
 }
@@ -136,6 +138,8 @@ pub fn run(options: Options) -> Result<(), AgentError> {
     for repair in &repairs {
         log.write("repaired", json!({ "failure": repair.to_string() }));
     }
+    // Without a record nobody knows which documents are still wanted.
+    let knows_documents = !repairs.iter().any(|repair| repair.damage == Damage::AllRecords);
     let (reports, repair) = Reports::open(&store);
     if let Some(repair) = repair {
         log.write("repaired", json!({ "failure": repair.to_string() }));
@@ -149,6 +153,7 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         reports,
         looks: Cancel::default(),
         looking: AtomicUsize::new(0),
+        knows_documents,
         inner: Mutex::new(Inner {
             state,
             store,
@@ -502,6 +507,9 @@ impl Agent {
             if own.as_ref() != Some(&journal) {
                 let _ = std::fs::remove_file(journal);
             }
+        }
+        if !self.knows_documents {
+            return;
         }
         let kept = inner.state.generations.values().map(|generation| generation.content.as_str()).collect();
         if let Err(error) = inner.store.keep_only(&kept) {

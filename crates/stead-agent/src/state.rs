@@ -23,7 +23,8 @@ pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, stil
 
 /// What the agent knows that outlives it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+// A record of an older version lacks what was added since.
+#[serde(rename_all = "camelCase", default)]
 pub struct State {
     /// The settings that count: the last ones that were valid.
     pub settings: Settings,
@@ -42,7 +43,6 @@ pub struct State {
     /// The job that is under way or was interrupted.
     pub job: Option<Job>,
     /// Whether the agent was asked to end while the job was under way. If it is killed then, that does not count as a crash.
-    #[serde(default)]
     pub stopping: bool,
     /// The restart of the machine that is due.
     pub restart: Option<RestartDue>,
@@ -64,7 +64,7 @@ pub struct State {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Generation {
-    /// What it is stored under: the SHA-256 of what was delivered, in hexadecimal.
+    /// What it is stored under: a keyed digest of what was delivered, in hexadecimal.
     pub content: String,
     /// Where it came from.
     pub origin: String,
