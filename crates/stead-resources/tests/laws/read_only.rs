@@ -65,7 +65,13 @@ impl Idle {
         let start = |number: usize| {
             let mut command = Command::new("/bin/cat");
             command.args(["-", &mark]).args(vec!["-"; number / 2]).stdin(Stdio::piped()).stdout(Stdio::null());
-            command.spawn().unwrap()
+            let child = command.spawn().unwrap();
+            // A process has the name of its parent for a moment after it was started.
+            let name = format!("/proc/{}/comm", child.id());
+            while !std::fs::read_to_string(&name).is_ok_and(|name| name == "cat\n") {
+                std::thread::yield_now();
+            }
+            child
         };
         Self((0..3).map(start).collect())
     }
