@@ -7,8 +7,7 @@ use jiff::tz::TimeZone;
 use stead_core::document::ConfigurationMode;
 
 use crate::state::{
-    BootId, Generation, Held, Job, JobKind, JobResult, MAX_CRASH_WAIT, QUICK_RESTARTS, Stage, State, Work, after,
-    still_ahead,
+    BootId, Generation, Held, Job, JobKind, MAX_CRASH_WAIT, QUICK_RESTARTS, Stage, State, Work, after, still_ahead,
 };
 use crate::window::{Intent, Opening, opening};
 
@@ -190,9 +189,9 @@ impl State {
         let tests = self.is_tested(generation);
         let opens = match moment.opening(self, Intent::Set) {
             _ if !self.is_corrected(generation) => None,
-            Opening::Open if ahead.is_none() || self.waits_for_correction(number) => return begin(Work::Apply),
+            Opening::Open if ahead.is_none() || self.waits_for_correction() => return begin(Work::Apply),
             Opening::Open => None,
-            Opening::Opens(at) => at.filter(|_| self.waits_for_correction(number)),
+            Opening::Opens(at) => at.filter(|_| self.waits_for_correction()),
         };
         match ahead {
             None if tests => begin(Work::Test),
@@ -241,11 +240,8 @@ impl State {
 
     /// Whether the current document is to be applied as soon as it may be: somebody asked for it, or it was only tested last,
     /// because of a window, and was not in its desired state.
-    fn waits_for_correction(&self, number: u64) -> bool {
-        let found_drift = |last: &crate::state::LastJob| {
-            last.generation == number && last.work == Work::Test && last.result != JobResult::Converged
-        };
-        self.apply_requested || self.last.as_ref().is_some_and(found_drift)
+    fn waits_for_correction(&self) -> bool {
+        self.apply_requested || self.drift_found
     }
 
     fn longest_interval(&self) -> Duration {

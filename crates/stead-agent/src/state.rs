@@ -52,6 +52,8 @@ pub struct State {
     pub next_check: Option<Timestamp>,
     /// Whether somebody asked for the current document to be applied, whatever its mode.
     pub apply_requested: bool,
+    /// Whether the current document was only tested last, and was not in its desired state.
+    pub drift_found: bool,
     /// Instances that are owed a notification, by their paths.
     pub owed: BTreeSet<String>,
     /// Crashes of the agent.

@@ -127,7 +127,10 @@ impl State {
         let (number, _) = self.staged(stage).ok_or(Refusal::Nothing(stage))?;
         match stage {
             Stage::Pending => self.end_pending(Ended::Removed),
-            Stage::Current => (self.current, self.next_check, self.apply_requested) = (None, None, false),
+            Stage::Current => {
+                (self.current, self.next_check) = (None, None);
+                (self.apply_requested, self.drift_found) = (false, false);
+            }
             Stage::Previous => self.previous = None,
         }
         self.prune();
@@ -195,6 +198,7 @@ impl State {
         } else if self.current == Some(job.generation) && is_whole {
             self.next_check = Some(next_check);
             self.apply_requested &= job.work == Work::Test;
+            self.drift_found = job.work == Work::Test && outcome.result != JobResult::Converged;
         }
         if !is_whole && outcome.result == JobResult::Converged && !was_well {
             // What was wrong may be right again; only a look at everything tells.
@@ -244,6 +248,7 @@ impl State {
             return;
         }
         self.previous = self.current.replace(number).or(self.previous);
+        self.drift_found = false;
         self.pending = None;
         if let Some(generation) = self.generations.get_mut(&number) {
             generation.converged = Some(now);
