@@ -78,7 +78,13 @@ impl Filled {
     }
 
     fn open(&self) -> (Store, State, Vec<Repair>) {
-        Store::open_with(&self.directory, None).unwrap()
+        loop {
+            match Store::open_with(&self.directory, None) {
+                // A process that another test is about to start has the lock for a moment, too, until it becomes its program.
+                Err(StoreError::InUse(_)) => std::thread::yield_now(),
+                opened => return opened.unwrap(),
+            }
+        }
     }
 }
 
