@@ -7,6 +7,8 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Mode, OFlags, chmodat, fchmod, openat};
 use stead_host::fs::{
@@ -107,13 +109,18 @@ impl Folder {
         opened.map(File::from).map_err(|errno| failed("open", &self.path().join(name), errno.into()))
     }
 
-    /// Locks the directory against other agents.
+    /// Locks the directory against other agents. A program that an agent was about to start when it ended has the lock, too,
+    /// until it becomes that program, so that it is tried for a moment.
     pub(super) fn lock(&self) -> Result<File, StoreError> {
-        let file = self.open("lock")?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(StoreError::InUse(self.path().to_owned())),
-            Err(TryLockError::Error(source)) => Err(failed("lock", self.path(), source)),
+        const MOMENT: Duration = Duration::from_millis(200);
+        let (file, began) = (self.open("lock")?, Instant::now());
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if began.elapsed() < MOMENT => thread::sleep(MOMENT / 20),
+                Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(self.path().to_owned())),
+                Err(TryLockError::Error(source)) => return Err(failed("lock", self.path(), source)),
+            }
         }
     }
 
