@@ -6,7 +6,7 @@
 use std::fmt;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::fs::{self, FsError, Place, Status, Writes};
+use crate::process::{end_left_behind, mark};
 use crate::provider::Cancel;
 
 /// Where locks are kept: the first of these directories that exists or can be created.
@@ -138,14 +139,19 @@ impl Locks {
 
     /// Locks a machine root: only one run at a time may change what is below it. Whoever only reads does not need it.
     ///
-    /// Guarantees: the same lock by whatever path the root is named; free within a second once its process ended.
+    /// Guarantees: the same lock by whatever path the root is named; free within a second once its process ended. What a
+    /// holder that was killed left running is ended before this returns, so that no program of another run is beside it.
     pub fn lock_root(&self, root: &Path, command: &str, wait: Wait<'_>) -> Result<Lock, LockError> {
         let opened = fs::open_directory(root).map_err(LockError::Directory)?;
         let opened = opened.ok_or_else(|| LockError::NoRoot(root.to_owned()))?;
         let (device, inode) = status(&opened, root)?.identity.inode();
         let name = format!("root-{device}-{inode}");
         let (directory, path) = self.open()?;
-        let file = Acquire { directory: &directory, path: path.join(&name), name: &name }.acquire(wait)?;
+        let mut file = Acquire { directory: &directory, path: path.join(&name), name: &name }.acquire(wait)?;
+        // A holder that ends in order removes the file.
+        if let Some(mark) = read_lines(&mut file).get(3) {
+            end_left_behind(mark);
+        }
         introduce(&file, command).map_err(|source| LockError::System { path, source })?;
         Ok(Lock { named: Some(Named { directory, name }), _file: file })
     }
@@ -269,21 +275,27 @@ fn check(wait: &mut Wait<'_>, begun: Instant, owner: Option<Owner>) -> Result<()
     }
 }
 
-/// Says who has the lock: a line each for the process, the time and the command.
+/// Says who has the lock: a line each for the process, the time, the command, and what its programs are marked with.
 fn introduce(mut file: &File, command: &str) -> io::Result<()> {
     ftruncate(file, 0)?;
-    let command = command.replace('\n', " ");
-    file.write_all(format!("{}\n{}\n{command}\n", std::process::id(), jiff::Timestamp::now()).as_bytes())
+    file.rewind()?;
+    let (pid, now, command) = (std::process::id(), jiff::Timestamp::now(), command.replace('\n', " "));
+    file.write_all(format!("{pid}\n{now}\n{command}\n{}\n", mark()).as_bytes())
 }
 
 fn read_owner(file: &mut File) -> Option<Owner> {
+    let mut lines = read_lines(file).into_iter();
+    let (pid, since, command) = (lines.next()?.parse().ok()?, lines.next()?, lines.next()?);
+    Some(Owner { pid, since, command })
+}
+
+/// What the file of a lock says; nothing where it cannot be read.
+fn read_lines(file: &mut File) -> Vec<String> {
     // Nobody's command needs more.
     const MOST: u64 = 64 << 10;
     let mut text = String::new();
-    file.take(MOST).read_to_string(&mut text).ok()?;
-    let mut lines = text.lines();
-    let (pid, since, command) = (lines.next()?.parse().ok()?, lines.next()?.to_owned(), lines.next()?.to_owned());
-    Some(Owner { pid, since, command })
+    let _ = file.take(MOST).read_to_string(&mut text);
+    text.lines().map(str::to_owned).collect()
 }
 
 impl Place {

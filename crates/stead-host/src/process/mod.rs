@@ -22,7 +22,7 @@ mod tree;
 
 pub use environment::{Environment, INHERITED, Inherited};
 pub use os::{LONGEST_ARGUMENT, forbid_core_dumps, is_ancestor};
-pub use supervisor::{Supervision, start_supervision, supervise};
+pub use supervisor::{Supervision, end_left_behind, mark, start_supervision, supervise};
 pub use tree::{MARKER, Resident};
 
 /// What is run.

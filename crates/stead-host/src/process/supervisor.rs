@@ -6,6 +6,7 @@
 //! A setting of the kernel for this (`PR_SET_PDEATHSIG`) must be made between fork and exec, which takes unsafe
 //! code and the slow way to start a process, and it would not reach what a program starts in turn.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -93,6 +94,20 @@ pub fn supervise(token: &OsStr) -> io::Result<()> {
     let born = procfs::own().map_or(0, |own| own.start);
     Tree::of_process(token, groups.filter(|group| *group > 1).collect(), born).end(super::running::PATIENCE);
     Ok(())
+}
+
+/// What the programs of this process are marked with, so that what it leaves behind when it is killed can be found.
+pub fn mark() -> String {
+    tree::process_token()
+}
+
+/// Ends the programs that another process left behind when it was killed, by its [`mark`]. Its supervisor does so as well,
+/// but takes a moment. Does nothing for a text that is not a mark, or for that of a process that this one belongs to.
+pub fn end_left_behind(mark: &str) {
+    let is_around = std::env::var(MARKER).is_ok_and(|marks| marks.contains(mark));
+    if tree::is_process_token(mark) && mark != tree::process_token() && !is_around {
+        Tree::of_process(mark, BTreeSet::new(), 0).end(super::running::PATIENCE);
+    }
 }
 
 /// A process group that the supervisor would end, until this is dropped.
