@@ -25,7 +25,7 @@ pub enum Request {
         delivered: Delivered,
         /// Whether it takes the place of a pending one whatever the settings say, and ends the job under way.
         force: bool,
-        /// Whether it is only staged, and waits until somebody asks for it.
+        /// Whether it is only staged, and held until an operator asks for it.
         publish: bool,
     },
     /// Work on what is staged at once: the pending document, else the current one.
@@ -108,7 +108,7 @@ pub enum Request {
 pub enum Goal {
     /// That nothing more happens to the pending document by itself.
     Rest,
-    /// That this document has converged, or never will without somebody.
+    /// That this document has converged, or will not without an operator.
     Generation {
         /// Its number.
         number: u64,

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use stead_core::document::ConfigurationMode;
 
+use crate::mode::{Standing, Treatment};
 use crate::state::{
     BootId, Generation, Held, Job, JobKind, MAX_CRASH_WAIT, QUICK_RESTARTS, Stage, State, Work, after, still_ahead,
 };
@@ -77,7 +78,7 @@ impl Moment {
 }
 
 /// A restart of the machine that was ordered and did not happen is ordered again after this time.
-const RESTART_PATIENCE: Duration = Duration::from_mins(10);
+const RESTART_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// There is nothing to do.
 const NOTHING: Next = Next::Wait { until: None, because: Waiting::Document };
@@ -126,8 +127,7 @@ impl State {
 
     fn wanted(&self, moment: &Moment) -> Next {
         let ordered = self.restart.as_ref().and_then(|due| due.ordered);
-        if let Some(until) =
-            ordered.and_then(|at| still_ahead(after(at, RESTART_PATIENCE), moment.now, RESTART_PATIENCE))
+        if let Some(until) = ordered.and_then(|at| still_ahead(after(at, RESTART_TIMEOUT), moment.now, RESTART_TIMEOUT))
         {
             return Next::Wait { until: Some(until), because: Waiting::Restart };
         }
@@ -188,7 +188,7 @@ impl State {
         let ahead = self.next_check.and_then(|at| still_ahead(at, moment.now, self.longest_interval()));
         let tests = self.is_tested(generation);
         let opens = match moment.opening(self, Intent::Set) {
-            _ if !self.is_corrected(generation) => None,
+            _ if !self.is_corrected((number, generation)) => None,
             Opening::Open if ahead.is_none() || self.waits_for_correction() => return begin(Work::Apply),
             Opening::Open => None,
             Opening::Opens(at) => at.filter(|_| self.waits_for_correction()),
@@ -209,25 +209,20 @@ impl State {
 
     /// Whether the current document, or a part of it, is tested now and then.
     fn is_tested(&self, generation: &Generation) -> bool {
-        use ConfigurationMode::{ApplyAndAutoCorrect, ApplyAndMonitor, MonitorOnly};
-        self.has_mode(generation, &[ApplyAndAutoCorrect, ApplyAndMonitor, MonitorOnly])
+        self.treatments(Standing::Current, generation).any(|treatment| treatment != Treatment::Skip)
     }
 
     /// The current document, and whether a job over the part of it that has changed may correct that.
-    pub(crate) fn woken(&self, moment: &Moment) -> Option<(u64, Work)> {
+    pub(crate) fn partial_work(&self, moment: &Moment) -> Option<(u64, Work)> {
         let (number, generation) = self.staged(Stage::Current).filter(|(_, generation)| self.is_tested(generation))?;
-        let corrects = self.is_corrected(generation) && moment.opening(self, Intent::Set) == Opening::Open;
+        let corrects = self.is_corrected((number, generation)) && moment.opening(self, Intent::Set) == Opening::Open;
         Some((number, if corrects { Work::Apply } else { Work::Test }))
     }
 
     /// Whether the current document may change the machine. It may not while the machine is on its way to another one, or
     /// a restart is due.
-    fn is_corrected(&self, generation: &Generation) -> bool {
-        let wanted = if self.apply_requested {
-            self.mode_of(generation) != ConfigurationMode::MonitorOnly
-        } else {
-            self.has_mode(generation, &[ConfigurationMode::ApplyAndAutoCorrect])
-        };
+    fn is_corrected(&self, (number, generation): (u64, &Generation)) -> bool {
+        let wanted = self.treatments(self.standing(number), generation).any(|treatment| treatment == Treatment::Set);
         wanted && self.restart.is_none() && !self.is_under_way_to_pending()
     }
 
@@ -238,7 +233,7 @@ impl State {
         })
     }
 
-    /// Whether the current document is to be applied as soon as it may be: somebody asked for it, or it was only tested last,
+    /// Whether the current document is to be applied as soon as it may be: an operator asked for it, or it was only tested last,
     /// because of a window, and was not in its desired state.
     fn waits_for_correction(&self) -> bool {
         self.apply_requested || self.drift_found

@@ -29,6 +29,7 @@ use stead_engine::{
 use stead_host::journal::{FileJournal, Journal, OpenJournalError, read};
 use stead_host::provider::Cancel;
 
+use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
 use crate::state::{Generation, Job, JobOutcome, JobResult, LeftOver, State, Work};
 use crate::store::Delivered;
@@ -37,7 +38,7 @@ use crate::watch::Watched;
 use announced::Announced;
 
 /// What a job works on, and how.
-pub(crate) struct Order {
+pub(crate) struct JobSpec {
     pub(crate) job: Job,
     pub(crate) rules: Rules,
     pub(crate) settings: Settings,
@@ -47,8 +48,8 @@ pub(crate) struct Order {
     pub(crate) quarantined: BTreeSet<String>,
     /// Whether the job was begun before, by another process in the same boot of the machine.
     pub(crate) resumed: bool,
-    /// Whether instances are worked on one after the other, to find out which one crashes the agent.
-    pub(crate) one_by_one: bool,
+    /// How many instances are worked on at once; 0 for as many as there are processors.
+    pub(crate) width: u32,
 }
 
 /// What is done with which instances.
@@ -56,15 +57,13 @@ pub(crate) struct Order {
 pub(crate) struct Rules {
     /// The mode of instances that do not state one.
     pub(crate) mode: ConfigurationMode,
-    /// Whether the machine was brought to the document before, and nobody asked for that to be done again.
-    pub(crate) is_current: bool,
+    /// Where the document stands.
+    pub(crate) standing: Standing,
 }
 
 impl Rules {
     pub(crate) fn of(state: &State, number: u64, generation: &Generation) -> Self {
-        // What somebody asked for is done whatever the mode.
-        let is_current = state.current == Some(number) && !state.apply_requested;
-        Self { mode: state.mode_of(generation), is_current }
+        Self { mode: state.mode_of(generation), standing: state.standing(number) }
     }
 }
 
@@ -90,7 +89,7 @@ pub(crate) struct Ended {
 }
 
 /// A document that is ready to run, kept so that a job over a part of it need not read it again.
-pub(crate) struct Warm {
+pub(crate) struct ReadyDocument {
     generation: u64,
     session: Session,
     prepared: Prepared,
@@ -107,32 +106,32 @@ struct Index {
 /// What the document of a job is made ready from.
 pub(crate) enum Source {
     /// It is ready.
-    Kept(Box<Warm>),
+    Kept(Box<ReadyDocument>),
     /// It is read.
     Delivered(Delivered),
 }
 
 /// What jobs of an agent have in common.
-pub(crate) struct Workshop {
+pub(crate) struct JobHost {
     pub(crate) host: Host,
-    pub(crate) warm: Mutex<Option<Warm>>,
+    pub(crate) ready: Mutex<Option<ReadyDocument>>,
 }
 
 /// Why a job came to no end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JobError {
     /// Its journal cannot be used. What it owed is not known: all that may be owed a notification is named.
-    #[error("cannot go on with the job, and begin a new one instead")]
+    #[error("cannot resume the job; another one begins")]
     Journal {
         owed: BTreeSet<String>,
         #[source]
-        source: JournalTrouble,
+        source: JournalProblem,
     },
 }
 
 /// What is wrong with a journal.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum JournalTrouble {
+pub(crate) enum JournalProblem {
     #[error(transparent)]
     Open(#[from] OpenJournalError),
     #[error(transparent)]
@@ -141,46 +140,49 @@ pub(crate) enum JournalTrouble {
 
 /// What the journal of an interrupted job tells without its document.
 #[derive(Default)]
-pub(crate) struct Traces {
+pub(crate) struct JournalSummary {
     /// The instances that were being worked on, by their paths.
     pub(crate) in_flight: Vec<String>,
     /// The instances that had asked for a restart of the machine, by their paths.
     pub(crate) restart: BTreeSet<String>,
+    /// Whether anything was set.
+    has_set: bool,
 }
 
 /// Reads the journal of an interrupted job. One that cannot be read tells nothing.
-pub(crate) fn traces(journal: &Path) -> Traces {
+pub(crate) fn journal_summary(journal: &Path) -> JournalSummary {
     let Some(events) = std::fs::read(journal).ok().and_then(|bytes| read(&bytes).ok()) else {
-        return Traces::default();
+        return JournalSummary::default();
     };
     let report = Report::of(&events);
-    let flying = report.records().iter().filter(|record| matches!(record.phase, Phase::InFlight(..)));
-    Traces {
-        in_flight: flying.filter_map(|record| record.instance.as_ref()).map(ToString::to_string).collect(),
+    let in_flight = report.records().iter().filter(|record| matches!(record.phase, Phase::InFlight(..)));
+    JournalSummary {
+        in_flight: in_flight.filter_map(|record| record.instance.as_ref()).map(ToString::to_string).collect(),
         restart: asked_for_restart(&report).collect(),
+        has_set: report.records().iter().any(|record| record.sets > 0),
     }
 }
 
 /// What a job leaves to be done that is given up: what it owes by its journal, or where that cannot be read, everything that
 /// it may owe.
-pub(crate) fn left_over(workshop: &Workshop, order: &Order, source: Source, journal: &Path) -> LeftOver {
-    let restart = traces(journal).restart;
-    let Ok(warm) = workshop.ready(order, source) else { return LeftOver { owed: order.owed.clone(), restart } };
-    let (suspend, events) = (warm.session.suspend.clone(), FileJournal::resume(journal).map(|(_, events)| events));
+pub(crate) fn left_over(job_host: &JobHost, spec: &JobSpec, source: Source, journal: &Path) -> LeftOver {
+    let restart = journal_summary(journal).restart;
+    let Ok(ready) = job_host.make_ready(spec, source) else { return LeftOver { owed: spec.owed.clone(), restart } };
+    let (suspend, events) = (ready.session.suspend.clone(), FileJournal::resume(journal).map(|(_, events)| events));
     suspend.cancel();
-    let none: &dyn Observer = &Nobody;
+    let none: &dyn Observer = &NoObserver;
     let run = events.ok().and_then(|events| {
-        let execution = order.execution(&warm, Mode::APPLY, none);
-        warm.session.resume(&warm.prepared, &events, execution).ok()
+        let execution = spec.execution(&ready, Mode::APPLY, none);
+        ready.session.resume(&ready.prepared, &events, execution).ok()
     });
-    let owed = run.map_or_else(|| order.may_be_owed(&warm), |run| order.still_owed(&run));
+    let owed = run.map_or_else(|| spec.may_be_owed(&ready), |run| spec.still_owed(&run));
     LeftOver { owed, restart }
 }
 
 /// Looks at nothing.
-struct Nobody;
+struct NoObserver;
 
-impl Observer for Nobody {
+impl Observer for NoObserver {
     fn event(&self, _: &Event, _: usize, _: usize) {}
 
     fn announce(&self) -> io::Result<()> {
@@ -188,65 +190,65 @@ impl Observer for Nobody {
     }
 }
 
-/// Carries out a job. `suspend` stops it so that it can be gone on with, `cancel` ends it.
+/// Carries out a job. `suspend` stops it so that it can be resumed, `cancel` ends it.
 pub(crate) fn carry_out(
-    workshop: &Workshop,
-    order: &Order,
+    job_host: &JobHost,
+    spec: &JobSpec,
     source: Source,
     journal: &Path,
     (cancel, suspend): (Cancel, Cancel),
     observer: &dyn Observer,
 ) -> Result<Ended, JobError> {
-    let mut warm = match workshop.ready(order, source) {
-        Ok(warm) => warm,
-        Err(lines) => return Ok(unusable(order, &lines)),
+    let mut ready = match job_host.make_ready(spec, source) {
+        Ok(ready) => ready,
+        Err(lines) => return Ok(unusable(spec, &lines)),
     };
-    (warm.session.cancel, warm.session.suspend) = (cancel, suspend);
-    warm.session.deadline = order.settings.resource_timeout;
-    let ended = order.run(&warm, journal, observer);
-    workshop.put_back(warm);
+    (ready.session.cancel, ready.session.suspend) = (cancel, suspend);
+    ready.session.deadline = spec.settings.resource_timeout;
+    let ended = spec.run(&ready, journal, observer);
+    job_host.put_back(ready);
     ended
 }
 
-impl Workshop {
+impl JobHost {
     /// The document of a job: for a job over all of it read anew, since files that it includes may have changed.
     pub(crate) fn source(
         &self,
         job: &Job,
         read: impl FnOnce() -> Result<Delivered, StoreError>,
     ) -> Result<Source, StoreError> {
-        match self.lock().take().filter(|warm| warm.generation == job.generation && !job.only.is_empty()) {
-            Some(warm) => Ok(Source::Kept(Box::new(warm))),
+        match self.lock().take().filter(|ready| ready.generation == job.generation && !job.only.is_empty()) {
+            Some(ready) => Ok(Source::Kept(Box::new(ready))),
             None => read().map(Source::Delivered),
         }
     }
 
-    fn ready(&self, order: &Order, source: Source) -> Result<Warm, Vec<String>> {
+    fn make_ready(&self, spec: &JobSpec, source: Source) -> Result<ReadyDocument, Vec<String>> {
         let delivered = match source {
-            Source::Kept(warm) => return Ok(*warm),
+            Source::Kept(ready) => return Ok(*ready),
             Source::Delivered(delivered) => delivered,
         };
-        let generation = order.job.generation;
+        let generation = spec.job.generation;
         let mut session = self.host.session(&delivered.root);
         match prepare(&mut session, &delivered) {
-            Ok(prepared) => Ok(Warm { generation, session, prepared, index: OnceCell::new() }),
+            Ok(prepared) => Ok(ReadyDocument { generation, session, prepared, index: OnceCell::new() }),
             Err(Unusable { findings, .. }) => {
                 Err(findings.iter().map(|finding| finding_line(finding, &session.sources)).collect())
             }
         }
     }
 
-    fn put_back(&self, warm: Warm) {
-        *self.lock() = Some(warm);
+    fn put_back(&self, ready: ReadyDocument) {
+        *self.lock() = Some(ready);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Warm>> {
-        self.warm.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<ReadyDocument>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-enum Trouble {
-    Journal(JournalTrouble),
+enum ApplyError {
+    Journal(JournalProblem),
     Run(String),
 }
 
@@ -270,8 +272,8 @@ fn prepare(session: &mut Session, delivered: &Delivered) -> Result<Prepared, Unu
 }
 
 /// A job over a document that was valid when it was delivered and is not any more.
-fn unusable(order: &Order, findings: &[String]) -> Ended {
-    let Order { job, owed, .. } = order;
+fn unusable(spec: &JobSpec, findings: &[String]) -> Ended {
+    let JobSpec { job, owed, .. } = spec;
     let outcome = JobOutcome {
         result: JobResult::Failed,
         restart: BTreeSet::new(),
@@ -297,27 +299,39 @@ fn is_system(restart: &Restart) -> bool {
     matches!(restart, Restart::System(_))
 }
 
-impl Order {
-    fn run(&self, warm: &Warm, journal: &Path, observer: &dyn Observer) -> Result<Ended, JobError> {
-        let (began, session) = (Instant::now(), &warm.session);
+impl JobSpec {
+    fn run(&self, ready: &ReadyDocument, journal: &Path, observer: &dyn Observer) -> Result<Ended, JobError> {
+        let (began, session) = (Instant::now(), &ready.session);
         if self.job.work == Work::Test {
-            let run = session.run(&warm.prepared, self.execution(warm, Mode::TEST, observer));
+            let run = session.run(&ready.prepared, self.execution(ready, Mode::TEST, observer));
             return Ok(match run {
                 Ok(run) => self.ended(session, &run, began.elapsed()),
                 Err(error) => unusable(self, &[error_chain(&error)]),
             });
         }
-        match self.apply(warm, journal, observer) {
+        match self.apply(ready, journal, observer) {
             Ok(run) => Ok(self.ended(session, &run, began.elapsed())),
-            Err(Trouble::Journal(source)) => Err(JobError::Journal { owed: self.may_be_owed(warm), source }),
-            Err(Trouble::Run(message)) => Ok(unusable(self, &[message])),
+            Err(ApplyError::Journal(source)) => Err(JobError::Journal { owed: self.may_be_owed(ready), source }),
+            Err(ApplyError::Run(message)) => Ok(self.broken_off(ready, journal, message)),
         }
     }
 
-    fn apply(&self, warm: &Warm, path: &Path, observer: &dyn Observer) -> Result<Run, Trouble> {
-        let Warm { session, prepared, .. } = warm;
-        let failed = |error: OpenJournalError| Trouble::Journal(error.into());
-        let execution = self.execution(warm, Mode::APPLY, observer);
+    /// A job that could not go on, because its journal could not be written or the machine not locked. What it had done by
+    /// then still asks for a restart, and may be owed notifications.
+    fn broken_off(&self, ready: &ReadyDocument, journal: &Path, message: String) -> Ended {
+        let JournalSummary { restart, has_set, .. } = journal_summary(journal);
+        let mut ended = unusable(self, &[message]);
+        ended.outcome.restart = restart;
+        if has_set {
+            ended.outcome.owed = self.may_be_owed(ready);
+        }
+        ended
+    }
+
+    fn apply(&self, ready: &ReadyDocument, path: &Path, observer: &dyn Observer) -> Result<Run, ApplyError> {
+        let ReadyDocument { session, prepared, .. } = ready;
+        let failed = |error: OpenJournalError| ApplyError::Journal(error.into());
+        let execution = self.execution(ready, Mode::APPLY, observer);
         // The process may have ended before it created the journal; then nothing was begun.
         if self.resumed && path.exists() {
             let (journal, events) = FileJournal::resume(path).map_err(failed)?;
@@ -328,8 +342,8 @@ impl Order {
             }
             return match session.resume(prepared, &events, execution) {
                 Ok(run) => Ok(run),
-                Err(ResumeError::Execute(error)) => Err(Trouble::Run(error_chain(&error))),
-                Err(error @ ResumeError::Journal(_)) => Err(Trouble::Journal(error.into())),
+                Err(ResumeError::Execute(error)) => Err(ApplyError::Run(error_chain(&error))),
+                Err(error @ ResumeError::Journal(_)) => Err(ApplyError::Journal(error.into())),
             };
         }
         let journal: Box<dyn Journal> = if self.job.only.is_empty() {
@@ -338,15 +352,12 @@ impl Order {
             Box::new(Announced::new(observer, path))
         };
         let execution = Execution { journal, ..execution };
-        session.run(prepared, execution).map_err(|error| Trouble::Run(error_chain(&error)))
+        session.run(prepared, execution).map_err(|error| ApplyError::Run(error_chain(&error)))
     }
 
-    fn execution<'a>(&self, warm: &Warm, mode: Mode, observer: &'a dyn Observer) -> Execution<'a> {
-        let session = &warm.session;
-        let width = match (self.one_by_one, usize::try_from(self.settings.width)) {
-            (true, _) => NonZeroUsize::MIN,
-            (false, width) => width.ok().and_then(NonZeroUsize::new).unwrap_or(session.host().width()),
-        };
+    fn execution<'a>(&self, ready: &ReadyDocument, mode: Mode, observer: &'a dyn Observer) -> Execution<'a> {
+        let session = &ready.session;
+        let width = usize::try_from(self.width).ok().and_then(NonZeroUsize::new).unwrap_or(session.host().width());
         let wait = self.settings.resource_backoff;
         let policy = Retry {
             wait: Wait::Exponential { base: wait.base, multiplier: 2.0, cap: wait.cap },
@@ -355,8 +366,8 @@ impl Order {
         };
         let suspend = session.suspend.clone();
         let mut settled = 0;
-        let exceptions = self.exceptions(warm);
-        let all = exceptions.selected.as_ref().map_or(warm.prepared.graph.nodes.len(), |selected| selected.len());
+        let exceptions = self.exceptions(ready);
+        let all = exceptions.selected.as_ref().map_or(ready.prepared.graph.nodes.len(), |selected| selected.len());
         Execution {
             policy: Arc::new(policy),
             exceptions,
@@ -377,11 +388,11 @@ impl Order {
         }
     }
 
-    fn exceptions(&self, warm: &Warm) -> Exceptions {
-        let graph = &warm.prepared.graph;
+    fn exceptions(&self, ready: &ReadyDocument) -> Exceptions {
+        let graph = &ready.prepared.graph;
         let mut exceptions = Exceptions {
-            selected: self.selected(warm).map(Arc::new),
-            owed: warm.known(&self.owed).into_iter().collect(),
+            selected: self.selected(ready).map(Arc::new),
+            owed: ready.known(&self.owed).into_iter().collect(),
             ..Exceptions::default()
         };
         let all: Vec<NodeId> = match &exceptions.selected {
@@ -389,27 +400,27 @@ impl Order {
             None => graph.iter().map(|(id, _)| id).collect(),
         };
         for id in all.into_iter().filter(|id| graph.node(*id).role == Role::Instance) {
-            match self.treatment(mode_of(graph, id).unwrap_or(self.rules.mode)) {
+            match treatment(self.rules.standing, mode_of(graph, id).unwrap_or(self.rules.mode)) {
                 Treatment::Set => {}
                 Treatment::Test => drop(exceptions.tested.insert(id)),
-                Treatment::Skip => drop(exceptions.skipped.insert(id, SkipReason::NotSelected)),
+                Treatment::Skip => drop(exceptions.skipped.insert(id, SkipReason::LeftAlone)),
             }
         }
-        let quarantined = warm.known(&self.quarantined);
+        let quarantined = ready.known(&self.quarantined);
         exceptions.skipped.extend(quarantined.into_iter().map(|id| (id, SkipReason::Quarantined)));
         exceptions
     }
 
     /// What a job over a part is about.
-    fn selected(&self, warm: &Warm) -> Option<BTreeSet<NodeId>> {
-        (!self.job.only.is_empty()).then(|| warm.selection(warm.known(&self.job.only)))
+    fn selected(&self, ready: &ReadyDocument) -> Option<BTreeSet<NodeId>> {
+        (!self.job.only.is_empty()).then(|| ready.selection(ready.known(&self.job.only)))
     }
 
     /// Every instance of the job that waits for changes of others, and what was owed before.
-    fn may_be_owed(&self, warm: &Warm) -> BTreeSet<String> {
-        let selected = self.selected(warm);
+    fn may_be_owed(&self, ready: &ReadyDocument) -> BTreeSet<String> {
+        let selected = self.selected(ready);
         let is_selected = |id: &NodeId| selected.as_ref().is_none_or(|selected| selected.contains(id));
-        let nodes = warm
+        let nodes = ready
             .prepared
             .graph
             .iter()
@@ -440,8 +451,10 @@ impl Order {
             return Vec::new();
         }
         let graph = run.graph();
-        let is_looked_after =
-            |id: NodeId| mode_of(graph, id).unwrap_or(self.rules.mode) != ConfigurationMode::ApplyOnly;
+        let is_looked_after = |id: NodeId| {
+            let mode = mode_of(graph, id).unwrap_or(self.rules.mode);
+            treatment(Standing::Current, mode) != Treatment::Skip
+        };
         let mut claims: HashMap<NodeId, Claims> = session.claims(run).into_iter().collect();
         let instances = graph.iter().filter(|(id, node)| node.role == Role::Instance && is_looked_after(*id));
         // What has no claims cannot be watched, which is said.
@@ -450,15 +463,6 @@ impl Order {
             claims: claims.remove(&id).unwrap_or_default(),
         };
         instances.map(watched).collect()
-    }
-
-    /// What is done with an instance of this mode.
-    fn treatment(&self, mode: ConfigurationMode) -> Treatment {
-        match (self.rules.is_current, mode) {
-            (_, ConfigurationMode::MonitorOnly) | (true, ConfigurationMode::ApplyAndMonitor) => Treatment::Test,
-            (true, ConfigurationMode::ApplyOnly) => Treatment::Skip,
-            (true, ConfigurationMode::ApplyAndAutoCorrect) | (false, _) => Treatment::Set,
-        }
     }
 
     fn ended(&self, session: &Session, run: &Run, elapsed: Duration) -> Ended {
@@ -476,12 +480,13 @@ impl Order {
         }
         let restart: BTreeSet<String> = asked_for_restart(report).collect();
         let owed = self.still_owed(run);
+        let is_current = self.rules.standing == Standing::Current;
         let result = match () {
             () if report.cancelled || report.suspended && restart.is_empty() => JobResult::Aborted,
             () if failed => JobResult::Failed,
             // What asked for a restart is in its desired state when a test after that says so.
             () if !restart.is_empty() || !owed.is_empty() => JobResult::NotInState,
-            () if drifted && (self.job.work == Work::Test || self.rules.is_current) => JobResult::NotInState,
+            () if drifted && (self.job.work == Work::Test || is_current) => JobResult::NotInState,
             () => JobResult::Converged,
         };
         not_in_state += restart.len() as u64;
@@ -491,7 +496,7 @@ impl Order {
             members.insert("job".to_owned(), json!(self.job));
             members.insert("result".to_owned(), json!(result));
             // What is changed in a current document was changed by somebody else before.
-            members.insert("corrective".to_owned(), json!(self.rules.is_current));
+            members.insert("corrective".to_owned(), json!(is_current));
         }
         let changed = run.graph().iter().filter(|(id, _)| report.status(*id) == Some(&Status::Changed));
         Ended {
@@ -503,7 +508,7 @@ impl Order {
     }
 }
 
-impl Warm {
+impl ReadyDocument {
     fn index(&self) -> &Index {
         self.index.get_or_init(|| {
             let graph = &self.prepared.graph;
@@ -544,13 +549,6 @@ impl Warm {
         selected.extend(around);
         selected
     }
-}
-
-/// What is done with an instance.
-enum Treatment {
-    Set,
-    Test,
-    Skip,
 }
 
 /// The mode that an instance states, or a container around it.

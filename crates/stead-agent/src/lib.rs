@@ -14,6 +14,7 @@ mod decide;
 mod install;
 mod job;
 mod log;
+mod mode;
 mod programs;
 mod reports;
 mod service;

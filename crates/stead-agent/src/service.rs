@@ -24,12 +24,12 @@ use stead_host::provider::Cancel;
 use crate::boot::boot_id;
 use crate::control::{Listener, Request, Response, serve};
 use crate::decide::{Moment, Next, Waiting};
-use crate::job::{Ended, JobError, Observer, Order, Rules, Source, Workshop, carry_out, left_over, traces};
+use crate::job::{Ended, JobError, JobHost, JobSpec, Observer, Rules, Source, carry_out, journal_summary, left_over};
 use crate::log::Log;
 use crate::reports::Reports;
 use crate::state::{BootId, Job, JobKind, JobOutcome, JobResult, LeftOver, State, Work};
 use crate::store::{Damage, Store, StoreError};
-use crate::watch::{Flapping, MOST_CORRECTIONS, MOST_LOOKS, Watch, Watched, Watcher, Woken};
+use crate::watch::{Drift, MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit, Watch, Watched, Watcher};
 use crate::window::{Intent, Opening, opening};
 
 /// How an agent is run.
@@ -68,20 +68,20 @@ pub enum AgentError {
 }
 
 /// The longest time without a look at the clock, which may have jumped.
-const LOOK: Duration = Duration::from_mins(1);
+const CLOCK_INTERVAL: Duration = Duration::from_mins(1);
 
 /// After this time it is tried again to save what cannot be saved.
-const SAVE_AGAIN: Duration = Duration::from_secs(2);
+const SAVE_RETRY: Duration = Duration::from_secs(2);
 
 /// How long the end of what callers asked for is waited for.
-const LONGEST_LOOK: Duration = Duration::from_secs(20);
+const INSPECTION_GRACE: Duration = Duration::from_secs(20);
 
 /// So often it is looked whether a signal came.
 const SIGNAL_POLL: Duration = Duration::from_millis(200);
 
 /// The agent.
 pub(crate) struct Agent {
-    workshop: Workshop,
+    job_host: JobHost,
     watcher: Option<Watcher>,
     directory: PathBuf,
     boot: BootId,
@@ -89,9 +89,9 @@ pub(crate) struct Agent {
     log: Log,
     reports: Reports,
     /// Ends what callers ask to be tested or read, when the agent ends.
-    looks: Cancel,
+    inspections: Cancel,
     /// How many of those are under way.
-    looking: AtomicUsize,
+    inspecting: AtomicUsize,
     /// Whether documents that the record does not name are not wanted any more.
     knows_documents: bool,
     inner: Mutex<Inner>,
@@ -110,12 +110,12 @@ struct Inner {
     /// How many jobs have ended since the agent began.
     jobs: u64,
     /// Instances whose things changed, by their paths.
-    woken: BTreeSet<String>,
+    drifted: BTreeSet<String>,
     /// Instances that are left to the interval.
     unwatched: BTreeSet<String>,
-    flapping: Flapping,
+    flapping: RateLimit,
     /// How often instances were looked at because something changed.
-    looks: Flapping,
+    wakeups: RateLimit,
 }
 
 /// The job under way.
@@ -145,14 +145,14 @@ pub fn run(options: Options) -> Result<(), AgentError> {
         log.write("repaired", json!({ "failure": repair.to_string() }));
     }
     let agent = Arc::new(Agent {
-        workshop: Workshop { host: options.host, warm: Mutex::default() },
+        job_host: JobHost { host: options.host, ready: Mutex::default() },
         watcher: Watcher::new().ok(),
         boot: boot_id(&options.boot_id),
         zone: TimeZone::system(),
         log,
         reports,
-        looks: Cancel::default(),
-        looking: AtomicUsize::new(0),
+        inspections: Cancel::default(),
+        inspecting: AtomicUsize::new(0),
         knows_documents,
         inner: Mutex::new(Inner {
             state,
@@ -162,10 +162,10 @@ pub fn run(options: Options) -> Result<(), AgentError> {
             stopping: false,
             is_unsaved: false,
             jobs: 0,
-            woken: BTreeSet::new(),
+            drifted: BTreeSet::new(),
             unwatched: BTreeSet::new(),
-            flapping: Flapping::new(MOST_CORRECTIONS),
-            looks: Flapping::new(MOST_LOOKS),
+            flapping: RateLimit::new(MOST_CORRECTIONS),
+            wakeups: RateLimit::new(MOST_WAKEUPS),
         }),
         changed: Condvar::new(),
         directory: options.directory,
@@ -177,13 +177,13 @@ pub fn run(options: Options) -> Result<(), AgentError> {
     let (watching, stop) = (Arc::clone(&agent), options.stop);
     thread::spawn(move || watching.stop_on(&stop));
     if let Some(watcher) = agent.watcher.clone() {
-        let woken = Arc::clone(&agent);
-        thread::spawn(move || watcher.run(|what| woken.woken(what)));
+        let noticing = Arc::clone(&agent);
+        thread::spawn(move || watcher.run(|what| noticing.notice(what)));
     }
     notify_systemd("READY=1");
     agent.work();
     notify_systemd("STOPPING=1");
-    agent.await_looks();
+    agent.await_inspections();
     // The threads that answer end with the process.
     let _ = std::fs::remove_file(agent.directory.join(crate::control::SOCKET));
     Ok(())
@@ -202,10 +202,10 @@ impl Agent {
     fn started(&self) {
         let mut inner = self.lock();
         let job = inner.state.job.as_ref();
-        let flying = job.map(|job| traces(&inner.store.journal(&job.id)).in_flight).unwrap_or_default();
-        self.log.write("agentStarted", json!({ "boot": self.boot.0, "interrupted": flying }));
+        let in_flight = job.map(|job| journal_summary(&inner.store.journal(&job.id)).in_flight).unwrap_or_default();
+        self.log.write("agentStarted", json!({ "boot": self.boot.0, "interrupted": in_flight }));
         self.save_or_retry(&mut inner, |state| {
-            state.started(&self.boot, &flying, Timestamp::now());
+            state.started(&self.boot, &in_flight, Timestamp::now());
             // Nobody watched meanwhile.
             state.next_check = None;
         });
@@ -215,7 +215,7 @@ impl Agent {
         while !stop.is_cancelled() {
             thread::sleep(SIGNAL_POLL);
         }
-        self.looks.cancel();
+        self.inspections.cancel();
         let mut inner = self.lock();
         inner.stopping = true;
         if let Some(running) = &inner.running {
@@ -250,11 +250,11 @@ impl Agent {
             }
             if inner.running.is_some() || inner.stopping {
                 self.suspend_outside_of_windows(&inner);
-                inner = self.wait(inner, LOOK);
+                inner = self.wait(inner, CLOCK_INTERVAL);
                 continue;
             }
             if inner.is_unsaved && !self.save(&mut inner, |_| {}) {
-                inner = self.wait(inner, SAVE_AGAIN);
+                inner = self.wait(inner, SAVE_RETRY);
                 continue;
             }
             let moment = self.moment();
@@ -262,14 +262,14 @@ impl Agent {
                 Next::Begin { generation, kind, work } => {
                     let job = self.new_job(moment.now, generation, kind, work);
                     if !self.begin(&mut inner, &job, false) {
-                        inner = self.wait(inner, SAVE_AGAIN);
+                        inner = self.wait(inner, SAVE_RETRY);
                     }
                 }
                 Next::Resume => {
                     if let Some(job) = inner.state.job.clone()
                         && !self.begin(&mut inner, &job, true)
                     {
-                        inner = self.wait(inner, SAVE_AGAIN);
+                        inner = self.wait(inner, SAVE_RETRY);
                     }
                 }
                 Next::Abandon => self.abandon(&mut inner),
@@ -283,10 +283,10 @@ impl Agent {
                 // Between two tries of the pending document, and after crashes, nothing else is done.
                 Next::Wait { because, .. }
                     if !matches!(because, Waiting::Retry | Waiting::Crashes)
-                        && self.begin_woken(&mut inner, &moment) => {}
+                        && self.begin_partial(&mut inner, &moment) => {}
                 Next::Wait { until, .. } => {
-                    let ahead = until.map_or(LOOK, |until| {
-                        Duration::try_from(until.duration_since(moment.now)).unwrap_or_default().min(LOOK)
+                    let ahead = until.map_or(CLOCK_INTERVAL, |until| {
+                        Duration::try_from(until.duration_since(moment.now)).unwrap_or_default().min(CLOCK_INTERVAL)
                     });
                     inner = self.wait(inner, ahead);
                 }
@@ -295,9 +295,9 @@ impl Agent {
     }
 
     /// Waits until no program of a resource is under way for a caller. They were asked to end.
-    fn await_looks(&self) {
+    fn await_inspections(&self) {
         let asked = Instant::now();
-        while self.looking.load(Ordering::Acquire) > 0 && asked.elapsed() < LONGEST_LOOK {
+        while self.inspecting.load(Ordering::Acquire) > 0 && asked.elapsed() < INSPECTION_GRACE {
             thread::sleep(SIGNAL_POLL);
         }
     }
@@ -313,13 +313,13 @@ impl Agent {
     }
 
     /// Begins a job over the instances of the current document whose things changed, if there are any.
-    fn begin_woken(self: &Arc<Self>, inner: &mut Inner, moment: &Moment) -> bool {
-        let Some((generation, work)) = inner.state.woken(moment) else { return false };
+    fn begin_partial(self: &Arc<Self>, inner: &mut Inner, moment: &Moment) -> bool {
+        let Some((generation, work)) = inner.state.partial_work(moment) else { return false };
         let now = Instant::now();
-        let mut only = std::mem::take(&mut inner.woken);
-        only.retain(|instance| !inner.flapping.flaps(instance, now) && !inner.looks.flaps(instance, now));
+        let mut only = std::mem::take(&mut inner.drifted);
+        only.retain(|instance| !inner.flapping.is_reached(instance, now) && !inner.wakeups.is_reached(instance, now));
         for instance in &only {
-            let _ = inner.looks.corrected(instance, now);
+            let _ = inner.wakeups.note(instance, now);
         }
         if only.is_empty() {
             return false;
@@ -329,11 +329,11 @@ impl Agent {
     }
 
     /// Has the agent look at what changed, as soon as nothing else is to be done.
-    fn woken(&self, what: Woken) {
+    fn notice(&self, what: Drift) {
         let mut inner = self.lock();
         match what {
-            Woken::Instances(instances) => inner.woken.extend(instances),
-            Woken::Anything => {
+            Drift::Instances(instances) => inner.drifted.extend(instances),
+            Drift::Anything => {
                 self.log.write("watchOverflowed", json!({}));
                 inner.state.next_check = None;
             }
@@ -356,8 +356,8 @@ impl Agent {
     /// Begins a job on a thread of its own; `false` if that cannot be recorded. A job over a part is recorded when it sets
     /// something.
     fn begin(self: &Arc<Self>, inner: &mut Inner, job: &Job, resumed: bool) -> bool {
-        let (order, source) = match self.order(inner, job, resumed) {
-            Ok(order) => order,
+        let (spec, source) = match self.spec(inner, job, resumed) {
+            Ok(spec) => spec,
             Err(why) => {
                 self.damaged(inner, job, &why);
                 return true;
@@ -372,13 +372,13 @@ impl Agent {
         let (cancel, suspend) = (Cancel::default(), Cancel::default());
         let (job, stops) = (job.clone(), (cancel.clone(), suspend.clone()));
         inner.running = Some(Running { job, cancel, suspend, settled: 0, instances: 0 });
-        let (agent, journal) = (Arc::clone(self), inner.store.journal(&order.job.id));
+        let (agent, journal) = (Arc::clone(self), inner.store.journal(&spec.job.id));
         thread::spawn(move || {
-            let carried_out = AssertUnwindSafe(|| carry_out(&agent.workshop, &order, source, &journal, stops, &*agent));
+            let carried_out = AssertUnwindSafe(|| carry_out(&agent.job_host, &spec, source, &journal, stops, &*agent));
             // A defect in a job is a crash of the agent, with what follows from that: nothing less would end it.
             let ended = catch_unwind(carried_out).unwrap_or_else(|_| std::process::abort());
             let mut inner = agent.lock();
-            inner.ended = Some((order.job, ended));
+            inner.ended = Some((spec.job, ended));
             inner.running = None;
             agent.changed.notify_all();
         });
@@ -391,28 +391,28 @@ impl Agent {
     }
 
     /// What a job is carried out by, or why its document cannot be read.
-    fn order(&self, inner: &Inner, job: &Job, resumed: bool) -> Result<(Order, Source), String> {
+    fn spec(&self, inner: &Inner, job: &Job, resumed: bool) -> Result<(JobSpec, Source), String> {
         let generation = inner.state.generations.get(&job.generation).ok_or("there is no such generation")?;
-        let source = self.workshop.source(job, || inner.store.get(&generation.content));
-        let order = Order {
+        let source = self.job_host.source(job, || inner.store.get(&generation.content));
+        let spec = JobSpec {
             job: job.clone(),
             rules: Rules::of(&inner.state, job.generation, generation),
             settings: inner.state.settings.clone(),
             owed: inner.state.owed.clone(),
             quarantined: inner.state.crashes.quarantined().map(str::to_owned).collect(),
             resumed,
-            one_by_one: inner.state.crashes.in_a_row > 0,
+            width: inner.state.width(),
         };
-        Ok((order, source.map_err(|error| error_chain(&error))?))
+        Ok((spec, source.map_err(|error| error_chain(&error))?))
     }
 
     /// Gives up on the job that was interrupted.
     fn abandon(&self, inner: &mut Inner) {
         let Some(job) = inner.state.job.clone() else { return };
         let journal = inner.store.journal(&job.id);
-        let left = match self.order(inner, &job, true) {
-            Ok((order, source)) => left_over(&self.workshop, &order, source, &journal),
-            Err(_) => LeftOver { owed: BTreeSet::new(), restart: traces(&journal).restart },
+        let left = match self.spec(inner, &job, true) {
+            Ok((spec, source)) => left_over(&self.job_host, &spec, source, &journal),
+            Err(_) => LeftOver { owed: BTreeSet::new(), restart: journal_summary(&journal).restart },
         };
         self.log.write("jobAbandoned", json!({ "job": job.id, "owed": left.owed }));
         self.give_up(inner, &left);
@@ -493,7 +493,7 @@ impl Agent {
     fn note_corrections(&self, inner: &mut Inner, changed: &[String]) {
         let now = Instant::now();
         for instance in changed {
-            if inner.flapping.corrected(instance, now) {
+            if inner.flapping.note(instance, now) {
                 self.log.write("flapping", json!({ "instance": instance, "failure": "it was corrected repeatedly, and changed again at once" }));
             }
         }

@@ -59,7 +59,7 @@ pub enum ActionAfterReboot {
     /// The document is worked on.
     #[default]
     ContinueConfiguration,
-    /// It stays pending until somebody asks for it.
+    /// It stays pending until an operator asks for it.
     StopConfiguration,
 }
 

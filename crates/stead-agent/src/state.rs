@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use stead_core::document::ConfigurationMode;
 
+use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
 pub use transitions::{JobOutcome, LeftOver, Refusal, Submission};
 pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, still_ahead};
@@ -30,7 +31,7 @@ pub struct State {
     pub settings: Settings,
     /// The number of the newest generation, also if it is gone.
     pub newest: u64,
-    /// The document that is worked on until the machine is as it says.
+    /// The document that is applied until it has converged.
     pub pending: Option<u64>,
     /// The document that the machine was brought to last.
     pub current: Option<u64>,
@@ -50,7 +51,7 @@ pub struct State {
     pub restarts: Restarts,
     /// When the current document is checked next.
     pub next_check: Option<Timestamp>,
-    /// Whether somebody asked for the current document to be applied, whatever its mode.
+    /// Whether an operator asked for the current document to be applied, whatever its mode.
     pub apply_requested: bool,
     /// Whether the current document was only tested last, and was not in its desired state.
     pub drift_found: bool,
@@ -104,11 +105,11 @@ pub struct Progress {
     pub failures: u32,
     /// Not before this instant is it tried or tested again.
     pub not_before: Option<Timestamp>,
-    /// Why it waits until somebody asks for it, if it does.
+    /// Why it is held until an operator asks for it, if it is.
     pub held: Option<Held>,
 }
 
-/// Why a pending document waits until somebody asks for it.
+/// Why a pending document is held until an operator asks for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Held {
@@ -186,7 +187,7 @@ pub struct RestartDue {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Restarts {
-    /// How many there were for the newest document since it was accepted or somebody asked for it. Those for the current
+    /// How many there were for the newest document since it was accepted or an operator asked for it. Those for the current
     /// document are forgiven when there was none for a day.
     pub count: u32,
     /// When the last one was.
@@ -263,7 +264,7 @@ pub enum JobResult {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Worked on until the machine is as it says.
+    /// Applied until it has converged.
     Pending,
     /// What the machine was brought to last.
     Current,
@@ -295,9 +296,18 @@ impl State {
         if self.crashes.in_a_row > 0 { 1 } else { self.settings.width }
     }
 
-    /// Whether one of the modes is that of the document or of one of its instances.
-    pub fn has_mode(&self, generation: &Generation, modes: &[ConfigurationMode]) -> bool {
-        let own = self.mode_of(generation);
-        modes.iter().any(|mode| *mode == own || generation.instance_modes.contains(mode))
+    /// Where a document stands.
+    pub(crate) fn standing(&self, number: u64) -> Standing {
+        match self.current == Some(number) {
+            false => Standing::Pending,
+            true if self.apply_requested => Standing::Requested,
+            true => Standing::Current,
+        }
+    }
+
+    /// What is done with the instances of a document: what its mode says, and those that some of them state.
+    pub(crate) fn treatments(&self, standing: Standing, generation: &Generation) -> impl Iterator<Item = Treatment> {
+        let modes = std::iter::once(self.mode_of(generation)).chain(generation.instance_modes.iter().copied());
+        modes.map(move |mode| treatment(standing, mode))
     }
 }

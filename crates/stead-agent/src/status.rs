@@ -168,11 +168,11 @@ impl State {
             Waiting::Window => "waiting for a maintenance window, and none ever opens".to_owned(),
             Waiting::Restart => "waiting for a restart of the machine".to_owned(),
             Waiting::TooManyRestarts => format!(
-                "waiting for somebody to restart the machine: it was restarted {} times, MaxRestarts is {}",
+                "waiting for an operator to restart the machine: it was restarted {} times, MaxRestarts is {}",
                 self.restarts.count, self.settings.max_restarts
             ),
             Waiting::Held(held) => {
-                format!("the pending document waits until it is applied on request: {}", reason(held))
+                format!("the pending document is held: {}; 'stead agent apply --use-existing' starts it", reason(held))
             }
             Waiting::Crashes => format!("waiting after {} crashes in a row", self.crashes.in_a_row),
         }

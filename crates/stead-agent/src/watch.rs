@@ -3,7 +3,7 @@
 //! A folder is watched once for everything in it, so that a file that is replaced, removed or created anew is noticed as
 //! well. What cannot be watched is left to the interval, and named.
 
-mod flapping;
+mod rate_limit;
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use stead_core::claims::{Claim, Claims, Extent};
 
-pub(crate) use flapping::{Flapping, MOST_CORRECTIONS, MOST_LOOKS};
+pub(crate) use rate_limit::{MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit};
 
 /// An instance, by its path, and what it manages.
 pub(crate) struct Watched {
@@ -35,7 +35,7 @@ pub(crate) struct Watch {
 
 /// What was noticed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Woken {
+pub(crate) enum Drift {
     /// Something changed that these instances manage.
     Instances(BTreeSet<String>),
     /// So much changed at once that the kernel lost count: it may be anything.
@@ -124,7 +124,7 @@ impl Watcher {
     }
 
     /// Waits for changes, and hands on who manages what changed. Returns when the queue cannot be read any more.
-    pub(crate) fn run(&self, mut woken: impl FnMut(Woken)) {
+    pub(crate) fn run(&self, mut woken: impl FnMut(Drift)) {
         let mut buffer = vec![MaybeUninit::<u8>::uninit(); 64 << 10];
         let mut reader = inotify::Reader::new(&*self.queue, &mut buffer);
         loop {
@@ -148,9 +148,9 @@ impl Watcher {
                 }
             }
             match (lost, instances.is_empty()) {
-                (true, _) => woken(Woken::Anything),
+                (true, _) => woken(Drift::Anything),
                 (false, true) => {}
-                (false, false) => woken(Woken::Instances(instances)),
+                (false, false) => woken(Drift::Instances(instances)),
             }
         }
     }

@@ -295,15 +295,31 @@ pub enum SkipReason {
     Container(InstancePath),
     /// The run was cancelled.
     Cancelled,
-    /// The run is about others, and what needs it goes on as if it were in its desired state.
+    /// It is not part of the run, and what needs it goes on as if it were in its desired state.
     NotSelected,
+    /// It is applied once and then left alone, which it was. What needs it goes on.
+    LeftAlone,
     /// It was being worked on when the process crashed, several times.
     Quarantined,
 }
 
 impl SkipReason {
+    /// The reason as a clause, unless it is about another instance.
+    pub fn clause(&self) -> Option<&'static str> {
+        match self {
+            Self::Condition => Some("its condition is false"),
+            Self::NoChange => Some("nothing that it waits on has changed"),
+            Self::NoFailure => Some("nothing that it waits on has failed"),
+            Self::Cancelled => Some("the run was cancelled"),
+            Self::NotSelected => Some("it is not part of this run"),
+            Self::LeftAlone => Some("it was applied once, and its mode is ApplyOnly"),
+            Self::Quarantined => Some("stead crashed repeatedly while it was being worked on"),
+            Self::Need(_) | Self::Container(_) => None,
+        }
+    }
+
     fn blocks(&self) -> bool {
-        !matches!(self, Self::Condition | Self::NoChange | Self::NoFailure | Self::NotSelected)
+        !matches!(self, Self::Condition | Self::NoChange | Self::NoFailure | Self::NotSelected | Self::LeftAlone)
     }
 }
 

@@ -258,6 +258,7 @@ fn because(reason: &SkipReason) -> String {
         SkipReason::Container(container) => format!("is nested in {}", container.name()),
         SkipReason::Cancelled => "the run was cancelled".to_owned(),
         SkipReason::NotSelected => "not selected".to_owned(),
+        SkipReason::LeftAlone => "left alone".to_owned(),
         SkipReason::Quarantined => "quarantined".to_owned(),
     }
 }

@@ -94,10 +94,7 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
 /// Why nothing was done with an instance, where nothing is wrong with that.
 fn not_processed(run: &Run, id: NodeId) -> Option<String> {
     let why = match run.report().status(id) {
-        Some(Status::Skipped(SkipReason::Condition)) => "its condition is false",
-        Some(Status::Skipped(SkipReason::NoChange)) => "nothing that it waits on has changed",
-        Some(Status::Skipped(SkipReason::NoFailure)) => "nothing that it waits on has failed",
-        Some(Status::Skipped(SkipReason::NotSelected)) => "the run is about others",
+        Some(Status::Skipped(reason)) => reason.clause()?,
         None if run.report().suspended => "the run was suspended before it was begun",
         _ => return None,
     };

@@ -19,6 +19,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -26,6 +27,22 @@ use libtest_mimic::{Arguments, Failed, Trial};
 pub fn repository() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().and_then(Path::parent).unwrap_or(here).to_path_buf()
+}
+
+/// Waits until something is found, for two minutes: longer than anything takes on a busy machine.
+///
+/// # Panics
+/// When it is not found by then.
+#[track_caller]
+pub fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(began.elapsed() < Duration::from_mins(2), "it takes too long");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// How many times something is tried: what an environment variable asks for, or as often as is usual.

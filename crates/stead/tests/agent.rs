@@ -7,8 +7,9 @@ mod machine;
 #[path = "agent/watching.rs"]
 mod watching;
 
-use machine::{Machine, until};
+use machine::Machine;
 use serde_json::json;
+use stead_testkit::until;
 
 /// A file that exists once its set was let through: it says that it has begun, and waits for a line.
 fn gated(machine: &Machine, name: &str) -> serde_json::Value {
@@ -315,5 +316,52 @@ fn an_end_in_order_that_is_cut_off_is_no_crash() {
     assert_eq!(machine.status()["Quarantined"], json!([]));
     machine.write("slow.gate", "go\n");
     machine.wait(0);
+    machine.stop();
+}
+
+/// The table of states of the Local Configuration Manager, row by row, through real jobs: `S` succeeds, `F` fails, `r` asks
+/// for a restart of the machine. What comes after one that does is not begun, and does not count.
+#[test]
+fn the_table_of_states_is_that_of_the_local_configuration_manager() {
+    let rows = [
+        ("S", "Idle", "Success", 0),
+        ("F", "PendingConfiguration", "Failure", 1),
+        ("SF", "PendingConfiguration", "Failure", 1),
+        ("FS", "PendingConfiguration", "Failure", 1),
+        ("SFS", "PendingConfiguration", "Failure", 1),
+        ("FSF", "PendingConfiguration", "Failure", 2),
+        ("Sr", "PendingReboot", "Success", 1),
+        ("Fr", "PendingReboot", "Failure", 2),
+        ("rS", "PendingReboot", "Success", 1),
+        ("rF", "PendingReboot", "Success", 1),
+    ];
+    let mut machine = Machine::new();
+    machine.start();
+    for (row, lcm_state, status, not_in_state) in rows {
+        machine.ok(&["settings", "set", "ResourceRetryCount=0", "PendingRetrySecs=600", "Width=1"]);
+        let instance = |(at, kind): (usize, char)| {
+            let path = machine.path(&format!("{row}-{at}"));
+            match kind {
+                'S' => {
+                    json!({"name": format!("s{at}"), "type": "Stead/File", "properties": {"path": path, "content": ""}})
+                }
+                'F' => json!({"name": format!("f{at}"), "type": "Stead/Command",
+                    "properties": {"test": "false", "set": "exit 1"}}),
+                _ => json!({"name": format!("r{at}"), "type": "Test/Restart", "properties": {"path": path}}),
+            }
+        };
+        machine.deliver(row, &json!(row.chars().enumerate().map(instance).collect::<Vec<_>>()));
+        until(|| (machine.status()["Job"]["EndDate"].is_string()).then_some(()));
+        let found = machine.status();
+        let reported = (&found["LCMState"], &found["Job"]["Status"], &found["RebootRequested"]);
+        assert_eq!(reported, (&json!(lcm_state), &json!(status), &json!(row.contains('r'))), "{row}: {found}");
+        assert_eq!(found["Job"]["NumberNotInDesiredState"], json!(not_in_state), "{row}: {found}");
+        machine.ok(&["report"]);
+        // Every row begins on another machine that nothing is due on.
+        machine.kill();
+        std::fs::remove_dir_all(machine.path("state")).unwrap();
+        machine.reboot();
+        machine.start();
+    }
     machine.stop();
 }

@@ -7,14 +7,17 @@
 
 #[path = "boots/debian.rs"]
 mod debian;
+#[path = "support/restart.rs"]
+mod restart;
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use debian::{Debian, until};
+use debian::Debian;
 use serde_json::{Value as Json, json};
+use stead_testkit::until;
 
 const TEST: &str = "an_installed_agent_converges_through_restarts_and_power_failures";
 
@@ -77,25 +80,13 @@ fn prepare(machine: &Debian) {
     machine.install(Path::new(env!("CARGO_BIN_EXE_stead")), "/usr/local/bin/stead");
     machine.write("/srv/boots/files/README", "");
     machine.write("/usr/local/bin/restarting.sh", RESTARTING);
-    let method =
-        |name: &str| json!({"executable": "/bin/sh", "args": ["/usr/local/bin/restarting.sh", name], "input": "stdin"});
-    let mut set = method("set");
-    set["return"] = "state".into();
-    let manifest = json!({
-        "$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json",
-        "type": "Test/Restart",
-        "version": "1.0.0",
-        "get": method("get"),
-        "set": set,
-        "schema": {"embedded": {"type": "object", "properties": {
-            "path": {"type": "string"}, "_exist": {"type": "boolean"}, "_restartRequired": {"type": "array"}}}},
-    });
+    let manifest = restart::manifest("/usr/local/bin/restarting.sh");
     machine.write("/usr/local/bin/restarting.dsc.resource.json", &manifest.to_string());
 }
 
 /// The agent is installed by its own command.
 fn install(machine: &Debian) {
-    until("systemd", || {
+    until(|| {
         let output = machine.run(&["systemctl", "is-system-running"]);
         let state = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         ["running", "degraded"].contains(&state.as_str()).then_some(())
@@ -118,7 +109,7 @@ fn is_a_service(machine: &Debian) {
     let is_known = |line: &&str| line.contains("'RestartSteps'") || line.contains("'RestartMaxDelaySec'");
     let about_it: Vec<&str> = findings.lines().filter(|line| line.contains("stead") && !is_known(line)).collect();
     assert!(about_it.is_empty(), "{about_it:?}");
-    let entry = until("the journal", || {
+    let entry = until(|| {
         let output = machine.run(&["journalctl", "-u", "stead-agent", "-o", "json", "STEAD_EVENT=agentStarted"]);
         serde_json::from_slice::<Json>(output.stdout.split(|byte| *byte == b'\n').next()?).ok()
     });
@@ -132,7 +123,7 @@ fn converges(machine: &mut Debian, boots: usize) {
     let (mut cuts, mut documents, mut ordered) = (0, 0, 0);
     while machine.boots - first < boots {
         let version = new_version();
-        let generation = deliver(machine, &version, &document(machine, &version));
+        let generation = deliver(machine, &document(machine, &version));
         let (before, delivered) = (ordered_restarts(machine), Instant::now());
         while !is_current(machine, generation) {
             assert!(delivered.elapsed() < LONGEST, "it takes too long; /var/lib/stead/log.jsonl in it says why");
@@ -172,11 +163,9 @@ fn peace(machine: &mut Debian, generation: u64) -> bool {
     false
 }
 
-fn deliver(machine: &Debian, version: &str, document: &Json) -> u64 {
+fn deliver(machine: &Debian, document: &Json) -> u64 {
     machine.write("/srv/boots/document.json", &document.to_string());
-    until(&format!("the delivery of {version}"), || {
-        machine.agent(&["apply", "/srv/boots/document.json"])?["generation"].as_u64()
-    })
+    until(|| machine.agent(&["apply", "/srv/boots/document.json"])?["generation"].as_u64())
 }
 
 fn is_current(machine: &Debian, generation: u64) -> bool {
@@ -289,7 +278,7 @@ fn stops_to_restart(machine: &mut Debian) {
     machine.ok(&["stead", "agent", "publish", "/srv/boots/document.json"]);
     // The machine may be off before there is an answer.
     machine.run(&["stead", "agent", "apply", "--use-existing"]);
-    until("the end of restarts", || {
+    until(|| {
         if !machine.is_on() {
             machine.boot();
         }

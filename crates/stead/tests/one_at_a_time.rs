@@ -12,13 +12,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use stead_testkit::until;
 use tempfile::TempDir;
 
 /// How many processes are killed where nothing is asked for.
 const ROUNDS: usize = 12;
-
-/// How long anything here may take on a busy machine.
-const SOON: Duration = Duration::from_mins(1);
 
 /// Says whether another set is under way and of which process, and that it is itself: a folder that only one of them can
 /// make. What was killed leaves its folder, and must not leave its program.
@@ -96,7 +94,7 @@ impl Machine {
     fn deliver(&self, state: &str) {
         let document = self.path("document.json").display().to_string();
         let settings = ["PendingRetrySecs=1", "PendingRetryMaxSecs=1", "ResourceRetryCount=0"];
-        until("an agent", || self.agent(state, &["status"]).status().unwrap().success());
+        until(|| (self.agent(state, &["status"]).status().unwrap().success()).then_some(()));
         for arguments in [&[&["settings", "set"][..], &settings].concat()[..], &["apply", &document]] {
             assert!(self.agent(state, arguments).status().unwrap().success());
         }
@@ -113,14 +111,6 @@ impl Machine {
     /// The processes beside whose program another one was started.
     fn beside(&self) -> Vec<u32> {
         self.trace().lines().filter_map(|line| line.strip_prefix("beside ")?.parse().ok()).collect()
-    }
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < SOON, "{what} takes too long");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -150,7 +140,7 @@ fn whoever_is_killed_makes_way_and_no_two_set_at_once() {
                 *child = machine.start(*part);
             }
         }
-        until("the next set", || machine.sets() > sets);
+        until(|| (machine.sets() > sets).then_some(()));
         longest = longest.max(begun.elapsed());
     }
     for (_, mut child) in running {
@@ -176,7 +166,7 @@ fn what_a_killed_run_left_running_is_ended_before_the_next_begins() {
     };
     let first = document("first", "echo $$ > pid.new; mv pid.new pid; while :; do sleep 3600; done");
     let mut killed = machine.command().arg("apply").arg(first).spawn().unwrap();
-    until("the first set", || machine.path("pid").exists());
+    until(|| (machine.path("pid").exists()).then_some(()));
     let threads = std::fs::read_dir(format!("/proc/{}/task", killed.id())).unwrap();
     let children = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children")).unwrap();
     let children = threads.map(|thread| children(thread.unwrap())).collect::<Vec<_>>().join(" ");

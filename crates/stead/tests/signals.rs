@@ -4,13 +4,10 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use stead_testkit::until;
 use tempfile::TempDir;
-
-/// How long anything here may take on a busy machine.
-const SOON: Duration = Duration::from_mins(1);
 
 /// A run with a program that ends for nobody, and the process id of that.
 fn run(folder: &TempDir) -> (Child, i32) {
@@ -34,17 +31,6 @@ fn run(folder: &TempDir) -> (Child, i32) {
         .unwrap();
     let pid = until(|| std::fs::read_to_string(folder.path().join("pid")).ok());
     (stead, pid.trim().parse().unwrap())
-}
-
-fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(begun.elapsed() < SOON, "it takes too long");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn is_gone(pid: i32) -> Option<()> {

@@ -25,8 +25,8 @@ pub(crate) struct Listener {
 /// So many callers are answered at once; further ones wait.
 const MOST_CALLERS: usize = 64;
 
-/// So long may a caller take to send its request.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a caller may take to send its request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Listener {
     /// Listens in a directory whose lock the caller holds, so that a socket that is there belongs to nobody.
@@ -84,8 +84,8 @@ impl Drop for Counted {
 fn attend(mut stream: UnixStream, answer: &(dyn Fn(Request) -> Response + Send + Sync)) -> io::Result<()> {
     let caller = socket_peercred(&stream)?.uid;
     let response = if caller.is_root() || caller == geteuid() {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
+        stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
         let mut line = String::new();
         BufReader::new(&stream).take(MOST_BYTES).read_line(&mut line)?;
         match serde_json::from_str(&line) {

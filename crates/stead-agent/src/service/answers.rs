@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use rustix::process::geteuid;
 use serde_json::{Value as Json, json};
-use stead_core::diag::{Diagnostic, any_error, render_all};
+use stead_core::diag::{Diagnostic, any_error, counted, render_all};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::Mode;
 use stead_core::text::{Source, Sources};
@@ -37,8 +37,8 @@ impl Agent {
         let answer = match request {
             Request::Submit { delivered, force, publish } => self.submit(delivered, force, publish),
             Request::UseExisting => self.change(State::use_existing).map(|number| json!({ "generation": number })),
-            Request::Check => self.look(Mode::TEST),
-            Request::Get => self.look(Mode::GET),
+            Request::Check => self.inspect(Mode::TEST),
+            Request::Get => self.inspect(Mode::GET),
             Request::Status => Ok(self.status()),
             Request::Wait { goal, milliseconds } => Ok(self.wait_for(&goal, Duration::from_millis(milliseconds))),
             Request::Stop { force } => self.stop(force),
@@ -89,7 +89,7 @@ impl Agent {
     }
 
     fn validate(&self, delivered: Delivered) -> Result<Valid, Refused> {
-        let mut session = self.workshop.host.session(&delivered.root);
+        let mut session = self.job_host.host.session(&delivered.root);
         let prepared = crate::job::prepare_or_explain(&mut session, &delivered)
             .map_err(|(count, findings)| invalid(count, findings))?;
         let mut wrong = session.check_properties(&prepared, Mode::PLAN);
@@ -134,7 +134,7 @@ impl Agent {
     }
 
     /// Tests or reads what is staged: the current document, and for a test the pending one as well.
-    fn look(&self, mode: Mode) -> Answer {
+    fn inspect(&self, mode: Mode) -> Answer {
         let documents: Vec<(Stage, u64, Result<Delivered, StoreError>)> = {
             let inner = self.lock();
             let both = [Stage::Current, Stage::Pending].into_iter();
@@ -146,11 +146,11 @@ impl Agent {
         }
         let most = if mode == Mode::GET { 1 } else { documents.len() };
         let deadline = self.lock().state.settings.resource_timeout;
-        let _looking = Looking::new(&self.looking);
+        let _inspection = Inspection::new(&self.inspecting);
         let mut reports = Vec::new();
         for (stage, number, delivered) in documents.into_iter().take(most) {
             let delivered = delivered.map_err(|error| unsaved(&error))?;
-            let mut session = self.workshop.host.session_with(&delivered.root, self.looks.clone());
+            let mut session = self.job_host.host.session_with(&delivered.root, self.inspections.clone());
             session.deadline = deadline;
             reports.push(json!({
                 "stage": stage,
@@ -170,7 +170,7 @@ impl Agent {
             members.insert("Progress".to_owned(), progress);
         }
         if let Some(members) = status.as_object_mut() {
-            members.insert("Flapping".to_owned(), json!(inner.flapping.all(Instant::now())));
+            members.insert("Flapping".to_owned(), json!(inner.flapping.reached(Instant::now())));
             members.insert("NotWatched".to_owned(), json!(inner.unwatched));
         }
         status
@@ -200,10 +200,10 @@ impl Agent {
     /// How what is waited for ended, in a word; `None` while it has not.
     fn reached(&self, inner: &Inner, goal: &Goal) -> Option<&'static str> {
         let state = &inner.state;
-        let is_well = state.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
+        let has_converged = state.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
         let generation = match goal {
             Goal::Job { after } => {
-                return (inner.jobs > *after).then_some(if is_well { "converged" } else { "failed" });
+                return (inner.jobs > *after).then_some(if has_converged { "converged" } else { "failed" });
             }
             Goal::Rest => None,
             Goal::Generation { number } => Some((number, state.generations.get(number))),
@@ -219,7 +219,7 @@ impl Agent {
             |(_, generation): (u64, &Generation)| state.mode_of(generation) == ConfigurationMode::MonitorOnly;
         let is_monitored = state.staged(Stage::Pending).is_some_and(monitored);
         self.is_at_rest(inner).then_some(match () {
-            () if is_well && (state.pending.is_none() || is_monitored) => "converged",
+            () if has_converged && (state.pending.is_none() || is_monitored) => "converged",
             () => "waiting",
         })
     }
@@ -376,16 +376,16 @@ impl Agent {
 }
 
 /// Something that is tested or read for a caller, until this is dropped.
-struct Looking<'a>(&'a AtomicUsize);
+struct Inspection<'a>(&'a AtomicUsize);
 
-impl<'a> Looking<'a> {
+impl<'a> Inspection<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::AcqRel);
         Self(count)
     }
 }
 
-impl Drop for Looking<'_> {
+impl Drop for Inspection<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -410,8 +410,7 @@ fn refused(message: impl Into<String>) -> Answer {
 }
 
 fn invalid(count: usize, findings: String) -> Refused {
-    let plural = if count == 1 { "" } else { "s" };
-    Refused { message: format!("{count} error{plural} found; nothing was staged"), findings }
+    Refused { message: format!("{} found; nothing was staged", counted(count, "error")), findings }
 }
 
 fn unsaved(error: &StoreError) -> Refused {

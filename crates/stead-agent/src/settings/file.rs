@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::civil::Time;
-use stead_core::diag::{Diagnostic, nearest};
+use stead_core::diag::{Diagnostic, did_you_mean, nearest};
 use stead_core::source::{SourceId, Span};
 use stead_core::text::{Entry, Kind, Limits, Node, read};
 
@@ -171,7 +171,7 @@ impl Settings {
             (Form::Word(words), Kind::String(text)) => {
                 if !(words.set)(self, text) {
                     let near = nearest(text, (words.all)());
-                    let help = near.map(|near| format!("did you mean '{near}'?"));
+                    let help = near.map(did_you_mean);
                     return Err(Wrong { help, ..refused() });
                 }
             }
@@ -200,7 +200,7 @@ fn unknown(name: &str, span: Span) -> Diagnostic {
         return Diagnostic::warning(&codes::FOREIGN, span, format!("the setting {foreign} has no effect: {why}"));
     }
     let help = match meant(name) {
-        Some(meant) => format!("did you mean '{meant}'?"),
+        Some(meant) => did_you_mean(meant),
         None => "'stead agent settings get' lists all settings".to_owned(),
     };
     Diagnostic::error(&codes::UNKNOWN, span, format!("unknown setting '{name}'")).with_help(help)

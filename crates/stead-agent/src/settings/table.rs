@@ -92,14 +92,14 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "RebootNodeIfNeeded",
-        meaning: "Whether the machine is restarted when a resource asks for it. If not, the document waits for somebody \
-            who restarts it.",
+        meaning: "Whether the machine is restarted when a resource asks for it. If not, the document waits until an operator \
+            restarts it.",
         form: Form::Truth(|settings| &mut settings.reboot_node_if_needed),
     },
     Setting {
         name: "ActionAfterReboot",
-        meaning: "What follows after a restart that a resource asked for: the document is applied further, or waits for \
-            somebody who asks for it.",
+        meaning: "What follows after a restart that a resource asked for: the document is applied further, or is held until \
+            an operator asks for it.",
         form: Form::Word(Words {
             all: || names(&ACTIONS),
             get: |settings| name(&ACTIONS, &settings.action_after_reboot),

@@ -20,7 +20,7 @@ pub struct Submission {
     pub generation: Generation,
     /// Whether it takes the place of a pending one whatever the settings say.
     pub force: bool,
-    /// Whether it waits until somebody asks for it.
+    /// Whether it is held until an operator asks for it.
     pub publish: bool,
 }
 
@@ -108,7 +108,7 @@ impl State {
         Ok(self.newest)
     }
 
-    /// Forgets crashes and restarts: somebody wants what is staged to be worked on.
+    /// Forgets crashes and restarts: an operator wants what is staged to be worked on.
     fn start_anew(&mut self) {
         self.crashes = Crashes::default();
         self.restarts = Restarts::default();
@@ -175,12 +175,12 @@ impl State {
     pub fn end(&mut self, outcome: JobOutcome, now: Timestamp, splay: Duration) {
         let Some(job) = self.job.take() else { return };
         let is_whole = job.only.is_empty();
-        let was_well = self.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
+        let had_converged = self.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
         let is_staged = |number| [self.pending, self.current].contains(&Some(number));
-        let is_overcome = |(number, work)| (number, work) == (job.generation, job.work) || !is_staged(number);
+        let is_forgiven = |(number, work)| (number, work) == (job.generation, job.work) || !is_staged(number);
         // A job over a part says nothing about the instance that the agent crashed over.
-        if is_whole && outcome.result != JobResult::Aborted && self.crashes.interrupted.is_none_or(is_overcome) {
-            self.crashes.overcome();
+        if is_whole && outcome.result != JobResult::Aborted && self.crashes.interrupted.is_none_or(is_forgiven) {
+            self.crashes.forgive();
         }
         // That a part is in its desired state says nothing about the rest.
         if is_whole || outcome.result != JobResult::Converged {
@@ -200,7 +200,7 @@ impl State {
             self.apply_requested &= job.work == Work::Test;
             self.drift_found = job.work == Work::Test && outcome.result != JobResult::Converged;
         }
-        if !is_whole && outcome.result == JobResult::Converged && !was_well {
+        if !is_whole && outcome.result == JobResult::Converged && !had_converged {
             // What was wrong may be right again; only a look at everything tells.
             self.next_check = None;
         }
@@ -310,7 +310,7 @@ impl State {
         }
     }
 
-    /// Has the pending document wait until somebody asks for it.
+    /// Holds the pending document until an operator asks for it.
     pub fn hold(&mut self, why: Held) {
         if self.pending.is_some() {
             self.progress.held = Some(why);
@@ -330,7 +330,7 @@ impl State {
 
 impl Crashes {
     /// Notes that a job came over every instance that is not left out.
-    fn overcome(&mut self) {
+    fn forgive(&mut self) {
         let mut crashes = std::mem::take(self);
         crashes.by_instance.retain(|_, count| *count >= Self::LIMIT);
         self.by_instance = crashes.by_instance;

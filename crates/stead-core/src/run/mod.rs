@@ -270,10 +270,19 @@ impl Run {
 
     fn is_owed(&self, id: NodeId) -> bool {
         let mut changes = self.needs_of(id, NeedKind::OnChanges);
-        self.exceptions.owed.contains(&id)
-            || changes.any(|other| {
-                self.report.status(other) == Some(&Status::Changed) || self.report.record(other).may_have_changed()
-            })
+        self.exceptions.owed.contains(&id) || changes.any(|other| self.may_have_changed(other))
+    }
+
+    /// Whether an instance changed, or may have, or anything nested in it did: a container that failed holds both what
+    /// changed and what did not.
+    fn may_have_changed(&self, id: NodeId) -> bool {
+        let nested = match self.graph.node(id).role {
+            Role::Container { inner, .. } => self.graph.scope(inner).members.as_slice(),
+            Role::Instance => &[],
+        };
+        self.report.status(id) == Some(&Status::Changed)
+            || self.report.record(id).may_have_changed()
+            || nested.iter().any(|member| self.may_have_changed(*member))
     }
 
     /// Whether nothing is left to do for an instance.

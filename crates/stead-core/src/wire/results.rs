@@ -309,9 +309,8 @@ pub fn reason(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
         Status::Skipped(SkipReason::Container(container)) => {
             Some(format!("skipped because {}, which contains it, was not carried out", graph.label(container.node())))
         }
-        Status::Skipped(SkipReason::Cancelled) => Some("skipped because the run was cancelled".to_owned()),
-        Status::Skipped(SkipReason::Quarantined) => {
-            Some("skipped because stead crashed repeatedly while it was working on it".to_owned())
+        Status::Skipped(reason @ (SkipReason::Cancelled | SkipReason::Quarantined)) => {
+            Some(format!("skipped because {}", reason.clause()?))
         }
         _ => None,
     }

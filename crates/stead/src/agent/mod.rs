@@ -228,7 +228,7 @@ fn stage_of(name: StageName) -> Stage {
 
 /// Reads the document and its parameters here, where relative paths and standard input are those of whoever asks.
 fn delivered(path: &Path, delivery: &Delivery, env: &ProcessEnv) -> Result<Delivered, Exit> {
-    let root = delivery.root.clone().unwrap_or_else(|| input::folder(path));
+    let root = delivery.supplied.root.clone().unwrap_or_else(|| input::folder(path));
     let root = std::path::absolute(&root).unwrap_or(root);
     let mut session = env.host.session(&root);
     let unreadable = |error: input::Unreadable| {
@@ -236,12 +236,7 @@ fn delivered(path: &Path, delivery: &Delivery, env: &ProcessEnv) -> Result<Deliv
         Exit::Unusable
     };
     let text = input::document(&session, path).map_err(unreadable)?;
-    let from = ParameterSources {
-        file: delivery.parameters_file.as_deref(),
-        inline: delivery.parameters.as_deref(),
-        single: &delivery.set,
-        document: Some(&text),
-    };
+    let from = ParameterSources::of(&delivery.supplied, &text);
     let supplied = input::parameters(&mut session, &from).map_err(|bad| match bad {
         BadParameters::Unreadable(error) => unreadable(error),
         BadParameters::Findings(findings) => {

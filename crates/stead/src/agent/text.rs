@@ -128,7 +128,7 @@ pub(super) fn status(answer: &Json) -> String {
     line("Previous", generation("Previous"));
     line("Restart", names("RebootRequestedBy").map(|by| format!("asked for by {by}")));
     line("Quarantined", names("Quarantined"));
-    line("Owed", names("Owed"));
+    line("Notify", names("Owed"));
     line("Flapping", names("Flapping"));
     line("Not watched", names("NotWatched"));
     let progress = &answer["Progress"];

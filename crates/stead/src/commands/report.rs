@@ -187,20 +187,13 @@ impl<'a> Printer<'a> {
             Status::Unknown(because) => {
                 format!(" until {} has been changed", graph.label(because.node()))
             }
-            Status::Skipped(SkipReason::Condition) => ": its condition is false".to_owned(),
             Status::Skipped(SkipReason::Need(other)) => {
                 format!(": it depends on {}, which {}", graph.label(other.node()), became(run, other.node()))
             }
             Status::Skipped(SkipReason::Container(other)) => {
                 format!(": it is nested in {}, which {}", graph.label(other.node()), became(run, other.node()))
             }
-            Status::Skipped(SkipReason::NoChange) => ": nothing that it waits on has changed".to_owned(),
-            Status::Skipped(SkipReason::NoFailure) => ": nothing that it waits on has failed".to_owned(),
-            Status::Skipped(SkipReason::Cancelled) => ": the run was cancelled".to_owned(),
-            Status::Skipped(SkipReason::NotSelected) => ": the run is about others".to_owned(),
-            Status::Skipped(SkipReason::Quarantined) => {
-                ": stead crashed repeatedly while it was working on it".to_owned()
-            }
+            Status::Skipped(reason) => reason.clause().map(|clause| format!(": {clause}")).unwrap_or_default(),
             Status::Failed | Status::Pending => {
                 let why = reason(graph, run.report(), node).unwrap_or_default();
                 let most = if self.style.detail == Detail::Full { usize::MAX } else { 1 };

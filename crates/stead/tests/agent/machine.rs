@@ -1,28 +1,16 @@
 //! A folder that is taken for a machine, with an agent of its own.
 
+#[path = "../support/restart.rs"]
+mod restart;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
+use stead_testkit::until;
 use tempfile::TempDir;
-
-/// How long anything here may take on a busy machine.
-const SOON: Duration = Duration::from_mins(1);
-
-/// Waits until something is found.
-pub(crate) fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(begun.elapsed() < SOON, "it takes too long");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// The machine.
 pub(crate) struct Machine {
@@ -47,19 +35,7 @@ impl Machine {
         let mut machine = Self { folder, agent: None, boots: 0 };
         machine.reboot();
         machine.write("restart.sh", RESTART);
-        let script = machine.path("restart.sh");
-        let method = |name: &str| json!({"executable": "/bin/sh", "args": [script, name], "input": "stdin"});
-        let mut set = method("set");
-        set["return"] = "state".into();
-        let manifest = json!({
-            "$schema": "https://aka.ms/dsc/schemas/v3/bundled/resource/manifest.json",
-            "type": "Test/Restart",
-            "version": "1.0.0",
-            "get": method("get"),
-            "set": set,
-            "schema": {"embedded": {"type": "object", "properties": {
-                "path": {"type": "string"}, "_exist": {"type": "boolean"}, "_restartRequired": {"type": "array"}}}},
-        });
+        let manifest = restart::manifest(&machine.path("restart.sh").display().to_string());
         machine.write("restart.dsc.resource.json", &manifest.to_string());
         machine
     }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use stead_testkit::times;
 
-use crate::machine::{Machine, until};
+use crate::machine::Machine;
+use stead_testkit::until;
 
 /// How many files are managed where nothing is asked for, and how many of them are changed one by one.
 const FILES: usize = 300;

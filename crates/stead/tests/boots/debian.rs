@@ -4,13 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+
+use stead_testkit::until;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
-
-/// How long anything may take on a busy machine.
-const SOON: Duration = Duration::from_mins(2);
 
 /// What systemd takes for a request to restart in order.
 const REBOOT_IN_ORDER: i32 = 5;
@@ -21,18 +19,6 @@ pub(crate) struct Debian {
     running: Option<Child>,
     /// How often it was booted.
     pub(crate) boots: usize,
-}
-
-/// Waits until something is found.
-pub(crate) fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(begun.elapsed() < SOON, "{what} takes too long");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 impl Debian {
@@ -100,7 +86,7 @@ impl Debian {
         let _ = fs::remove_file(self.folder.join("init"));
         self.running = Some(self.script("boot").spawn().unwrap());
         self.boots += 1;
-        until("the first process", || self.init());
+        until(|| self.init());
     }
 
     fn init(&self) -> Option<Pid> {
@@ -114,7 +100,7 @@ impl Debian {
     }
 
     fn wait_until_off(&mut self) {
-        until("the end of the machine", || (!self.is_on()).then_some(()));
+        until(|| (!self.is_on()).then_some(()));
         self.running = None;
     }
 
