@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use stead_core::call::{Call, Response};
@@ -84,6 +84,7 @@ pub(crate) struct SessionCalls {
     pub(crate) system_root: Option<Arc<Path>>,
     pub(crate) trace: Trace,
     pub(crate) writes: Writes,
+    pub(crate) real_paths: Arc<RealPaths>,
 }
 
 impl SessionCalls {
@@ -119,7 +120,7 @@ impl Calls for SessionCalls {
         let (desired, cx) = (Plain::covered(&call.desired), self.context(Arc::clone(call.name())));
         let claims = self.claims_of(&call.manifest, &desired, &cx)?;
         let footprint = Footprint::new(claims, &response.outcome, |path| cx.resolve(path));
-        Some(footprint.with_other_paths(real_path))
+        Some(footprint.with_other_paths(|path| self.real_paths.of(path)))
     }
 
     fn cost(&self, call: &Call) -> Cost {
@@ -135,10 +136,26 @@ impl Calls for SessionCalls {
     }
 }
 
-/// Where a path leads through links of what is above it, if that is elsewhere.
-fn real_path(path: &Path) -> Option<PathBuf> {
-    let (above, real) = path.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)))?;
-    if real == above { None } else { path.strip_prefix(above).ok().map(|below| real.join(below)) }
+/// Where paths lead through links of what is above them. Each folder is looked at once: a plan changes nothing.
+#[derive(Default)]
+pub(crate) struct RealPaths(Mutex<HashMap<PathBuf, Option<PathBuf>>>);
+
+impl RealPaths {
+    /// The path that is meant by a path, if links lead elsewhere.
+    fn of(&self, path: &Path) -> Option<PathBuf> {
+        let (folder, name) = (path.parent()?, path.file_name()?);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.contains_key(folder) {
+            known.insert(folder.to_owned(), real_folder(folder));
+        }
+        known.get(folder)?.as_ref().map(|real| real.join(name))
+    }
+}
+
+/// Where a folder is that links lead to; `None` where it is what it is called.
+fn real_folder(folder: &Path) -> Option<PathBuf> {
+    let (above, real) = folder.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)))?;
+    if real == above { None } else { folder.strip_prefix(above).ok().map(|below| real.join(below)) }
 }
 
 /// Hands on what a resource wrote about what it does.

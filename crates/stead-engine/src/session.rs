@@ -167,6 +167,7 @@ impl Session {
             system_root: self.system_root.clone(),
             trace: Arc::clone(&self.trace),
             writes: self.writes.clone(),
+            real_paths: Arc::default(),
         }
     }
 

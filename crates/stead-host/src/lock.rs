@@ -139,8 +139,8 @@ impl Locks {
 
     /// Locks a machine root: only one run at a time may change what is below it. Whoever only reads does not need it.
     ///
-    /// Guarantees: the same lock by whatever path the root is named; free within a second once its process ended. What a
-    /// holder that was killed left running is ended before this returns, so that no program of another run is beside it.
+    /// Guarantees: the same lock by whatever path the root is named; free within a second once its process ended. What a run
+    /// that was killed left running is ended before this returns, so that no program of another run is beside it.
     pub fn lock_root(&self, root: &Path, command: &str, wait: Wait<'_>) -> Result<Lock, LockError> {
         let opened = fs::open_directory(root).map_err(LockError::Directory)?;
         let opened = opened.ok_or_else(|| LockError::NoRoot(root.to_owned()))?;
@@ -148,7 +148,7 @@ impl Locks {
         let name = format!("root-{device}-{inode}");
         let (directory, path) = self.open()?;
         let mut file = Acquire { directory: &directory, path: path.join(&name), name: &name }.acquire(wait)?;
-        // A holder that ends in order removes the file.
+        // A run that ends in order removes the file.
         if let Some(mark) = read_lines(&mut file).get(3) {
             end_left_behind(mark);
         }

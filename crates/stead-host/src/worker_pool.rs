@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -56,7 +57,7 @@ impl WorkerPool {
     ///
     /// This thread works as well, so that everything is done even where the system gives no other.
     ///
-    /// Assumptions: the work does not panic.
+    /// A panic of the work is one of the caller.
     pub fn map<T, R>(&self, items: Vec<T>, width: NonZeroUsize, work: fn(T) -> R) -> Vec<R>
     where
         T: Send + 'static,
@@ -65,11 +66,11 @@ impl WorkerPool {
         let others = width.get().min(items.len()).saturating_sub(1);
         let items = Arc::new(Mutex::new(items.into_iter()));
         let (results, received) = channel();
-        let work_on = move |items: &Mutex<std::vec::IntoIter<T>>, results: &Sender<R>| {
+        let work_on = move |items: &Mutex<std::vec::IntoIter<T>>, results: &Sender<thread::Result<R>>| {
             let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
             while let Some(item) = next() {
                 // Nobody waits for it any more: the other end is gone only when this thread is.
-                let _ = results.send(work(item));
+                let _ = results.send(catch_unwind(AssertUnwindSafe(|| work(item))));
             }
         };
         for _ in 0..others {
@@ -80,7 +81,7 @@ impl WorkerPool {
         }
         work_on(&items, &results);
         drop(results);
-        received.into_iter().collect()
+        received.into_iter().map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     }
 }
 

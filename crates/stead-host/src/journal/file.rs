@@ -15,8 +15,8 @@ use crate::fs::{OpenError, TrustedDirectory, User};
 
 /// A journal in a file that one process at a time writes to.
 ///
-/// Guarantees: what was appended survives a power failure unless it was created for less; events that are appended together are written and flushed
-/// together. After an append that failed, all others fail.
+/// Guarantees: what was appended survives a power failure, or with [`Self::create_unflushed`] the end of the process. Events
+/// that are appended together are written and flushed together. After an append that failed, all others fail.
 pub struct FileJournal {
     path: PathBuf,
     /// `None` after an append failed: nobody knows what the file holds then.
@@ -67,23 +67,20 @@ impl FileJournal {
     /// Creates a journal that only its owner can read. Fails if the file exists, or if somebody who is not trusted could
     /// exchange it.
     pub fn create(path: &Path) -> Result<Self, OpenJournalError> {
-        let (journal, directory) = Self::created(path, Outlives::Power)?;
-        let Some(file) = &journal.file else { return Ok(journal) };
+        let (file, directory) = created(path)?;
         let flushed =
             file.sync_all().and_then(|()| File::open(directory.through_descriptor(OsStr::new(".")))?.sync_all());
         flushed.map_err(|source| system("flush", path, source))?;
-        Ok(journal)
+        Ok(Self::empty(path, file, Outlives::Power))
     }
 
     /// The same, for what was appended to survive the end of the process alone: nothing is flushed.
     pub fn create_unflushed(path: &Path) -> Result<Self, OpenJournalError> {
-        Self::created(path, Outlives::Process).map(|(journal, _)| journal)
+        created(path).map(|(file, _)| Self::empty(path, file, Outlives::Process))
     }
 
-    fn created(path: &Path, outlives: Outlives) -> Result<(Self, TrustedDirectory), OpenJournalError> {
-        let directory = directory_of(path)?;
-        let file = Some(open(&directory, path, OpenOptions::new().create_new(true).mode(0o600))?);
-        Ok((Self { path: path.to_owned(), file, outlives, chain: Chain::default() }, directory))
+    fn empty(path: &Path, file: File, outlives: Outlives) -> Self {
+        Self { path: path.to_owned(), file: Some(file), outlives, chain: Chain::default() }
     }
 
     /// Opens a journal to go on with it, and returns the events that it holds. An incomplete last record is removed: what it
@@ -125,6 +122,13 @@ impl Journal for FileJournal {
     fn is_durable(&self) -> bool {
         self.outlives == Outlives::Power
     }
+}
+
+/// A new file that only its owner can read, and the directory that it is in.
+fn created(path: &Path) -> Result<(File, TrustedDirectory), OpenJournalError> {
+    let directory = directory_of(path)?;
+    let file = open(&directory, path, OpenOptions::new().create_new(true).mode(0o600))?;
+    Ok((file, directory))
 }
 
 fn directory_of(path: &Path) -> Result<TrustedDirectory, OpenJournalError> {
