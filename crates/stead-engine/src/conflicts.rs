@@ -90,7 +90,7 @@ fn finding(graph: &Graph, found: &Conflict) -> Diagnostic {
         .with_help(match about {
             Contradiction::Same | Contradiction::Kind => "remove one of them, or give them different paths",
             Contradiction::Mode => "remove one of them, or give both the same mode",
-            Contradiction::Replaced => "let the link come first: the other one depends on it; or remove one of them",
+            Contradiction::Replaced => "make the other one depend on the link, or remove one of them",
             Contradiction::Existence => "remove one of them",
             Contradiction::Purged => "add the name to the 'entries' of the directory, or remove one of them",
         })
@@ -106,7 +106,7 @@ fn message(one: &str, other: &str, about: Contradiction, path: &Path) -> String 
         Contradiction::Mode => format!("{one} and {other} require different modes of '{path}'"),
         Contradiction::Replaced => {
             format!(
-                "of {one} and {other}, one replaces a directory by a link, and the other manages '{path}' in it before"
+                "{one} manages '{path}', and {other}, which comes later, replaces its directory with a symbolic link"
             )
         }
         Contradiction::Existence => format!("of {one} and {other}, one removes '{path}' and the other creates it"),

@@ -54,12 +54,14 @@ impl Invocation {
     /// others write.
     fn locate(&self, environment: &Environment) -> Result<PathBuf, Presumed> {
         let Self { program, directory, .. } = self;
-        if !directory.is_dir() {
-            let message = format!("the working directory '{}' is not there", directory.display());
-            let failure = Failure::new(FailureKind::System, message);
-            return Err(Presumed { failure, path: Some(directory.clone()) });
-        }
         let own_path = program.contains('/').then(|| directory.join(program));
+        if !directory.is_dir() {
+            let message = format!("the working directory '{}' does not exist", directory.display());
+            let failure = Failure::new(FailureKind::System, message);
+            // A program that lies in it is missing as well, whoever creates the directory.
+            let within = own_path.filter(|path| path.starts_with(directory));
+            return Err(Presumed { failure, path: Some(within.unwrap_or_else(|| directory.clone())) });
+        }
         let start = if own_path.is_some() { directory } else { Path::new("/dev/null") };
         environment.find(program, start).ok_or_else(|| {
             let failure = Failure::new(FailureKind::Start, format!("there is no program '{program}'"));

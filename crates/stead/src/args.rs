@@ -163,18 +163,8 @@ pub(crate) struct Document {
     /// The same as FILE
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Parameters as JSON or YAML: '{"name": value}'
-    #[arg(short, long)]
-    pub(crate) parameters: Option<String>,
-    /// A file with parameters
-    #[arg(long, value_name = "FILE")]
-    pub(crate) parameters_file: Option<PathBuf>,
-    /// One parameter; parsed as JSON if valid, otherwise used as a string
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
-    pub(crate) set: Vec<(String, String)>,
-    /// The folder of relative paths in resources [default: that of the document]
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) root: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) supplied: Supplied,
     /// How many instances run at once [default: the number of cores]
     #[arg(short, long, value_parser = at_least_one)]
     pub(crate) width: Option<NonZeroUsize>,
@@ -196,6 +186,23 @@ pub(crate) struct Document {
     /// One line for each instance, without what differs
     #[arg(long)]
     pub(crate) brief: bool,
+}
+
+/// What a document is given.
+#[derive(Debug, Args)]
+pub(crate) struct Supplied {
+    /// Parameters as JSON or YAML: '{"name": value}'
+    #[arg(short, long)]
+    pub(crate) parameters: Option<String>,
+    /// A file with parameters
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parameters_file: Option<PathBuf>,
+    /// One parameter; parsed as JSON if valid, otherwise used as a string
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// The folder of relative paths in resources [default: that of the document]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) root: Option<PathBuf>,
 }
 
 impl Document {
@@ -256,7 +263,7 @@ pub(crate) struct Apply {
 
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
-    /// The folder that the agent keeps everything in [default: /var/lib/stead for root, else ~/.local/state/stead]
+    /// The state directory of the agent [default: /var/lib/stead for root, else ~/.local/state/stead]
     #[arg(long, global = true, value_name = "FOLDER", env = "STEAD_STATE")]
     pub(crate) state: Option<PathBuf>,
     /// Output format
@@ -274,17 +281,17 @@ pub(crate) enum AgentCommand {
         #[arg(long, value_name = "FILE", hide = true)]
         boot_id: Option<PathBuf>,
     },
-    /// Deliver a document: it is applied until the machine is as it says
+    /// Deliver a document; the agent applies it until the machine converges
     Apply {
         /// The document, YAML or JSON; - reads standard input
         #[arg(value_name = "FILE", required_unless_present = "use_existing")]
         file: Option<PathBuf>,
         #[command(flatten)]
         delivery: Delivery,
-        /// Work on what is staged at once, without a new document
+        /// Apply the staged document now, without a new one
         #[arg(long, conflicts_with_all = ["file", "parameters", "parameters_file", "set"])]
         use_existing: bool,
-        /// Wait until it has converged, or waits for somebody
+        /// Wait until it converges, or needs attention
         #[arg(short, long)]
         wait: bool,
     },
@@ -299,18 +306,18 @@ pub(crate) enum AgentCommand {
     Check,
     /// Read the state of every instance of the current document
     Get,
-    /// Show stages, the job under way, what is waited for, and the last result
+    /// Show the stages, the running job, what the agent waits for, and the last result
     Status,
-    /// Wait until the pending document has converged, or waits for somebody
+    /// Wait until the pending document converges, or needs attention
     Wait {
-        /// At most so many seconds
+        /// Give up after this many seconds
         #[arg(long, value_name = "SECONDS", value_parser = seconds)]
         timeout: Option<Duration>,
-        /// Wait only for the end of the present job, or of the next one
+        /// Wait only until the current job ends, or the next one
         #[arg(long)]
         job: bool,
     },
-    /// End the job under way; what is pending then waits for 'apply --use-existing'
+    /// Stop the running job; its document is then held until 'apply --use-existing'
     Stop {
         /// End programs of resources at once
         #[arg(long)]
@@ -318,14 +325,14 @@ pub(crate) enum AgentCommand {
     },
     /// List the documents that are kept
     History,
-    /// Deliver a former document once more: the previous one, or another by its generation
+    /// Deliver an earlier document again: the previous one, or that of a generation
     Restore {
         /// The generation, from 'history'
         generation: Option<u64>,
-        /// Replace a pending document whatever the settings say
+        /// Replace a pending document even if the settings refuse it
         #[arg(long)]
         force: bool,
-        /// Wait until it has converged, or waits for somebody
+        /// Wait until it converges, or needs attention
         #[arg(short, long)]
         wait: bool,
     },
@@ -341,7 +348,7 @@ pub(crate) enum AgentCommand {
         /// The stage
         #[arg(long, value_enum, ignore_case = true)]
         stage: StageName,
-        /// End a job over it first
+        /// Stop the job that uses it first
         #[arg(long)]
         force: bool,
     },
@@ -352,15 +359,15 @@ pub(crate) enum AgentCommand {
     },
     /// Show the reports of the last jobs, or one of them
     Report {
-        /// The job, or the begin of its id
+        /// The id of the job, or its first characters
         job: Option<String>,
-        /// How many
+        /// Number of reports to show
         #[arg(short = 'n', long, default_value_t = 10)]
         lines: usize,
     },
     /// Show the last lines of the log
     Logs {
-        /// How many
+        /// Number of lines to show
         #[arg(short = 'n', long, default_value_t = 20)]
         lines: usize,
     },
@@ -374,19 +381,9 @@ pub(crate) enum AgentCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Delivery {
-    /// Parameters as JSON or YAML: '{"name": value}'
-    #[arg(short, long)]
-    pub(crate) parameters: Option<String>,
-    /// A file with parameters
-    #[arg(long, value_name = "FILE")]
-    pub(crate) parameters_file: Option<PathBuf>,
-    /// One parameter; parsed as JSON if valid, otherwise used as a string
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
-    pub(crate) set: Vec<(String, String)>,
-    /// The folder of relative paths in resources [default: that of the document]
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) root: Option<PathBuf>,
-    /// Replace a pending document whatever the settings say, and end the job under way
+    #[command(flatten)]
+    pub(crate) supplied: Supplied,
+    /// Replace a pending document even if the settings refuse it, and end the running job
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -401,7 +398,7 @@ pub(crate) enum SettingsCommand {
         #[arg(required = true, value_name = "NAME=VALUE", value_parser = assignment)]
         changes: Vec<(String, String)>,
     },
-    /// Make the settings those of a file; what it does not name has its default
+    /// Replace all settings with those in a file; missing ones get their defaults
     Load {
         /// The file, YAML or JSON; - reads standard input
         file: PathBuf,
@@ -412,7 +409,7 @@ pub(crate) enum SettingsCommand {
 pub(crate) enum StageName {
     /// The document that is worked on
     Pending,
-    /// The document that the machine was brought to last
+    /// The document the machine last converged to
     Current,
     /// The one before
     Previous,

@@ -14,6 +14,7 @@ use stead_core::text::{self, Limits, Node, Source, SourceId};
 use stead_core::value::{Object, Value};
 use stead_host::provider::Cancel;
 
+use crate::args::Supplied;
 use stead_engine::{Session, folder_of, unplaced};
 
 /// A text and what messages call it.
@@ -183,6 +184,18 @@ pub(crate) struct ParameterSources<'a> {
     pub(crate) single: &'a [(String, String)],
     /// The document, which declares what is text.
     pub(crate) document: Option<&'a Text>,
+}
+
+impl<'a> ParameterSources<'a> {
+    /// Those of a command for users.
+    pub(crate) fn of(supplied: &'a Supplied, document: &'a Text) -> Self {
+        Self {
+            file: supplied.parameters_file.as_deref(),
+            inline: supplied.parameters.as_deref(),
+            single: &supplied.set,
+            document: Some(document),
+        }
+    }
 }
 
 /// Reads all parameters. A bare object counts as `parameters` itself when it has no member of that name.

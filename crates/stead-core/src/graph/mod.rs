@@ -353,7 +353,7 @@ pub enum Found {
 /// Why there is no resource for an instance.
 #[derive(Clone, Debug)]
 pub struct Unresolved {
-    /// What of that which is wanted there is not.
+    /// What could not be found.
     pub lacks: Lacks,
     /// One sentence.
     pub message: String,

@@ -43,9 +43,6 @@ impl Outline {
 
 /// What the schema of a property says of how it is used: the first sentence of its description.
 pub(super) fn advice(property: &Json) -> Option<String> {
-    if property.get("readOnly").is_some_and(|mark| *mark == true) {
-        return Some("it is only reported; remove it".to_owned());
-    }
     let description = property.get("description")?.as_str()?;
     Some(description.split_once(". ").map_or(description.to_owned(), |(first, _)| format!("{first}.")))
 }

@@ -58,7 +58,6 @@ fn carry_out(document: &Document, mode: Mode, consent: Consent, env: &ProcessEnv
         refuse(document, &[finding], &session);
         return Exit::Unusable;
     }
-    interrupt::catch(&session);
     if let Err(exit) = check_properties(document, &session, &prepared, mode) {
         return exit;
     }
@@ -135,14 +134,10 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
 /// document is refused those that check properties.
 fn prepare(document: &Document, values: Values, mode: Mode, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
     let mut session = session_for(document, env);
+    interrupt::catch(&session);
     session.values = values;
     let text = input::document(&session, document.path()).map_err(|error| unreadable(document, &error))?;
-    let from = ParameterSources {
-        file: document.parameters_file.as_deref(),
-        inline: document.parameters.as_deref(),
-        single: &document.set,
-        document: Some(&text),
-    };
+    let from = ParameterSources::of(&document.supplied, &text);
     let supplied = match input::parameters(&mut session, &from) {
         Ok(supplied) => supplied,
         Err(BadParameters::Unreadable(error)) => return Err(unreadable(document, &error)),
@@ -157,8 +152,8 @@ fn prepare(document: &Document, values: Values, mode: Mode, env: &ProcessEnv) ->
             Ok((session, prepared))
         }
         Err(unusable) => {
-            refuse(document, &session.with_properties(unusable, mode).findings, &session);
-            Err(Exit::Unusable)
+            let findings = session.with_properties(unusable, mode).findings;
+            Err(refuse_unless_cancelled(document, &findings, &session))
         }
     }
 }
@@ -166,12 +161,19 @@ fn prepare(document: &Document, values: Values, mode: Mode, env: &ProcessEnv) ->
 /// Refuses a document with properties that its resources do not accept. Programs may be asked for that.
 fn check_properties(document: &Document, session: &Session, prepared: &Prepared, mode: Mode) -> Result<(), Exit> {
     let mismatches = session.check_properties(prepared, mode);
-    if mismatches.is_empty() {
+    if mismatches.is_empty() && !session.cancel.is_cancelled() {
         return Ok(());
     }
     let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(mismatches).collect();
-    refuse(document, &findings, session);
-    Err(Exit::Unusable)
+    Err(refuse_unless_cancelled(document, &findings, session))
+}
+
+/// Reports findings, unless the search for them was ended early: then they are not the document's.
+fn refuse_unless_cancelled(document: &Document, findings: &[Diagnostic], session: &Session) -> Exit {
+    if !session.cancel.is_cancelled() {
+        refuse(document, findings, session);
+    }
+    interrupt::exit(&session.cancel, Exit::Unusable)
 }
 
 /// Reports a file that cannot be read.
@@ -184,7 +186,7 @@ fn unreadable(document: &Document, error: &Unreadable) -> Exit {
 }
 
 fn session_for(document: &Document, env: &ProcessEnv) -> Session {
-    let root = match &document.root {
+    let root = match &document.supplied.root {
         Some(root) => std::path::absolute(root).unwrap_or_else(|_| root.clone()),
         None => input::folder(document.path()),
     };
