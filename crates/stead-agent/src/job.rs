@@ -20,11 +20,13 @@ use stead_core::graph::{Graph, NeedKind, Node, Role};
 use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
 use stead_core::report::{Phase, Report};
-use stead_core::run::policy::{Retry, Wait};
+use stead_core::run::policy::SinglePass;
 use stead_core::run::{Exceptions, Run};
 use stead_core::value::{Object, Value};
+use stead_core::wait::{Curve, Wait};
 use stead_engine::{
-    Execution, Host, Prepared, ResumeError, Session, Summary, Unusable, error_chain, finding_line, json as printed,
+    Execution, Host, Prepared, ReconcileOptions, ResumeError, Session, Summary, Unusable, error_chain, finding_line,
+    json as printed,
 };
 use stead_host::journal::{FileJournal, Journal, OpenJournalError, read};
 use stead_host::provider::Cancel;
@@ -359,17 +361,23 @@ impl JobSpec {
         let session = &ready.session;
         let width = usize::try_from(self.width).ok().and_then(NonZeroUsize::new).unwrap_or(session.host().width());
         let wait = self.settings.resource_backoff;
-        let policy = Retry {
-            wait: Wait::Exponential { base: wait.base, multiplier: 2.0, cap: wait.cap },
-            max_repeats: u32::MAX,
-            max_retries: self.settings.resource_retries,
+        let curve = Curve::Exponential { wait: wait.base, multiplier: 2.0 };
+        let stated = &ready.prepared.reconcile;
+        // What the document says is about this document; the settings are about all.
+        let usual = ReconcileOptions {
+            wait: stated.wait.is_none().then(|| Wait { cap: wait.cap, ..Wait::of(curve) }),
+            max_pending_reruns: stated.max_pending_reruns.is_none().then_some(self.settings.resource_retries),
+            max_unchanged_reruns: stated.max_unchanged_reruns.is_none().then_some(u32::MAX),
+            ..ReconcileOptions::default()
         };
+        // Preparing the document has refused what does not exist.
+        let policy = usual.policy(stated).unwrap_or_else(|_| Arc::new(SinglePass));
         let suspend = session.suspend.clone();
         let mut settled = 0;
         let exceptions = self.exceptions(ready);
         let all = exceptions.selected.as_ref().map_or(ready.prepared.graph.nodes.len(), |selected| selected.len());
         Execution {
-            policy: Arc::new(policy),
+            policy,
             exceptions,
             ..Execution::new(mode, width).consumer(move |_, event| {
                 match &event.kind {

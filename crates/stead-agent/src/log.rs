@@ -54,7 +54,11 @@ impl Log {
                 status,
                 Status::InState | Status::Read | Status::Skipped(SkipReason::NotSelected | SkipReason::NoChange)
             ),
-            EventKind::RetryScheduled { .. } | EventKind::Resumed | EventKind::Suspended | EventKind::Cancelled => true,
+            EventKind::RetryScheduled { .. }
+            | EventKind::Woken { .. }
+            | EventKind::Resumed
+            | EventKind::Suspended
+            | EventKind::Cancelled => true,
             EventKind::CallStarted { operation, .. } => operation.may_change(),
             EventKind::Began(_)
             | EventKind::FactObserved { .. }

@@ -19,7 +19,7 @@ use crate::instance_path::InstancePath;
 use crate::value::Value;
 
 /// The version of this vocabulary. A journal of another version is not resumed.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Something that happened in a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -135,6 +135,11 @@ pub enum EventKind {
         /// Not before this instant.
         until: Timestamp,
     },
+    /// What an instance is pending for may have happened: it is run again at once.
+    Woken {
+        /// The instance.
+        instance: InstancePath,
+    },
     /// How an instance ended. There is one for each instance of a run that came to its end.
     Settled {
         /// The instance.
@@ -158,6 +163,7 @@ impl EventKind {
             | Self::CallStarted { instance, .. }
             | Self::CallEnded { instance, .. }
             | Self::RetryScheduled { instance, .. }
+            | Self::Woken { instance }
             | Self::Settled { instance, .. } => Some(instance),
             Self::Began(_) | Self::Resumed | Self::FactObserved { .. } | Self::Suspended | Self::Cancelled => None,
         }

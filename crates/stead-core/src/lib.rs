@@ -30,4 +30,5 @@ pub mod schema;
 pub mod source;
 pub mod text;
 pub mod value;
+pub mod wait;
 pub mod wire;

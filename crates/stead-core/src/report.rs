@@ -35,6 +35,10 @@ pub struct Report {
     pub cancelled: bool,
     /// Whether the run was suspended and not resumed.
     pub suspended: bool,
+    /// How often anything pending was run again: what was run again at the same time counts once.
+    pub re_runs: u32,
+    /// Since when what was run again last was due.
+    re_run_at: Option<Timestamp>,
     /// How many events it holds: the number of the next one.
     next: u64,
     /// Events that came before others that precede them.
@@ -69,10 +73,38 @@ pub struct Record {
     pub elapsed: Duration,
     /// When it was first worked on.
     pub began: Option<Timestamp>,
-    /// The outcome of the try before this one.
-    last_try: Option<Arc<Response>>,
+    /// What is known of the tries before the present one.
+    earlier: Option<Box<EarlierTries>>,
+}
+
+/// What is known of the tries before the present one.
+#[derive(Clone, PartialEq, Debug)]
+struct EarlierTries {
+    /// The first answer that reported the state before it.
+    first: Option<Before>,
+    /// The outcome of the last one.
+    last: Arc<Response>,
     /// How many tries in a row up to that one came to the same.
-    last_repeats: u32,
+    repeats: u32,
+}
+
+/// An answer that tells of the state before it.
+#[derive(Clone, PartialEq, Debug)]
+enum Before {
+    Test(Arc<Tested>),
+    Set(Arc<Response>),
+}
+
+impl Before {
+    fn state(&self) -> Option<&Value> {
+        match self {
+            Self::Test(tested) => Some(&tested.actual),
+            Self::Set(response) => match &response.outcome {
+                Outcome::Changed(changed) => Some(&changed.before),
+                _ => None,
+            },
+        }
+    }
 }
 
 /// Something that a provider answered.
@@ -194,6 +226,7 @@ impl Report {
             _ => {}
         }
         let Some(instance) = event.kind.instance() else { return };
+        self.count_re_run(instance.node(), event);
         let (at, instances) = (instance.node().index(), self.header.as_ref().map_or(0, |header| header.instances));
         if at >= self.records.len() && at < instances as usize {
             self.records.resize_with(at + 1, Record::default);
@@ -201,6 +234,15 @@ impl Report {
         if let Some(record) = self.records.get_mut(at) {
             record.instance.get_or_insert_with(|| instance.clone());
             record.take(event);
+        }
+    }
+
+    fn count_re_run(&mut self, node: NodeId, event: &Event) {
+        if let (EventKind::CallStarted { .. }, Phase::BackingOff(until)) = (&event.kind, &self.record(node).phase)
+            && self.re_run_at != Some(*until)
+        {
+            self.re_run_at = Some(*until);
+            self.re_runs += 1;
         }
     }
 
@@ -274,9 +316,10 @@ fn between(before: &Value, after: &Value) -> Effect {
 fn same_result(one: &Response, other: &Response) -> bool {
     match (&one.outcome, &other.outcome) {
         (Outcome::Changed(one), Outcome::Changed(other)) => one.changed == other.changed && one.after == other.after,
-        (Outcome::Failed(one), Outcome::Failed(other)) => one == other,
         (Outcome::Tested(one), Outcome::Tested(other)) => one == other,
-        (Outcome::Pending(_), Outcome::Pending(_)) => true,
+        (Outcome::Pending(one), Outcome::Pending(other)) => one.data == other.data,
+        // A message may hold a time or a number of a request.
+        (Outcome::Failed(_), Outcome::Failed(_)) => true,
         _ => false,
     }
 }
@@ -297,6 +340,7 @@ impl Record {
             }
             EventKind::CallEnded { response, elapsed, .. } => self.respond(response, *elapsed),
             EventKind::RetryScheduled { until, .. } => self.retry(*until),
+            EventKind::Woken { .. } => self.phase = Phase::BackingOff(event.at),
             EventKind::Settled { status, problem, .. } => {
                 if self.phase == Phase::Open {
                     let began = self.began.unwrap_or(event.at);
@@ -327,12 +371,22 @@ impl Record {
 
     /// The next try begins from the start.
     fn retry(&mut self, until: Timestamp) {
-        self.last_repeats = self.repeats();
-        self.last_try.clone_from(&self.response);
+        if let Some(last) = self.response.clone() {
+            let (first, repeats) = (self.first_state(&last), self.repeats());
+            self.earlier = Some(Box::new(EarlierTries { first, last, repeats }));
+        }
         self.phase = Phase::BackingOff(until);
         self.retries += 1;
         self.calls = 0;
         self.tested = None;
+    }
+
+    /// The first answer of all tries that reported the state before it; `last` is that of the present one.
+    fn first_state(&self, last: &Arc<Response>) -> Option<Before> {
+        let earlier = self.earlier.as_ref().and_then(|earlier| earlier.first.clone());
+        let tested = || self.tested.clone().map(Before::Test);
+        let set = || matches!(last.outcome, Outcome::Changed(_)).then(|| Before::Set(Arc::clone(last)));
+        earlier.or_else(tested).or_else(set)
     }
 
     /// After a crash: nobody knows how far a call came that was started and not ended. It is made again from the start.
@@ -351,8 +405,8 @@ impl Record {
 
     /// How many tries in a row, up to the present one, came to the same: no progress was made between them.
     pub fn repeats(&self) -> u32 {
-        match (&self.last_try, &self.response) {
-            (Some(last), Some(response)) if same_result(last, response) => self.last_repeats + 1,
+        match (&self.earlier, &self.response) {
+            (Some(earlier), Some(response)) if same_result(&earlier.last, response) => earlier.repeats + 1,
             _ => 0,
         }
     }
@@ -370,10 +424,12 @@ impl Record {
         let is_in = |tested: &&Arc<Tested>| matches!(response.map(|response| &response.outcome), Some(Outcome::Tested(own)) if Arc::ptr_eq(own, tested));
         let tested = self.tested.as_ref().filter(|tested| !is_in(tested));
         let is_same = |last: &&Arc<Response>| self.response.as_ref().is_some_and(|own| Arc::ptr_eq(own, last));
-        let last_try = self.last_try.as_ref().filter(|last| !is_same(last));
+        let earlier = self.earlier.as_deref();
+        let last_try = earlier.map(|earlier| &earlier.last).filter(|last| !is_same(last));
         let responses = response.into_iter().chain(last_try.map(|last| &**last)).map(Answer::Response);
-        let states = tested.map(|tested| &tested.actual).into_iter().chain(self.pending.as_deref()).map(Answer::Value);
-        responses.chain(states)
+        let first = earlier.and_then(|earlier| earlier.first.as_ref()?.state());
+        let states = tested.map(|tested| &tested.actual).into_iter().chain(first).chain(self.pending.as_deref());
+        responses.chain(states.map(Answer::Value))
     }
 
     /// How it ended, if it has.
@@ -414,12 +470,24 @@ impl Record {
     /// states. Of a drifted instance, what a set would do by the states alone.
     pub fn effect(&self) -> Option<Effect> {
         match (self.status()?, self.changed(), self.tested.as_deref(), &self.desired) {
+            (Status::Changed, ..) if let Some((before, after)) = self.net_change() => Some(between(before, after)),
             (Status::Changed, Some(changed), ..) => {
                 Some(changed.effects.effect.unwrap_or_else(|| between(&changed.before, &changed.after)))
             }
             (Status::Drifted, _, Some(tested), Some(desired)) => Some(between(&tested.actual, desired)),
             _ => None,
         }
+    }
+
+    /// Whether it changed.
+    pub fn is_changed(&self) -> bool {
+        self.status() == Some(&Status::Changed)
+    }
+
+    /// Of what was run again: the state before the first run, and that after the last. What only the runs in
+    /// between reported is not seen.
+    pub fn net_change(&self) -> Option<(&Value, &Value)> {
+        Some((self.earlier.as_ref()?.first.as_ref()?.state()?, self.state()?))
     }
 
     /// The state that the last response tells of: actual, or after a set.

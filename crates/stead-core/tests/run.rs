@@ -13,7 +13,6 @@ mod simulation;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use simulation::{Driver, Job, Set, Thing, World, drive};
 use stead_core::call::{Operation, Outcome, Response, Restart, Verification};
@@ -22,7 +21,8 @@ use stead_core::event::{Event, EventKind, Mode, Problem, SkipReason, Status, Ver
 use stead_core::graph::Graph;
 use stead_core::id::NodeId;
 use stead_core::manifest::Lane;
-use stead_core::run::policy::{Policy, Retry, SinglePass, Wait};
+use stead_core::run::policy::{Policy, SinglePass};
+use stead_core::run::reconcile::Reconciler;
 use stead_core::run::{Exceptions, Privilege, Room, Run, Setup};
 use stead_core::text::Sources;
 use stead_core::value::Value;
@@ -104,10 +104,8 @@ impl Settings {
             ["programs", number] => drop(self.room.lanes.insert(Lane::Programs, number.parse().ok()?)),
             ["last", "first"] => self.last_first = true,
             ["elevated"] => self.privilege = Privilege::Elevated,
-            ["static", wait, repeats, retries] => self.retry(Wait::Static(seconds(wait)?), repeats, retries)?,
-            ["exponential", base, multiplier, cap, repeats, retries] => {
-                let (base, multiplier, cap) = (seconds(base)?, multiplier.parse().ok()?, seconds(cap)?);
-                self.retry(Wait::Exponential { base, multiplier, cap }, repeats, retries)?;
+            [how @ ("basic" | "continuous"), wait, unchanged, re_runs] => {
+                self.reconcile(how, wait, unchanged, re_runs)?;
             }
             ["cancel", "after", number] => self.signal = Some((number.parse().ok()?, EventKind::Cancelled)),
             [how @ ("select" | "skip" | "quarantine" | "monitor" | "owe"), name] => {
@@ -135,14 +133,13 @@ impl Settings {
         Ok(exceptions)
     }
 
-    fn retry(&mut self, wait: Wait, repeats: &str, retries: &str) -> Option<()> {
-        self.policy = Arc::new(Retry { wait, max_repeats: repeats.parse().ok()?, max_retries: retries.parse().ok()? });
+    fn reconcile(&mut self, how: &str, wait: &str, unchanged: &str, re_runs: &str) -> Option<()> {
+        let unchanged = unchanged.parse().ok()?;
+        let made = if how == "basic" { Reconciler::basic(unchanged) } else { Reconciler::continuous(unchanged) };
+        let wait = if wait == "-" { None } else { Some(wait.parse().ok()?) };
+        self.policy = Arc::new(Reconciler { wait, max_re_runs: re_runs.parse().ok()?, ..made });
         Some(())
     }
-}
-
-fn seconds(text: &str) -> Option<Duration> {
-    text.parse().ok().map(Duration::from_secs)
 }
 
 fn world(text: &str) -> Result<World, String> {
@@ -197,6 +194,7 @@ fn event_line(sources: &Sources, event: &Event) -> String {
         EventKind::RetryScheduled { instance, until } => {
             format!("{second}s retry {} at {}s\n", instance.name(), until.as_second())
         }
+        EventKind::Woken { instance } => format!("{second}s wake {}\n", instance.name()),
         EventKind::Settled { instance, status, problem } => {
             format!("settle {}: {}\n", instance.name(), ended(status, problem.as_deref(), sources))
         }

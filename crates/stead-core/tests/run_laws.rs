@@ -32,9 +32,11 @@ use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
 use stead_core::manifest::Lane;
 use stead_core::report::Report;
-use stead_core::run::policy::{Policy, Retry, SinglePass, Wait};
+use stead_core::run::policy::{Pace, Policy, SinglePass};
+use stead_core::run::reconcile::{Reconciler, WhileProgress};
 use stead_core::run::{ReplayError, Room, Run, Setup};
 use stead_core::value::{Object, Value};
+use stead_core::wait::{Curve, Wait};
 use stead_testkit::Case;
 
 /// A document, a machine, and how many calls may be under way.
@@ -422,8 +424,7 @@ fn one_at_a_time_goes_in_the_order_of_the_graph() {
 /// A scene in which what fails once does so at every break, and with a policy that outlasts what heals.
 fn durable(mut scene: Scene) -> Scene {
     if scene.number.is_multiple_of(2) {
-        let wait = if scene.number.is_multiple_of(4) { STATIC } else { EXPONENTIAL };
-        scene.setup.policy = Arc::new(Retry { wait, max_repeats: 6, max_retries: 6 });
+        scene.setup.policy = Arc::new(reconciler(scene.number / 2, 6, 6));
         let is_detached = scene.number.is_multiple_of(3);
         // What is asserted is tested once: what fails once only would not fail again behind a break.
         let asserted = scene.graph.iter().filter(|(id, _)| scene.is_asserted(*id));
@@ -439,9 +440,23 @@ fn durable(mut scene: Scene) -> Scene {
     scene
 }
 
-const STATIC: Wait = Wait::Static(Duration::from_secs(5));
-const EXPONENTIAL: Wait =
-    Wait::Exponential { base: Duration::from_secs(1), multiplier: 2.0, cap: Duration::from_secs(10) };
+const WAITS: [Wait; 2] = [
+    Wait { curve: Curve::Static(Duration::from_secs(5)), cap: Duration::MAX, jitter: 0.0 },
+    Wait {
+        curve: Curve::Exponential { wait: Duration::from_secs(1), multiplier: 2.0 },
+        cap: Duration::from_secs(10),
+        jitter: 0.0,
+    },
+];
+
+/// A reconciler that gives up after so many runs; which wait and which pace it has depends on the number of the scene.
+fn reconciler(number: u64, max_unchanged: u32, max_re_runs: u32) -> Reconciler {
+    let made =
+        if number.is_multiple_of(3) { Reconciler::basic(max_unchanged) } else { Reconciler::continuous(max_unchanged) };
+    let rule = Arc::new(WhileProgress { max_unchanged, patient: false });
+    let wait = Some(WAITS[usize::from(number.is_multiple_of(2))]);
+    Reconciler { rule, wait, max_re_runs, ..made }
+}
 
 /// What another process reads of a journal.
 fn stored(journal: &[Event]) -> Vec<Event> {
@@ -724,12 +739,9 @@ fn retries_keep_to_their_policy() {
     let mut scheduled = 0;
     for mut scene in scenes(13, Luck::Mixed) {
         let (max_repeats, max_retries) = (1 + (scene.number % 3) as u32, 1 + (scene.number % 4) as u32);
-        let wait = if scene.number.is_multiple_of(2) { STATIC } else { EXPONENTIAL };
-        let policy: Arc<dyn Policy> = if scene.number.is_multiple_of(5) {
-            Arc::new(SinglePass)
-        } else {
-            Arc::new(Retry { wait, max_repeats, max_retries })
-        };
+        let reconciler = reconciler(scene.number, max_repeats, max_retries);
+        let policy: Arc<dyn Policy> =
+            if scene.number.is_multiple_of(5) { Arc::new(SinglePass) } else { Arc::new(reconciler.clone()) };
         scene.setup.policy = policy;
         let (_, _, log) = scene.ended(Mode::APPLY);
         let mut retries: BTreeMap<NodeId, (u32, jiff::Timestamp)> = BTreeMap::new();
@@ -740,8 +752,11 @@ fn retries_keep_to_their_policy() {
                 EventKind::RetryScheduled { until, .. } => {
                     scheduled += 1;
                     let entry = retries.entry(id).or_default();
-                    let expected = event.at + jiff::SignedDuration::try_from(wait.after(entry.0)).unwrap();
-                    assert_eq!(*until, expected, "{}\n{}", scene.number, scene.text);
+                    let wait = reconciler.wait.unwrap().after(entry.0, || 0.0);
+                    let expected = event.at + jiff::SignedDuration::try_from(wait).unwrap();
+                    if reconciler.pace == Pace::Each {
+                        assert_eq!(*until, expected, "{}\n{}", scene.number, scene.text);
+                    }
                     *entry = (entry.0 + 1, *until);
                     assert!(entry.0 <= max_retries, "{}: tried too often\n{}", scene.number, scene.text);
                     assert!(!scene.number.is_multiple_of(5), "{}: a single pass tries again", scene.number);

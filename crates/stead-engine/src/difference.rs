@@ -30,6 +30,9 @@ impl Difference {
         let record = run.report().record(node);
         let effect = record.effect()?;
         let (before, after, named) = match (record.changed(), &record.tested, &record.desired) {
+            _ if let Some((before, after)) = record.net_change().filter(|_| record.is_changed()) => {
+                (before, Cow::Borrowed(after), None)
+            }
             (Some(changed), _, _) => (&changed.before, Cow::Borrowed(&changed.after), changed.changed.as_deref()),
             (None, Some(tested), Some(desired)) => {
                 // Options, which the schema calls writeOnly, are not part of a state.

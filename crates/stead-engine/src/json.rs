@@ -48,6 +48,7 @@ pub fn report(session: &Session, run: &Run, summary: &Summary, elapsed: Duration
         },
         "duration": duration(elapsed),
         "cancelled": run.report().cancelled,
+        "reconcile": { "re_runs_count": run.report().re_runs, "require_re_run": summary.given_up > 0 },
         "restartRequired": restarts(&run.report().restarts),
         "outputs": Json::Object(outputs.collect()),
         "instances": instances.collect::<Vec<_>>(),
@@ -64,6 +65,9 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
     }
     all.insert("status".into(), record.status().map_or("notRun", word).into());
     all.insert("action".into(), record.effect().map(Effect::word).into());
+    if record.retries > 0 {
+        all.insert("reRuns".into(), record.retries.into());
+    }
     if let Some(message) = reason(graph, run.report(), id).or_else(|| not_processed(run, id)) {
         all.insert("message".into(), message.into());
     }
@@ -173,6 +177,7 @@ fn event_word(kind: &EventKind) -> &'static str {
         EventKind::CallStarted { .. } => "callStarted",
         EventKind::CallEnded { .. } => "callEnded",
         EventKind::RetryScheduled { .. } => "retryScheduled",
+        EventKind::Woken { .. } => "woken",
         EventKind::Settled { .. } => "settled",
         EventKind::Suspended => "suspended",
         EventKind::Cancelled => "cancelled",

@@ -135,7 +135,14 @@ impl ResourceCall {
         let graph = Graph::of_instance(Arc::clone(&self.manifest), self.manifest.type_name.as_str(), desired);
         let (sources, facts) = (Arc::new(self.session.sources.clone()), Facts::new());
         let origin = "<command line>".into();
-        let prepared = Prepared { graph: Arc::new(graph), sources, facts, warnings: Vec::new(), origin };
+        let prepared = Prepared {
+            graph: Arc::new(graph),
+            sources,
+            facts,
+            warnings: Vec::new(),
+            origin,
+            reconcile: stead_core::document::Reconcile::default(),
+        };
         let run = self.session.run(&prepared, plan)?;
         let record = run.report().record(NodeId(0));
         match (record.failure(), record.finding(), &record.response) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use stead_core::call::Failure;
 use stead_core::diag::{Diagnostic, any_error};
-use stead_core::document::{self, Document};
+use stead_core::document::{self, Document, Reconcile};
 use stead_core::event::Mode;
 use stead_core::expr::FactKey;
 use stead_core::graph::codes;
@@ -33,6 +33,7 @@ use stead_resources::BuiltIn;
 use crate::calls::{Providers, SessionCalls, forward};
 use crate::execution::ENGINE_VERSION;
 use crate::host::{Host, HostOptions};
+use crate::reconcile::ReconcileOptions;
 
 /// One piece of work. What it holds of secrets is wiped when it is dropped.
 pub struct Session {
@@ -78,6 +79,8 @@ pub struct Prepared {
     pub warnings: Vec<Diagnostic>,
     /// Where it came from.
     pub origin: Arc<str>,
+    /// How what is pending is run again, as far as it says so.
+    pub reconcile: Reconcile,
 }
 
 impl Prepared {
@@ -266,7 +269,12 @@ impl Session {
             match resolve(&document, &inputs, &mut self.sources) {
                 Resolution::Graph(graph, warnings) => {
                     findings.extend(warnings);
-                    return Ok(Prepared { warnings: findings, ..self.prepared(&document, graph, facts) });
+                    let prepared = self.prepared(&document, graph, facts);
+                    if let Err(finding) = ReconcileOptions::default().policy(&prepared.reconcile) {
+                        findings.push(*finding);
+                        return Err(Unusable { rest: Some(Box::new(prepared)), ..Unusable::new(&document, findings) });
+                    }
+                    return Ok(Prepared { warnings: findings, ..prepared });
                 }
                 Resolution::Faulty { findings: wrong, rest } => {
                     findings.extend(wrong);
@@ -286,7 +294,8 @@ impl Session {
     fn prepared(&self, document: &Document, graph: Graph, facts: Facts) -> Prepared {
         let sources = Arc::new(self.sources.clone());
         let origin = sources.get(document.source).map_or("", |source| source.name.as_str()).into();
-        Prepared { graph: Arc::new(graph), sources, facts, warnings: Vec::new(), origin }
+        let reconcile = document.directives.reconcile.clone();
+        Prepared { graph: Arc::new(graph), sources, facts, warnings: Vec::new(), origin, reconcile }
     }
 
     /// The same with what is wrong with the properties of those instances that could be resolved, so that nothing waits for

@@ -12,12 +12,14 @@ pub struct Summary {
     pub totals: Totals,
     /// The values of the outputs, or what is wrong with them.
     pub outputs: Vec<(String, Result<Value, Diagnostic>)>,
+    /// How many instances the reconciler gave up on: another run may realize them.
+    pub given_up: usize,
 }
 
 impl Summary {
     /// The summary of a run that has ended.
     pub fn of(run: &Run) -> Self {
-        Self { totals: run.totals(), outputs: run.outputs() }
+        Self { totals: run.totals(), outputs: run.outputs(), given_up: run.given_up().count() }
     }
 
     /// Whether anything of the run failed: an instance, what waits for one, or an output.
@@ -25,6 +27,12 @@ impl Summary {
         self.totals.failed > 0
             || self.outputs.iter().any(|(_, value)| value.is_err())
             || run.graph().iter().any(|(id, _)| run.report().status(id).is_some_and(Status::blocks))
+    }
+
+    /// Whether everything that failed is what the reconciler gave up on, and what waits for it.
+    pub fn only_gave_up(&self) -> bool {
+        let outputs_hold = self.outputs.iter().all(|(_, value)| value.is_ok());
+        self.given_up > 0 && self.given_up == self.totals.failed + self.totals.pending && outputs_hold
     }
 
     /// Whether anything changed or differs, or may.

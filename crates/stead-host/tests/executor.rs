@@ -23,10 +23,11 @@ use stead_core::event::{Event, EventKind, Mode, Status};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::graph::{Facts, Graph, Inputs, Names, Resolution, Values, resolve};
-use stead_core::run::policy::{Retry, Wait};
+use stead_core::run::reconcile::Reconciler;
 use stead_core::run::{Run, Setup};
 use stead_core::text::{Limits as TextLimits, Source, Sources};
 use stead_core::value::{Object, Value};
+use stead_core::wait::Wait;
 use stead_host::executor::{Calls, ExecuteError, Limits, Stop, execute};
 use stead_host::journal::{Journal, JournalError};
 use stead_host::provider::Cost;
@@ -465,8 +466,8 @@ fn a_short_call_that_hangs_has_failed_and_the_rest_goes_on() {
 fn what_failed_is_tried_again_and_not_too_early() {
     for width in WIDTHS {
         let fake = Arc::new(Fake { drifted: true, ..Fake::default() });
-        let wait = Wait::Static(Duration::from_millis(60));
-        let policy = Arc::new(Retry { wait, max_repeats: 10, max_retries: 10 });
+        let wait = Some(Wait::fixed(Duration::from_millis(60)));
+        let policy = Arc::new(Reconciler { wait, max_re_runs: 10, ..Reconciler::continuous(10) });
         let run = Run::new(Setup { policy, ..setup("i1-flaky\n p2-flaky\n i3 i1-flaky p2-flaky\n", Mode::APPLY) });
         let (run, events) = driven(run, &fake, width);
         assert_eq!(run.totals().changed, 3);

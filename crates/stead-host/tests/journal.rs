@@ -75,6 +75,7 @@ fn events(origin: &str) -> Vec<Event> {
         EventKind::ContainerOpened { instance: two.clone() },
         EventKind::CallStarted { instance: one.clone(), operation, execution, desired },
         EventKind::RetryScheduled { instance: one.clone(), until: "2030-01-02T03:04:05.678901234Z".parse().unwrap() },
+        EventKind::Woken { instance: one.clone() },
         EventKind::Resumed,
         EventKind::Suspended,
         EventKind::Cancelled,
@@ -232,8 +233,9 @@ fn events_have_the_members_of_this_version() {
         "retryScheduled: instance until",
         "settled: instance status problem",
         "suspended: ",
+        "woken: instance",
     ];
-    assert_eq!((VERSION, found.as_slice()), (2, expected.map(str::to_owned).as_slice()));
+    assert_eq!((VERSION, found.as_slice()), (3, expected.map(str::to_owned).as_slice()));
 }
 
 #[test]

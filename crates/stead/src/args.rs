@@ -11,6 +11,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use stead_core::manifest::VersionRequirement;
+use stead_core::wait::Wait;
+use stead_engine::ReconcileOptions;
 
 use crate::schemas::TYPES;
 
@@ -44,6 +46,7 @@ Exit codes of plan, check, apply, lint, graph and explain:
   1    something failed
   2    not in the desired state (plan, check); warnings (lint)
   3    the document, its parameters, the policy or the command line is not valid
+  4    apply gave up: what failed was run again without progress, or too often
   6    ended early, by Ctrl-C or by the answer No
 Other commands have the exit codes of dsc. For all commands:
   10   standard output cannot be written
@@ -259,6 +262,44 @@ pub(crate) struct Apply {
     /// Remove and replace without asking; without a terminal nothing is asked
     #[arg(short, long)]
     pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) reconcile: Reconcile,
+}
+
+/// How what is pending is run again.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reconciliation")]
+pub(crate) struct Reconcile {
+    /// Run pending instances again each after its own wait (continuous), all together (basic), or never (none) [default:
+    /// continuous]
+    #[arg(short = 'R', long = "reconcile", value_name = "NAME", env = "STEAD_RECONCILE", hide_env_values = true)]
+    reconciler: Option<String>,
+    /// The rule that says what is pending [default: default]
+    #[arg(short = 'P', long, value_name = "NAME")]
+    pending: Option<String>,
+    /// How often something pending is run again at most [default: 600]
+    #[arg(long, value_name = "COUNT")]
+    max_pending_reruns: Option<u32>,
+    /// How many runs in a row may make no progress [default: 3]
+    #[arg(long, value_name = "COUNT")]
+    max_unchanged_reruns: Option<u32>,
+    /// How long to wait in between: SECONDS, random:MIN,MAX or exponential:WAIT,MULTIPLIER[,CAP] [default: what the resource
+    /// states, else 3]
+    #[arg(long, value_name = "WAIT")]
+    wait: Option<Wait>,
+}
+
+impl Reconcile {
+    /// What is stated of it.
+    pub(crate) fn options(&self) -> ReconcileOptions {
+        ReconcileOptions {
+            reconciler: self.reconciler.clone(),
+            pending: self.pending.clone(),
+            max_pending_reruns: self.max_pending_reruns,
+            max_unchanged_reruns: self.max_unchanged_reruns,
+            wait: self.wait,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

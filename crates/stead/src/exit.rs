@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Drifted,
     /// Commands for users: the document, its parameters or the command line cannot be used.
     Unusable,
+    /// Commands for users: the reconciler gave up on something that another run may realize.
+    GaveUp,
     /// It was ended early by Ctrl-C.
     Cancelled,
     /// Standard output could not be written.
@@ -41,7 +43,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed | Exit::DscArguments => 1,
             Exit::Drifted | Exit::DscError => 2,
             Exit::Unusable => 3,
-            Exit::DscInput => 4,
+            Exit::GaveUp | Exit::DscInput => 4,
             Exit::Cancelled => 6,
             Exit::DscNotFound => 7,
             Exit::DscAssertion => 8,

@@ -72,6 +72,7 @@ fn run(line: &str, folder: &Path, locks: &Path) -> Result<String, String> {
         .env_clear()
         .envs([("PATH", path.as_str()), ("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
         .env("HOME", folder.join("home"))
+        .env("STEAD_RECONCILE", "none")
         .env("STEAD_LOCKS", locks)
         .env("DSC_RESOURCE_PATH", folder)
         .output()

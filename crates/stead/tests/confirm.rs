@@ -86,6 +86,7 @@ fn command(folder: &TempDir, options: &[&str]) -> Command {
         .args(options)
         .current_dir(folder.path())
         .env("HOME", folder.path())
+        .env("STEAD_RECONCILE", "none")
         .env("STEAD_LOCKS", folder.path())
         .env("NO_COLOR", "1");
     command

@@ -23,6 +23,7 @@ fn run(folder: &TempDir) -> (Child, i32) {
         .args(["apply"])
         .arg(&path)
         .env("HOME", folder.path())
+        .env("STEAD_RECONCILE", "none")
         .env("STEAD_LOCKS", folder.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -216,7 +216,7 @@ impl Expected {
             (Self::List, _) => Some("write it as a list: [a, b], or each element behind a dash"),
             (Self::Object, Kind::Array(_)) => Some("write 'key: value' without a dash before it"),
             (Self::Object, _) => Some("write it as an object: {key: value}"),
-            (Self::Count, _) => Some("write an integer from 0"),
+            (Self::Count | Self::Size, _) => Some("write an integer from 0"),
             _ => None,
         }
     }

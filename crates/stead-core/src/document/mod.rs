@@ -7,10 +7,12 @@ mod compile;
 mod fields;
 mod parts;
 mod read;
+mod reconcile;
 
 pub use crate::expr::{Named, Template, UserFunction};
 pub use crate::value::DataType;
 pub use read::{INSTANCE_KEYS, parse, read};
+pub use reconcile::Reconcile;
 
 use std::collections::BTreeSet;
 
@@ -20,6 +22,7 @@ use crate::expr::{Placed, expressions};
 use crate::id::{ResourceId, TypeName};
 use crate::text::{Node, SourceId, Span, Spanned};
 use crate::value::Value;
+use crate::wait::Wait;
 
 /// A configuration document.
 #[derive(Clone, Debug, Default)]
@@ -107,6 +110,7 @@ impl Instance {
             require_adapter: None,
             security_context: None,
             configuration_mode: None,
+            reconcile_wait: None,
             relations: Vec::new(),
         };
         self.directives.as_deref().unwrap_or(&NONE)
@@ -138,6 +142,8 @@ pub struct Directives {
     pub configuration_mode: Option<Spanned<ConfigurationMode>>,
     /// `version`: what the program's version must satisfy
     pub version: Option<Spanned<String>>,
+    /// `reconcile`: how what is pending is run again. DSC v3 does not have it
+    pub reconcile: Reconcile,
 }
 
 /// What an agent does with a document, or with one instance of it. The names and what they mean are those of the DSC Local
@@ -271,6 +277,8 @@ pub struct InstanceDirectives {
     pub security_context: Option<Spanned<SecurityContext>>,
     /// `configurationMode`: what an agent does with it, if that is not what it does with the document
     pub configuration_mode: Option<Spanned<ConfigurationMode>>,
+    /// `reconcileWait`: how long is waited before it is run again, if that is not what its resource says
+    pub reconcile_wait: Option<Spanned<Wait>>,
     /// `requireAny`, `onChanges`, `onFailure` and `before`: ids of instances, each text or an expression.
     pub relations: Vec<(Relation, Vec<Template>)>,
 }

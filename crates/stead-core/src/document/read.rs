@@ -125,8 +125,9 @@ impl Reader<'_> {
                 "securityContext" => directives.security_context = self.word(value, "'securityContext'", CONTEXTS),
                 "configurationMode" => directives.configuration_mode = self.mode(value),
                 "version" => directives.version = self.string(value, "'version'"),
+                "reconcile" => directives.reconcile = self.reconcile(value),
                 _ => {
-                    let known = &["resourceDiscovery", "securityContext", "configurationMode", "version"];
+                    let known = &["resourceDiscovery", "securityContext", "configurationMode", "version", "reconcile"];
                     self.unknown_key(&key, key_span, "'directives' of a document", known);
                 }
             }
@@ -233,12 +234,13 @@ impl Reader<'_> {
                 "requireAdapter" => directives.require_adapter = self.type_name(value, "'requireAdapter'"),
                 "securityContext" => directives.security_context = self.word(value, "'securityContext'", CONTEXTS),
                 "configurationMode" => directives.configuration_mode = self.mode(value),
+                "reconcileWait" => directives.reconcile_wait = self.wait(&value, "'reconcileWait'"),
                 _ => {
                     if let Some((word, relation)) = Relation::ALL.iter().find(|(word, _)| *word == &*key) {
                         directives.relations.push((*relation, self.ids(value, word)));
                         continue;
                     }
-                    let mut known = vec!["requireAdapter", "securityContext", "configurationMode"];
+                    let mut known = vec!["requireAdapter", "securityContext", "configurationMode", "reconcileWait"];
                     known.extend(Relation::ALL.map(|(word, _)| word));
                     self.unknown_key(&key, key_span, "'directives' of an instance", &known);
                 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use crate::document::SecurityContext;
 use crate::id::TypeName;
+use crate::wait::Wait;
 
 pub use catalog::{Catalog, NotFound};
 pub use extension::{
@@ -94,6 +95,8 @@ pub struct Manifest<I = Implementation> {
     pub author: Option<String>,
     /// With what rights its operations must run.
     pub security: OperationSecurity,
+    /// How long is waited before an instance that is pending is run again.
+    pub reconcile_wait: Option<Wait>,
     /// How it is carried out.
     pub implementation: I,
 }
@@ -114,6 +117,7 @@ impl<I> Manifest<I> {
             tags: Vec::new(),
             author: None,
             security: OperationSecurity::default(),
+            reconcile_wait: None,
             implementation,
         }
     }
@@ -130,6 +134,7 @@ impl<I> Manifest<I> {
             tags: self.tags,
             author: self.author,
             security: self.security,
+            reconcile_wait: self.reconcile_wait,
             implementation: how(self.implementation),
         }
     }

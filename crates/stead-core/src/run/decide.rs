@@ -1,6 +1,7 @@
 //! What is decided about one node, from how far it has come.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -202,22 +203,69 @@ impl Run {
 
     /// What follows from a response; `None` while that is open.
     pub(super) fn judge(&self, id: NodeId, now: Timestamp) -> Option<EventKind> {
-        let record = self.report.record(id);
-        let response = record.undecided()?;
-        let status = self.status_after(id, record, response);
-        let is_final = !matches!(status, Status::Failed | Status::Pending);
-        if is_final || self.report.cancelled || !self.can_heal(id, response) {
-            return Some(self.settle(id, status));
-        }
-        let (retries, repeats) = (record.retries, record.repeats());
-        let attempt = Attempt { instance: &self.graph.node(id).path, retries, repeats, response };
-        Some(match self.policy.after(&attempt) {
-            Verdict::GiveUp => self.settle(id, status),
-            Verdict::RetryAfter(wait) => {
-                let until = jiff::SignedDuration::try_from(wait).ok().and_then(|wait| now.checked_add(wait).ok());
-                EventKind::RetryScheduled { instance: self.path(id), until: until.unwrap_or(Timestamp::MAX) }
-            }
+        let response = self.report.record(id).undecided()?;
+        Some(match self.verdict(id, response) {
+            Verdict::GiveUp => self.settle(id, self.status_after(id, response)),
+            Verdict::RetryAfter(wait) => self.run_again(id, now, wait),
         })
+    }
+
+    /// What follows from the responses of those that are run again together: nothing is run again while some of them end,
+    /// since others may begin then.
+    pub(super) fn judge_together(&self, now: Timestamp) -> Vec<EventKind> {
+        let mut waits = Vec::new();
+        let mut ended = Vec::new();
+        for id in &self.unrealized {
+            let Some(response) = self.report.record(*id).undecided() else { continue };
+            match self.verdict(*id, response) {
+                Verdict::GiveUp => ended.push(self.settle(*id, self.status_after(*id, response))),
+                Verdict::RetryAfter(wait) => waits.push((*id, wait)),
+            }
+        }
+        let Some(longest) = waits.iter().map(|(_, wait)| *wait).max().filter(|_| ended.is_empty()) else {
+            return ended;
+        };
+        waits.into_iter().map(|(id, _)| self.run_again(id, now, longest)).collect()
+    }
+
+    fn run_again(&self, id: NodeId, now: Timestamp, wait: Duration) -> EventKind {
+        let until = jiff::SignedDuration::try_from(wait).ok().and_then(|wait| now.checked_add(wait).ok());
+        EventKind::RetryScheduled { instance: self.path(id), until: until.unwrap_or(Timestamp::MAX) }
+    }
+
+    /// Whether a response may be followed by another run of its instance.
+    pub(super) fn is_open(&self, id: NodeId, response: &Response) -> bool {
+        let is_final = !matches!(self.status_after(id, response), Status::Failed | Status::Pending);
+        !is_final && !self.report.cancelled && self.can_heal(id, response)
+    }
+
+    fn verdict(&self, id: NodeId, response: &Response) -> Verdict {
+        if !self.is_open(id, response) {
+            return Verdict::GiveUp;
+        }
+        let (node, record) = (self.graph.node(id), self.report.record(id));
+        let stated_wait = self.graph.declaration(id).directives().reconcile_wait.as_ref().map(|wait| wait.value);
+        self.policy.after(&Attempt {
+            instance: &node.path,
+            retries: record.retries,
+            repeats: record.repeats(),
+            re_runs: self.report.re_runs,
+            response,
+            stated_wait,
+            usual_wait: node.manifest.reconcile_wait,
+        })
+    }
+
+    /// The instances that ended as they were because the policy gave up on them: another run may realize them.
+    pub fn given_up(&self) -> impl Iterator<Item = NodeId> {
+        let is_open = |id: &NodeId| {
+            let record = self.report.record(*id);
+            let ended = matches!(record.status(), Some(Status::Failed | Status::Pending)) && record.problem.is_none();
+            ended
+                && self.policy.reconciles()
+                && record.response.as_ref().is_some_and(|response| self.can_heal(*id, response))
+        };
+        self.graph.iter().map(|(id, _)| id).filter(move |id| is_open(id))
     }
 
     fn can_heal(&self, id: NodeId, response: &Response) -> bool {
@@ -229,7 +277,8 @@ impl Run {
         }
     }
 
-    fn status_after(&self, id: NodeId, record: &Record, response: &Response) -> Status {
+    fn status_after(&self, id: NodeId, response: &Response) -> Status {
+        let record = self.report.record(id);
         let found_to_differ = record.tested.as_ref().is_some_and(|tested| !tested.in_desired_state);
         // What is found to be in the desired state may have come into it by a call that did not say so.
         let in_state = if record.may_have_changed() { Status::Changed } else { Status::InState };

@@ -19,6 +19,7 @@ mod pending_failure;
 pub mod policy;
 mod queue;
 mod readiness;
+pub mod reconcile;
 mod replay;
 mod view;
 
@@ -42,7 +43,7 @@ use crate::value::Seal;
 use decide::Decision;
 use forecast::{Certainty, Forecast};
 use pending_failure::PendingFailure;
-use policy::{Policy, SinglePass};
+use policy::{Pace, Policy, SinglePass};
 use readiness::Readiness;
 pub use replay::ReplayError;
 
@@ -167,6 +168,8 @@ pub struct Run {
     readiness: Readiness,
     /// Nodes with a response that nothing was decided about.
     undecided: BTreeSet<NodeId>,
+    /// Those that are run again together with others, if at all: [`Pace::Together`].
+    unrealized: BTreeSet<NodeId>,
     in_flight: BTreeSet<NodeId>,
     unsettled: usize,
     /// Whether events of a former process were applied, and it was not recorded that another took over.
@@ -191,6 +194,7 @@ impl Run {
             held: 0,
             unsettled: selected,
             undecided: BTreeSet::new(),
+            unrealized: BTreeSet::new(),
             in_flight: BTreeSet::new(),
             taken_over: false,
             forecast: Forecast::default(),
@@ -315,6 +319,9 @@ impl Run {
             if next.is_idle() && !self.report.suspended {
                 self.begin(now, room, &mut next);
             }
+            if next.is_idle() && self.in_flight.is_empty() {
+                next.events.extend(self.judge_together(now));
+            }
         }
         next
     }
@@ -403,9 +410,10 @@ impl Run {
                 self.ended(instance.node(), response, footprint.as_ref());
             }
             EventKind::RetryScheduled { instance, until } => {
-                self.undecided.remove(&instance.node());
+                self.decided(instance.node());
                 self.readiness.queues.back_off(instance.node(), *until);
             }
+            EventKind::Woken { instance } => self.readiness.queues.back_off(instance.node(), event.at),
             EventKind::Settled { instance, status, .. } => self.settled(instance.node(), status),
             EventKind::Suspended | EventKind::Cancelled => {}
         }
@@ -431,7 +439,9 @@ impl Run {
     fn resumed(&mut self) {
         self.taken_over = false;
         let report = &self.report;
-        let forgotten = self.undecided.extract_if(.., |id| report.record(*id).undecided().is_none());
+        let is_forgotten = |id: &NodeId| report.record(*id).undecided().is_none();
+        let forgotten = self.undecided.extract_if(.., |id| is_forgotten(id));
+        let forgotten = forgotten.chain(self.unrealized.extract_if(.., |id| is_forgotten(id)));
         let predictions = &mut self.predictions;
         let unpredicted = predictions.extract_if(.., |(_, id), _| report.record(*id).undecided().is_none());
         let forgotten = forgotten.chain(unpredicted.map(|((_, id), _)| id));
@@ -448,9 +458,15 @@ impl Run {
         self.make_ready(id);
     }
 
+    /// Notes that something was decided about its response.
+    fn decided(&mut self, id: NodeId) {
+        self.undecided.remove(&id);
+        self.unrealized.remove(&id);
+    }
+
     fn started(&mut self, id: NodeId) {
         self.readiness.queues.remove(id, None);
-        self.undecided.remove(&id);
+        self.decided(id);
         self.in_flight.insert(id);
     }
 
@@ -463,6 +479,8 @@ impl Run {
             self.readiness.queues.ready(id);
         } else if self.mode.execution == Execution::WhatIf {
             self.predictions.insert(self.ranked(id), PendingFailure::of(&response.outcome));
+        } else if self.policy.pace() == Pace::Together && self.is_open(id, response) {
+            self.unrealized.insert(id);
         } else {
             self.undecided.insert(id);
         }
@@ -470,7 +488,7 @@ impl Run {
 
     fn settled(&mut self, id: NodeId, status: &Status) {
         self.readiness.queues.remove(id, None);
-        self.undecided.remove(&id);
+        self.decided(id);
         self.predictions.remove(&self.ranked(id));
         self.unsettled -= 1;
         if self.mode.execution == Execution::WhatIf {

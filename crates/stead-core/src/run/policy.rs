@@ -1,50 +1,76 @@
-//! Whether an instance that is not in its desired state yet is tried again, and when.
+//! Whether an instance that is not in its desired state yet is run again, and when.
 
 use std::time::Duration;
 
 use crate::call::{Outcome, Response};
 use crate::instance_path::InstancePath;
+use crate::wait::Wait;
 
-/// Decides what follows from a try that did not reach the desired state.
+/// Decides what follows from a run of an instance that did not reach the desired state.
 ///
-/// It is asked only where trying again can help: the operation may change the machine, is carried out for real, and what
+/// It is asked only where another run can help: the operation may change the machine, is carried out for real, and what
 /// failed can heal. Its answer is recorded, so that a run that is resumed needs no policy to know what was decided.
 ///
 /// Assumptions: the answer depends on the arguments alone, or on a seed that the policy was made with.
 pub trait Policy: Send + Sync {
     /// What follows.
     fn after(&self, attempt: &Attempt<'_>) -> Verdict;
+
+    /// Whether anything may be run again at all.
+    fn reconciles(&self) -> bool {
+        true
+    }
+
+    /// Whether instances are run again one by one or all together.
+    fn pace(&self) -> Pace {
+        Pace::Each
+    }
 }
 
-/// A try that did not reach the desired state.
+/// Which instances are run again at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pace {
+    /// Each has a timer of its own.
+    Each,
+    /// All that are pending, once nothing else can be done; the longest of their waits is that of all.
+    Together,
+}
+
+/// A run of an instance that did not reach the desired state.
 pub struct Attempt<'a> {
-    /// Whose try it was.
+    /// The instance.
     pub instance: &'a InstancePath,
-    /// How many tries came before it.
+    /// How often it was run again before.
     pub retries: u32,
-    /// How many tries in a row, up to this one, came to the same.
+    /// How many runs in a row, up to this one, came to the same result with the same changes.
     pub repeats: u32,
+    /// How often anything was run again: what was run again at the same time counts once.
+    pub re_runs: u32,
     /// Its outcome.
     pub response: &'a Response,
+    /// The wait that its directives state.
+    pub stated_wait: Option<Wait>,
+    /// The wait that its resource states.
+    pub usual_wait: Option<Wait>,
 }
 
 impl Attempt<'_> {
     /// Whether its provider says that it is still at work.
-    pub fn is_pending(&self) -> bool {
+    pub fn is_working(&self) -> bool {
         matches!(self.response.outcome, Outcome::Pending(_))
     }
 }
 
-/// What follows from a try.
+/// What follows from an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The instance ends as it is.
     GiveUp,
-    /// It is tried again after this time.
+    /// It is run again after this time.
     RetryAfter(Duration),
 }
 
-/// One pass: nothing is tried again.
+/// One pass: nothing is run again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SinglePass;
 
@@ -52,53 +78,8 @@ impl Policy for SinglePass {
     fn after(&self, _: &Attempt<'_>) -> Verdict {
         Verdict::GiveUp
     }
-}
 
-/// Tries again until there is no progress, or too often.
-#[derive(Clone, Copy, Debug)]
-pub struct Retry {
-    /// How long is waited before the next try.
-    pub wait: Wait,
-    /// How many tries in a row may come to the same; one more ends it.
-    pub max_repeats: u32,
-    /// How many tries there may be after the first.
-    pub max_retries: u32,
-}
-
-/// How long is waited before a try.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Wait {
-    /// Always as long.
-    Static(Duration),
-    /// `base` times `multiplier` to the power of the number of retries so far, at most `cap`.
-    Exponential {
-        /// The first wait.
-        base: Duration,
-        /// What each wait is multiplied by for the next.
-        multiplier: f64,
-        /// The longest wait.
-        cap: Duration,
-    },
-}
-
-impl Wait {
-    /// The wait before the next try, when there have been so many retries.
-    pub fn after(self, retries: u32) -> Duration {
-        match self {
-            Self::Static(wait) => wait,
-            Self::Exponential { base, multiplier, cap } => {
-                let seconds = base.as_secs_f64() * multiplier.max(0.0).powi(i32::try_from(retries).unwrap_or(i32::MAX));
-                Duration::try_from_secs_f64(seconds).map_or(cap, |wait| wait.min(cap))
-            }
-        }
-    }
-}
-
-impl Policy for Retry {
-    fn after(&self, attempt: &Attempt<'_>) -> Verdict {
-        if attempt.retries >= self.max_retries || attempt.repeats >= self.max_repeats {
-            return Verdict::GiveUp;
-        }
-        Verdict::RetryAfter(self.wait.after(attempt.retries))
+    fn reconciles(&self) -> bool {
+        false
     }
 }

@@ -100,6 +100,9 @@ impl Run {
             (_, Phase::Settled(_)) => Some("the instance was settled before"),
             (EventKind::ContainerOpened { .. }, _) if !is_container => Some("the instance contains no others"),
             (EventKind::ContainerOpened { .. }, Phase::Open) => Some("the container was opened before"),
+            (EventKind::Woken { .. }, phase) if !matches!(phase, Phase::BackingOff(_)) => {
+                Some("the instance does not back off")
+            }
             (EventKind::CallStarted { .. } | EventKind::CallEnded { .. } | EventKind::RetryScheduled { .. }, _)
                 if is_container =>
             {

@@ -7,7 +7,7 @@ use stead_core::diag::counted;
 use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::run::Run;
-use stead_engine::{Prepared, Session};
+use stead_engine::{Execution, Prepared, Session};
 
 use super::report::{Printer, Style};
 use crate::args::Document;
@@ -23,7 +23,13 @@ pub(super) fn confirm(document: &Document, session: &Session, prepared: &Prepare
         return Ok(());
     }
     let mut printer = Printer::new(session, Style::question(document), Arc::clone(&prepared.sources));
-    let plan = super::run(document, session, prepared, Mode::PLAN, |run, event| printer.event(run, event))?;
+    let plan = super::run(
+        document,
+        session,
+        prepared,
+        Execution::new(Mode::PLAN, super::width(document.width)),
+        |run, event| printer.event(run, event),
+    )?;
     let destructive = plan.graph().iter().filter(|(id, _)| destroys(plan.report().record(*id))).count();
     if destructive == 0 {
         printer.clear();

@@ -24,22 +24,22 @@ use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, write_soon};
 use crate::process_env::ProcessEnv;
 use report::{Printer, Style};
-use stead_engine::{Execution, Prepared, Session, Summary, error_chain, json};
+use stead_engine::{Execution, Prepared, ReconcileOptions, Session, Summary, error_chain, json};
 
 /// Shows what apply would change.
 pub(crate) fn plan(document: &Document, env: &ProcessEnv) -> Exit {
-    carry_out(document, Mode::PLAN, Consent::Given, env)
+    carry_out(document, Mode::PLAN, Consent::Given, &ReconcileOptions::none(), env)
 }
 
 /// Brings the machine to the desired state.
 pub(crate) fn apply(arguments: &Apply, env: &ProcessEnv) -> Exit {
     let consent = if arguments.yes { Consent::Given } else { Consent::Asked };
-    carry_out(&arguments.document, Mode::APPLY, consent, env)
+    carry_out(&arguments.document, Mode::APPLY, consent, &arguments.reconcile.options(), env)
 }
 
 /// Reports drift.
 pub(crate) fn check(document: &Document, env: &ProcessEnv) -> Exit {
-    carry_out(document, Mode::TEST, Consent::Given, env)
+    carry_out(document, Mode::TEST, Consent::Given, &ReconcileOptions::none(), env)
 }
 
 /// Whether users are asked before something is removed.
@@ -49,7 +49,13 @@ enum Consent {
     Asked,
 }
 
-fn carry_out(document: &Document, mode: Mode, consent: Consent, env: &ProcessEnv) -> Exit {
+fn carry_out(
+    document: &Document,
+    mode: Mode,
+    consent: Consent,
+    reconcile: &ReconcileOptions,
+    env: &ProcessEnv,
+) -> Exit {
     let (session, prepared) = match prepare(document, Values::Required, mode, env) {
         Ok(ready) => ready,
         Err(exit) => return exit,
@@ -58,6 +64,13 @@ fn carry_out(document: &Document, mode: Mode, consent: Consent, env: &ProcessEnv
         refuse(document, &[finding], &session);
         return Exit::Unusable;
     }
+    let policy = match reconcile.policy(&prepared.reconcile) {
+        Ok(policy) => policy,
+        Err(finding) => {
+            refuse(document, &[*finding], &session);
+            return Exit::Unusable;
+        }
+    };
     if let Err(exit) = check_properties(document, &session, &prepared, mode) {
         return exit;
     }
@@ -69,7 +82,8 @@ fn carry_out(document: &Document, mode: Mode, consent: Consent, env: &ProcessEnv
         return exit;
     }
     let mut printer = Printer::new(&session, Style::new(document, mode), Arc::clone(&prepared.sources));
-    let run = match run(document, &session, &prepared, mode, |run, event| printer.event(run, event)) {
+    let execution = Execution { policy, ..Execution::new(mode, width(document.width)) };
+    let run = match run(document, &session, &prepared, execution, |run, event| printer.event(run, event)) {
         Ok(run) => run,
         Err(exit) => return exit,
     };
@@ -91,10 +105,10 @@ fn run(
     document: &Document,
     session: &Session,
     prepared: &Prepared,
-    mode: Mode,
+    execution: Execution<'_>,
     mut consumer: impl FnMut(&Run, &Event),
 ) -> Result<Run, Exit> {
-    let execution = Execution::new(mode, width(document.width)).consumer(|run, event| {
+    let execution = execution.consumer(|run, event| {
         if document.events {
             complain(&json::event(event).to_string());
         }
@@ -116,6 +130,8 @@ fn warn(document: &Document, findings: &[Diagnostic], sources: &Sources) {
 fn exit_of(run: &Run, summary: &Summary) -> Exit {
     if run.report().cancelled {
         Exit::Cancelled
+    } else if summary.only_gave_up() {
+        Exit::GaveUp
     } else if summary.has_failures(run) {
         Exit::Failed
     } else if run.mode() != Mode::APPLY && summary.has_changes() {

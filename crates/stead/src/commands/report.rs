@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use stead_core::call::{FailureKind, Operation, Restart, code};
+use stead_core::call::{FailureKind, Operation, Outcome, Restart, code};
 use stead_core::destruction::Effect;
 use stead_core::diag;
-use stead_core::event::{Event, SkipReason};
+use stead_core::event::{Event, EventKind, SkipReason};
 use stead_core::event::{Mode, Status};
 use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
@@ -22,7 +22,7 @@ use stead_engine::{Difference, Session, Summary, printed};
 use super::effects;
 use super::values::{self, painted};
 use crate::args::{Document, Output};
-use crate::output::{complain_text, is_coloured, is_watched, print};
+use crate::output::{complain, complain_text, is_coloured, is_watched, print};
 
 /// What is printed, and how.
 pub(super) struct Style {
@@ -96,6 +96,9 @@ impl<'a> Printer<'a> {
     /// An apply is printed as it goes, so that what was done is known even if the rest is cut off; plans and checks are
     /// printed at the end, in the order of the graph.
     pub(super) fn event(&mut self, run: &Run, event: &Event) {
+        if let EventKind::RetryScheduled { instance, until } = &event.kind {
+            self.waits(run, instance.node(), Duration::try_from(*until - event.at).unwrap_or_default());
+        }
         let Some(node) = super::settled(event) else { return };
         if let Some(bar) = &self.bar {
             bar.set_length(run.graph().nodes.len() as u64);
@@ -104,6 +107,24 @@ impl<'a> Printer<'a> {
         }
         if self.style.text && self.style.mode == Mode::APPLY {
             self.print(run, node);
+        }
+    }
+
+    /// What is waited for, how long, and why. Where progress is not shown, only the first time unless asked for more.
+    fn waits(&self, run: &Run, node: NodeId, wait: Duration) {
+        let record = run.report().record(node);
+        let heading = heading(run.graph(), node, record);
+        let why = pending_reason(record);
+        let why = why.as_deref().and_then(|why| why.lines().next()).map(values::plain).unwrap_or_default();
+        let line = format!("pending: {heading} is run again in {:.1} s: {why}", wait.as_secs_f64());
+        match &self.bar {
+            Some(bar) => bar.set_message(line),
+            None if record.retries == 1 && self.style.volume > Volume::Quiet
+                || self.style.volume == Volume::Verbose =>
+            {
+                complain(&line);
+            }
+            None => {}
         }
     }
 
@@ -249,6 +270,7 @@ impl<'a> Printer<'a> {
         if self.style.volume > Volume::Quiet {
             self.restarts(run);
             print(&totals(run.mode(), &summary.totals, elapsed));
+            print(&reconciled(run.report().re_runs, summary.given_up));
         }
     }
 
@@ -372,6 +394,28 @@ fn totals(mode: Mode, totals: &Totals, elapsed: Duration) -> String {
     let shown = parts.iter().filter(|(count, word)| *count > 0 || always(word));
     let text: Vec<String> = shown.map(|(count, word)| format!("{count} {word}")).collect();
     format!("{verb}: {} in {}\n", text.join(", "), human(elapsed))
+}
+
+/// How often something pending was run again, and whether another run is required; nothing where neither is so.
+fn reconciled(re_runs: u32, given_up: usize) -> String {
+    let require = match given_up {
+        0 => "no instance requires".to_owned(),
+        1 => "1 instance requires".to_owned(),
+        many => format!("{many} instances require"),
+    };
+    if re_runs == 0 && given_up == 0 { String::new() } else { format!("Re-runs: {re_runs}; {require} a re-run\n") }
+}
+
+/// Why an instance is pending.
+fn pending_reason(record: &Record) -> Option<String> {
+    if let Some(properties) = record.not_converged() {
+        return Some(format!("the set left {} as it was", properties.join(", ")));
+    }
+    match &record.response.as_ref()?.outcome {
+        Outcome::Failed(failure) => Some(failure.message.clone()),
+        Outcome::Pending(pending) => Some(pending.message.clone()),
+        _ => None,
+    }
 }
 
 fn human(elapsed: Duration) -> String {

@@ -50,4 +50,12 @@ crate::codes! {
         "Text that begins with `[` is an expression, also within the objects and arrays of a variable. There dsc computes \
          nothing, so text that cannot be read as an expression, such as `[a-z]+`, stays what it is. A second bracket, \
          `[[a-z]+`, says that it is meant as text.\n";
+    WAIT = "E0216", "not a way to wait",
+        "`wait` and `reconcileWait` say how long is waited before something pending is run again, in seconds:\n\n\
+         ```yaml\nstatic: 3                                 # always 3 s\n\
+         random: {min: 4, max: 9}                  # anything between 4 s and 9 s\n\
+         exponential: {wait: 1, multiplier: 2}     # 1 s, 2 s, 4 s, ...\n\
+         cap: 60                                   # with any of them: at most 60 s\n\
+         jitter: 0.2                               # with any of them: up to a fifth longer, at random\n```\n\n\
+         One of the first three is stated. Times and multipliers are above 0, and `min` is below `max`.\n";
 }

@@ -12,6 +12,7 @@ use crate::manifest::{
     OperationSecurity, SchemaSource, codes,
 };
 use crate::text::Node;
+use crate::wait::Wait;
 
 const RESOURCE_KEYS: [&str; 20] = [
     "$schema",
@@ -69,6 +70,7 @@ impl Parser<'_> {
         let deprecation = self.reader.optional_text(node, "deprecationMessage");
         let tags = self.reader.tags(node);
         self.reader.object(node, "metadata");
+        let reconcile_wait = self.reconcile_wait(node);
         let mut capabilities = Capabilities::default();
         let mut security = OperationSecurity::default();
         let command = self.command(node, &mut capabilities, &mut security);
@@ -84,8 +86,20 @@ impl Parser<'_> {
             deprecation,
             tags,
             security,
+            reconcile_wait,
             ..Manifest::new(type_name?, version?, Implementation::Command(Arc::new(command)))
         })
+    }
+
+    /// `metadata.stead.reconcileWait`: dsc refuses keys of a manifest that it does not know.
+    fn reconcile_wait(&mut self, node: &Node) -> Option<Wait> {
+        let stated = node.get("metadata")?.get("stead")?.get("reconcileWait")?;
+        let wait = Wait::from_json(plain(stated));
+        let wait = wait.map_err(|why| {
+            let message = format!("'reconcileWait' is not a way to wait: {why}");
+            self.reader.note(Diagnostic::error(&crate::diag::codes::document::WAIT, stated.span, message));
+        });
+        wait.ok()
     }
 
     fn command(

@@ -1,0 +1,122 @@
+//! Reconciliation: what is pending is run again until it is realized or no progress is made.
+//!
+//! A reconciler is a [`Policy`] made of a pace, a pending rule and waits. [`Reconciler::basic`] is that of Idem: everything
+//! pending is run again together, at the longest wait. [`Reconciler::continuous`] gives each instance a timer of its own.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::policy::{Attempt, Pace, Policy, Verdict};
+use crate::wait::Wait;
+
+/// Decides whether an instance that is not in its desired state is still pending. If not, it ends as it is.
+///
+/// Assumptions: the answer depends on the attempt alone.
+pub trait PendingRule: Send + Sync {
+    /// Whether it is to be run again.
+    fn is_pending(&self, attempt: &Attempt<'_>) -> bool;
+}
+
+/// The rule that is used unless another is named: pending while there is progress.
+///
+/// Progress is another result, other changes, or other data handed back by a provider that is still at work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WhileProgress {
+    /// How many runs in a row may come to the same; one more ends it.
+    pub max_unchanged: u32,
+    /// Whether a provider that is still at work makes progress by saying so.
+    pub patient: bool,
+}
+
+impl WhileProgress {
+    /// As many runs without progress as Idem allows.
+    pub const MAX_UNCHANGED: u32 = 3;
+}
+
+impl PendingRule for WhileProgress {
+    fn is_pending(&self, attempt: &Attempt<'_>) -> bool {
+        attempt.repeats < self.max_unchanged || (self.patient && attempt.is_working())
+    }
+}
+
+/// Runs again what is pending.
+#[derive(Clone)]
+pub struct Reconciler {
+    /// Whether instances are run again one by one or all together.
+    pub pace: Pace,
+    /// What is pending.
+    pub rule: Arc<dyn PendingRule>,
+    /// How often anything is run again at most: an instance, or where all are run together, all of them.
+    pub max_re_runs: u32,
+    /// The wait of instances whose directives state none, instead of that of their resource.
+    pub wait: Option<Wait>,
+    /// The shortest wait.
+    pub min_wait: Duration,
+    /// What chance depends on.
+    pub seed: u64,
+}
+
+impl Reconciler {
+    /// How often Idem runs anything again at most.
+    pub const MAX_RE_RUNS: u32 = 600;
+
+    /// As Idem's `basic`: all together, and never after less than 3 seconds.
+    pub fn basic(max_unchanged: u32) -> Self {
+        let rule = WhileProgress { max_unchanged, patient: false };
+        Self { pace: Pace::Together, min_wait: Duration::from_secs(3), ..Self::of(rule) }
+    }
+
+    /// Each instance by itself. A provider that is still at work is waited for as long as it says so.
+    pub fn continuous(max_unchanged: u32) -> Self {
+        Self::of(WhileProgress { max_unchanged, patient: true })
+    }
+
+    fn of(rule: WhileProgress) -> Self {
+        let (pace, wait, min_wait) = (Pace::Each, None, Duration::ZERO);
+        Self { pace, rule: Arc::new(rule), max_re_runs: Self::MAX_RE_RUNS, wait, min_wait, seed: 0 }
+    }
+
+    fn wait(&self, attempt: &Attempt<'_>) -> Duration {
+        let wait = attempt.stated_wait.or(self.wait).or(attempt.usual_wait).unwrap_or_default();
+        let re_runs = self.re_runs(attempt);
+        let mut draws = Draws { seed: (self.seed, attempt.instance.to_string(), re_runs), drawn: 0 };
+        wait.after(re_runs, || draws.next()).max(self.min_wait)
+    }
+
+    fn re_runs(&self, attempt: &Attempt<'_>) -> u32 {
+        match self.pace {
+            Pace::Each => attempt.retries,
+            Pace::Together => attempt.re_runs,
+        }
+    }
+}
+
+impl Policy for Reconciler {
+    fn after(&self, attempt: &Attempt<'_>) -> Verdict {
+        if self.re_runs(attempt) >= self.max_re_runs || !self.rule.is_pending(attempt) {
+            return Verdict::GiveUp;
+        }
+        Verdict::RetryAfter(self.wait(attempt))
+    }
+
+    fn pace(&self) -> Pace {
+        self.pace
+    }
+}
+
+/// Numbers from 0 up to 1 that depend on a seed alone, so that a run can be repeated exactly.
+struct Draws<S> {
+    seed: S,
+    drawn: u32,
+}
+
+impl<S: Hash> Draws<S> {
+    fn next(&mut self) -> f64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.seed, self.drawn).hash(&mut hasher);
+        self.drawn += 1;
+        let [one, two, three, four, ..] = hasher.finish().to_le_bytes();
+        f64::from(u32::from_le_bytes([one, two, three, four])) / f64::from(1_u32 << 16) / f64::from(1_u32 << 16)
+    }
+}
