@@ -2,6 +2,9 @@
 //!
 //! The recorded cases lie outside of the repository; `corpus/idem/deviations.json` lists where stead differs, and why.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#![expect(clippy::disallowed_methods, reason = "the cases are files; the core itself reads none")]
+
 #[path = "support/catalog.rs"]
 mod catalog;
 #[path = "support/prepare.rs"]
@@ -90,7 +93,7 @@ fn states(case: &Json) -> Vec<State<'_>> {
         let matches = |name: &&str| pattern.strip_suffix('*').map_or(*name == pattern, |start| name.starts_with(start));
         stated.keys().map(String::as_str).filter(matches).collect()
     };
-    let mut states = Vec::new();
+    let mut found = Vec::new();
     for (name, functions) in stated {
         let (function, arguments) = functions.as_object().unwrap().iter().next().unwrap();
         let arguments = arguments.as_array().unwrap().iter().flat_map(|each| each.as_object().unwrap());
@@ -109,13 +112,13 @@ fn states(case: &Json) -> Vec<State<'_>> {
                     .filter_map(|target| target.as_object()?.values().next()?.as_str())
             };
             match key.as_str() {
-                "script" => state.script = value.as_array().unwrap().clone(),
+                "script" => state.script.clone_from(value.as_array().unwrap()),
                 _ if value.is_array() => {
-                    let found = targets().flat_map(|target| match matching(target) {
+                    let names = targets().flat_map(|target| match matching(target) {
                         found if found.is_empty() => vec![target],
                         found => found,
                     });
-                    state.requisites.insert(key, found.collect());
+                    state.requisites.insert(key, names.collect());
                 }
                 // An argument of a resource that a file stands behind: it is created by its first call.
                 _ => state.script = vec![present(name)],
@@ -125,9 +128,9 @@ fn states(case: &Json) -> Vec<State<'_>> {
         if let Some(source) = bound.split("${").nth(1).and_then(|rest| rest.split(':').nth(1)) {
             state.requisites.entry("require").or_default().extend(matching(source));
         }
-        states.push(state);
+        found.push(state);
     }
-    states
+    found
 }
 
 fn present(name: &str) -> Json {
@@ -310,7 +313,9 @@ fn drive(run: &mut Run, scripts: &mut Scripts<'_>) -> Vec<i64> {
 
 fn record(run: &mut Run, now: Timestamp, kinds: Vec<EventKind>) {
     let events: Vec<Event> = run.stamp(now, kinds);
-    events.iter().for_each(|event| run.apply(event).unwrap());
+    for event in &events {
+        run.apply(event).unwrap();
+    }
 }
 
 fn results(graph: &Graph, run: &Run, states: &[State<'_>]) -> Members {

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use random::Numbers;
 use simulation::{Driver, Job, Set, Thing, World, drive};
-use stead_core::call::{Call, Execution, Operation, Outcome, Restart, Verification};
+use stead_core::call::{Call, Execution, Operation, Outcome, Response, Restart, Verification};
 use stead_core::event::{Event, EventKind, Header, Mode, Problem, SkipReason, Status};
 use stead_core::graph::{Graph, NeedKind, Purpose, Role};
 use stead_core::id::NodeId;
@@ -781,6 +781,108 @@ fn retries_keep_to_their_policy() {
         }
     }
     assert!(scheduled > 0, "something is tried again");
+}
+
+/// Flaky, slow and never-ending things, under reconcilers of every pace and patience.
+fn pending_scenes() -> impl Iterator<Item = (Scene, Reconciler, WhileProgress)> {
+    scenes(21, Luck::Mixed).map(|mut scene| {
+        let mut numbers = Numbers::of(21, scene.number);
+        for thing in scene.world.0.values_mut() {
+            thing.failures = if numbers.below(2) == 0 { u32::try_from(numbers.below(9)).unwrap() } else { 0 };
+            let length = [1, 2, 5, 9, u32::MAX][numbers.below(5)];
+            thing.job = (numbers.below(3) == 0).then(|| Job::new(length, numbers.below(2) == 0));
+        }
+        let rule =
+            WhileProgress { max_unchanged: u32::try_from(numbers.below(5)).unwrap(), patient: numbers.below(2) == 0 };
+        let max_re_runs = [0, 1, 3, 7, 40][numbers.below(5)];
+        let made = if numbers.below(2) == 0 { Reconciler::basic(0) } else { Reconciler::continuous(0) };
+        let reconciler = Reconciler { rule: Arc::new(rule), wait: Some(WAITS[numbers.below(2)]), max_re_runs, ..made };
+        scene.setup.policy = Arc::new(reconciler.clone());
+        (scene, reconciler, rule)
+    })
+}
+
+/// What the events say of one instance, by the definitions of progress and of a re-run.
+#[derive(Default)]
+struct Pending {
+    last: Option<Arc<Response>>,
+    unchanged: u32,
+    re_runs: u32,
+    until: Option<jiff::Timestamp>,
+}
+
+impl Pending {
+    fn tried(&mut self, response: &Arc<Response>) {
+        let is_same = self.last.as_ref().is_some_and(|last| match (&last.outcome, &response.outcome) {
+            (Outcome::Failed(_), Outcome::Failed(_)) => true,
+            (Outcome::Changed(one), Outcome::Changed(other)) => {
+                (&one.changed, &one.after) == (&other.changed, &other.after)
+            }
+            (Outcome::Pending(one), Outcome::Pending(other)) => one.data == other.data,
+            _ => false,
+        });
+        self.unchanged = if is_same { self.unchanged + 1 } else { 0 };
+        self.last = Some(Arc::clone(response));
+    }
+}
+
+/// Whether a test found a difference, so that a set follows.
+fn differs(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Tested(tested) if !tested.in_desired_state)
+}
+
+#[test]
+fn a_reconciler_ends_exactly_when_it_says() {
+    let (mut again, mut given_up) = (0, 0);
+    for (scene, reconciler, rule) in pending_scenes() {
+        let (run, _, log) = scene.ended(Mode::APPLY);
+        let together = reconciler.pace == Pace::Together;
+        let mut known: BTreeMap<NodeId, Pending> = BTreeMap::new();
+        let mut batches = BTreeSet::new();
+        let mut started = 0;
+        for (event, (_, in_flight)) in log.events.iter().zip(&log.snapshots) {
+            let Some(id) = event.kind.instance().map(InstancePath::node) else { continue };
+            let place = || format!("{}: {}\n{}", scene.number, scene.graph.node(id).name, scene.text);
+            let re_runs = |one: &Pending| if together { started } else { one.re_runs };
+            let instance = known.entry(id).or_default();
+            let is_over = |one: &Pending| {
+                let is_working = matches!(one.last.as_ref().map(|last| &last.outcome), Some(Outcome::Pending(_)));
+                let is_stuck = one.unchanged >= rule.max_unchanged && !(rule.patient && is_working);
+                re_runs(one) >= reconciler.max_re_runs || is_stuck
+            };
+            match &event.kind {
+                EventKind::CallEnded { response, .. } if !differs(&response.outcome) => instance.tried(response),
+                EventKind::RetryScheduled { until, .. } => {
+                    again += 1;
+                    assert!(!is_over(instance), "{} is run again", place());
+                    instance.re_runs += 1;
+                    instance.until = Some(*until);
+                    if together {
+                        assert!(in_flight.is_empty(), "{}: something is under way", place());
+                        let others = known.values().filter_map(|other| other.until);
+                        assert!(others.into_iter().all(|other| other == *until), "{}: another batch waits", place());
+                    }
+                }
+                EventKind::CallStarted { .. } => {
+                    if let Some(until) = instance.until.take() {
+                        started += u32::from(batches.insert(until));
+                    }
+                }
+                EventKind::Settled { status: Status::Failed | Status::Pending, problem: None, .. } => {
+                    // What fails here exits with a code, which can heal.
+                    let heals = instance.last.is_some() && !scene.is_asserted(id);
+                    given_up += u32::from(heals);
+                    assert!(!heals || is_over(instance), "{} is given up too early", place());
+                }
+                EventKind::Settled { status: Status::Skipped(SkipReason::Need(need)), .. } => {
+                    let blocks = run.report().status(need.node()).is_some_and(Status::blocks);
+                    assert!(blocks || scene.has_no_alternative(&run, id), "{} starves", place());
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(again > 0 && given_up > 0);
 }
 
 /// What each instance depends on.
