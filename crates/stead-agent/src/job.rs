@@ -30,13 +30,13 @@ use stead_engine::{
 };
 use stead_host::journal::{FileJournal, Journal, OpenJournalError, read};
 use stead_host::provider::Cancel;
+use stead_host::watch::Watched;
 
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
 use crate::state::{Generation, Job, JobOutcome, JobResult, LeftOver, State, Work};
 use crate::store::Delivered;
 use crate::store::StoreError;
-use crate::watch::Watched;
 use announced::Announced;
 
 /// What a job works on, and how.

@@ -16,13 +16,13 @@ mod job;
 mod log;
 mod mode;
 mod programs;
+mod rate_limit;
 mod reports;
 mod service;
 pub mod settings;
 mod state;
 mod status;
 mod store;
-mod watch;
 mod window;
 
 pub use boot::{BOOT_ID, boot_id};

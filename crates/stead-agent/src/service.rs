@@ -26,11 +26,12 @@ use crate::control::{Listener, Request, Response, serve};
 use crate::decide::{Moment, Next, Waiting};
 use crate::job::{Ended, JobError, JobHost, JobSpec, Observer, Rules, Source, carry_out, journal_summary, left_over};
 use crate::log::Log;
+use crate::rate_limit::{MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit};
 use crate::reports::Reports;
 use crate::state::{BootId, Job, JobKind, JobOutcome, JobResult, LeftOver, State, Work};
 use crate::store::{Damage, Store, StoreError};
-use crate::watch::{Drift, MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit, Watch, Watched, Watcher};
 use crate::window::{Intent, Opening, opening};
+use stead_host::watch::{Drift, Watch, Watched, Watcher};
 
 /// How an agent is run.
 pub struct Options {

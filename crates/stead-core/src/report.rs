@@ -86,6 +86,8 @@ struct EarlierTries {
     last: Arc<Response>,
     /// How many tries in a row up to that one came to the same.
     repeats: u32,
+    /// When the present try was to begin, if it was woken before.
+    due: Option<Timestamp>,
 }
 
 /// An answer that tells of the state before it.
@@ -340,7 +342,7 @@ impl Record {
             }
             EventKind::CallEnded { response, elapsed, .. } => self.respond(response, *elapsed),
             EventKind::RetryScheduled { until, .. } => self.retry(*until),
-            EventKind::Woken { .. } => self.phase = Phase::BackingOff(event.at),
+            EventKind::Woken { .. } => self.wake(event.at),
             EventKind::Settled { status, problem, .. } => {
                 if self.phase == Phase::Open {
                     let began = self.began.unwrap_or(event.at);
@@ -369,14 +371,30 @@ impl Record {
         self.response = Some(Arc::clone(response));
     }
 
+    /// When the present try was to begin, if it was woken before. It is an extra one: if it does not succeed either, the
+    /// instance backs off until then, and neither its tries nor their progress are counted anew.
+    pub fn due(&self) -> Option<Timestamp> {
+        self.earlier.as_ref()?.due
+    }
+
+    fn wake(&mut self, at: Timestamp) {
+        if let (Some(earlier), Phase::BackingOff(until)) = (&mut self.earlier, &self.phase) {
+            earlier.due = earlier.due.or(Some(*until));
+        }
+        self.phase = Phase::BackingOff(at);
+    }
+
     /// The next try begins from the start.
     fn retry(&mut self, until: Timestamp) {
-        if let Some(last) = self.response.clone() {
+        let is_extra = self.due() == Some(until);
+        if let Some(earlier) = self.earlier.as_mut().filter(|_| is_extra) {
+            earlier.due = None;
+        } else if let Some(last) = self.response.clone() {
             let (first, repeats) = (self.first_state(&last), self.repeats());
-            self.earlier = Some(Box::new(EarlierTries { first, last, repeats }));
+            self.earlier = Some(Box::new(EarlierTries { first, last, repeats, due: None }));
+            self.retries += 1;
         }
         self.phase = Phase::BackingOff(until);
-        self.retries += 1;
         self.calls = 0;
         self.tested = None;
     }

@@ -55,6 +55,7 @@ fn run(case: &Case) -> Result<Computed, String> {
             pick: &mut |count| if settings.last_first { count - 1 } else { 0 },
             learn: &|key| prepare::fact(case, key),
             signal: settings.signal.take(),
+            wake: &mut |_| None,
             observe: &mut |_, _, _, event| {
                 lines.push(event_line(&sources, event));
                 journal.push(event.clone());
@@ -164,6 +165,7 @@ fn option(thing: &mut Thing, word: &str) -> Option<()> {
         ("set", "partly") => thing.set = Set::Partly,
         ("failures", number) => thing.failures = number.parse().ok()?,
         ("job", length) => thing.job = Some(Job::new(length.parse().ok()?, false)),
+        ("counting", length) => thing.job = Some(Job::new(length.parse().ok()?, false).counting(true)),
         ("detached", length) => thing.job = Some(Job::new(length.parse().ok()?, true)),
         ("restart", "system") => thing.restarts.push(Restart::System("this".to_owned())),
         ("restart", service) => thing.restarts.push(Restart::Service(service.to_owned())),
@@ -277,6 +279,10 @@ fn report(run: &Run, sources: &Sources) -> String {
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
     let counts: Vec<String> = counts.collect();
     out.push(format!("total {}\n", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }));
+    let given_up = run.given_up().count();
+    if report.re_runs > 0 || given_up > 0 {
+        out.push(format!("re-runs {}, {given_up} given up\n", report.re_runs));
+    }
     out.extend(run.owed().iter().map(|instance| format!("owed {}\n", instance.name())));
     out.extend(report.restarts.iter().map(|restart| format!("restart {restart:?}\n")));
     for (name, value) in run.outputs() {
@@ -290,5 +296,7 @@ fn status_line(run: &Run, id: NodeId, sources: &Sources) -> String {
     let (graph, record) = (run.graph(), run.report().record(id));
     let status = record.status().map_or("not settled".to_owned(), |status| ended(status, None, sources));
     let depth = std::iter::successors(graph.container(id), |id| graph.container(*id)).count();
-    format!("{:indent$}{}: {status}\n", "", graph.node(id).name, indent = 2 * depth)
+    let net = record.net_change().filter(|(before, after)| before != after);
+    let net = net.map(|(before, after)| format!(", {} -> {}", json(before), json(after))).unwrap_or_default();
+    format!("{:indent$}{}: {status}{net}\n", "", graph.node(id).name, indent = 2 * depth)
 }

@@ -41,6 +41,8 @@ use stead_testkit::Case;
 
 /// A document, a machine, and how many calls may be under way.
 struct Scene {
+    /// Whether instances that back off are woken at times.
+    wakes: bool,
     graph: Arc<Graph>,
     setup: Setup,
     world: World,
@@ -80,7 +82,7 @@ fn scene(seed: u64, number: u64, luck: Luck) -> Scene {
     if numbers.below(2) == 0 {
         room.lanes.insert(Lane::Programs, 1 + numbers.below(2));
     }
-    Scene { graph, setup, world, room, text, number }
+    Scene { wakes: false, graph, setup, world, room, text, number }
 }
 
 /// A document made ready to run, as a process does that knows nothing of others.
@@ -261,7 +263,9 @@ impl Scene {
     /// Drives a run until it is finished or suspended, in a random order of answers.
     fn drive(&self, run: &mut Run, world: &mut World, log: &mut Log, room: &Room, signal: Option<(usize, EventKind)>) {
         let mut numbers = Numbers::of(self.number, 77);
+        let mut chances = Numbers::of(self.number, 78);
         let mut driver = Driver {
+            wake: &mut |count| (self.wakes && count > 0 && chances.below(3) == 0).then(|| chances.below(count)),
             room: room.clone(),
             pick: &mut |count| numbers.below(count),
             learn: &|key| panic!("nothing is asked of the machine: {key:?}"),
@@ -790,7 +794,8 @@ fn pending_scenes() -> impl Iterator<Item = (Scene, Reconciler, WhileProgress)> 
         for thing in scene.world.0.values_mut() {
             thing.failures = if numbers.below(2) == 0 { u32::try_from(numbers.below(9)).unwrap() } else { 0 };
             let length = [1, 2, 5, 9, u32::MAX][numbers.below(5)];
-            thing.job = (numbers.below(3) == 0).then(|| Job::new(length, numbers.below(2) == 0));
+            let counts = numbers.below(2) == 0;
+            thing.job = (numbers.below(3) == 0).then(|| Job::new(length, numbers.below(2) == 0).counting(counts));
         }
         let rule =
             WhileProgress { max_unchanged: u32::try_from(numbers.below(5)).unwrap(), patient: numbers.below(2) == 0 };
@@ -798,6 +803,7 @@ fn pending_scenes() -> impl Iterator<Item = (Scene, Reconciler, WhileProgress)> 
         let made = if numbers.below(2) == 0 { Reconciler::basic(0) } else { Reconciler::continuous(0) };
         let reconciler = Reconciler { rule: Arc::new(rule), wait: Some(WAITS[numbers.below(2)]), max_re_runs, ..made };
         scene.setup.policy = Arc::new(reconciler.clone());
+        scene.wakes = true;
         (scene, reconciler, rule)
     })
 }
@@ -809,10 +815,17 @@ struct Pending {
     unchanged: u32,
     re_runs: u32,
     until: Option<jiff::Timestamp>,
+    /// When it was to be run again, if it was woken before.
+    due: Option<jiff::Timestamp>,
+    woken: Option<Arc<Response>>,
 }
 
 impl Pending {
     fn tried(&mut self, response: &Arc<Response>) {
+        if self.due.is_some() {
+            self.woken = Some(Arc::clone(response));
+            return;
+        }
         let is_same = self.last.as_ref().is_some_and(|last| match (&last.outcome, &response.outcome) {
             (Outcome::Failed(_), Outcome::Failed(_)) => true,
             (Outcome::Changed(one), Outcome::Changed(other)) => {
@@ -826,6 +839,17 @@ impl Pending {
     }
 }
 
+impl Pending {
+    /// A run that was woken and ended only when it was due counts as the one that was due.
+    fn overdue(&mut self, now: jiff::Timestamp) {
+        if let Some(due) = self.due.take() {
+            assert!(now >= due, "what was due at {due} is forgotten at {now}");
+            let response = self.woken.take().expect("it was tried");
+            self.tried(&response);
+        }
+    }
+}
+
 /// Whether a test found a difference, so that a set follows.
 fn differs(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Tested(tested) if !tested.in_desired_state)
@@ -833,7 +857,7 @@ fn differs(outcome: &Outcome) -> bool {
 
 #[test]
 fn a_reconciler_ends_exactly_when_it_says() {
-    let (mut again, mut given_up) = (0, 0);
+    let (mut again, mut extra, mut given_up) = (0, 0, 0);
     for (scene, reconciler, rule) in pending_scenes() {
         let (run, _, log) = scene.ended(Mode::APPLY);
         let together = reconciler.pace == Pace::Together;
@@ -852,8 +876,16 @@ fn a_reconciler_ends_exactly_when_it_says() {
             };
             match &event.kind {
                 EventKind::CallEnded { response, .. } if !differs(&response.outcome) => instance.tried(response),
+                EventKind::Woken { .. } => instance.due = instance.due.or(instance.until),
+                // A run before its time is an extra one: what was to happen, happens.
+                EventKind::RetryScheduled { until, .. } if instance.due == Some(*until) => {
+                    extra += 1;
+                    instance.due = None;
+                    instance.until = Some(*until);
+                }
                 EventKind::RetryScheduled { until, .. } => {
                     again += 1;
+                    instance.overdue(event.at);
                     assert!(!is_over(instance), "{} is run again", place());
                     instance.re_runs += 1;
                     instance.until = Some(*until);
@@ -869,6 +901,7 @@ fn a_reconciler_ends_exactly_when_it_says() {
                     }
                 }
                 EventKind::Settled { status: Status::Failed | Status::Pending, problem: None, .. } => {
+                    instance.overdue(event.at);
                     // What fails here exits with a code, which can heal.
                     let heals = instance.last.is_some() && !scene.is_asserted(id);
                     given_up += u32::from(heals);
@@ -882,7 +915,7 @@ fn a_reconciler_ends_exactly_when_it_says() {
             }
         }
     }
-    assert!(again > 0 && given_up > 0);
+    assert!(again > 0 && extra > 0 && given_up > 0);
 }
 
 /// What each instance depends on.
@@ -928,6 +961,7 @@ fn steps(text: &str, mut world: World) -> usize {
         pick: &mut |_| 0,
         learn: &|_| Ok(Value::Null),
         signal: None,
+        wake: &mut |_| None,
         observe: &mut |_, _, _, _| {},
     };
     drive(&mut run, &mut world, &mut driver)

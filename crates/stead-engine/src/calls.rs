@@ -14,13 +14,16 @@ use stead_core::id::TypeName;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::value::Value;
 use stead_host::command::{CommandProvider, Settings};
-use stead_host::executor::Calls;
+use stead_host::executor::{Calls, Watch};
 use stead_host::facts::Machine;
 use stead_host::fs::Writes;
 use stead_host::operate::carry_out;
 use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
 use stead_host::vault::MemoryVault;
+
 use stead_resources::BuiltIn;
+
+use crate::watch::FileWatch;
 
 /// What carries out each resource; made once for each.
 #[derive(Clone)]
@@ -129,6 +132,10 @@ impl Calls for SessionCalls {
 
     fn fact(&self, key: &FactKey) -> Result<Value, String> {
         self.machine.fact(key)
+    }
+
+    fn watch(&self) -> Option<Box<dyn Watch>> {
+        Some(Box::new(FileWatch::new(self.clone())))
     }
 
     fn flush(&self) -> std::io::Result<()> {

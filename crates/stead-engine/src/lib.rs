@@ -18,6 +18,7 @@ mod reconcile;
 mod resource;
 mod session;
 mod summary;
+mod watch;
 
 pub use difference::{Difference, printed, schema};
 pub use execution::{Consumer, ENGINE_VERSION, Execution, ResumeError, RunError};

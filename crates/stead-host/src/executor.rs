@@ -5,6 +5,7 @@
 //! ```
 
 mod lanes;
+mod waking;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -16,13 +17,15 @@ use stead_core::call::{Call, Execution, Response};
 use stead_core::event::{Event, EventKind};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
-use stead_core::run::{ReplayError, Room, Run};
+use stead_core::id::NodeId;
+use stead_core::run::{Pending, ReplayError, Room, Run};
 use stead_core::value::Value;
 
 use crate::journal::{Journal, JournalError};
 use crate::provider::{Cancel, Cost};
 use crate::worker_pool::WorkerPool;
 use lanes::{Finished, Lanes};
+use waking::Waking;
 
 /// What an executor needs of the machine.
 pub trait Calls: Send + Sync {
@@ -39,8 +42,26 @@ pub trait Calls: Send + Sync {
     /// Supplies a fact.
     fn fact(&self, key: &FactKey) -> Result<Value, String>;
 
+    /// What watches pending instances, where anything can be watched.
+    fn watch(&self) -> Option<Box<dyn Watch>> {
+        None
+    }
+
     /// Returns once a power cut cannot lose what calls have written, as far as the durability policy asks for it.
     fn flush(&self) -> std::io::Result<()>;
+}
+
+/// Tells when what an instance is pending for may have happened.
+pub trait Watch {
+    /// Watches these instances and no others; returns those that are watched from now on: something may have happened to
+    /// them before.
+    fn watch(&mut self, pending: &[Pending]) -> Vec<NodeId>;
+
+    /// Whether anything is watched.
+    fn is_watching(&self) -> bool;
+
+    /// Those of which something has changed, waiting at most so long.
+    fn changed(&mut self, longest: Duration) -> Vec<NodeId>;
 }
 
 /// How a run is carried out.
@@ -106,7 +127,9 @@ pub fn execute(
 ) -> Result<(), ExecuteError> {
     let lanes = Lanes::new(calls, pool, limits);
     let clock = Clock::new();
-    let mut executor = Executor { run, calls: &**calls, journal, stop, consumer, lanes, clock, unflushed: false };
+    let waking = Waking::new(calls.watch());
+    let mut executor =
+        Executor { run, calls: &**calls, journal, stop, consumer, lanes, clock, waking, unflushed: false };
     let ended = executor.carry_out();
     executor.lanes.drain();
     ended
@@ -137,6 +160,7 @@ struct Executor<'a> {
     consumer: &'a mut dyn FnMut(&Run, &Event),
     lanes: Lanes,
     clock: Clock,
+    waking: Waking,
     /// Whether something was changed that the last flush did not cover.
     unflushed: bool,
 }
@@ -229,7 +253,15 @@ impl Executor<'_> {
     /// Waits for a response, for the next try, or until it is time to look whether the run is to stop.
     fn wait(&mut self, wake: Option<Timestamp>) -> Result<(), ExecuteError> {
         let until_wake = wake.map(|wake| Duration::try_from(wake - self.clock.now()).unwrap_or_default());
-        let longest = until_wake.map_or(CANCEL_POLL, |wait| wait.min(CANCEL_POLL));
+        let mut longest = until_wake.map_or(CANCEL_POLL, |wait| wait.min(CANCEL_POLL));
+        if until_wake.is_some() && self.waking.watches(self.run) {
+            let is_under_way = self.run.in_flight() > 0;
+            let woken = self.waking.woken(self.run, if is_under_way { Duration::ZERO } else { longest });
+            if !woken.is_empty() || !is_under_way {
+                return self.record(woken);
+            }
+            longest = longest.min(waking::POLL);
+        }
         match self.lanes.finished(longest) {
             Ok(finished) => self.record_finished(finished),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(()),
@@ -262,6 +294,9 @@ impl Executor<'_> {
         self.journal.append(&events)?;
         for event in &events {
             self.run.apply(event)?;
+            if let EventKind::RetryScheduled { .. } = event.kind {
+                self.waking.backs_off();
+            }
             (self.consumer)(self.run, event);
         }
         Ok(())

@@ -17,4 +17,5 @@ pub mod provider;
 pub mod redactor;
 pub mod settings;
 pub mod vault;
+pub mod watch;
 pub mod worker_pool;

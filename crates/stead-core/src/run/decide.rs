@@ -204,7 +204,7 @@ impl Run {
     /// What follows from a response; `None` while that is open.
     pub(super) fn judge(&self, id: NodeId, now: Timestamp) -> Option<EventKind> {
         let response = self.report.record(id).undecided()?;
-        Some(match self.verdict(id, response) {
+        Some(match self.verdict(id, response, now) {
             Verdict::GiveUp => self.settle(id, self.status_after(id, response)),
             Verdict::RetryAfter(wait) => self.run_again(id, now, wait),
         })
@@ -217,7 +217,7 @@ impl Run {
         let mut ended = Vec::new();
         for id in &self.unrealized {
             let Some(response) = self.report.record(*id).undecided() else { continue };
-            match self.verdict(*id, response) {
+            match self.verdict(*id, response, now) {
                 Verdict::GiveUp => ended.push(self.settle(*id, self.status_after(*id, response))),
                 Verdict::RetryAfter(wait) => waits.push((*id, wait)),
             }
@@ -239,11 +239,16 @@ impl Run {
         !is_final && !self.report.cancelled && self.can_heal(id, response)
     }
 
-    fn verdict(&self, id: NodeId, response: &Response) -> Verdict {
+    fn verdict(&self, id: NodeId, response: &Response, now: Timestamp) -> Verdict {
         if !self.is_open(id, response) {
             return Verdict::GiveUp;
         }
         let (node, record) = (self.graph.node(id), self.report.record(id));
+        if let Some(left) =
+            record.due().and_then(|due| Duration::try_from(due - now).ok()).filter(|left| !left.is_zero())
+        {
+            return Verdict::RetryAfter(left);
+        }
         let stated_wait = self.graph.declaration(id).directives().reconcile_wait.as_ref().map(|wait| wait.value);
         self.policy.after(&Attempt {
             instance: &node.path,

@@ -35,10 +35,10 @@ use crate::footprint::Footprint;
 use crate::graph::{Facts, Graph, NeedKind, Role};
 use crate::id::NodeId;
 use crate::instance_path::InstancePath;
-use crate::manifest::Lane;
+use crate::manifest::{Lane, Manifest};
 use crate::report::{Phase, Report, Totals};
 use crate::text::Sources;
-use crate::value::Seal;
+use crate::value::{Seal, Value};
 
 use decide::Decision;
 use forecast::{Certainty, Forecast};
@@ -148,6 +148,17 @@ impl Next {
     pub fn is_idle(&self) -> bool {
         self.events.is_empty() && self.wants.is_empty() && self.calls.is_empty()
     }
+}
+
+/// An instance that backs off, and what it was to be.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    /// The instance.
+    pub instance: InstancePath,
+    /// The resource that it is an instance of.
+    pub manifest: Arc<Manifest>,
+    /// The desired state of its last try.
+    pub desired: Arc<Value>,
 }
 
 /// A run over a graph.
@@ -295,6 +306,19 @@ impl Run {
             matches!(status, Status::InState | Status::Changed | Status::Skipped(SkipReason::Condition))
         };
         self.report.status(id).is_some_and(done)
+    }
+
+    /// The instances that can be woken before their time, with the desired states of their last tries: those that back
+    /// off, unless they are run again together.
+    pub fn wakeable(&self) -> Vec<Pending> {
+        if self.policy.pace() == Pace::Together {
+            return Vec::new();
+        }
+        let pending = self.readiness.queues.backing_off().filter_map(|id| {
+            let (node, desired) = (self.graph.node(id), self.report.record(id).desired.clone()?);
+            Some(Pending { instance: node.path.clone(), manifest: Arc::clone(&node.manifest), desired })
+        });
+        pending.collect()
     }
 
     /// How many calls are under way.

@@ -69,6 +69,12 @@ impl Queues {
         self.lanes.iter().filter_map(|(_, queue)| queue.range(behind..).next()?.0).min()
     }
 
+    /// The nodes that back off.
+    pub(super) fn backing_off(&self) -> impl Iterator<Item = NodeId> {
+        let first = (Some(Timestamp::MIN), 0, NodeId(0));
+        self.lanes.iter().flat_map(move |(_, queue)| queue.range(first..)).map(|(_, _, id)| *id)
+    }
+
     /// The nodes that can be begun at an instant, while there is room for them.
     pub(super) fn due(&self, until: Timestamp, room: &Room) -> Due<'_> {
         let last = (Some(until), u32::MAX, NodeId(u32::MAX));

@@ -60,6 +60,8 @@ pub(crate) struct Thing {
 pub(crate) struct Job {
     /// How many sets find it unfinished.
     pub(crate) length: u32,
+    /// Whether what it hands back says how much is left.
+    counts: bool,
     /// Whether it reaches the desired state by itself, at the last set that finds it unfinished.
     pub(crate) is_detached: bool,
     number: u32,
@@ -71,6 +73,11 @@ impl Job {
         Self { length, is_detached, ..Self::default() }
     }
 
+    /// The same, handing back how much is left as well.
+    pub(crate) fn counting(self, counts: bool) -> Self {
+        Self { counts, ..self }
+    }
+
     /// How many sets began it anew.
     #[allow(dead_code, reason = "one of the tests that share this counts them")]
     pub(crate) fn started(&self) -> u32 {
@@ -79,13 +86,16 @@ impl Job {
 
     /// How a set finds the job; `None` once it is done.
     fn poll(&mut self, handed_back: Option<&Value>) -> Option<Pending> {
-        if handed_back.and_then(Value::as_i64) != Some(i64::from(self.number)) {
+        let number = handed_back.map(|data| data.as_array().and_then(<[Value]>::first).unwrap_or(data));
+        if number.and_then(Value::as_i64) != Some(i64::from(self.number)) {
             self.number += 1;
             self.left = self.length;
         }
         self.left = self.left.checked_sub(1)?;
         let message = format!("job {} is at work", self.number);
-        Some(Pending { message, data: Some(i64::from(self.number).into()) })
+        let number = Value::from(i64::from(self.number));
+        let data = if self.counts { Value::Array(vec![number, i64::from(self.left).into()]) } else { number };
+        Some(Pending { message, data: Some(data) })
     }
 }
 
@@ -229,6 +239,8 @@ pub(crate) struct Driver<'a> {
     pub(crate) learn: &'a dyn Fn(&FactKey) -> Result<Value, String>,
     /// What is recorded besides, once there are so many events.
     pub(crate) signal: Option<(usize, EventKind)>,
+    /// Which of so many instances that back off is woken while there is nothing else to do.
+    pub(crate) wake: &'a mut dyn FnMut(usize) -> Option<usize>,
     /// Sees every event once it is applied, with the world as it is then and what is under way.
     pub(crate) observe: &'a mut Observer<'a>,
 }
@@ -305,6 +317,11 @@ impl Executor<'_, '_> {
         }
         if self.in_flight.is_empty() {
             let Some(wake) = next.wake else { return false };
+            let pending = self.run.wakeable();
+            if let Some(chosen) = (self.driver.wake)(pending.len()) {
+                self.record(vec![EventKind::Woken { instance: pending[chosen].instance.clone() }]);
+                return true;
+            }
             assert!(wake > self.now, "time passes");
             self.now = wake;
             return true;

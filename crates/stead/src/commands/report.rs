@@ -1,5 +1,6 @@
 //! The report of a run for users: a line for each instance with what differs, and a summary.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,6 +82,8 @@ pub(super) struct Printer<'a> {
     style: Style,
     sources: Arc<Sources>,
     bar: Option<ProgressBar>,
+    /// The instances of which it was said that they are pending.
+    announced: BTreeSet<NodeId>,
 }
 
 impl<'a> Printer<'a> {
@@ -90,7 +93,7 @@ impl<'a> Printer<'a> {
             let template = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}");
             bar.with_style(template.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Self { session, style, sources, bar }
+        Self { session, style, sources, bar, announced: BTreeSet::new() }
     }
 
     /// An apply is printed as it goes, so that what was done is known even if the rest is cut off; plans and checks are
@@ -111,20 +114,19 @@ impl<'a> Printer<'a> {
     }
 
     /// What is waited for, how long, and why. Where progress is not shown, only the first time unless asked for more.
-    fn waits(&self, run: &Run, node: NodeId, wait: Duration) {
+    fn waits(&mut self, run: &Run, node: NodeId, wait: Duration) {
         let record = run.report().record(node);
         let heading = heading(run.graph(), node, record);
         let why = pending_reason(record);
         let why = why.as_deref().and_then(|why| why.lines().next()).map(values::plain).unwrap_or_default();
         let line = format!("pending: {heading} is run again in {:.1} s: {why}", wait.as_secs_f64());
-        match &self.bar {
-            Some(bar) => bar.set_message(line),
-            None if record.retries == 1 && self.style.volume > Volume::Quiet
-                || self.style.volume == Volume::Verbose =>
-            {
-                complain(&line);
-            }
-            None => {}
+        if let Some(bar) = &self.bar {
+            bar.set_message(line);
+            return;
+        }
+        let is_first = self.announced.insert(node);
+        if self.style.volume == Volume::Verbose || (is_first && self.style.volume > Volume::Quiet) {
+            complain(&line);
         }
     }
 

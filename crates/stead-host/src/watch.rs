@@ -1,9 +1,7 @@
-//! Watching what instances manage: drift is noticed the moment it happens.
+//! Watching what instances read and manage: what changes is noticed the moment it happens.
 //!
 //! A folder is watched once for everything in it, so that a file that is replaced, removed or created anew is noticed as
 //! well. What cannot be watched is left to the interval, and named.
-
-mod rate_limit;
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -12,31 +10,33 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use stead_core::claims::{Claim, Claims, Extent};
 
-pub(crate) use rate_limit::{MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit};
-
-/// An instance, by its path, and what it manages.
-pub(crate) struct Watched {
-    pub(crate) instance: String,
-    pub(crate) claims: Claims,
+/// An instance and what it reads and manages.
+pub struct Watched {
+    /// Its path.
+    pub instance: String,
+    /// What it reads and manages.
+    pub claims: Claims,
 }
 
 /// The answer to a request to watch something.
-pub(crate) struct Watch {
+pub struct Watch {
     /// The instances that cannot be watched, by their paths.
-    pub(crate) unwatched: BTreeSet<String>,
+    pub unwatched: BTreeSet<String>,
     /// Whether a folder is watched that was not before.
-    pub(crate) is_new: bool,
+    pub is_new: bool,
 }
 
-/// What was noticed.
+/// What changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Drift {
-    /// Something changed that these instances manage.
+pub enum Drift {
+    /// Something that these instances read or manage, by their paths.
     Instances(BTreeSet<String>),
     /// So much changed at once that the kernel lost count: it may be anything.
     Anything,
@@ -58,7 +58,7 @@ const CHANGES: WatchFlags = WatchFlags::from_bits_retain(
 
 /// Watches folders. Clones watch the same ones.
 #[derive(Clone)]
-pub(crate) struct Watcher {
+pub struct Watcher {
     queue: Arc<OwnedFd>,
     folders: Arc<Mutex<Folders>>,
 }
@@ -80,7 +80,8 @@ struct Folder {
 }
 
 impl Watcher {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// One that watches nothing yet.
+    pub fn new() -> io::Result<Self> {
         let queue = inotify::init(CreateFlags::CLOEXEC)?;
         Ok(Self { queue: Arc::new(queue), folders: Arc::default() })
     }
@@ -90,7 +91,7 @@ impl Watcher {
     }
 
     /// Watches this, and nothing else any more.
-    pub(crate) fn watch(&self, watched: &[Watched]) -> Watch {
+    pub fn watch(&self, watched: &[Watched]) -> Watch {
         let mut wanted: HashMap<PathBuf, Folder> = HashMap::new();
         let mut unwatched = BTreeSet::new();
         for Watched { instance, claims } in watched {
@@ -123,36 +124,50 @@ impl Watcher {
         Watch { unwatched, is_new }
     }
 
-    /// Waits for changes, and hands on who manages what changed. Returns when the queue cannot be read any more.
-    pub(crate) fn run(&self, mut woken: impl FnMut(Drift)) {
+    /// Hands on what changes. Returns when changes cannot be read any more.
+    pub fn run(&self, mut woken: impl FnMut(Drift)) {
+        while let Ok(drift) = self.changed(None) {
+            drift.into_iter().for_each(&mut woken);
+        }
+    }
+
+    /// What has changed, waiting at most so long for something to; without a limit, as long as it takes.
+    ///
+    /// Errors: changes cannot be read any more.
+    pub fn changed(&self, longest: Option<Duration>) -> io::Result<Option<Drift>> {
+        let limit = longest.map(Timespec::try_from).and_then(Result::ok);
+        let mut queue = [PollFd::new(&*self.queue, PollFlags::IN)];
+        match poll(&mut queue, limit.as_ref()) {
+            Ok(0) | Err(Errno::INTR) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
         let mut buffer = vec![MaybeUninit::<u8>::uninit(); 64 << 10];
         let mut reader = inotify::Reader::new(&*self.queue, &mut buffer);
+        let mut instances = BTreeSet::new();
+        let mut lost = false;
+        // Everything that is in the buffer belongs together.
         loop {
-            let mut instances = BTreeSet::new();
-            let mut lost = false;
-            // Everything that is in the buffer belongs together.
-            loop {
-                let event = match reader.next() {
-                    Ok(event) => event,
-                    Err(Errno::INTR) => continue,
-                    Err(_) => return,
-                };
-                // A folder that is gone is watched again after a look at everything.
-                lost |= event.events().intersects(
-                    ReadFlags::QUEUE_OVERFLOW | ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT,
-                );
-                let name = event.file_name().map(|name| name.to_bytes().to_owned());
-                self.lock().changed(event.wd(), name.as_deref(), event.events(), &mut instances);
-                if reader.is_buffer_empty() {
-                    break;
-                }
-            }
-            match (lost, instances.is_empty()) {
-                (true, _) => woken(Drift::Anything),
-                (false, true) => {}
-                (false, false) => woken(Drift::Instances(instances)),
+            let event = match reader.next() {
+                Ok(event) => event,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            // A folder that is gone is watched again after a look at everything.
+            lost |= event.events().intersects(
+                ReadFlags::QUEUE_OVERFLOW | ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT,
+            );
+            let name = event.file_name().map(|name| name.to_bytes().to_owned());
+            self.lock().changed(event.wd(), name.as_deref(), event.events(), &mut instances);
+            if reader.is_buffer_empty() {
+                break;
             }
         }
+        Ok(match (lost, instances.is_empty()) {
+            (true, _) => Some(Drift::Anything),
+            (false, true) => None,
+            (false, false) => Some(Drift::Instances(instances)),
+        })
     }
 }
 
