@@ -4,6 +4,8 @@
 
 #[path = "agent/machine.rs"]
 mod machine;
+#[path = "agent/soak.rs"]
+mod soak;
 #[path = "agent/watching.rs"]
 mod watching;
 

@@ -19,6 +19,16 @@ pub(crate) struct Machine {
     boots: u32,
 }
 
+/// What a process takes of the machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    pub(crate) resident_kib: u64,
+    pub(crate) descriptors: usize,
+    pub(crate) threads: usize,
+    /// Children that have ended and were not waited for.
+    pub(crate) zombies: usize,
+}
+
 /// A resource that exists as a file, and asks for a restart when it is created.
 const RESTART: &str = r#"
 path=$(sed 's/.*"path":"\([^"]*\)".*/\1/')
@@ -102,12 +112,24 @@ impl Machine {
         until(|| self.run(&["status"]).status.success().then_some(()));
     }
 
-    /// How much memory the agent takes, in KiB.
-    pub(crate) fn resident(&self) -> u64 {
+    /// What the agent takes of the machine.
+    pub(crate) fn usage(&self) -> Usage {
         let id = self.agent.as_ref().unwrap().id();
+        let entries = |name: &str| std::fs::read_dir(format!("/proc/{id}/{name}")).unwrap();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let children = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children")).ok();
+        let children: Vec<String> = entries("task").filter_map(|thread| children(thread.unwrap())).collect();
+        let is_zombie = |child: &&str| {
+            let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
+            status.lines().any(|line| line.starts_with("State:") && line.contains('Z'))
+        };
+        Usage {
+            resident_kib: resident.trim().trim_end_matches(" kB").parse().unwrap(),
+            descriptors: entries("fd").count(),
+            threads: entries("task").count(),
+            zombies: children.iter().flat_map(|each| each.split_whitespace()).filter(is_zombie).count(),
+        }
     }
 
     pub(crate) fn kill(&mut self) {

@@ -39,7 +39,7 @@ fn every_change_is_repaired() {
     latencies.sort();
     let at = |percent: usize| latencies[(latencies.len() * percent / 100).min(latencies.len() - 1)];
     println!("{} files, {changes} changes: {:?} at the median, {:?} at 99 %", paths.len(), at(50), at(99));
-    let before = machine.resident();
+    let before = machine.usage().resident_kib;
     for path in &paths {
         std::fs::write(path, "wrong\n").unwrap();
     }
@@ -47,7 +47,11 @@ fn every_change_is_repaired() {
     for (number, path) in paths.iter().enumerate() {
         until(|| (std::fs::read_to_string(path).is_ok_and(|text| text == right(number))).then_some(()));
     }
-    println!("all at once: repaired in {:?}, {before} KiB before and {} after", begun.elapsed(), machine.resident());
+    println!(
+        "all at once: repaired in {:?}, {before} KiB before and {} after",
+        begun.elapsed(),
+        machine.usage().resident_kib
+    );
     machine.stop();
 }
 
