@@ -212,8 +212,13 @@ impl State {
         self.treatments(Standing::Current, generation).any(|treatment| treatment != Treatment::Skip)
     }
 
-    /// The current document, and whether a job over the part of it that has changed may correct that.
-    pub(crate) fn partial_work(&self, moment: &Moment) -> Option<(u64, Work)> {
+    /// What a job over the part of the current document that has changed may do, if one may be begun. Between two tries of the
+    /// pending document, and after crashes, none is.
+    pub fn partial_work(&self, moment: &Moment) -> Option<(u64, Work)> {
+        let Next::Wait { because, .. } = self.next(moment) else { return None };
+        if matches!(because, Waiting::Retry | Waiting::Crashes) {
+            return None;
+        }
         let (number, generation) = self.staged(Stage::Current).filter(|(_, generation)| self.is_tested(generation))?;
         let corrects = self.is_corrected((number, generation)) && moment.opening(self, Intent::Set) == Opening::Open;
         Some((number, if corrects { Work::Apply } else { Work::Test }))

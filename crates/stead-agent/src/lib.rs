@@ -36,7 +36,7 @@ pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use state::{
     BootId, Crashes, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob, LeftOver, Progress,
-    Refusal, RestartDue, Restarts, Stage, State, Submission, Work,
+    Refusal, RestartDue, Restarts, Spread, Stage, State, Submission, Work,
 };
 pub use status::{Activity, JobStatus, LcmState, Outcome, Status};
 pub use store::{Damage, Delivered, Repair, Store, StoreError};

@@ -23,12 +23,12 @@ use stead_host::provider::Cancel;
 
 use crate::boot::boot_id;
 use crate::control::{Listener, Request, Response, serve};
-use crate::decide::{Moment, Next, Waiting};
+use crate::decide::{Moment, Next};
 use crate::job::{Ended, JobError, JobHost, JobSpec, Observer, Rules, Source, carry_out, journal_summary, left_over};
 use crate::log::Log;
 use crate::rate_limit::{MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit};
 use crate::reports::Reports;
-use crate::state::{BootId, Job, JobKind, JobOutcome, JobResult, LeftOver, State, Work};
+use crate::state::{BootId, Job, JobKind, JobOutcome, JobResult, LeftOver, Spread, State, Work};
 use crate::store::{Damage, Store, StoreError};
 use crate::window::{Intent, Opening, opening};
 use stead_host::watch::{Drift, Watch, Watched, Watcher};
@@ -207,8 +207,6 @@ impl Agent {
         self.log.write("agentStarted", json!({ "boot": self.boot.0, "interrupted": in_flight }));
         self.save_or_retry(&mut inner, |state| {
             state.started(&self.boot, &in_flight, Timestamp::now());
-            // Nobody watched meanwhile.
-            state.next_check = None;
         });
     }
 
@@ -273,7 +271,7 @@ impl Agent {
                         inner = self.wait(inner, SAVE_RETRY);
                     }
                 }
-                Next::Abandon => self.abandon(&mut inner),
+                Next::Abandon => inner = self.abandon(inner),
                 Next::Restart => {
                     self.save_or_retry(&mut inner, |state| state.ordered_restart(moment.now));
                     let command = inner.state.settings.restart_command.clone();
@@ -281,10 +279,7 @@ impl Agent {
                     self.restart(&command);
                     inner = self.lock();
                 }
-                // Between two tries of the pending document, and after crashes, nothing else is done.
-                Next::Wait { because, .. }
-                    if !matches!(because, Waiting::Retry | Waiting::Crashes)
-                        && self.begin_partial(&mut inner, &moment) => {}
+                Next::Wait { .. } if self.begin_partial(&mut inner, &moment) => {}
                 Next::Wait { until, .. } => {
                     let ahead = until.map_or(CLOCK_INTERVAL, |until| {
                         Duration::try_from(until.duration_since(moment.now)).unwrap_or_default().min(CLOCK_INTERVAL)
@@ -407,29 +402,31 @@ impl Agent {
         Ok((spec, source.map_err(|error| error_chain(&error))?))
     }
 
-    /// Gives up on the job that was interrupted.
-    fn abandon(&self, inner: &mut Inner) {
-        let Some(job) = inner.state.job.clone() else { return };
-        let journal = inner.store.journal(&job.id);
-        let left = match self.spec(inner, &job, true) {
+    /// Gives up on the job that was interrupted. Its document is read without the lock: nothing else begins or ends a job.
+    fn abandon<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        let Some(job) = inner.state.job.clone() else { return inner };
+        let (journal, spec) = (inner.store.journal(&job.id), self.spec(&inner, &job, true));
+        drop(inner);
+        let left = match spec {
             Ok((spec, source)) => left_over(&self.job_host, &spec, source, &journal),
             Err(_) => LeftOver { owed: BTreeSet::new(), restart: journal_summary(&journal).restart },
         };
         self.log.write("jobAbandoned", json!({ "job": job.id, "owed": left.owed }));
-        self.give_up(inner, &left);
+        let mut inner = self.lock();
+        self.give_up(&mut inner, &left);
         let _ = std::fs::remove_file(journal);
+        inner
     }
 
     /// A document whose content is damaged cannot be worked on: the job ends as failed, and is tried again later.
     fn damaged(&self, inner: &mut Inner, job: &Job, why: &str) {
         self.log.write("documentDamaged", json!({ "generation": job.generation, "failure": why }));
-        let (none, now) = (BTreeSet::new, Timestamp::now());
+        let (owed, now) = (inner.state.owed.clone(), Timestamp::now());
         let outcome =
-            JobOutcome { result: JobResult::Failed, restart: none(), owed: none(), not_in_state: 0, instances: 0 };
-        let owed = inner.state.owed.clone();
+            JobOutcome { result: JobResult::Failed, restart: BTreeSet::new(), owed, not_in_state: 0, instances: 0 };
         self.save_or_retry(inner, |state| {
             state.begin(job.clone());
-            state.end(JobOutcome { owed: owed.clone(), ..outcome.clone() }, now, Duration::ZERO);
+            state.end(outcome.clone(), now, Spread::NONE);
         });
     }
 
@@ -469,11 +466,11 @@ impl Agent {
             self.give_up(inner, &LeftOver { owed: outcome.owed.clone(), restart: outcome.restart.clone() });
             return self.sweep(inner);
         }
-        let splay = random_part(inner.state.settings.splay);
+        let spread = random_spread();
         self.save_or_retry(inner, |state| {
             // One over a part that set nothing was not recorded before.
             state.job.get_or_insert_with(|| job.clone());
-            state.end(outcome.clone(), now, splay);
+            state.end(outcome.clone(), now, spread);
         });
         if is_news && let Err(error) = self.reports.append(now, &job.id, report) {
             self.log.write("reportLost", json!({ "job": job.id, "failure": error_chain(&error) }));
@@ -562,6 +559,9 @@ impl Observer for Agent {
     fn announce(&self) -> io::Result<()> {
         let mut inner = self.lock();
         let Some(job) = inner.running.as_ref().map(|running| running.job.clone()) else { return Ok(()) };
+        if !inner.state.generations.contains_key(&job.generation) {
+            return Err(io::Error::other("the document was removed"));
+        }
         if !self.save(&mut inner, |state| state.begin(job.clone())) {
             return Err(io::Error::other("the state of the agent cannot be saved"));
         }
@@ -577,12 +577,12 @@ fn job_id(now: Timestamp) -> String {
     format!("{}-{:08x}", now.strftime("%Y%m%dT%H%M%S%.3fZ"), random & 0xffff_ffff)
 }
 
-/// A random part of a time, different for each machine and call.
-fn random_part(most: Duration) -> Duration {
+/// Another one for each machine and call.
+fn random_spread() -> Spread {
     use std::hash::{BuildHasher, RandomState};
     let random = RandomState::new().hash_one(0_u8) >> 11;
     #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
-    most.mul_f64(random as f64 / (1_u64 << 53) as f64)
+    Spread::new(random as f64 / (1_u64 << 53) as f64)
 }
 
 /// Reports a change of the service to systemd, if that started it and asks for it.

@@ -19,7 +19,7 @@ use stead_core::document::ConfigurationMode;
 
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
-pub use transitions::{JobOutcome, LeftOver, Refusal, Submission};
+pub use transitions::{JobOutcome, LeftOver, Refusal, Spread, Submission};
 pub(crate) use transitions::{MAX_CRASH_WAIT, QUICK_RESTARTS, after, before, still_ahead};
 
 /// What the agent knows that outlives it.

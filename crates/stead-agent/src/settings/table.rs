@@ -129,7 +129,8 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "PendingRetrySecs",
-        meaning: "How long after its first failure a pending document is tried again; twice as long after each further one.",
+        meaning: "How long after its first failure a pending document is tried again; twice as long after each further one. \
+            Each wait is shorter by up to half, at random, so that not all machines try at once.",
         form: Form::Time(Unit::Seconds, SECOND..=MONTH, |settings| &mut settings.pending_backoff.base),
     },
     Setting {

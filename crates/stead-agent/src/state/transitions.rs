@@ -66,6 +66,25 @@ pub struct LeftOver {
     pub restart: BTreeSet<String>,
 }
 
+/// Which part of a time is added to a wait or taken from it, so that machines with the same settings do not all do the same
+/// thing at once.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Spread(f64);
+
+impl Spread {
+    /// No part.
+    pub const NONE: Self = Self(0.0);
+
+    /// This part, from 0 to 1.
+    pub fn new(part: f64) -> Self {
+        Self(part.clamp(0.0, 1.0))
+    }
+
+    fn of(self, time: Duration) -> Duration {
+        time.mul_f64(self.0)
+    }
+}
+
 /// How long is waited after crashes of the agent. The first three restarts follow at once.
 const CRASH_BACKOFF: Backoff = Backoff { base: Duration::from_secs(10), cap: Duration::from_mins(10) };
 
@@ -170,9 +189,9 @@ impl State {
         self.job = Some(job);
     }
 
-    /// Notes how the job ended: what is pending becomes current, or is tried again. `splay` is how much later than its
-    /// time the next check is; more than the settings allow is cut.
-    pub fn end(&mut self, outcome: JobOutcome, now: Timestamp, splay: Duration) {
+    /// Notes how the job ended: what is pending becomes current, or is tried again. With `spread`, the next check is later
+    /// by a part of the splay, and the next try of what is pending earlier by a part of half its wait.
+    pub fn end(&mut self, outcome: JobOutcome, now: Timestamp, spread: Spread) {
         let Some(job) = self.job.take() else { return };
         let is_whole = job.only.is_empty();
         let had_converged = self.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
@@ -192,9 +211,9 @@ impl State {
         if !outcome.restart.is_empty() {
             self.restart_is_due(&job, outcome.restart, now);
         }
-        let next_check = after(now, self.settings.check_every + splay.min(self.settings.splay));
+        let next_check = after(now, self.settings.check_every + spread.of(self.settings.splay));
         if self.pending == Some(job.generation) {
-            self.end_of_pending(job.work, outcome.result, now, next_check);
+            self.end_of_pending(job.work, outcome.result, (now, spread), next_check);
         } else if self.current == Some(job.generation) && is_whole {
             self.next_check = Some(next_check);
             self.apply_requested &= job.work == Work::Test;
@@ -217,7 +236,13 @@ impl State {
         due.by.extend(by);
     }
 
-    fn end_of_pending(&mut self, work: Work, result: JobResult, now: Timestamp, next_check: Timestamp) {
+    fn end_of_pending(
+        &mut self,
+        work: Work,
+        result: JobResult,
+        (now, spread): (Timestamp, Spread),
+        next_check: Timestamp,
+    ) {
         self.progress.jobs = self.progress.jobs.saturating_add(1);
         match (work, result) {
             (Work::Test, _) => self.progress.not_before = Some(next_check),
@@ -227,15 +252,16 @@ impl State {
             // After the restart everything is tested, also what asked for it.
             (Work::Apply, JobResult::Converged | JobResult::NotInState) if self.restart.is_some() => {}
             (Work::Apply, JobResult::Converged) => self.promote(now, next_check),
-            (Work::Apply, JobResult::NotInState | JobResult::Failed) => self.failed(now),
+            (Work::Apply, JobResult::NotInState | JobResult::Failed) => self.failed(now, spread),
         }
     }
 
-    fn failed(&mut self, now: Timestamp) {
+    fn failed(&mut self, now: Timestamp, spread: Spread) {
         let failures = self.progress.failures.saturating_add(1);
         let most = self.settings.max_pending_retries;
+        let wait = self.settings.pending_backoff.after(failures);
         self.progress.failures = failures;
-        self.progress.not_before = Some(after(now, self.settings.pending_backoff.after(failures)));
+        self.progress.not_before = Some(after(now, wait.saturating_sub(spread.of(wait / 2))));
         if most > 0 && failures > most {
             self.progress.held = Some(Held::TooManyFailures);
         }
@@ -259,6 +285,9 @@ impl State {
 
     /// Notes that the agent starts, in this boot of the machine: whether it crashed, and whether a restart that was due has
     /// happened. `in_flight` are the instances that the interrupted job was working on, by their paths.
+    ///
+    /// Guarantees: what was in flight when the machine itself ended, by a power failure or a restart, is not blamed for that.
+    /// What is current is checked at once, since nobody watched it meanwhile.
     pub fn started(&mut self, boot: &BootId, in_flight: &[String], now: Timestamp) {
         let was_stopped = std::mem::take(&mut self.stopping);
         if let Some(job) = self.job.as_ref().filter(|job| job.boot == *boot && !was_stopped) {
@@ -268,6 +297,7 @@ impl State {
         if self.restart.take_if(|due| due.boot != *boot).is_some() {
             self.restarted(now);
         }
+        self.next_check = None;
     }
 
     fn restarted(&mut self, now: Timestamp) {
@@ -277,11 +307,10 @@ impl State {
         self.restarts = Restarts { count: before.saturating_add(1), last: Some(now), just_now: true };
         self.progress.not_before = None;
         match self.settings.action_after_reboot {
-            ActionAfterReboot::ContinueConfiguration => self.next_check = None,
             ActionAfterReboot::StopConfiguration if self.progress.jobs > 0 => {
                 self.progress.held.get_or_insert(Held::StoppedAfterRestart);
             }
-            ActionAfterReboot::StopConfiguration => {}
+            ActionAfterReboot::StopConfiguration | ActionAfterReboot::ContinueConfiguration => {}
         }
     }
 

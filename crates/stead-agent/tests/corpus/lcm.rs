@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use stead_agent::{
-    Activity, BootId, Generation, Held, Job, JobOutcome, JobResult, LeftOver, Moment, Next, Settings, Stage, State,
-    Submission, Work,
+    Activity, BootId, Generation, Held, Job, JobOutcome, JobResult, LeftOver, Moment, Next, Settings, Spread, Stage,
+    State, Submission, Work,
 };
 use stead_core::document::ConfigurationMode;
 use stead_core::source::SourceId;
@@ -213,7 +212,7 @@ impl Machine {
             instances: processed.len() as u64,
         };
         self.busy = Activity::Idle;
-        self.state.end(outcome, self.now, Duration::ZERO);
+        self.state.end(outcome, self.now, Spread::NONE);
     }
 
     /// The agent starts. What it did not save is gone: the state is what its record says.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use stead_agent::{
-    Ended, Intent, JobOutcome, JobResult, Moment, Next, Opening, Refusal, Stage, State, Waiting, Work, opening,
+    Ended, Intent, Job, JobKind, JobOutcome, JobResult, Moment, Next, Opening, Refusal, Stage, State, Waiting, Work,
+    opening,
 };
 use stead_core::document::ConfigurationMode;
 
@@ -21,7 +22,7 @@ pub(crate) enum Cause {
     UseExisting,
     Configure,
     Begin,
-    End(JobOutcome),
+    End(Job, JobOutcome),
     Start,
     Order,
     Abandon,
@@ -57,7 +58,7 @@ pub(crate) fn change(cause: &Cause, before: &State, after: &State, machine: &Mac
         Cause::Remove(Stage::Pending, _) => [None, current, previous],
         Cause::Remove(Stage::Current, _) => [pending, None, previous],
         Cause::Remove(Stage::Previous, _) => [pending, current, None],
-        Cause::End(outcome) if converges(before, outcome, machine) => [None, pending, current.or(previous)],
+        Cause::End(job, outcome) if converges(before, job, outcome, machine) => [None, pending, current.or(previous)],
         _ => stages(before),
     };
     law(stages(after) == expected, || {
@@ -65,6 +66,11 @@ pub(crate) fn change(cause: &Cause, before: &State, after: &State, machine: &Mac
     })?;
     let kept = |number: &u64| after.generations.contains_key(number);
     law(stages(after).iter().flatten().all(kept), || "a staged document is not kept".to_owned())?;
+    if let Cause::End(job, _) = cause
+        && !job.only.is_empty()
+    {
+        of_a_part(before, after)?;
+    }
     let counted = after.restarts.count > before.restarts.count;
     law(
         !counted
@@ -75,13 +81,38 @@ pub(crate) fn change(cause: &Cause, before: &State, after: &State, machine: &Mac
 }
 
 /// Whether the pending document becomes current. Nothing in the machine may wait for a restart then.
-fn converges(before: &State, outcome: &JobOutcome, machine: &Machine) -> bool {
-    let (Some(job), Some((number, generation))) = (&before.job, before.staged(Stage::Pending)) else { return false };
+fn converges(before: &State, job: &Job, outcome: &JobOutcome, machine: &Machine) -> bool {
+    let Some((number, generation)) = before.staged(Stage::Pending) else { return false };
     number == job.generation
+        && job.only.is_empty()
         && job.work == Work::Apply
         && outcome.result == JobResult::Converged
         && !machine.needs_restart
         && before.mode_of(generation) != ConfigurationMode::MonitorOnly
+}
+
+/// A job over a part says nothing about the rest: no check is put off, no crash is forgiven, and what waits for a correction
+/// still does.
+fn of_a_part(before: &State, after: &State) -> Law {
+    let is_same =
+        |state: &State| (state.crashes.clone(), state.progress.clone(), state.apply_requested, state.drift_found);
+    law(is_same(before) == is_same(after), || format!("a part changed {before:?} to {after:?}"))?;
+    let (was_due, is_due) = (before.next_check, after.next_check);
+    law(is_due.is_none() || is_due == was_due, || format!("a part put off the check from {was_due:?} to {is_due:?}"))
+}
+
+/// A job over a part is over the current document. It begins where nothing else is to be done, and changes what may be changed.
+pub(crate) fn part(
+    (generation, work): (u64, Work),
+    because: Waiting,
+    state: &State,
+    moment: &Moment,
+    machine: &Machine,
+) -> Law {
+    law(state.current == Some(generation), || format!("a part of generation {generation}"))?;
+    law(state.job.is_none(), || "a part beside another job".to_owned())?;
+    law(!matches!(because, Waiting::Retry | Waiting::Crashes), || format!("a part during a wait for {because:?}"))?;
+    decision(&Next::Begin { generation, kind: JobKind::Consistency, work }, state, moment, machine)
 }
 
 /// Notifications that are owed survive until they are delivered.

@@ -75,6 +75,13 @@ pub(crate) struct Journal {
     pub(crate) outcome: Option<JobOutcome>,
 }
 
+impl Journal {
+    /// It was not flushed, and the power failed. What may be owed is known without it.
+    pub(crate) fn is_lost(&mut self) {
+        *self = Self { owed: std::mem::take(&mut self.owed), ..Self::default() };
+    }
+}
+
 /// How work on a job ended.
 pub(crate) enum Worked {
     Ended(JobOutcome),
@@ -97,17 +104,17 @@ impl Machine {
     }
 
     /// Works on a job to its end, unless the agent crashes. A job that had come to its end before a crash ends as before.
-    pub(crate) fn work(&mut self, state: &State, job: &Job, numbers: &mut Numbers) -> Worked {
+    pub(crate) fn work(&mut self, state: &State, (job, content): (&Job, &str), numbers: &mut Numbers) -> Worked {
         if let Some(outcome) = self.journal.outcome.clone() {
             return Worked::Ended(outcome);
         }
-        let content = state.generations[&job.generation].content.clone();
         let quarantined = state.crashes.quarantined().any(|path| path == CULPRIT);
         let outcome = match job.work {
-            Work::Test => self.test(state, &content),
+            Work::Test => self.test(state, content),
+            Work::Apply if !job.only.is_empty() && state.job.is_none() => self.test(state, content),
             Work::Apply => {
                 let is_current = state.current == Some(job.generation);
-                let fate = self.fates.get_mut(&content).unwrap();
+                let fate = self.fates.get_mut(content).unwrap();
                 match fate {
                     Fate::Crashes if !quarantined => {
                         self.journal.in_flight = in_flight(state.width());
@@ -117,9 +124,14 @@ impl Machine {
                     _ => {}
                 }
                 let (result, asks) = apply(fate, is_current);
+                if !job.only.is_empty() {
+                    let outcome = self.part(state, content, (result, asks), numbers);
+                    self.journal.outcome = Some(outcome.clone());
+                    return Worked::Ended(outcome);
+                }
                 // What is left out is not in its desired state.
                 let result = if state.crashes.quarantined().next().is_some() { JobResult::Failed } else { result };
-                self.applied(state, &content, result, asks, numbers)
+                self.applied(state, content, result, asks, numbers)
             }
         };
         self.journal.outcome = Some(outcome.clone());
@@ -140,9 +152,37 @@ impl Machine {
     }
 
     fn test(&self, state: &State, content: &str) -> JobOutcome {
-        let as_stated = self.applied.as_deref() == Some(content) && !self.drifted;
-        let result = if as_stated { JobResult::Converged } else { JobResult::NotInState };
+        let result = if self.is_as_stated(content) { JobResult::Converged } else { JobResult::NotInState };
         outcome(result, BTreeSet::new(), state.owed.clone())
+    }
+
+    /// Whether a job over the part that has drifted sets something. Elsewhere, it may as well find that the part is as stated.
+    pub(crate) fn sets_in_part(&self, state: &State, job: &Job) -> bool {
+        job.work == Work::Apply && !self.is_as_stated(&state.generations[&job.generation].content)
+    }
+
+    fn is_as_stated(&self, content: &str) -> bool {
+        self.applied.as_deref() == Some(content) && !self.drifted
+    }
+
+    /// A job over the part that has drifted corrects that, and says nothing about the rest. It delivers its own notifications.
+    fn part(
+        &mut self,
+        state: &State,
+        content: &str,
+        (result, asks): (JobResult, bool),
+        numbers: &mut Numbers,
+    ) -> JobOutcome {
+        let corrected = result == JobResult::Converged && !asks;
+        self.drifted &= !(corrected && self.applied.as_deref() == Some(content));
+        self.needs_restart |= asks;
+        let mut own = self.journal.owed.clone();
+        own.retain(|_| !corrected && numbers.below(2) == 0);
+        let owed = &state.owed | &own;
+        self.owed.clone_from(&owed);
+        let restart = if asks { BTreeSet::from(["asker".to_owned()]) } else { BTreeSet::new() };
+        let result = if result == JobResult::Converged && !owed.is_empty() { JobResult::NotInState } else { result };
+        outcome(result, restart, owed)
     }
 
     fn applied(

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use stead_agent::{
     ActionAfterReboot, Backoff, Generation, Held, Job, JobKind, LeftOver, Moment, NewDocument, Next, Purpose, Settings,
-    Stage, State, Submission, Waiting, Window, Work,
+    Spread, Stage, State, Submission, Waiting, Window, Work,
 };
 use stead_core::document::ConfigurationMode;
 
@@ -45,6 +45,12 @@ pub(crate) struct World {
     restarted: Option<Timestamp>,
     /// Crashes over the culprit since somebody delivered or asked for a document.
     crashes: u32,
+    /// How often the agent started. What a process had in its memory, the next one has not.
+    starts: u32,
+    /// Whether the current document is watched, and whether a change was noticed that is to be looked at.
+    watches: bool,
+    noticed: bool,
+    parts: usize,
 }
 
 impl World {
@@ -67,11 +73,20 @@ impl World {
             ordered: 0,
             restarted: None,
             crashes: 0,
+            starts: 0,
+            watches: false,
+            noticed: false,
+            parts: 0,
         }
     }
 
     pub(crate) fn jobs(&self) -> usize {
         self.begun.len()
+    }
+
+    /// How many of the jobs were over parts of a document and recorded.
+    pub(crate) fn parts(&self) -> usize {
+        self.parts
     }
 
     pub(crate) fn changes(&self) -> usize {
@@ -124,7 +139,7 @@ impl World {
         if matches!(cause, Cause::Submit(Ok(_)) | Cause::UseExisting) {
             (self.ordered, self.crashes) = (0, 0);
         }
-        if !matches!(cause, Cause::Begin | Cause::End(_)) {
+        if !matches!(cause, Cause::Begin | Cause::End(..)) {
             self.note(format!("{cause:?}"));
         }
         self.state = after;
@@ -135,6 +150,8 @@ impl World {
     /// The agent starts, with what is saved.
     fn start(&mut self) -> Law {
         self.elapsed += Duration::from_secs(1);
+        self.starts += 1;
+        (self.watches, self.noticed) = (false, false);
         self.state = serde_json::from_str(&self.record).unwrap();
         let in_flight = if self.state.job.is_some() { self.machine.journal.in_flight.clone() } else { Vec::new() };
         let (boot, now) = (self.machine.boot_id(), self.now());
@@ -154,6 +171,10 @@ impl World {
             self.restarted = Some(now);
         }
         self.note(if ordered { "the machine restarts" } else { "somebody restarts the machine" });
+        // The journal of a job over a part is not flushed.
+        if self.state.job.as_ref().is_some_and(|job| !job.only.is_empty()) {
+            self.machine.journal.is_lost();
+        }
         self.machine.restarted();
         self.elapsed += Duration::from_secs(30);
         self.start()
@@ -196,6 +217,7 @@ impl World {
             13 => self.kill(),
             _ => {
                 self.machine.drifted = true;
+                self.noticed |= self.watches && self.chance(70);
                 Ok(())
             }
         }
@@ -276,8 +298,22 @@ impl World {
                 })
             }
             Next::Restart => self.restart(),
-            Next::Wait { until, because } => self.wait(until, because),
+            Next::Wait { until, because } => match self.state.partial_work(&self.moment()).filter(|_| self.noticed) {
+                Some(part) => self.look(part, because),
+                None => self.wait(until, because),
+            },
         }
+    }
+
+    /// A job over the instances whose things changed.
+    fn look(&mut self, (generation, work): (u64, Work), because: Waiting) -> Law {
+        laws::part((generation, work), because, &self.state, &self.moment(), &self.machine)?;
+        self.noticed = false;
+        let (id, boot) = (format!("j{}", self.begun.len()), self.machine.boot_id());
+        let only = BTreeSet::from(["part".to_owned()]);
+        let job = Job { id, generation, kind: JobKind::Consistency, work, began: self.now(), boot, only };
+        self.machine.journal = crate::machine::Journal::default();
+        self.job(job)
     }
 
     fn restart(&mut self) -> Law {
@@ -322,35 +358,37 @@ impl World {
         self.note(format!("{:?} {:?} generation {}", job.kind, job.work, job.generation));
         self.is_bounded()?;
         self.is_continued(&job)?;
-        let id = job.id.clone();
-        self.change(|state| {
-            state.begin(job);
-            Cause::Begin
-        })?;
-        let is_mine = |state: &State| state.job.as_ref().filter(|job| job.id == id).cloned();
-        let Some(job) = is_mine(&self.state) else { return Ok(()) };
-        let crashes = self.state.crashes.in_a_row;
+        let (starts, content) = (self.starts, self.state.generations[&job.generation].content.clone());
+        // A job over a part is recorded when it is about to set something.
+        if job.only.is_empty() || self.machine.sets_in_part(&self.state, &job) {
+            self.parts += usize::from(!job.only.is_empty());
+            let job = job.clone();
+            self.change(|state| {
+                state.begin(job);
+                Cause::Begin
+            })?;
+        }
+        if self.starts != starts {
+            return Ok(());
+        }
         self.elapsed += Duration::from_secs(1 + self.numbers.below(90) as u64);
-        if job.work == Work::Apply && self.machine.journal.outcome.is_none() && self.chance(30) {
+        let sets = self.state.job.is_some() && job.work == Work::Apply;
+        if sets && self.machine.journal.outcome.is_none() && self.chance(30) {
             self.machine.change_something();
         }
         if !self.is_fair && self.chance(15) {
             self.happen()?;
         }
-        let undisturbed = self.state.crashes.in_a_row == crashes && job.boot == self.machine.boot_id();
-        if is_mine(&self.state).is_none() || !undisturbed {
-            return Ok(());
-        }
-        self.finish(&job)
+        if self.starts == starts { self.finish(&job, &content) } else { Ok(()) }
     }
 
-    fn finish(&mut self, job: &Job) -> Law {
+    fn finish(&mut self, job: &Job, content: &str) -> Law {
         let is_aborted = !self.is_fair && self.machine.journal.outcome.is_none() && self.chance(8);
         let worked = if is_aborted {
             self.outside.push(self.elapsed);
             Worked::Ended(self.machine.aborted(&self.state))
         } else {
-            self.machine.work(&self.state, job, &mut self.numbers)
+            self.machine.work(&self.state, (job, content), &mut self.numbers)
         };
         match worked {
             Worked::Crashed => {
@@ -363,18 +401,22 @@ impl World {
             }
             Worked::Ended(outcome) => {
                 self.note(format!("{:?}, restart {:?}, owed {:?}", outcome.result, outcome.restart, outcome.owed));
-                let (now, splay) = (self.now(), Duration::from_secs(self.numbers.below(60) as u64));
+                let (now, spread) = (self.now(), Spread::new(f64::from(self.numbers.below(100) as u32) / 100.0));
                 self.change(|state| {
-                    state.end(outcome.clone(), now, splay);
-                    Cause::End(outcome)
-                })
+                    // One over a part that set nothing was not recorded before.
+                    state.job.get_or_insert_with(|| job.clone());
+                    state.end(outcome.clone(), now, spread);
+                    Cause::End(job.clone(), outcome)
+                })?;
+                self.watches |= job.only.is_empty() && self.state.current == Some(job.generation);
+                Ok(())
             }
         }
     }
 
     /// A job after a restart says so, and a job that is resumed is none of another boot.
     fn is_continued(&self, job: &Job) -> Law {
-        let expected = self.state.restarts.just_now;
+        let expected = self.state.restarts.just_now && job.only.is_empty();
         if expected && self.state.job.is_none() && job.kind != JobKind::Reboot {
             return Err("the first job after a restart does not say so".to_owned());
         }

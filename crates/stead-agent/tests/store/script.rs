@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
 use stead_agent::{
-    BootId, Delivered, Generation, Job, JobKind, JobOutcome, JobResult, Reports, Stage, State, Store, Submission, Work,
+    BootId, Delivered, Generation, Job, JobKind, JobOutcome, JobResult, Reports, Spread, Stage, State, Store,
+    Submission, Work,
 };
 
 /// A secret that is in each document and its parameters, and must be in no file.
@@ -91,7 +91,7 @@ pub(crate) fn take<E>(
         Step::Converge => {
             let (restart, owed) = (BTreeSet::new(), BTreeSet::new());
             let result = JobResult::Converged;
-            state.end(JobOutcome { result, restart, owed, not_in_state: 0, instances: 3 }, at(number), Duration::ZERO);
+            state.end(JobOutcome { result, restart, owed, not_in_state: 0, instances: 3 }, at(number), Spread::NONE);
         }
         Step::Settings => state.settings.generations = u32::try_from(number % 7).unwrap(),
         Step::Remove => drop(state.remove(Stage::Previous).unwrap()),
