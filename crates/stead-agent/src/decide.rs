@@ -60,6 +60,28 @@ pub enum Waiting {
     Crashes,
 }
 
+/// Why a document whose mode allows corrections is only tested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HeldBack {
+    /// A restart of the machine is due.
+    Restart,
+    /// The machine is on its way to another document.
+    Pending,
+    /// No maintenance window is open.
+    Window,
+}
+
+impl HeldBack {
+    /// Why drift is not corrected now.
+    pub(crate) fn clause(self) -> &'static str {
+        match self {
+            Self::Restart => "a restart of the machine is due",
+            Self::Pending => "a pending document comes first",
+            Self::Window => "no maintenance window is open",
+        }
+    }
+}
+
 /// What is known besides the state.
 #[derive(Clone, Debug)]
 pub struct Moment {
@@ -242,6 +264,16 @@ impl State {
     /// because of a window, and was not in its desired state.
     fn waits_for_correction(&self) -> bool {
         self.apply_requested || self.drift_found
+    }
+
+    /// Why a document that may be corrected is only tested at this moment.
+    pub(crate) fn held_back(&self, moment: &Moment) -> Option<HeldBack> {
+        match () {
+            () if self.restart.is_some() => Some(HeldBack::Restart),
+            () if self.is_under_way_to_pending() => Some(HeldBack::Pending),
+            () if moment.opening(self, Intent::Set) != Opening::Open => Some(HeldBack::Window),
+            () => None,
+        }
     }
 
     fn longest_interval(&self) -> Duration {

@@ -1,6 +1,7 @@
 //! A job: one pass over a document, carried out so that it survives the end of the process.
 
 mod announced;
+mod suspension;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
@@ -32,12 +33,14 @@ use stead_host::journal::{FileJournal, Journal, OpenJournalError, read};
 use stead_host::provider::Cancel;
 use stead_host::watch::Watched;
 
+use crate::decide::HeldBack;
 use crate::mode::{Standing, Treatment, treatment};
 use crate::settings::Settings;
 use crate::state::{Generation, Job, JobOutcome, JobResult, LeftOver, State, Work};
 use crate::store::Delivered;
 use crate::store::StoreError;
 use announced::Announced;
+pub(crate) use suspension::{SuspendReason, Suspension};
 
 /// What a job works on, and how.
 pub(crate) struct JobSpec {
@@ -52,6 +55,9 @@ pub(crate) struct JobSpec {
     pub(crate) resumed: bool,
     /// How many instances are worked on at once; 0 for as many as there are processors.
     pub(crate) width: u32,
+    /// Why it only tests what its document allows to be corrected.
+    pub(crate) held_back: Option<HeldBack>,
+    pub(crate) suspension: Suspension,
 }
 
 /// What is done with which instances.
@@ -170,8 +176,9 @@ pub(crate) fn journal_summary(journal: &Path) -> JournalSummary {
 pub(crate) fn left_over(job_host: &JobHost, spec: &JobSpec, source: Source, journal: &Path) -> LeftOver {
     let restart = journal_summary(journal).restart;
     let Ok(ready) = job_host.make_ready(spec, source) else { return LeftOver { owed: spec.owed.clone(), restart } };
-    let (suspend, events) = (ready.session.suspend.clone(), FileJournal::resume(journal).map(|(_, events)| events));
-    suspend.cancel();
+    let events = FileJournal::resume(journal).map(|(_, events)| events);
+    // Nothing is begun: what the journal says is all that is wanted.
+    ready.session.suspend.cancel();
     let none: &dyn Observer = &NoObserver;
     let run = events.ok().and_then(|events| {
         let execution = spec.execution(&ready, Mode::APPLY, none);
@@ -192,20 +199,20 @@ impl Observer for NoObserver {
     }
 }
 
-/// Carries out a job. `suspend` stops it so that it can be resumed, `cancel` ends it.
+/// Carries out a job. `cancel` ends it; its suspension stops it so that it can be resumed.
 pub(crate) fn carry_out(
     job_host: &JobHost,
     spec: &JobSpec,
     source: Source,
     journal: &Path,
-    (cancel, suspend): (Cancel, Cancel),
+    cancel: Cancel,
     observer: &dyn Observer,
 ) -> Result<Ended, JobError> {
     let mut ready = match job_host.make_ready(spec, source) {
         Ok(ready) => ready,
         Err(lines) => return Ok(unusable(spec, &lines)),
     };
-    (ready.session.cancel, ready.session.suspend) = (cancel, suspend);
+    (ready.session.cancel, ready.session.suspend) = (cancel, spec.suspension.cancel.clone());
     ready.session.deadline = spec.settings.resource_timeout;
     let ended = spec.run(&ready, journal, observer);
     job_host.put_back(ready);
@@ -340,7 +347,7 @@ impl JobSpec {
             let execution = Execution { journal: Box::new(journal), ..execution };
             // Nothing more is begun before the machine was restarted.
             if asked_for_restart(&Report::of(&events)).next().is_some() {
-                session.suspend.cancel();
+                self.suspension.suspend(SuspendReason::Restart);
             }
             return match session.resume(prepared, &events, execution) {
                 Ok(run) => Ok(run),
@@ -372,7 +379,7 @@ impl JobSpec {
         };
         // Preparing the document has refused what does not exist.
         let policy = usual.policy(stated).unwrap_or_else(|_| Arc::new(SinglePass));
-        let suspend = session.suspend.clone();
+        let suspension = self.suspension.clone();
         let mut settled = 0;
         let exceptions = self.exceptions(ready);
         let all = exceptions.selected.as_ref().map_or(ready.prepared.graph.nodes.len(), |selected| selected.len());
@@ -387,7 +394,7 @@ impl JobSpec {
                         if matches!(response.outcome, Outcome::Changed(_))
                             && response.restarts.iter().any(is_system) =>
                     {
-                        suspend.cancel();
+                        suspension.suspend(SuspendReason::Restart);
                     }
                     _ => {}
                 }
@@ -505,6 +512,9 @@ impl JobSpec {
             members.insert("result".to_owned(), json!(result));
             // What is changed in a current document was changed by somebody else before.
             members.insert("corrective".to_owned(), json!(is_current));
+            if let Some(Json::Array(instances)) = members.get_mut("instances") {
+                self.give_reasons(run, instances);
+            }
         }
         let changed = run.graph().iter().filter(|(id, _)| report.status(*id) == Some(&Status::Changed));
         Ended {
@@ -512,6 +522,35 @@ impl JobSpec {
             report: printed,
             watched: self.watched(session, run),
             changed: changed.map(|(_, node)| node.path.to_string()).collect(),
+        }
+    }
+}
+
+impl JobSpec {
+    /// Says of each instance that was not begun, and of each that has drifted and was not corrected, why that is.
+    fn give_reasons(&self, run: &Run, instances: &mut [Json]) {
+        let (graph, report) = (run.graph(), run.report());
+        let selected = graph.order.iter().filter(|id| report.is_selected(**id));
+        for (id, printed) in selected.zip(instances.iter_mut().filter_map(Json::as_object_mut)) {
+            let (member, clause) = match report.status(*id) {
+                None => ("message", self.suspension.because().map(SuspendReason::clause)),
+                Some(Status::Drifted) => ("notCorrected", self.not_corrected(graph, *id)),
+                Some(_) => continue,
+            };
+            if let Some(clause) = clause {
+                printed.insert(member.to_owned(), clause.into());
+            }
+        }
+    }
+
+    fn not_corrected(&self, graph: &Graph, id: NodeId) -> Option<&'static str> {
+        let mode = mode_of(graph, id).unwrap_or(self.rules.mode);
+        match treatment(self.rules.standing, mode) {
+            Treatment::Test => Some(match mode {
+                ConfigurationMode::MonitorOnly => "its mode is MonitorOnly",
+                _ => "its mode is ApplyAndMonitor",
+            }),
+            Treatment::Set | Treatment::Skip => self.held_back.map(HeldBack::clause),
         }
     }
 }

@@ -24,7 +24,10 @@ use stead_host::provider::Cancel;
 use crate::boot::boot_id;
 use crate::control::{Listener, Request, Response, serve};
 use crate::decide::{Moment, Next};
-use crate::job::{Ended, JobError, JobHost, JobSpec, Observer, Rules, Source, carry_out, journal_summary, left_over};
+use crate::job::{
+    Ended, JobError, JobHost, JobSpec, Observer, Rules, Source, SuspendReason, Suspension, carry_out, journal_summary,
+    left_over,
+};
 use crate::log::Log;
 use crate::rate_limit::{MOST_CORRECTIONS, MOST_WAKEUPS, RateLimit};
 use crate::reports::Reports;
@@ -123,7 +126,7 @@ struct Inner {
 struct Running {
     job: Job,
     cancel: Cancel,
-    suspend: Cancel,
+    suspension: Suspension,
     settled: usize,
     instances: usize,
 }
@@ -218,7 +221,7 @@ impl Agent {
         let mut inner = self.lock();
         inner.stopping = true;
         if let Some(running) = &inner.running {
-            running.suspend.cancel();
+            running.suspension.suspend(SuspendReason::End);
             // If it is killed before it has ended, that does not count as a crash.
             self.save(&mut inner, |state| state.stopping = true);
         }
@@ -231,7 +234,7 @@ impl Agent {
         if let Some(running) = inner.running.as_ref().filter(changes)
             && opening(&inner.state.settings.windows, Intent::Set, Timestamp::now(), &self.zone) != Opening::Open
         {
-            running.suspend.cancel();
+            running.suspension.suspend(SuspendReason::Window);
         }
     }
 
@@ -365,12 +368,12 @@ impl Agent {
             }
             self.log_begin(if resumed { "jobResumed" } else { "jobBegan" }, job);
         }
-        let (cancel, suspend) = (Cancel::default(), Cancel::default());
-        let (job, stops) = (job.clone(), (cancel.clone(), suspend.clone()));
-        inner.running = Some(Running { job, cancel, suspend, settled: 0, instances: 0 });
+        let (cancel, suspension) = (Cancel::default(), spec.suspension.clone());
+        inner.running =
+            Some(Running { job: job.clone(), cancel: cancel.clone(), suspension, settled: 0, instances: 0 });
         let (agent, journal) = (Arc::clone(self), inner.store.journal(&spec.job.id));
         thread::spawn(move || {
-            let carried_out = AssertUnwindSafe(|| carry_out(&agent.job_host, &spec, source, &journal, stops, &*agent));
+            let carried_out = AssertUnwindSafe(|| carry_out(&agent.job_host, &spec, source, &journal, cancel, &*agent));
             // A defect in a job is a crash of the agent, with what follows from that: nothing less would end it.
             let ended = catch_unwind(carried_out).unwrap_or_else(|_| std::process::abort());
             let mut inner = agent.lock();
@@ -398,6 +401,8 @@ impl Agent {
             quarantined: inner.state.crashes.quarantined().map(str::to_owned).collect(),
             resumed,
             width: inner.state.width(),
+            held_back: inner.state.held_back(&self.moment()),
+            suspension: Suspension::default(),
         };
         Ok((spec, source.map_err(|error| error_chain(&error))?))
     }

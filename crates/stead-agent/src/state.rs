@@ -156,7 +156,7 @@ pub enum JobKind {
 }
 
 /// Whether a job changes the machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Work {
     /// It brings every instance into its desired state.
@@ -198,12 +198,12 @@ pub struct Restarts {
 
 /// Crashes of the agent.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Crashes {
-    /// How many there were since the job that was interrupted last came to its end.
+    /// How many there were since every job that was interrupted came to its end.
     pub in_a_row: u32,
-    /// The document and the work of that job.
-    pub interrupted: Option<(u64, Work)>,
+    /// The documents and the work of the jobs that did not since.
+    pub interrupted_jobs: BTreeSet<(u64, Work)>,
     /// Not before this instant is a job begun.
     pub not_before: Option<Timestamp>,
     /// How often in a row it crashed while an instance was worked on, by path.
@@ -290,7 +290,7 @@ impl State {
 
     /// How many instances are worked on at once.
     ///
-    /// Guarantees: after a crash only one is, until the job that was interrupted comes to its end. Then it is that instance which the agent
+    /// Guarantees: after a crash only one is, until every job that was interrupted comes to its end. Then it is that instance which the agent
     /// crashed over, and no other is left out with it.
     pub fn width(&self) -> u32 {
         if self.crashes.in_a_row > 0 { 1 } else { self.settings.width }

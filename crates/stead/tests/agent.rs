@@ -4,6 +4,8 @@
 
 #[path = "agent/machine.rs"]
 mod machine;
+#[path = "agent/reports.rs"]
+mod reports;
 #[path = "agent/soak.rs"]
 mod soak;
 #[path = "agent/watching.rs"]

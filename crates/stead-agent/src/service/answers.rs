@@ -15,7 +15,7 @@ use stead_engine::{Execution, Session, Summary, error_chain, json as printed};
 use super::{Agent, Inner};
 use crate::control::{Goal, Request, Response};
 use crate::decide::{Next, Waiting};
-use crate::job::modes_of;
+use crate::job::{SuspendReason, modes_of};
 use crate::settings::Settings;
 use crate::state::{Ended, Generation, Held, JobResult, Refusal, Stage, State, Submission};
 use crate::status::Activity;
@@ -79,7 +79,7 @@ impl Agent {
         // What is worked on is not wanted any more.
         if let Some(running) = inner.running.as_ref().filter(|running| Some(running.job.generation) == pending || force)
         {
-            running.suspend.cancel();
+            running.suspension.suspend(SuspendReason::Operator);
             if force {
                 running.cancel.cancel();
             }
@@ -253,7 +253,7 @@ impl Agent {
             })?;
         }
         if let Some(running) = &inner.running {
-            running.suspend.cancel();
+            running.suspension.suspend(SuspendReason::Operator);
             if force {
                 running.cancel.cancel();
             }
@@ -314,7 +314,7 @@ impl Agent {
             if !force {
                 return refused(format!("a job works on the {} document; '--force' ends it first", stage.as_str()));
             }
-            running.suspend.cancel();
+            running.suspension.suspend(SuspendReason::Operator);
             running.cancel.cancel();
         }
         let number = self.changed(&mut inner, |state| state.remove(stage))?;

@@ -195,11 +195,10 @@ impl State {
         let Some(job) = self.job.take() else { return };
         let is_whole = job.only.is_empty();
         let had_converged = self.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
-        let is_staged = |number| [self.pending, self.current].contains(&Some(number));
-        let is_forgiven = |(number, work)| (number, work) == (job.generation, job.work) || !is_staged(number);
         // A job over a part says nothing about the instance that the agent crashed over.
-        if is_whole && outcome.result != JobResult::Aborted && self.crashes.interrupted.is_none_or(is_forgiven) {
-            self.crashes.forgive();
+        if is_whole && outcome.result != JobResult::Aborted {
+            let staged = [self.pending, self.current];
+            self.crashes.ended((job.generation, job.work), |number| staged.contains(&Some(number)));
         }
         // That a part is in its desired state says nothing about the rest.
         if is_whole || outcome.result != JobResult::Converged {
@@ -291,7 +290,7 @@ impl State {
     pub fn started(&mut self, boot: &BootId, in_flight: &[String], now: Timestamp) {
         let was_stopped = std::mem::take(&mut self.stopping);
         if let Some(job) = self.job.as_ref().filter(|job| job.boot == *boot && !was_stopped) {
-            self.crashes.interrupted = Some((job.generation, job.work));
+            self.crashes.interrupted_jobs.insert((job.generation, job.work));
             self.crashed(in_flight, now);
         }
         if self.restart.take_if(|due| due.boot != *boot).is_some() {
@@ -358,11 +357,15 @@ impl State {
 }
 
 impl Crashes {
-    /// Notes that a job came over every instance that is not left out.
-    fn forgive(&mut self) {
-        let mut crashes = std::mem::take(self);
-        crashes.by_instance.retain(|_, count| *count >= Self::LIMIT);
-        self.by_instance = crashes.by_instance;
+    /// Notes that a job came over every instance that is not left out. Crashes are forgotten when none of the jobs that they
+    /// interrupted is still to come to its end.
+    fn ended(&mut self, job: (u64, Work), is_staged: impl Fn(u64) -> bool) {
+        self.interrupted_jobs.retain(|each| *each != job && is_staged(each.0));
+        if self.interrupted_jobs.is_empty() {
+            let mut crashes = std::mem::take(self);
+            crashes.by_instance.retain(|_, count| *count >= Self::LIMIT);
+            self.by_instance = crashes.by_instance;
+        }
     }
 }
 

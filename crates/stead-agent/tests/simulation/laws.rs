@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use stead_agent::{
-    Ended, Intent, Job, JobKind, JobOutcome, JobResult, Moment, Next, Opening, Refusal, Stage, State, Waiting, Work,
-    opening,
+    Ended, Intent, Job, JobKind, JobOutcome, JobResult, Moment, Next, Opening, Progress, Refusal, Stage, State,
+    Waiting, Work, opening,
 };
 use stead_core::document::ConfigurationMode;
 
@@ -49,6 +49,8 @@ pub(crate) fn change(cause: &Cause, before: &State, after: &State, machine: &Mac
                 |number: u64| after.generations.get(&number).is_none_or(|it| it.ended == Some(Ended::Superseded));
             law(*number == before.newest + 1, || format!("number {number} after {}", before.newest))?;
             law(pending.is_none_or(ended), || "the superseded document does not say so".to_owned())?;
+            let anew = Progress { held: after.progress.held, ..Progress::default() };
+            law(after.progress == anew, || format!("a new document has come as far as {:?}", after.progress))?;
             [Some(*number), current, previous]
         }
         Cause::Submit(Err(_)) | Cause::Remove(_, Err(_)) => {

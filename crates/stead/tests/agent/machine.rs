@@ -172,7 +172,7 @@ impl Machine {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn json(&self, arguments: &[&str]) -> Json {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Json {
         serde_json::from_str(&self.ok(&[arguments, &["--output", "json"]].concat())).unwrap()
     }
 

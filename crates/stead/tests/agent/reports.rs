@@ -1,0 +1,85 @@
+//! What reports say: all of what a document has, and why something was not done.
+
+use std::collections::BTreeMap;
+
+use jiff::{ToSpan, Zoned};
+use serde_json::{Value as Json, json};
+use stead_testkit::until;
+
+use crate::machine::Machine;
+
+/// The newest report, by instance; `None` if there is none yet that is as wanted.
+fn newest(machine: &Machine, is_wanted: impl Fn(&Json) -> bool) -> Option<BTreeMap<String, Json>> {
+    let reports = machine.json(&["report", "-n", "1"]);
+    let report = &reports["reports"][0]["report"];
+    let by_name = |each: &Json| (each["name"].as_str().unwrap().to_owned(), each.clone());
+    is_wanted(report).then(|| report["instances"].as_array().unwrap().iter().map(by_name).collect())
+}
+
+fn file(machine: &Machine, name: &str) -> Json {
+    json!({"name": name, "type": "Stead/File", "properties": {"path": machine.path(name), "content": "right\n"}})
+}
+
+/// Every instance is in the report, also behind one that failed or asked for a restart, and each that was not processed
+/// says why.
+#[test]
+fn what_was_not_processed_has_a_reason() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.ok(&["settings", "set", "ResourceRetryCount=0", "PendingRetrySecs=600", "Width=1"]);
+    let fails = json!({"name": "fails", "type": "Stead/Command", "properties": {"test": "false", "set": "exit 1"}});
+    let mut behind = file(&machine, "behind");
+    behind["dependsOn"] = json!(["Stead/Command:fails"]);
+    let asks = json!({"name": "asks", "type": "Test/Restart", "properties": {"path": machine.path("asks")}});
+    machine.deliver("one", &json!([fails, behind, file(&machine, "before"), asks, file(&machine, "after")]));
+    let found = until(|| newest(&machine, |report| report["result"] == "failed"));
+    let said = |name: &str| (found[name]["status"].as_str().unwrap(), found[name]["message"].as_str().unwrap_or(""));
+    assert_eq!(found.len(), 5);
+    assert_eq!(said("before").0, "changed", "what does not need it goes on");
+    let (status, why) = said("behind");
+    assert!(status == "skipped" && why.contains("'fails' (Stead/Command), which it depends on, failed"), "{why}");
+    assert_eq!(said("after"), ("notRun", "a resource asked for a restart of the machine before it was begun"));
+    machine.stop();
+}
+
+/// A test finds all drift, and says of each what it is not corrected for.
+#[test]
+fn drift_that_is_not_corrected_has_a_reason() {
+    let mut machine = Machine::new();
+    machine.start();
+    let mut monitored = file(&machine, "monitored");
+    monitored["directives"] = json!({"configurationMode": "ApplyAndMonitor"});
+    let auto = json!({"configurationMode": "ApplyAndAutoCorrect"});
+    machine.deliver_with("one", &auto, &json!([file(&machine, "corrected"), monitored]));
+    machine.wait(0);
+    // Two days from now is outside of it for the whole of this test.
+    let day = (Zoned::now() + 2.days()).strftime("%a").to_string();
+    let window = format!("MaintenanceWindows=[{{Days: [{day}], From: \"00:00\", To: \"01:00\", For: Set}}]");
+    machine.ok(&["settings", "set", &window]);
+    for name in ["corrected", "monitored"] {
+        machine.write(name, "wrong\n");
+    }
+    // Everything is tested at once by new settings.
+    machine.ok(&["settings", "set", &window]);
+    let both = |report: &Json| report["totals"]["drifted"] == 2;
+    let found = until(|| newest(&machine, both));
+    assert_eq!(found["corrected"]["notCorrected"], "no maintenance window is open");
+    assert_eq!(found["monitored"]["notCorrected"], "its mode is ApplyAndMonitor");
+    machine.stop();
+}
+
+/// Names and messages reach the reader as they are.
+#[test]
+fn a_report_is_json_whatever_it_is_about() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.set("ResourceRetryCount=0", "PendingRetrySecs=600");
+    let name = "quotes \" and ' and \\ and \u{1f980}";
+    let set = "printf 'it says \"no\"\\tand \\\\\n' >&2; exit 1";
+    machine
+        .deliver("one", &json!([{"name": name, "type": "Stead/Command", "properties": {"test": "false", "set": set}}]));
+    let found = until(|| newest(&machine, |report| report["result"] == "failed"));
+    let message = found[name].to_string();
+    assert!(message.contains(r#"it says \"no\"\tand \\"#), "{message}");
+    machine.stop();
+}
