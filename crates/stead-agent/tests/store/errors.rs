@@ -14,28 +14,31 @@ use crate::victim::{Heard, Victim, fast_directory, has_strace, store_in};
 
 /// System calls, and the errors that they may fail with.
 const ERRORS: &[(&str, &[&str])] = &[
-    ("openat", &["EMFILE", "ENOSPC", "EIO", "EROFS"]),
-    ("openat2", &["EMFILE", "EIO"]),
-    ("read", &["EIO"]),
-    ("pread64", &["EIO"]),
-    ("getdents64", &["EIO"]),
-    ("fcntl", &["EMFILE"]),
-    ("fstat", &["EIO"]),
-    ("newfstatat", &["EIO"]),
-    ("statx", &["EIO"]),
-    ("mkdirat", &["ENOSPC", "EIO", "EROFS"]),
-    ("linkat", &["ENOSPC", "EIO", "EROFS"]),
-    ("renameat", &["ENOSPC", "EIO", "EROFS"]),
-    ("renameat2", &["ENOSPC", "EIO", "EROFS"]),
-    ("unlinkat", &["EIO", "EROFS"]),
-    ("write", &["ENOSPC", "EIO"]),
-    ("pwrite64", &["ENOSPC", "EIO"]),
-    ("ftruncate", &["ENOSPC", "EIO"]),
-    ("fallocate", &["ENOSPC"]),
-    ("fsync", &["EIO", "ENOSPC"]),
-    ("fdatasync", &["EIO", "ENOSPC"]),
-    ("fchmod", &["EIO", "EROFS"]),
+    ("openat", &["EMFILE", "ENOSPC", "EIO", "EROFS", "EDQUOT", "ENOMEM", "EINTR"]),
+    ("openat2", &["EMFILE", "EIO", "EDQUOT", "ENOMEM", "EINTR"]),
+    ("read", &["EIO", "ENOMEM", "EINTR"]),
+    ("pread64", &["EIO", "ENOMEM", "EINTR"]),
+    ("getdents64", &["EIO", "ENOMEM"]),
+    ("fcntl", &["EMFILE", "ENOMEM"]),
+    ("fstat", &["EIO", "ENOMEM"]),
+    ("newfstatat", &["EIO", "ENOMEM"]),
+    ("statx", &["EIO", "ENOMEM"]),
+    ("mkdirat", &["ENOSPC", "EIO", "EROFS", "EDQUOT", "ENOMEM"]),
+    ("linkat", &["ENOSPC", "EIO", "EROFS", "EDQUOT", "ENOMEM"]),
+    ("renameat", &["ENOSPC", "EIO", "EROFS", "EDQUOT", "ENOMEM"]),
+    ("renameat2", &["ENOSPC", "EIO", "EROFS", "EDQUOT", "ENOMEM"]),
+    ("unlinkat", &["EIO", "EROFS", "ENOMEM"]),
+    ("write", &["ENOSPC", "EIO", "EDQUOT", "ENOMEM", "EINTR"]),
+    ("pwrite64", &["ENOSPC", "EIO", "EDQUOT", "ENOMEM", "EINTR"]),
+    ("ftruncate", &["ENOSPC", "EIO", "EDQUOT", "EINTR"]),
+    ("fallocate", &["ENOSPC", "EDQUOT", "EINTR"]),
+    ("fsync", &["EIO", "ENOSPC", "EDQUOT", "EINTR"]),
+    ("fdatasync", &["EIO", "ENOSPC", "EDQUOT", "EINTR"]),
+    ("fchmod", &["EIO", "EROFS", "ENOMEM"]),
+    ("flock", &["ENOMEM", "EINTR"]),
 ];
+
+const INTERRUPTED: &str = "EINTR";
 
 /// What the process finds.
 #[derive(Clone, Copy, PartialEq)]
@@ -86,7 +89,8 @@ impl Try<'_> {
 
     fn judge(&self, victim: &Victim<'_>, heard: &Heard) -> Result<(), String> {
         let is_once = !self.when.ends_with('+');
-        if is_once && self.name == "fsync" && heard.failures.is_empty() {
+        // A call that was interrupted may be made again at once.
+        if is_once && self.name == "fsync" && self.error != INTERRUPTED && heard.failures.is_empty() {
             return Err("a flush that failed was taken for a success".to_owned());
         }
         let (store, state, repairs) = Store::open_with(victim.directory, None).map_err(|error| error.to_string())?;
@@ -115,7 +119,9 @@ fn tries(victim: &Victim<'_>, begin: Begin, done_before: usize) -> Vec<Try<'stat
     for (name, count) in victim.calls(&names) {
         let Some((name, errors)) = ERRORS.iter().find(|(each, _)| *each == name) else { continue };
         for error in *errors {
-            for lasting in ["", "+"] {
+            // Nothing is interrupted for ever.
+            let times = if *error == INTERRUPTED { &[""][..] } else { &["", "+"] };
+            for lasting in times {
                 tries.push(Try { name, error, when: format!("{count}{lasting}"), begin, done_before });
             }
         }
