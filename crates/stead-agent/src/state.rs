@@ -206,6 +206,8 @@ pub struct Crashes {
     pub interrupted_jobs: BTreeSet<(u64, Work)>,
     /// Not before this instant is a job begun.
     pub not_before: Option<Timestamp>,
+    /// Whether what the interrupted job was working on was counted, and nobody has gone on with it since.
+    pub is_counted: bool,
     /// How often in a row it crashed while an instance was worked on, by path.
     pub by_instance: BTreeMap<String, u32>,
 }

@@ -186,6 +186,7 @@ impl State {
     /// Notes that a job begins, or goes on.
     pub fn begin(&mut self, job: Job) {
         self.restarts.just_now = false;
+        self.crashes.is_counted = false;
         self.job = Some(job);
     }
 
@@ -285,7 +286,8 @@ impl State {
     /// Notes that the agent starts, in this boot of the machine: whether it crashed, and whether a restart that was due has
     /// happened. `in_flight` are the instances that the interrupted job was working on, by their paths.
     ///
-    /// Guarantees: what was in flight when the machine itself ended, by a power failure or a restart, is not blamed for that.
+    /// Guarantees: what was in flight is counted once, however often the agent crashes before it goes on with the job. What was
+    /// in flight when the machine itself ended, by a power failure or a restart, is not blamed for that.
     /// What is current is checked at once, since nobody watched it meanwhile.
     pub fn started(&mut self, boot: &BootId, in_flight: &[String], now: Timestamp) {
         let was_stopped = std::mem::take(&mut self.stopping);
@@ -315,7 +317,8 @@ impl State {
 
     fn crashed(&mut self, in_flight: &[String], now: Timestamp) {
         self.crashes.in_a_row = self.crashes.in_a_row.saturating_add(1);
-        for path in in_flight {
+        let is_counted = std::mem::replace(&mut self.crashes.is_counted, true);
+        for path in in_flight.iter().filter(|_| !is_counted) {
             *self.crashes.by_instance.entry(path.clone()).or_default() += 1;
         }
         let late = self.crashes.in_a_row.saturating_sub(QUICK_RESTARTS);
