@@ -281,12 +281,12 @@ impl World {
             Next::Begin { generation, kind, work } => {
                 let id = format!("j{}", self.begun.len());
                 self.machine.journal = crate::machine::Journal::default();
-                self.job(Job { id, generation, kind, work, began: self.now(), boot, only: BTreeSet::new() })
+                self.job(&Job { id, generation, kind, work, began: self.now(), boot, only: BTreeSet::new() })
             }
             Next::Resume => {
                 let job = self.state.job.clone().ok_or("nothing to resume")?;
                 self.machine.journal.in_flight.clear();
-                self.job(Job { boot, ..job })
+                self.job(&Job { boot, ..job })
             }
             Next::Abandon => {
                 let journal = self.machine.journal.clone();
@@ -313,7 +313,7 @@ impl World {
         let only = BTreeSet::from(["part".to_owned()]);
         let job = Job { id, generation, kind: JobKind::Consistency, work, began: self.now(), boot, only };
         self.machine.journal = crate::machine::Journal::default();
-        self.job(job)
+        self.job(&job)
     }
 
     fn restart(&mut self) -> Law {
@@ -353,14 +353,14 @@ impl World {
         self.change(|state| state.use_existing().map_or(Cause::Hold, |_| Cause::UseExisting))
     }
 
-    fn job(&mut self, job: Job) -> Law {
+    fn job(&mut self, job: &Job) -> Law {
         self.begun.push(self.elapsed);
         self.note(format!("{:?} {:?} generation {}", job.kind, job.work, job.generation));
         self.is_bounded()?;
-        self.is_continued(&job)?;
+        self.is_continued(job)?;
         let (starts, content) = (self.starts, self.state.generations[&job.generation].content.clone());
         // A job over a part is recorded when it is about to set something.
-        if job.only.is_empty() || self.machine.sets_in_part(&self.state, &job) {
+        if job.only.is_empty() || self.machine.sets_in_part(&self.state, job) {
             self.parts += usize::from(!job.only.is_empty());
             let job = job.clone();
             self.change(|state| {
@@ -379,7 +379,7 @@ impl World {
         if !self.is_fair && self.chance(15) {
             self.happen()?;
         }
-        if self.starts == starts { self.finish(&job, &content) } else { Ok(()) }
+        if self.starts == starts { self.finish(job, &content) } else { Ok(()) }
     }
 
     fn finish(&mut self, job: &Job, content: &str) -> Law {
@@ -401,7 +401,8 @@ impl World {
             }
             Worked::Ended(outcome) => {
                 self.note(format!("{:?}, restart {:?}, owed {:?}", outcome.result, outcome.restart, outcome.owed));
-                let (now, spread) = (self.now(), Spread::new(f64::from(self.numbers.below(100) as u32) / 100.0));
+                let percent = u8::try_from(self.numbers.below(100)).unwrap();
+                let (now, spread) = (self.now(), Spread::new(f64::from(percent) / 100.0));
                 self.change(|state| {
                     // One over a part that set nothing was not recorded before.
                     state.job.get_or_insert_with(|| job.clone());

@@ -11,10 +11,10 @@ use crate::machine::{Machine, Usage};
 /// How many jobs are waited for where nothing is asked for.
 const JOBS: usize = 4;
 
-/// So much more than after the first jobs is no growth: allocators keep some, and a job may be under way.
+/// So much more than after the first jobs is no growth: allocators keep some, and another caller may be answered.
 const MORE_MEMORY_KIB: u64 = 4 << 10;
-const MORE_DESCRIPTORS: usize = 8;
-const MORE_THREADS: usize = 4;
+const MORE_DESCRIPTORS: usize = 2;
+const MORE_THREADS: usize = 2;
 
 #[test]
 fn jobs_take_no_more_the_longer_the_agent_runs() {
@@ -49,17 +49,17 @@ fn jobs_take_no_more_the_longer_the_agent_runs() {
         if job == warm_up {
             settled = Some(usage);
         } else if let Some(settled) = settled {
-            judge(&settled, &usage);
+            // A job under way takes more for a moment.
+            until(|| is_flat(&settled, &machine.usage()).then_some(()));
         }
     }
     println!("{jobs} jobs: {settled:?} after the first, {:?} at the end", machine.usage());
     machine.stop();
 }
 
-fn judge(settled: &Usage, usage: &Usage) {
-    let is_flat = usage.resident_kib <= settled.resident_kib + MORE_MEMORY_KIB
+fn is_flat(settled: &Usage, usage: &Usage) -> bool {
+    usage.resident_kib <= settled.resident_kib + MORE_MEMORY_KIB
         && usage.descriptors <= settled.descriptors + MORE_DESCRIPTORS
         && usage.threads <= settled.threads + MORE_THREADS
-        && usage.zombies == 0;
-    assert!(is_flat, "{settled:?} became {usage:?}");
+        && usage.zombies == 0
 }
