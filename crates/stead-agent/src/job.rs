@@ -468,7 +468,8 @@ impl JobSpec {
         let graph = run.graph();
         let is_looked_after = |id: NodeId| {
             let mode = mode_of(graph, id).unwrap_or(self.rules.mode);
-            treatment(Standing::Current, mode) != Treatment::Skip
+            let is_wanted = run.report().status(id) != Some(&Status::Skipped(SkipReason::Condition));
+            is_wanted && treatment(Standing::Current, mode) != Treatment::Skip
         };
         let mut claims: HashMap<NodeId, Claims> = session.claims(run).into_iter().collect();
         let instances = graph.iter().filter(|(id, node)| node.role == Role::Instance && is_looked_after(*id));

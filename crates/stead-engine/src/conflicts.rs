@@ -49,9 +49,10 @@ impl Session {
     }
 
     /// What the instances of a run read and manage, as far as that is known: those of built-in resources whose desired state
-    /// was computed. What a program manages, nobody knows.
+    /// was computed, or is written out in the document. What a program manages, nobody knows.
     pub fn claims(&self, run: &Run) -> Vec<(NodeId, Claims)> {
-        self.claims_among(run.graph(), |id| run.report().record(id).desired.as_ref())
+        let graph = run.graph();
+        self.claims_among(graph, |id| run.report().record(id).desired.as_ref().or(graph.node(id).stated.as_ref()))
     }
 
     fn claims_among<'g>(

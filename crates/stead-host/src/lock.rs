@@ -132,7 +132,7 @@ impl Locks {
         Self { candidates: candidates.into_iter().flatten().filter(|path| path.is_absolute()).collect() }
     }
 
-    /// In this directory, which is created if it is not there.
+    /// In this directory, which is created with the one that it lies in if it is not there.
     pub fn in_directory(path: &Path) -> Self {
         Self { candidates: vec![path.to_owned()] }
     }
@@ -184,20 +184,29 @@ impl Locks {
 }
 
 fn open_or_create(path: &Path) -> Result<OwnedFd, FsError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    let absent = || FsError::System { doing: "open", path: path.to_owned(), source: Errno::NOENT.into() };
-    if let Some(found) = fs::open(path, flags)? {
+    if let Some(found) = fs::open(path, DIRECTORY)? {
         return Ok(found);
     }
+    // A new home has no cache directory.
+    if let (None, Some(parent)) = (Place::find(path, &Writes::unrecorded())?, path.parent()) {
+        create(parent)?;
+    }
+    create(path)
+}
+
+fn create(path: &Path) -> Result<OwnedFd, FsError> {
+    let absent = || FsError::System { doing: "open", path: path.to_owned(), source: Errno::NOENT.into() };
     let place = Place::find(path, &Writes::unrecorded())?.ok_or_else(absent)?;
     match place.make_directory() {
         // Another process may have been faster.
         Err(FsError::System { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
-            place.open(flags)?.ok_or_else(absent)
+            place.open(DIRECTORY)?.ok_or_else(absent)
         }
         made => made,
     }
 }
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 fn trusted(directory: OwnedFd, path: &Path) -> Result<(OwnedFd, PathBuf), LockError> {
     let found = status(&directory, path)?;

@@ -57,6 +57,18 @@ fn holding_process(directory: &Path) -> Child {
 }
 
 #[test]
+fn a_new_home_gets_the_directory_of_its_locks() {
+    let home = TempDir::new().unwrap();
+    let directory = home.path().join(".cache/stead");
+    drop(lock(&Locks::in_directory(&directory), home.path()));
+    for made in [directory.parent().unwrap(), &directory] {
+        assert_eq!(made.metadata().unwrap().permissions().mode() & 0o777, 0o700, "{}", made.display());
+    }
+    let far = home.path().join("not/there/either");
+    assert!(lock_within(&Locks::in_directory(&far), home.path(), LONG).is_err(), "only one is made on the way");
+}
+
+#[test]
 fn one_at_a_time() {
     let directory = TempDir::new().unwrap();
     let locks = Locks::in_directory(&directory.path().join("locks"));

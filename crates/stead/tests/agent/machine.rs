@@ -197,7 +197,7 @@ impl Machine {
 
     /// Waits until nothing more happens by itself; `code` is how `wait` ends.
     pub(crate) fn wait(&self, code: i32) {
-        let output = self.run(&["wait", "--timeout", "60"]);
+        let output = self.run(&["wait", "--timeout", "300"]);
         let log = self.run(&["logs", "-n", "100"]).stdout;
         assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&log));
     }

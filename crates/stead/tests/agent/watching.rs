@@ -67,6 +67,30 @@ fn storm(machine: &Machine, paths: &[PathBuf]) -> u64 {
     resident
 }
 
+/// What can be watched is, also where it was not processed because something else failed.
+#[test]
+fn what_is_behind_a_failure_is_watched() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.set("ResourceRetryCount=0", "SplaySecs=0");
+    machine.write("allowed", "");
+    let file = |name: &str| json!({"name": name, "type": "Stead/File", "properties": {"path": machine.path(name), "content": "x"}});
+    let allowed = format!("test -e {}", machine.path("allowed").display());
+    let fails = json!({"name": "fails", "type": "Stead/Command", "properties": {"test": allowed, "set": "exit 1"}});
+    let (mut behind, mut unwanted) = (file("behind"), file("unwanted"));
+    behind["dependsOn"] = json!(["Stead/Command:fails"]);
+    unwanted["condition"] = json!("[equals(1, 2)]");
+    let auto = json!({"configurationMode": "ApplyAndAutoCorrect"});
+    machine.deliver_with("one", &auto, &json!([fails, behind, unwanted]));
+    machine.wait(0);
+    std::fs::remove_file(machine.path("allowed")).unwrap();
+    // Everything is looked at by new settings.
+    machine.ok(&["settings", "set", "SplaySecs=1"]);
+    until(|| (machine.status()["Job"]["Status"] == "Failure").then_some(()));
+    assert_eq!(machine.status()["NotWatched"], json!(["Stead/Command:fails"]));
+    machine.stop();
+}
+
 fn right(number: usize) -> String {
     format!("right {number}\n")
 }
