@@ -32,6 +32,9 @@ const INTERRUPTIONS: usize = 36;
 /// How many documents there are at least.
 const DOCUMENTS: usize = 6;
 
+/// More than any of these documents needs.
+const MOST_APPENDS: usize = 1000;
+
 /// A document of files and of commands that act on their changes, and the machine before it is applied.
 struct Scene {
     /// For each file, whether it is right already.
@@ -237,7 +240,8 @@ fn a_job_that_ends_at_any_point_loses_no_work_and_no_notification() {
 
 /// Where a document can be interrupted: before each append, with each outcome of what is under way, and what follows.
 fn points(host: &Host, scene: &Scene) -> Vec<(usize, Within, Then)> {
-    let appends = (0..).take_while(|appends| !Machine::new(host, scene).interrupted(*appends, Within::Done)).count();
+    let appends =
+        (0..MOST_APPENDS).take_while(|appends| !Machine::new(host, scene).interrupted(*appends, Within::Done)).count();
     let kinds = [Within::Done, Within::Begun]
         .into_iter()
         .flat_map(|within| [Then::Resumed, Then::Anew].map(|then| (within, then)));

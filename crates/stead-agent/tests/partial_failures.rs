@@ -20,6 +20,7 @@ use stead_core::value::Object;
 use stead_engine::{Execution, Host, HostOptions, Summary};
 use stead_host::catalog::{Search, SearchEnvironment};
 use stead_host::journal::{FileJournal, read};
+use stead_host::settings::{Layers, Stated, resolve};
 use tempfile::TempDir;
 
 #[path = "../../stead-core/tests/support/random.rs"]
@@ -38,7 +39,7 @@ enum Fate {
     Fails,
     /// Its program ends at the deadline.
     Hangs,
-    /// Its program prints what is no answer.
+    /// Its program prints something else than an answer.
     Garbage,
 }
 
@@ -137,7 +138,7 @@ fn host(resources: &Path) -> Host {
     fs::write(resources.join("garbage.dsc.resource.json"), manifest.to_string()).unwrap();
     let usual = HostOptions::default();
     let environment = SearchEnvironment { resource_path: Some(resources.as_os_str()), ..SearchEnvironment::default() };
-    let settings = stead_host::settings::resolve(&Default::default(), &Default::default());
+    let settings = resolve(&Layers::default(), &Stated::default());
     let search = Search::new(&environment, &settings.resource_path, usual.search.user);
     Host::new(HostOptions { search, ..usual })
 }

@@ -11,7 +11,7 @@ use crate::machine::{Machine, Usage};
 /// How many jobs are waited for where nothing is asked for.
 const JOBS: usize = 4;
 
-/// So much more than after the first jobs is no growth: allocators keep some, and another caller may be answered.
+/// So much more than after the first jobs does not count as growth: allocators keep some, and another caller may be answered.
 const MORE_MEMORY_KIB: u64 = 4 << 10;
 const MORE_DESCRIPTORS: usize = 2;
 const MORE_THREADS: usize = 2;
