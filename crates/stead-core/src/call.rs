@@ -85,9 +85,29 @@ pub struct Tested {
     pub in_desired_state: bool,
     /// The top-level properties that differ.
     pub differing: Vec<String>,
+    /// What a set would come to, where the desired state does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<Box<Prediction>>,
     /// `_metadata` that the resource was given with the desired state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Box<Value>>,
+}
+
+/// What a set would come to, as a test says.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prediction {
+    /// The state after it.
+    pub after: Value,
+    /// What it would create and destroy besides what the states show.
+    pub effects: Effects,
+}
+
+impl Tested {
+    /// The states in it: the actual one, and what a set would make of it where that is known.
+    pub fn states(&self) -> impl Iterator<Item = &Value> {
+        std::iter::once(&self.actual).chain(self.predicted.as_deref().map(|predicted| &predicted.after))
+    }
 }
 
 /// The `result` of each nested instance, where a program that holds others reports theirs as its state.

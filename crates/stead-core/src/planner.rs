@@ -11,8 +11,8 @@
 use std::sync::Arc;
 
 use crate::call::{
-    Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Pending, Presumed, Response, Tested,
-    Verification, invalid_restarts, restarts,
+    Call, Changed, Execution, Exported, Failure, FailureKind, Operation, Outcome, Pending, Prediction, Presumed,
+    Response, Tested, Verification, invalid_restarts, restarts,
 };
 use crate::destruction::{Effect, Effects};
 use crate::diff::{Rules, absence, differing, exists, overlaid};
@@ -83,6 +83,8 @@ pub enum Reply {
         in_desired_state: Option<bool>,
         /// The properties that it says differ.
         differing: Option<Vec<String>>,
+        /// What a set would come to, where the desired state does not tell.
+        predicted: Option<Box<Prediction>>,
     },
     /// To `Set`.
     Set(SetReply),
@@ -146,6 +148,7 @@ struct TestReply {
     actual: Option<Reading>,
     in_desired_state: Option<bool>,
     differing: Option<Vec<String>>,
+    predicted: Option<Box<Prediction>>,
 }
 
 /// What a state that is read is for.
@@ -212,8 +215,8 @@ impl<'a> Planner<'a> {
                 }
                 Stage::After => self.after = Some(reading),
             },
-            Reply::Test { actual, in_desired_state, differing } => {
-                self.test = Some(TestReply { actual, in_desired_state, differing });
+            Reply::Test { actual, in_desired_state, differing, predicted } => {
+                self.test = Some(TestReply { actual, in_desired_state, differing, predicted });
             }
             Reply::Set(reply) => self.set = Some(reply),
             Reply::Deleted(words) => self.deleted = Some(words),
@@ -251,19 +254,20 @@ impl<'a> Planner<'a> {
     /// What a test found, or what to ask first: the resource's own test, its state, or both.
     fn tested(&mut self, stage: Stage) -> Result<Result<(Tested, Option<Value>), Step>, Failure> {
         self.stage = stage;
-        let Some(TestReply { actual, in_desired_state: verdict, differing: names }) = self.test.take() else {
+        let Some(mut reply) = self.test.take() else {
             let own = self.capabilities().test;
             return if own { Ok(Err(Step::Invoke(Method::Test))) } else { self.read(stage).map(Err) };
         };
-        let Some(Reading { state, metadata }) = actual else {
-            self.test = Some(TestReply { actual: None, in_desired_state: verdict, differing: names });
+        let Some(Reading { state, metadata }) = reply.actual.take() else {
+            self.test = Some(reply);
             return self.read(stage).map(Err);
         };
+        let TestReply { in_desired_state: verdict, differing: names, predicted, .. } = reply;
         let own = verdict.or_else(|| state.as_object()?.get("_inDesiredState")?.as_bool());
         let differing = names.unwrap_or_else(|| differing(self.desired, &state, &self.rules));
         let in_desired_state = own.unwrap_or(differing.is_empty());
         let passed = self.desired.as_object().and_then(|desired| desired.get("_metadata")).cloned().map(Box::new);
-        Ok(Ok((Tested { actual: state, in_desired_state, differing, metadata: passed }, metadata)))
+        Ok(Ok((Tested { actual: state, in_desired_state, differing, predicted, metadata: passed }, metadata)))
     }
 
     /// Reaches the desired state, or says what that would do.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::call::{Changed, Execution, Failure, Operation, Outcome, Response, Restart, Tested, Verification};
-use crate::destruction::Effect;
+use crate::destruction::{Effect, Effects};
 use crate::diag::Diagnostic;
 use crate::diff::exists;
 use crate::event::{Event, EventKind, Header, Problem, SkipReason, Status};
@@ -446,7 +446,8 @@ impl Record {
         let last_try = earlier.map(|earlier| &earlier.last).filter(|last| !is_same(last));
         let responses = response.into_iter().chain(last_try.map(|last| &**last)).map(Answer::Response);
         let first = earlier.and_then(|earlier| earlier.first.as_ref()?.state());
-        let states = tested.map(|tested| &tested.actual).into_iter().chain(first).chain(self.pending.as_deref());
+        let found = tested.into_iter().flat_map(|tested| tested.states());
+        let states = found.chain(first).chain(self.pending.as_deref());
         responses.chain(states.map(Answer::Value))
     }
 
@@ -485,14 +486,17 @@ impl Record {
     }
 
     /// What a set did to the instance, or in what-if would do: in the words of the resource or, where it has none, by the
-    /// states. Of a drifted instance, what a set would do by the states alone.
+    /// states. Of a drifted instance, what a set would do.
     pub fn effect(&self) -> Option<Effect> {
         match (self.status()?, self.changed(), self.tested.as_deref(), &self.desired) {
             (Status::Changed, ..) if let Some((before, after)) = self.net_change() => Some(between(before, after)),
             (Status::Changed, Some(changed), ..) => {
                 Some(changed.effects.effect.unwrap_or_else(|| between(&changed.before, &changed.after)))
             }
-            (Status::Drifted, _, Some(tested), Some(desired)) => Some(between(&tested.actual, desired)),
+            (Status::Drifted, _, Some(tested), Some(desired)) => {
+                let told = tested.predicted.as_ref().and_then(|predicted| predicted.effects.effect);
+                Some(told.unwrap_or_else(|| between(&tested.actual, desired)))
+            }
             _ => None,
         }
     }
@@ -506,6 +510,13 @@ impl Record {
     /// between reported is not seen.
     pub fn net_change(&self) -> Option<(&Value, &Value)> {
         Some((self.earlier.as_ref()?.first.as_ref()?.state()?, self.state()?))
+    }
+
+    /// What a set created and destroyed, or would, as far as the resource says so.
+    pub fn effects(&self) -> Option<&Effects> {
+        let predicted = || self.tested.as_ref()?.predicted.as_ref().filter(|_| self.status() == Some(&Status::Drifted));
+        let done = self.changed().map(|changed| &changed.effects);
+        done.or_else(|| predicted().map(|predicted| &predicted.effects))
     }
 
     /// The state that the last response tells of: actual, or after a set.

@@ -64,6 +64,7 @@ fn calls(manifest: &Arc<Manifest>, operation: Operation) -> Vec<Call> {
                     actual: json(r#"{"x": 2}"#),
                     in_desired_state,
                     differing: vec![],
+                    predicted: None,
                     metadata: None,
                 };
                 calls.push(Call {
@@ -137,7 +138,10 @@ fn answer(method: Method, answers: Answers) -> Reply {
             Reply::Pending(Pending { message: "at work".to_owned(), data: None })
         }
         Method::Get => Reply::State(reading()),
-        Method::Test => Reply::Test { in_desired_state: full.as_ref().map(|_| false), actual: full, differing: None },
+        Method::Test => {
+            let in_desired_state = full.as_ref().map(|_| false);
+            Reply::Test { in_desired_state, actual: full, differing: None, predicted: None }
+        }
         Method::Set(_) => Reply::Set(SetReply { after: full, ..SetReply::default() }),
         Method::Delete(_) => Reply::Deleted(Vec::new()),
         Method::Export => Reply::Exported(Vec::new()),

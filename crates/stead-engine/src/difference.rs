@@ -35,10 +35,11 @@ impl Difference {
             }
             (Some(changed), _, _) => (&changed.before, Cow::Borrowed(&changed.after), changed.changed.as_deref()),
             (None, Some(tested), Some(desired)) => {
-                // Options, which the schema calls writeOnly, are not part of a state.
-                let rules = schema(session, run, node).map_or_else(Rules::default, Rules::of_schema);
-                let desired = overlaid(&tested.actual, desired, &rules);
-                (&tested.actual, Cow::Owned(desired), Some(tested.differing.as_slice()))
+                let after = match &tested.predicted {
+                    Some(predicted) => Cow::Borrowed(&predicted.after),
+                    None => Cow::Owned(stated(session, run, node, &tested.actual, desired)),
+                };
+                (&tested.actual, after, Some(tested.differing.as_slice()))
             }
             _ => return None,
         };
@@ -51,6 +52,13 @@ impl Difference {
         properties.retain(|change| words.is_empty() || !matches!(change.what, Alteration::Added(_)));
         Some(Self { effect, properties, words })
     }
+}
+
+/// The actual state with what is desired of it.
+fn stated(session: &Session, run: &Run, node: NodeId, actual: &Value, desired: &Value) -> Value {
+    // Options, which the schema calls writeOnly, are not part of a state.
+    let rules = schema(session, run, node).map_or_else(Rules::default, Rules::of_schema);
+    overlaid(actual, desired, &rules)
 }
 
 /// The schema of the properties of an instance, where it can be known without asking a program.

@@ -87,7 +87,7 @@ fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
     }
     // What a plan says will fail will have no effect; what did fail may have had some.
     let happens = differs || run.mode() != Mode::PLAN;
-    let effects = record.changed().map(|changed| &changed.effects).filter(|effects| happens && !effects.is_empty());
+    let effects = record.effects().filter(|effects| happens && !effects.is_empty());
     if let Some(effects) = effects {
         all.insert("effects".into(), json!(effects));
     }

@@ -110,6 +110,7 @@ fn an_apply_does_what_its_plan_said() {
         if stage.world.imprint() != before {
             stage.fail("the plan changed something");
         }
+        assert_shown_alike(&stage, &plan);
         let apply = stage.run(Mode::APPLY);
         assert_promised(&stage, &plan, &apply, &mut counts);
         match assert_converged(&stage, &apply) {
@@ -158,6 +159,23 @@ fn conflicting(stage: &Stage, apply: &Run) -> BTreeSet<NodeId> {
         claims.iter().filter(|(id, _)| is_named(*id)).flat_map(|(_, claims)| managed(claims)).collect();
     let meets = |path: &PathBuf| contested.iter().any(|other| path.starts_with(other) || other.starts_with(path));
     claims.iter().filter(|(_, claims)| managed(claims).iter().any(meets)).map(|(id, _)| *id).collect()
+}
+
+/// A check shows the difference of a file that a plan shows, if in another order: both compare what is with what a set
+/// would make of it.
+fn assert_shown_alike(stage: &Stage, plan: &Run) {
+    let check = stage.run(Mode::TEST);
+    let (planned, checked) = (printed(&stage.session, plan), printed(&stage.session, &check));
+    let instances = |report: &Json| report["instances"].as_array().unwrap().clone();
+    let changes = |instance: &Json| {
+        instance["changes"].as_array().unwrap().iter().map(Json::to_string).collect::<BTreeSet<_>>()
+    };
+    for (planned, checked) in instances(&planned).iter().zip(&instances(&checked)) {
+        let differs = planned["status"] == "changed" && checked["status"] == "drifted";
+        if differs && planned["type"] == "Stead/File" && changes(planned) != changes(checked) {
+            stage.fail(&format!("planned\n{planned}\nchecked\n{checked}"));
+        }
+    }
 }
 
 fn assert_promised(stage: &Stage, plan: &Run, apply: &Run, counts: &mut Counts) {

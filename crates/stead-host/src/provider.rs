@@ -94,6 +94,7 @@ pub enum Cost {
 pub type State = Plain;
 
 /// What a `test` reported.
+#[derive(Default)]
 pub struct TestReply {
     /// The actual state; `None` when the test of the resource does not report it, so that `get` is needed.
     pub actual: Option<State>,
@@ -101,6 +102,16 @@ pub struct TestReply {
     pub in_desired_state: Option<bool>,
     /// The properties that it says differ.
     pub differing: Option<Vec<String>>,
+    /// What a set would come to, where the desired state does not tell, such as where it names the source of a content.
+    pub predicted: Option<Prediction>,
+}
+
+/// What a set would come to, as a test says.
+pub struct Prediction {
+    /// The state after it.
+    pub after: State,
+    /// What it would create and destroy besides what the states show.
+    pub effects: Effects,
 }
 
 impl TestReply {

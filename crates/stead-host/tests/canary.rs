@@ -15,7 +15,7 @@ use stead_core::instance_path::InstancePath;
 use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
 use stead_core::value::{Object, Seal, Step, Value};
 use stead_host::operate::carry_out;
-use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+use stead_host::provider::{Context, Plain, Prediction, Provider, SetReply, State, TestReply, TraceLevel};
 use stead_host::vault::MemoryVault;
 
 /// What is secret, and every text that must not be seen of it.
@@ -165,17 +165,19 @@ impl Provider for Chatty {
     }
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let actual = Some(Plain::new(self.tell(cx, input)?));
-        Ok(TestReply { actual, in_desired_state: Some(false), differing: Some(gossip(&input.to_json())) })
+        let words = gossip(&input.to_json());
+        let predicted = Prediction { after: Plain::new(self.tell(cx, input)?), effects: told(&words) };
+        Ok(TestReply {
+            actual,
+            in_desired_state: Some(false),
+            differing: Some(words),
+            predicted: Some(predicted),
+        })
     }
     fn set(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {
         let after = Some(Plain::new(self.tell(cx, input)?));
         let words = gossip(&input.to_json());
-        let mut effects = Effects::of(Effect::Change);
-        for word in &words {
-            let line = ItemKind::Line { number: 1, text: word.clone() };
-            effects.destroys.push(Item { path: word.clone(), kind: line });
-            effects.creates.push(Item { path: "link".to_owned(), kind: ItemKind::Symlink { target: word.clone() } });
-        }
+        let effects = told(&words);
         Ok(SetReply { after, changed: Some(words.clone()), what_if: words, effects, ..SetReply::default() })
     }
     fn delete(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<Vec<String>, Failure> {
@@ -193,6 +195,17 @@ impl Provider for Chatty {
         };
         Ok(gossip(&input.to_json()).into_iter().take(2).map(instance).collect())
     }
+}
+
+/// Effects that name these words wherever a text can be.
+fn told(words: &[String]) -> Effects {
+    let mut effects = Effects::of(Effect::Change);
+    for word in words {
+        let line = ItemKind::Line { number: 1, text: word.clone() };
+        effects.destroys.push(Item { path: word.clone(), kind: line });
+        effects.creates.push(Item { path: "link".to_owned(), kind: ItemKind::Symlink { target: word.clone() } });
+    }
+    effects
 }
 
 fn manifest(own_test: bool) -> Arc<Manifest> {
@@ -224,7 +237,7 @@ fn sealed(at: usize, plaintext: &Value, vault: &MemoryVault) -> Value {
 fn readable(answer: &Response) -> String {
     let values: Vec<&Value> = match &answer.outcome {
         Outcome::Got(state) => vec![state],
-        Outcome::Tested(tested) => vec![&tested.actual],
+        Outcome::Tested(tested) => tested.states().collect(),
         Outcome::Changed(changed) => vec![&changed.before, &changed.after],
         Outcome::Exported(all) => {
             all.iter().flat_map(|each| std::iter::once(&each.properties).chain(&each.metadata)).collect()

@@ -135,6 +135,7 @@ impl Fake {
                 actual,
                 in_desired_state: !self.drifted,
                 differing: Vec::new(),
+                predicted: None,
                 metadata: None,
             }))
         };

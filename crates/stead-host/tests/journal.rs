@@ -44,6 +44,7 @@ fn events(origin: &str) -> Vec<Event> {
         actual: json!({"n": [1, null, {"$sealed": "x"}]}).into(),
         in_desired_state: true,
         differing: vec![],
+        predicted: None,
         metadata: None,
     };
     let responses = [

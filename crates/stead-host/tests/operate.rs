@@ -74,6 +74,7 @@ fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
             actual: value(&tested["actual"]),
             in_desired_state: tested["inDesiredState"].as_bool().unwrap_or(false),
             differing: names.map(str::to_owned).collect(),
+            predicted: None,
             metadata: None,
         })
     });
@@ -254,6 +255,7 @@ impl Provider for Scripted {
             actual: answer.get("actual").cloned().map(Plain::new),
             in_desired_state: answer["inDesiredState"].as_bool(),
             differing: names(answer.get("differing")),
+            predicted: None,
         })
     }
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {

@@ -20,6 +20,7 @@ pub(crate) fn tested(actual: Object, differing: &[&str]) -> TestReply {
         actual: Some(Plain::new(actual)),
         in_desired_state: Some(differing.is_empty()),
         differing: Some(owned(differing)),
+        predicted: None,
     }
 }
 

@@ -71,10 +71,11 @@ impl Subject<'_> {
                 [] => "in desired state".to_owned(),
                 differing => format!("differs: {}", differing.join(", ")),
             };
-            format!(
-                "{verdict}\n{}",
-                reply.actual.as_ref().map(|state| lasting(state, self.desired)).unwrap_or_default()
-            )
+            let told = reply.predicted.as_ref();
+            let after = told.map(|told| format!("a set: {}", lasting(&told.after, self.desired))).unwrap_or_default();
+            let effects = told.map(|told| effects(&told.effects).concat()).unwrap_or_default();
+            let actual = reply.actual.as_ref().map(|state| lasting(state, self.desired)).unwrap_or_default();
+            format!("{verdict}\n{actual}{after}{effects}")
         })
     }
 
@@ -112,15 +113,20 @@ impl Subject<'_> {
 
 /// What a what-if says: in words, what is created and destroyed, and what the set would fail for as things are.
 fn predicted(reply: &SetReply) -> String {
-    let mut lines = reply.what_if.clone();
-    let Effects { effect, creates, destroys } = &reply.effects;
-    lines.extend(effect.map(|effect| format!("effect: {}", effect.word())));
+    let mut lines: Vec<String> = reply.what_if.iter().map(|words| format!("{words}\n")).collect();
+    lines.extend(effects(&reply.effects));
+    lines.extend(reply.presumed.as_ref().map(|presumed| format!("would fail: {}\n", presumed.failure.message)));
+    lines.concat()
+}
+
+/// A line for the instance itself, and one for each thing that is created or destroyed.
+fn effects(Effects { effect, creates, destroys }: &Effects) -> Vec<String> {
+    let mut lines: Vec<String> = effect.iter().map(|effect| format!("effect: {}\n", effect.word())).collect();
     for (word, listing) in [("creates", creates), ("destroys", destroys)] {
-        lines.extend(listing.items().iter().map(|item| format!("{word}: {item}")));
-        lines.extend((listing.more() > 0).then(|| format!("{word}: {} more", listing.more())));
+        lines.extend(listing.items().iter().map(|item| format!("{word}: {item}\n")));
+        lines.extend((listing.more() > 0).then(|| format!("{word}: {} more\n", listing.more())));
     }
-    lines.extend(reply.presumed.as_ref().map(|presumed| format!("would fail: {}", presumed.failure.message)));
-    lines.iter().flat_map(|line| [line, "\n"]).collect()
+    lines
 }
 
 /// The lines of a tree that are gone and those that are new.

@@ -163,9 +163,14 @@ proptest! {
             prop_assert_eq!(&predicted.changed, &set.changed);
             prop_assert_eq!(&predicted.effects, &set.effects);
             prop_assert_eq!(set.effects.effect.is_some(), set.changed.as_ref().is_some_and(|names| !names.is_empty()));
-            prop_assert!(predicted.after.unwrap().expose() == set.after.unwrap().expose(), "another state than predicted");
+            let after = set.after.unwrap();
+            prop_assert!(predicted.after.unwrap().expose() == after.expose(), "another state than predicted");
             let tested = answered(tested)?;
             prop_assert_eq!(tested.differing, set.changed);
+            if let Some(told) = tested.predicted {
+                prop_assert_eq!(&told.effects, &set.effects);
+                prop_assert!(told.after.expose() == after.expose(), "another state than the test said");
+            }
             let after = answered(provider.test(&cx, &desired))?;
             prop_assert_eq!(after.in_desired_state, Some(true));
             let settled = world.imprint();

@@ -61,7 +61,7 @@ fn weight(answer: Answer<'_>) -> u64 {
     let of = |value: Option<&Value>| value.map_or(0, Value::weight);
     let outcome = match &response.outcome {
         Outcome::Got(state) => state.weight(),
-        Outcome::Tested(tested) => tested.actual.weight(),
+        Outcome::Tested(tested) => tested.states().map(Value::weight).sum(),
         Outcome::Changed(changed) => changed.before.weight() + changed.after.weight(),
         Outcome::Exported(found) => {
             found.iter().map(|each| each.properties.weight() + of(each.metadata.as_ref())).sum()

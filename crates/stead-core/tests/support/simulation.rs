@@ -179,7 +179,7 @@ fn exported(properties: Value) -> Exported {
 
 fn tested(desired: &Value, actual: Value) -> Tested {
     let differing = differing(desired, &actual, &Rules::default());
-    Tested { in_desired_state: differing.is_empty(), actual, differing, metadata: None }
+    Tested { in_desired_state: differing.is_empty(), actual, differing, predicted: None, metadata: None }
 }
 
 impl Thing {

@@ -411,7 +411,7 @@ impl Provider for CommandProvider {
         let method = self.methods.test.as_ref().ok_or_else(|| self.unsupported("test"))?;
         self.check_privilege("test", self.security().test)?;
         if method.returns.is_none() {
-            return Ok(TestReply { actual: None, in_desired_state: None, differing: None });
+            return Ok(TestReply::default());
         }
         let request = Request::new("test", method, Execution::Actual);
         let answer = self.call(cx, &request, input)?;
@@ -425,7 +425,8 @@ impl Provider for CommandProvider {
             }
         };
         let in_desired_state = stated.or(answer.differing.as_ref().map(Vec::is_empty));
-        Ok(TestReply { actual: answer.state.map(Plain::new), in_desired_state, differing: answer.differing })
+        let (actual, differing) = (answer.state.map(Plain::new), answer.differing);
+        Ok(TestReply { actual, in_desired_state, differing, predicted: None })
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {

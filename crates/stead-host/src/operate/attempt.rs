@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use stead_core::call::{Call, Execution, Exported, Failure, FailureKind, Operation, Pending, Presumed};
+use stead_core::call::{self, Call, Execution, Exported, Failure, FailureKind, Operation, Pending, Presumed};
+use stead_core::destruction::Effects;
 use stead_core::diff::Rules;
 use stead_core::export::{Filter, InvalidFilter};
 use stead_core::manifest::{Implementation, Kind};
@@ -13,7 +14,7 @@ use stead_core::schema::{Mismatch, Schema};
 use stead_core::value::Value;
 
 use super::reseal::Resealer;
-use crate::provider::{Context, Plain, Provider, TraceLevel};
+use crate::provider::{Context, Plain, Prediction, Provider, TraceLevel};
 
 /// A call with everything that its methods need.
 pub(super) struct Attempt<'a> {
@@ -56,7 +57,17 @@ impl Attempt<'_> {
         let reply = self.provider.test(&self.cx, &self.input)?;
         let in_desired_state = reply.verdict();
         let actual = reply.actual.map(|actual| self.reading(actual)).transpose()?;
-        Ok(Reply::Test { actual, in_desired_state, differing: reply.differing.map(|names| self.scrubbed_names(names)) })
+        let differing = reply.differing.map(|names| self.scrubbed_names(names));
+        let predicted = reply.predicted.map(|predicted| self.prediction(predicted)).transpose()?.map(Box::new);
+        Ok(Reply::Test { actual, in_desired_state, differing, predicted })
+    }
+
+    fn prediction(&self, Prediction { after, effects }: Prediction) -> Result<call::Prediction, Failure> {
+        Ok(call::Prediction { after: self.reading(after)?.state, effects: self.scrubbed_effects(effects) })
+    }
+
+    fn scrubbed_effects(&self, effects: Effects) -> Effects {
+        effects.map_text(|text| self.resealer.text(text))
     }
 
     fn set(&self, execution: Execution) -> Result<Reply, Failure> {
@@ -68,7 +79,7 @@ impl Attempt<'_> {
         let after = reply.after.map(|after| self.reading(after)).transpose()?;
         let changed = reply.changed.map(|names| self.scrubbed_names(names));
         let presumed = reply.presumed.map(|presumed| self.scrubbed_presumption(presumed));
-        let effects = reply.effects.map_text(|text| self.resealer.text(text));
+        let effects = self.scrubbed_effects(reply.effects);
         Ok(Reply::Set(SetReply { after, changed, what_if: self.texts(&reply.what_if), presumed, effects }))
     }
 

@@ -187,6 +187,7 @@ impl Provider for Command {
             actual: Some(Plain::new(desired.state(found.as_ref(), &differing))),
             in_desired_state: Some(differing.is_empty()),
             differing: Some(differing.into_iter().map(str::to_owned).collect()),
+            predicted: None,
         })
     }
 

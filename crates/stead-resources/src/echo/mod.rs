@@ -157,7 +157,7 @@ impl Provider for Echo {
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        Ok(TestReply { actual: Some(self.get(cx, input)?), in_desired_state: None, differing: None })
+        Ok(TestReply { actual: Some(self.get(cx, input)?), ..TestReply::default() })
     }
 
     fn set(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {

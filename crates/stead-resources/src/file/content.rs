@@ -65,20 +65,20 @@ impl Shown {
     }
 
     /// Adds it to a state.
-    fn report(self, state: &mut Object) {
+    fn report(&self, state: &mut Object) {
         match self {
-            Self::Text(text) => _ = state.insert("content".into(), Value::from(text)),
+            Self::Text(text) => _ = state.insert("content".into(), Value::from(text.as_str())),
             Self::Digest { size, sha256 } => {
-                state.insert("size".into(), Value::from(size));
-                state.extend(sha256.map(|digest| ("sha256".to_owned(), Value::from(digest))));
+                state.insert("size".into(), Value::from(*size));
+                state.extend(sha256.as_ref().map(|digest| ("sha256".to_owned(), Value::from(digest.as_str()))));
             }
         }
     }
 
     /// What it is where a text is not shown.
-    pub(super) fn item(self, path: &str) -> Option<Item> {
+    pub(super) fn item(&self, path: &str) -> Option<Item> {
         let Self::Digest { size, sha256 } = self else { return None };
-        Some(Item { path: path.to_owned(), kind: ItemKind::Content { size, sha256 } })
+        Some(Item { path: path.to_owned(), kind: ItemKind::Content { size: *size, sha256: sha256.clone() } })
     }
 }
 
@@ -136,11 +136,19 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Adds what a file will contain, that has something else, to a state.
-    pub(super) fn announce(&self, state: &mut Object) {
-        let shown = self.shown();
+    /// Whether the desired state itself has what [`Content::shown`] shows.
+    pub(super) fn is_shown_as_stated(&self) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Text(text) => text.len() as u64 <= SHOWN,
+            Self::Binary(_) | Self::Source { .. } => false,
+        }
+    }
+
+    /// Adds what a file will contain, that has something else, to a state: how it is shown.
+    pub(super) fn announce(&self, shown: Option<&Shown>, state: &mut Object) {
         // No state has both: what is shown as text is compared as text.
-        if let (Self::Source { text, .. }, None | Some(Shown::Digest { .. })) = (self, &shown) {
+        if let (Self::Source { text, .. }, None | Some(Shown::Digest { .. })) = (self, shown) {
             state.insert("source".into(), Value::from(*text));
         }
         if let Some(shown) = shown {

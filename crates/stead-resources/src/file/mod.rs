@@ -1,5 +1,6 @@
 //! `Stead/File`: a regular file, its content, mode and owner.
 
+use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -15,7 +16,7 @@ use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Former, FsError, Kind, Names, Ownership, Place, Replacement, Status};
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 
 use crate::input::{AccountName, Backup, Base64, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, refused};
 use crate::permissions::{Permissions, report_all};
@@ -23,7 +24,7 @@ use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema}
 
 pub(crate) mod content;
 
-use content::Content;
+use content::{Content, Shown};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/File",
@@ -139,14 +140,15 @@ impl Provider for Files {
         let current = Current::open(&desired.path, |flags| fs::open(&desired.path, flags), desired.reads())?;
         let differing = desired.differing(current.as_ref())?;
         let actual = desired.actual(current.as_ref(), &differing, &self.names)?;
-        Ok(reply::tested(actual, &differing))
+        let predicted = desired.prediction(cx, current.as_ref(), &differing)?;
+        Ok(TestReply { predicted, ..reply::tested(actual, &differing) })
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired = Desired::read(cx, input, &self.names)?;
         let Some(place) = Place::find(&desired.path, &cx.writes)? else { return desired.without_directory(execution) };
         if cx.found_absent && desired.exist && execution == Execution::Actual && desired.create(&place)? {
-            let effects = desired.effects(&place, None, &["_exist"])?;
+            let effects = desired.effects(Some(&place), None, &["_exist"])?;
             return Ok(SetReply { effects, ..desired.reply(&["_exist"], Vec::new()) });
         }
         if execution == Execution::Actual {
@@ -154,7 +156,7 @@ impl Provider for Files {
             return Ok(SetReply { effects, ..desired.reply(&differing, Vec::new()) });
         }
         let (current, differing) = desired.compare(&place)?;
-        let effects = desired.effects(&place, current.as_ref(), &differing)?;
+        let effects = desired.effects(Some(&place), current.as_ref(), &differing)?;
         let presumed = desired.presumed(&place, current.as_ref(), &differing)?;
         let reply = desired.reply(&differing, desired.intentions(current.as_ref(), &differing));
         Ok(SetReply { presumed, effects, ..reply })
@@ -242,6 +244,8 @@ struct Desired<'a> {
     path: PathBuf,
     exist: bool,
     content: Content<'a>,
+    /// Its content as it is shown, once that was needed: it may take reading a large file.
+    shown: OnceCell<Option<Shown>>,
     permissions: Permissions<'a>,
     backup: Backup<'a>,
 }
@@ -254,9 +258,14 @@ impl<'a> Desired<'a> {
             path: stated.path.0.resolve(cx),
             exist: stated.exist,
             content: Content::of(&mut stated, cx),
+            shown: OnceCell::new(),
             permissions: Permissions::find(stated.mode, stated.owner, stated.group, names)?,
             backup: stated.backup,
         })
+    }
+
+    fn shown(&self) -> Option<&Shown> {
+        self.shown.get_or_init(|| self.content.shown()).as_ref()
     }
 
     /// Whether it takes the content to compare.
@@ -292,39 +301,66 @@ impl<'a> Desired<'a> {
         Ok(state)
     }
 
-    /// The answer once it is, or in what-if would be, as desired.
-    fn reply(&self, differing: &[&str], what_if: Vec<String>) -> SetReply {
+    /// The state once it is as desired.
+    fn after(&self, differing: &[&str]) -> Object {
         let mut after = reply::state(self.path_text, self.exist);
         if self.exist {
-            if differing.contains(&"_exist") || differing.contains(&self.content.property()) {
-                self.content.announce(&mut after);
+            if self.replaces_content(differing) {
+                self.content.announce(self.shown(), &mut after);
             } else {
                 self.content.echo(&mut after);
             }
             self.permissions.echo(&mut after);
         }
-        reply::set(after, differing, what_if)
+        after
     }
 
-    /// What a set creates and destroys besides what the states show.
-    fn effects(&self, place: &Place, current: Option<&Current>, differing: &[&str]) -> Result<Effects, Failure> {
+    fn reply(&self, differing: &[&str], what_if: Vec<String>) -> SetReply {
+        reply::set(self.after(differing), differing, what_if)
+    }
+
+    /// Whether the content that is there, if any, is not the one afterwards.
+    fn replaces_content(&self, differing: &[&str]) -> bool {
+        differing.contains(&"_exist") || differing.contains(&self.content.property())
+    }
+
+    /// What a set would come to; `None` where the desired state tells it, or what is there keeps a set from it.
+    fn prediction(
+        &self,
+        cx: &Context,
+        current: Option<&Current>,
+        differing: &[&str],
+    ) -> Result<Option<Prediction>, Failure> {
+        if !self.exist || !self.replaces_content(differing) || self.content.is_shown_as_stated() {
+            return Ok(None);
+        }
+        let Ok(place) = Place::find(&self.path, &cx.writes) else { return Ok(None) };
+        let effects = self.effects(place.as_ref(), current, differing)?;
+        Ok(Some(Prediction { after: Plain::new(self.after(differing)), effects }))
+    }
+
+    /// What a set creates and destroys besides what the states show; without a place, where there is not even a directory.
+    fn effects(
+        &self,
+        place: Option<&Place>,
+        current: Option<&Current>,
+        differing: &[&str],
+    ) -> Result<Effects, Failure> {
         if differing.is_empty() {
             return Ok(Effects::default());
         }
-        let new_content = differing.contains(&"_exist") || differing.contains(&self.content.property());
         let mut effects = Effects::of(match (self.exist, current) {
             (false, _) => Effect::Remove,
             (true, None) => Effect::Create,
             (true, Some(_)) => Effect::Change,
         });
-        if !new_content {
+        if !self.replaces_content(differing) {
             return Ok(effects);
         }
         if self.exist {
-            let shown = self.content.shown();
-            effects.creates.extend(shown.and_then(|shown| shown.item(self.path_text)));
+            effects.creates.extend(self.shown().and_then(|shown| shown.item(self.path_text)));
         }
-        if let Some(current) = current {
+        if let (Some(place), Some(current)) = (place, current) {
             effects.destroys.extend(self.lost(place, current)?);
         }
         Ok(effects)
@@ -392,9 +428,7 @@ impl<'a> Desired<'a> {
             // Something else in the document may be about to create it.
             (true, Execution::WhatIf) => {
                 let reply = self.reply(&["_exist"], self.intentions(None, &["_exist"]));
-                let mut effects = Effects::of(Effect::Create);
-                let shown = self.content.shown().and_then(|shown| shown.item(self.path_text));
-                effects.creates.extend(shown);
+                let effects = self.effects(None, None, &["_exist"])?;
                 Ok(SetReply { presumed: Some(pending::without_directory(&self.path)), effects, ..reply })
             }
             (true, Execution::Actual) => Err(pending::no_directory(&self.path)),
@@ -432,7 +466,7 @@ impl<'a> Desired<'a> {
     /// Returns what differed and what became of it; `None` when somebody else changed the file meanwhile.
     fn converge(&self, place: &Place) -> Result<Option<(Vec<&'static str>, Effects)>, Failure> {
         let (current, differing) = self.compare(place)?;
-        let effects = self.effects(place, current.as_ref(), &differing)?;
+        let effects = self.effects(Some(place), current.as_ref(), &differing)?;
         Ok(self.bring_about(place, current.as_ref(), &differing)?.then_some((differing, effects)))
     }
 

@@ -117,6 +117,7 @@ impl Provider for OsInfo {
             actual: Some(Plain::new(actual)),
             in_desired_state: Some(differing.is_empty()),
             differing: Some(differing),
+            predicted: None,
         })
     }
 

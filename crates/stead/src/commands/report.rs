@@ -349,8 +349,8 @@ fn sign(effect: Effect) -> (&'static str, AnsiColor) {
 /// What differs in an instance, and what comes into being and what is destroyed with it.
 fn changes(session: &Session, run: &Run, node: NodeId) -> String {
     let difference = Difference::of(session, run, node);
-    let changed = run.report().record(node).changed();
-    let listed = changed.map(|changed| effects::lines(&changed.effects)).unwrap_or_default();
+    let record = run.report().record(node);
+    let listed = record.effects().map(effects::lines).unwrap_or_default();
     let removes = matches!(difference, Some(Difference { effect: Effect::Remove, .. }));
     // What is listed as gone is not listed once more, property by property, nor in words.
     let properties = difference.iter().filter(|_| !removes || listed.is_empty()).flat_map(|each| &each.properties);
@@ -360,7 +360,7 @@ fn changes(session: &Session, run: &Run, node: NodeId) -> String {
     if listed.is_empty() {
         shown += &difference.map(|difference| words(&difference.words)).unwrap_or_default();
     }
-    match changed {
+    match record.changed() {
         Some(changed) if shown.is_empty() => words(&changed.what_if),
         _ => shown,
     }
