@@ -355,7 +355,8 @@ fn changes(session: &Session, run: &Run, node: NodeId) -> String {
     // What is listed as gone is not listed once more, property by property, nor in words.
     let properties = difference.iter().filter(|_| !removes || listed.is_empty()).flat_map(|each| &each.properties);
     let schema = stead_engine::schema(session, run, node);
-    let mut shown: String = properties.map(|change| values::change(change, schema)).collect();
+    let stated = properties.filter(|change| !values::is_read_only(schema, &change.path));
+    let mut shown: String = stated.map(|change| values::change(change, schema)).collect();
     shown += &listed;
     if listed.is_empty() {
         shown += &difference.map(|difference| words(&difference.words)).unwrap_or_default();

@@ -103,10 +103,18 @@ fn value(value: &Value) -> String {
     shortened(&text)
 }
 
+/// Whether a property is reported and cannot be stated: what follows from the others, such as the size of a content.
+pub(super) fn is_read_only(schema: Option<&Json>, path: &str) -> bool {
+    keyword(schema, path, "readOnly").is_some_and(|value| *value == true)
+}
+
 fn is_base64(schema: Option<&Json>, path: &str) -> bool {
-    let name = path.trim_start_matches('/');
-    let encoding = schema.and_then(|schema| schema.get("properties")?.get(name)?.get("contentEncoding"));
-    encoding.is_some_and(|encoding| encoding == "base64")
+    keyword(schema, path, "contentEncoding").is_some_and(|encoding| encoding == "base64")
+}
+
+/// What the schema of the properties says of one of them under a keyword.
+fn keyword<'s>(schema: Option<&'s Json>, path: &str, keyword: &str) -> Option<&'s Json> {
+    schema?.get("properties")?.get(path.trim_start_matches('/'))?.get(keyword)
 }
 
 /// What Base64 text stands for: nobody reads it as it is.
