@@ -47,14 +47,15 @@ fn incomplete(lines: &[&str]) -> Option<String> {
 }
 
 fn session(case: &Case) -> Result<Computed, String> {
-    let (folder, locks) = (temporary()?, temporary()?);
+    // What commands keep for themselves does not lie among the files of the case: an index is written when it pays.
+    let (folder, aside) = (temporary()?, temporary()?);
     for (name, text) in case.files() {
         let path = folder.path().join(name);
         fs::create_dir_all(path.parent().unwrap_or(folder.path())).map_err(|error| error.to_string())?;
         fs::write(path, text).map_err(|error| error.to_string())?;
     }
     let commands = case.section("session").lines().filter(|line| line.starts_with("$ "));
-    let shown = commands.map(|line| run(line, folder.path(), locks.path())).collect::<Result<String, String>>()?;
+    let shown = commands.map(|line| run(line, folder.path(), aside.path())).collect::<Result<String, String>>()?;
     Ok(vec![("session", shown)])
 }
 
@@ -62,7 +63,7 @@ fn temporary() -> Result<tempfile::TempDir, String> {
     tempfile::tempdir().map_err(|error| error.to_string())
 }
 
-fn run(line: &str, folder: &Path, locks: &Path) -> Result<String, String> {
+fn run(line: &str, folder: &Path, aside: &Path) -> Result<String, String> {
     let program = Path::new(env!("CARGO_BIN_EXE_stead"));
     let directory = program.parent().ok_or("the program has no folder")?;
     let path = format!("{}:/usr/bin:/bin", directory.display());
@@ -71,9 +72,9 @@ fn run(line: &str, folder: &Path, locks: &Path) -> Result<String, String> {
         .current_dir(folder)
         .env_clear()
         .envs([("PATH", path.as_str()), ("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
-        .env("HOME", folder.join("home"))
+        .env("HOME", aside.join("home"))
+        .env("STEAD_LOCKS", aside.join("locks"))
         .env("STEAD_RECONCILE", "none")
-        .env("STEAD_LOCKS", locks)
         .env("DSC_RESOURCE_PATH", folder)
         .output()
         .map_err(|error| error.to_string())?;
