@@ -2,7 +2,7 @@
 
 pub use crate::diag::codes::parameters::*;
 
-use crate::diag::{Code, nearest};
+use crate::diag::{Code, did_you_mean, nearest};
 use crate::diff::{Rules, contains};
 use crate::document::{DataType, Parameter};
 use crate::schema::{Form, Type};
@@ -62,7 +62,7 @@ pub fn unknown(parameters: &[Parameter], supplied: &Object) -> Vec<Finding> {
         code: &UNKNOWN,
         message: format!("the document has no parameter '{name}'"),
         help: Some(match nearest(name, known()) {
-            Some(meant) => format!("did you mean '{meant}'?"),
+            Some(meant) => did_you_mean(meant),
             None if parameters.is_empty() => "it has no parameters at all".to_owned(),
             None => format!("it has: {}", known().collect::<Vec<_>>().join(", ")),
         }),

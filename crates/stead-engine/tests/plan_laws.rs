@@ -167,9 +167,8 @@ fn assert_shown_alike(stage: &Stage, plan: &Run) {
     let check = stage.run(Mode::TEST);
     let (planned, checked) = (printed(&stage.session, plan), printed(&stage.session, &check));
     let instances = |report: &Json| report["instances"].as_array().unwrap().clone();
-    let changes = |instance: &Json| {
-        instance["changes"].as_array().unwrap().iter().map(Json::to_string).collect::<BTreeSet<_>>()
-    };
+    let changes =
+        |instance: &Json| instance["changes"].as_array().unwrap().iter().map(Json::to_string).collect::<BTreeSet<_>>();
     for (planned, checked) in instances(&planned).iter().zip(&instances(&checked)) {
         let differs = planned["status"] == "changed" && checked["status"] == "drifted";
         if differs && planned["type"] == "Stead/File" && changes(planned) != changes(checked) {

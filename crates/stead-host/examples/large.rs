@@ -45,7 +45,13 @@ impl Calls for Nothing {
             }))
         } else {
             let in_desired_state = call.execution == Execution::Actual || call.name().ends_with('7');
-            Outcome::Tested(Arc::new(Tested { actual, in_desired_state, differing: Vec::new(), predicted: None, metadata: None }))
+            Outcome::Tested(Arc::new(Tested {
+                actual,
+                in_desired_state,
+                differing: Vec::new(),
+                predicted: None,
+                metadata: None,
+            }))
         };
         Response { outcome, metadata: None, restarts: Vec::new() }
     }

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use stead_core::diag::{Diagnostic, any_error, nearest};
+use stead_core::diag::{Diagnostic, any_error, did_you_mean, nearest};
 use stead_core::event::Verify;
 use stead_core::text::{Kind, Limits, Node, Source, SourceId, Sources, read};
 
@@ -414,7 +414,7 @@ impl Reader {
         for entry in entries.iter().filter(|entry| !keys.contains(&&*entry.key) && &*entry.key != "$schema") {
             let message = format!("unknown setting '{}'", entry.key);
             let help = match nearest(&entry.key, keys.iter().copied()) {
-                Some(near) => format!("did you mean '{near}'?"),
+                Some(near) => did_you_mean(near),
                 None => format!("the settings are {}", keys.join(", ")),
             };
             self.found.push(Diagnostic::error(&codes::KEY, entry.key_span, message).with_help(help));

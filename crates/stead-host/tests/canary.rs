@@ -167,12 +167,7 @@ impl Provider for Chatty {
         let actual = Some(Plain::new(self.tell(cx, input)?));
         let words = gossip(&input.to_json());
         let predicted = Prediction { after: Plain::new(self.tell(cx, input)?), effects: told(&words) };
-        Ok(TestReply {
-            actual,
-            in_desired_state: Some(false),
-            differing: Some(words),
-            predicted: Some(predicted),
-        })
+        Ok(TestReply { actual, in_desired_state: Some(false), differing: Some(words), predicted: Some(predicted) })
     }
     fn set(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {
         let after = Some(Plain::new(self.tell(cx, input)?));

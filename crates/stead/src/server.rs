@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
-use stead_core::diag::{Diagnostic, nearest};
+use stead_core::diag::{Diagnostic, did_you_mean, nearest};
 use stead_core::event::Mode;
 use stead_core::expr::{self, Environment, Expression, FactKey, Stop};
 use stead_core::graph::Names;
@@ -196,7 +196,7 @@ fn evaluate(session: &Session, text: &str) -> Result<Json, String> {
 fn call(session: &Session, name: &str, parameters: &[Json]) -> Result<Json, String> {
     let known = || expr::functions().iter().map(|function| function.name);
     if !known().any(|each| each.eq_ignore_ascii_case(name)) {
-        let help = nearest(name, known()).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        let help = nearest(name, known()).map(|near| format!("; {}", did_you_mean(near))).unwrap_or_default();
         return Err(format!("there is no function '{name}'{help}"));
     }
     let literals: Vec<String> = parameters.iter().map(literal).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::codes;
-use crate::diag::{Diagnostic, Severity, nearest};
+use crate::diag::{Diagnostic, Severity, did_you_mean, nearest};
 use crate::expr::{Expression, is_expression};
 use crate::id::TypeName;
 use crate::text::{Entry, Kind, Node, Span};
@@ -67,7 +67,7 @@ impl Reader {
             }
         };
         self.note(match nearest(&entry.key, keys.iter().copied()) {
-            Some(near) => finding.with_help(format!("did you mean '{near}'?")),
+            Some(near) => finding.with_help(did_you_mean(near)),
             None => finding.with_help(format!("the keys are {}", keys.join(", "))),
         });
     }
@@ -125,7 +125,7 @@ impl Reader {
             let names = words.iter().map(|(word, _)| *word);
             let message = format!("{what} cannot be '{text}'");
             let help = match nearest(&text, names.clone()) {
-                Some(near) => format!("did you mean '{near}'?"),
+                Some(near) => did_you_mean(near),
                 None => format!("write one of {}", names.collect::<Vec<_>>().join(", ")),
             };
             self.note(Diagnostic::error(&codes::WORD, node.span, message).with_help(help));

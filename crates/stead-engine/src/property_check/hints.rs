@@ -21,6 +21,8 @@ pub(super) struct Fault<'a> {
     pub(super) value: Option<&'a Template>,
     /// What the schema says of how a property is used.
     pub(super) advice: &'a dyn Fn(&str) -> Option<String>,
+    /// Whether a text would be accepted in place of the value.
+    pub(super) accepts: &'a dyn Fn(&str) -> bool,
 }
 
 impl Pass<'_> {
@@ -45,7 +47,10 @@ impl Pass<'_> {
                 let fixed = fixed.with_meant(found, near, self.prepared.sources.text(*span));
                 Diagnostic { span: finding.span, ..fixed }
             }
-            (Some(Reason::Type(wanted)), Some(value)) if let Some(form) = Form::of(wanted, &value.literal()) => {
+            (Some(Reason::Type(wanted)), Some(value))
+                if let Some(form) = Form::of(wanted, &value.literal())
+                    && (form != Form::Quoted || (fault.accepts)(self.written(value))) =>
+            {
                 self.in_form(finding.with_help(form.help()), form, value)
             }
             (reason, value) => match reason.zip(value).and_then(of_type).or_else(|| (fault.advice)(fault.property)) {
@@ -55,9 +60,13 @@ impl Pass<'_> {
         }
     }
 
+    fn written(&self, value: &Template) -> &str {
+        self.prepared.sources.text(value.span).unwrap_or_default()
+    }
+
     /// The finding with the change that writes the value in a form.
     fn in_form(&self, finding: Diagnostic, form: Form, value: &Template) -> Diagnostic {
-        let written = self.prepared.sources.text(value.span).unwrap_or_default();
+        let written = self.written(value);
         let replacement = match (form, &value.kind) {
             // An alias is not what it stands for.
             (Form::Quoted, _) if !written.starts_with('*') => format!("\"{written}\""),

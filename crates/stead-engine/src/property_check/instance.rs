@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde_json::json;
 use stead_core::call::{Failure, INVALID, code};
 use stead_core::diag::Diagnostic;
 use stead_core::document::Instance;
@@ -71,7 +72,11 @@ impl Checked<'_> {
         let finding = |mismatch: Mismatch| {
             let span = self.place(&mismatch.pointer);
             let finding = Diagnostic::error(&INVALID, span, mismatch.to_string());
-            self.hinted(finding, &mismatch.pointer, Some(&mismatch.reason), &advice)
+            let accepts = |text: &str| {
+                let others = schema.validate(&json!({ &*property_of(&mismatch.pointer): text }));
+                others.iter().all(|other| other.pointer != mismatch.pointer)
+            };
+            self.hinted(finding, &mismatch.pointer, Some(&mismatch.reason), &advice, &accepts)
         };
         certain.map(finding).collect()
     }
@@ -95,13 +100,28 @@ impl Checked<'_> {
             Some(Reason::Missing(_)) => pointer.rsplit_once('/').map_or("", |(outer, _)| outer),
             _ => pointer,
         };
-        self.hinted(finding, about, failure.reason.as_deref(), &|name| outline.advice(name))
+        let accepts = |text: &str| self.accepts(about, text);
+        self.hinted(finding, about, failure.reason.as_deref(), &|name| outline.advice(name), &accepts)
     }
 
-    fn hinted(&self, finding: Diagnostic, pointer: &str, reason: Option<&Reason>, advice: Advice<'_>) -> Diagnostic {
+    /// Whether the built-in takes a text for a property, as far as the property alone tells.
+    fn accepts(&self, pointer: &str, text: &str) -> bool {
+        let only = Object::from([(property_of(pointer).into_owned(), Value::from(text))]);
+        let refusal = self.provider.validate(&self.cx, &Plain::new(only)).err();
+        refusal.is_none_or(|failure| failure.property.as_deref() != Some(pointer))
+    }
+
+    fn hinted(
+        &self,
+        finding: Diagnostic,
+        pointer: &str,
+        reason: Option<&Reason>,
+        advice: Advice<'_>,
+        accepts: &dyn Fn(&str) -> bool,
+    ) -> Diagnostic {
         let property = &*property_of(pointer);
         let value = at(&self.properties, pointer).map(|(value, _)| value);
-        self.pass.with_hint(finding, &Fault { reason, property, value, advice })
+        self.pass.with_hint(finding, &Fault { reason, property, value, advice, accepts })
     }
 
     /// Where a pointer leads; the name of the instance for the whole, and for what is in no text.

@@ -6,7 +6,7 @@ use std::slice;
 use serde::de::{self, DeserializeSeed, Deserializer, Expected, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 use stead_core::call::{Failure, FailureKind};
-use stead_core::diag::nearest;
+use stead_core::diag::{did_you_mean, nearest};
 use stead_core::schema::{Reason, Type};
 use stead_core::value::{Iter, Number, REDACTED, Value, pointer};
 
@@ -39,7 +39,7 @@ impl Display for Fault {
             Some(property) => write!(f, "'{property}' {}", self.reason)?,
             None => write!(f, "the properties {}", self.reason)?,
         }
-        self.reason.meant().map_or(Ok(()), |meant| write!(f, "; did you mean '{meant}'?"))
+        self.reason.meant().map_or(Ok(()), |meant| write!(f, "; {}", did_you_mean(meant)))
     }
 }
 

@@ -15,9 +15,6 @@ use stead_host::provider::Context;
 
 /// A text that is checked when it is read.
 trait Text<'a>: Sized {
-    /// What the property must be when it is something else than a string.
-    const EXPECTED: &'static str = "a string";
-
     /// Takes the text, or says what it must be, as in "must be a path".
     fn check(text: &'a str) -> Result<Self, &'static str>;
 }
@@ -29,7 +26,7 @@ impl<'de, T: Text<'de>> Visitor<'de> for TextVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(T::EXPECTED)
+        f.write_str("a string")
     }
 
     fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<T, E> {
@@ -134,8 +131,6 @@ pub(crate) struct Mode<'a> {
 text_type!(Mode, { "type": "string", "pattern": "^[0-7]{3,4}$" });
 
 impl<'a> Text<'a> for Mode<'a> {
-    const EXPECTED: &'static str = "a string: write \"0644\"";
-
     fn check(text: &'a str) -> Result<Self, &'static str> {
         let bits = parse_mode(text).ok_or("must be three or four octal digits: write \"0644\"")?;
         Ok(Self { text, bits })
@@ -148,8 +143,6 @@ pub(crate) struct AccountName<'a>(pub(crate) &'a str);
 text_type!(AccountName, { "type": "string", "minLength": 1 });
 
 impl<'a> Text<'a> for AccountName<'a> {
-    const EXPECTED: &'static str = "a string: write a number in quotes";
-
     fn check(text: &'a str) -> Result<Self, &'static str> {
         if text.is_empty() || text.contains('\0') { Err("must be a name or a number") } else { Ok(Self(text)) }
     }

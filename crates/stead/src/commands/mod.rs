@@ -288,7 +288,7 @@ pub(crate) fn explain(arguments: &Explain) -> Exit {
         return Exit::Success;
     }
     let near = diag::nearest(code, codes().iter().map(|code| code.id));
-    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    let hint = near.map(|near| format!("; {}", diag::did_you_mean(near))).unwrap_or_default();
     complain(&format!("error: there is no code '{code}'{hint}"));
     Exit::Unusable
 }
