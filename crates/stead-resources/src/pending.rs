@@ -26,10 +26,8 @@ pub(crate) fn without_directory(path: &Path) -> Presumed {
 pub(crate) fn not_writable(place: &Place) -> Option<Presumed> {
     let refused = place.check_writable().err().map(Failure::from);
     let protected = || {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(place.directory(), ".", flags, rustix::fs::Mode::empty()).ok();
-        let locked = opened.is_some_and(|directory| is_immutable(&directory)) || entry_is_immutable(place);
-        locked.then(|| cannot("write", place.path(), Errno::PERM))
+        let is_protected = is_immutable(&place.directory()) || entry_is_immutable(place);
+        is_protected.then(|| cannot("write", place.path(), Errno::PERM))
     };
     let failure = refused.or_else(protected)?;
     Some(Presumed { failure, path: place.path().parent().map(Path::to_owned) })
@@ -46,11 +44,12 @@ pub(crate) fn not_owner(path: &Path, ownership: Ownership) -> Option<Presumed> {
     ownership.check_allowed(path).err().map(|error| Presumed { failure: error.into(), path: None })
 }
 
-/// That the mode of what belongs to somebody else, or is immutable, cannot be changed.
-pub(crate) fn not_changeable(path: &Path, status: &Status, fd: &impl AsFd) -> Option<Presumed> {
+/// That the owner, or else the mode, of what belongs to somebody else, or is immutable, cannot be changed.
+pub(crate) fn not_changeable(path: &Path, status: &Status, fd: &impl AsFd, ownership: Ownership) -> Option<Presumed> {
     let user = rustix::process::geteuid();
     let foreign = !user.is_root() && status.uid != user.as_raw();
-    let failure = || cannot("change the mode of", path, Errno::PERM);
+    let doing = if ownership.is_none() { "change the mode of" } else { "change the owner of" };
+    let failure = || cannot(doing, path, Errno::PERM);
     (foreign || is_immutable(fd)).then(|| Presumed { failure: failure(), path: None })
 }
 
@@ -61,5 +60,11 @@ fn entry_is_immutable(place: &Place) -> bool {
 
 /// Whether a flag of the file system protects it even from root. Not every file system has flags.
 fn is_immutable(fd: &impl AsFd) -> bool {
-    ioctl_getflags(fd).is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
+    // What was opened for a look only does not tell; "." of it is the same directory, opened for more.
+    let directory = || {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        ioctl_getflags(rustix::fs::openat(fd, ".", flags, rustix::fs::Mode::empty())?)
+    };
+    let flags = ioctl_getflags(fd).or_else(|_| directory());
+    flags.is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
 }

@@ -14,6 +14,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 
 use proptest::prelude::*;
+use rustix::fs::IFlags;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Effects, Item, ItemKind};
@@ -268,6 +269,51 @@ fn what_belongs_to_others_is_not_followed() {
     assert!(refused.contains("another name of somebody else's file"), "{refused}");
     set("Stead/File", r#"{"path": "home/f", "owner": "4711", "content": "x"}"#).unwrap();
 }
+
+#[test]
+fn what_a_flag_protects_is_predicted_to_stay() {
+    const TEST: &str = "what_a_flag_protects_is_predicted_to_stay";
+    if !is_root(TEST) {
+        return;
+    }
+    let world = World::build("file f 0644 \"x\"\ndir d 0755\n");
+    let protect = |flags: IFlags| {
+        let all = ["f", "d"].map(|name| fs::File::open(world.root.path().join(name)).unwrap());
+        all.iter().try_for_each(|file| rustix::fs::ioctl_setflags(file, flags))
+    };
+    if let Err(error) = protect(IFlags::IMMUTABLE) {
+        return stead_testkit::skip(TEST, &format!("the file system has no flags: {error}"));
+    }
+    let before = world.imprint();
+    let unpredicted = PROTECTED.iter().filter(|(type_name, desired)| {
+        let (provider, cx, desired) = (provider(type_name), world.context(), plain(desired));
+        let predicted = provider.set(&cx, &desired, Execution::WhatIf).map_or(true, |reply| reply.presumed.is_some());
+        let failed = provider.set(&cx, &desired, Execution::Actual).is_err();
+        !(predicted && failed)
+    });
+    let unpredicted: Vec<_> = unpredicted.collect();
+    let after = world.imprint();
+    // Nobody could remove the files of the test.
+    protect(IFlags::empty()).unwrap();
+    assert!(unpredicted.is_empty(), "{unpredicted:?}");
+    assert_eq!(before, after);
+}
+
+/// What cannot be done with the immutable file `f` and the immutable directory `d`.
+const PROTECTED: [(&str, &str); 12] = [
+    ("Stead/File", r#"{"path": "f", "content": "new"}"#),
+    ("Stead/File", r#"{"path": "f", "mode": "0600"}"#),
+    ("Stead/File", r#"{"path": "f", "owner": "4711"}"#),
+    ("Stead/File", r#"{"path": "f", "_exist": false}"#),
+    ("Stead/File", r#"{"path": "d/new", "content": "new"}"#),
+    ("Stead/Line", r#"{"path": "f", "line": "new"}"#),
+    ("Stead/Symlink", r#"{"path": "f", "target": "new", "force": true}"#),
+    ("Stead/Symlink", r#"{"path": "d/new", "target": "new"}"#),
+    ("Stead/Directory", r#"{"path": "d", "mode": "0700"}"#),
+    ("Stead/Directory", r#"{"path": "d", "group": "4711"}"#),
+    ("Stead/Directory", r#"{"path": "d", "_exist": false}"#),
+    ("Stead/Directory", r#"{"path": "d/new"}"#),
+];
 
 #[test]
 fn a_deep_tree_is_removed() {

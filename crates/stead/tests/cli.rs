@@ -1,10 +1,13 @@
 //! Cases of `corpus/cli`: commands, what they print, and their exit codes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use stead_testkit::{Case, Computed, Suite, main as run_suites};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stead");
 
 fn main() -> ExitCode {
     run_suites(&[Suite { folder: "cli", run: session }, Suite { folder: "mistakes", run: mistakes }])
@@ -54,6 +57,15 @@ fn session(case: &Case) -> Result<Computed, String> {
         fs::create_dir_all(path.parent().unwrap_or(folder.path())).map_err(|error| error.to_string())?;
         fs::write(path, text).map_err(|error| error.to_string())?;
     }
+    if case.has("root") {
+        if !stead_testkit::is_root(&case.name) {
+            return Ok(vec![("session", case.section("session").to_owned())]);
+        }
+        // Others have to get there, and to the program, which may lie in somebody's home.
+        fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o711)).map_err(|error| error.to_string())?;
+        fs::set_permissions(aside.path(), PermissionsExt::from_mode(0o711)).map_err(|error| error.to_string())?;
+        fs::copy(PROGRAM, aside.path().join("stead")).map_err(|error| error.to_string())?;
+    }
     let commands = case.section("session").lines().filter(|line| line.starts_with("$ "));
     let shown = commands.map(|line| run(line, folder.path(), aside.path())).collect::<Result<String, String>>()?;
     Ok(vec![("session", shown)])
@@ -64,9 +76,8 @@ fn temporary() -> Result<tempfile::TempDir, String> {
 }
 
 fn run(line: &str, folder: &Path, aside: &Path) -> Result<String, String> {
-    let program = Path::new(env!("CARGO_BIN_EXE_stead"));
-    let directory = program.parent().ok_or("the program has no folder")?;
-    let path = format!("{}:/usr/bin:/bin", directory.display());
+    let directory = Path::new(PROGRAM).parent().ok_or("the program has no folder")?;
+    let path = format!("{}:{}:/usr/bin:/bin", aside.display(), directory.display());
     let output = Command::new("/bin/sh")
         .args(["-c", &format!("{{ {} ; }} 2>&1", line.trim_start_matches("$ "))])
         .current_dir(folder)

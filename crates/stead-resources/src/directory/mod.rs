@@ -320,10 +320,10 @@ impl<'a> Desired<'a> {
             return Ok(Some(missing));
         }
         let Some(Current { status, directory }) = current else { return pending::at(&self.path) };
-        let changes = self.permissions.mode.is_some_and(|(_, mode)| mode != status.mode);
-        let mode = changes.then(|| pending::not_changeable(&self.path, status, directory)).flatten();
-        let owner = || pending::not_owner(&self.path, self.permissions.ownership().ok()?.beyond(status));
-        Ok(mode.or_else(owner))
+        let ownership = self.permissions.ownership()?.beyond(status);
+        let changes = !self.permissions.differing(status).is_empty();
+        let refused = changes.then(|| pending::not_changeable(&self.path, status, directory, ownership)).flatten();
+        Ok(refused.or_else(|| pending::not_owner(&self.path, ownership)))
     }
 
     fn intentions(&self, differing: &[&str], drift: Option<&Drift>) -> Vec<String> {

@@ -419,7 +419,8 @@ impl<'a> Desired<'a> {
         if !fs::may_change_in_place(&place.directory_status()?, &current.status) {
             return Ok(pending::not_writable(place));
         }
-        Ok(pending::not_changeable(&self.path, &current.status, &current.file))
+        let ownership = self.permissions.ownership()?.beyond(&current.status);
+        Ok(pending::not_changeable(&self.path, &current.status, &current.file, ownership))
     }
 
     fn without_directory(&self, execution: Execution) -> Result<SetReply, Failure> {
