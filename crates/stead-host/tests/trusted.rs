@@ -1,9 +1,10 @@
 //! Which paths are trusted: a table of what others could change, and where.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#![expect(clippy::print_stdout, reason = "it says how many were refused")]
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, XattrFlags, setxattr};
@@ -23,6 +24,15 @@ impl Home {
         for name in ["", "one", "one/two"] {
             home.mode(name, 0o755);
         }
+        home
+    }
+
+    /// The same with links: target and name.
+    fn with_links(links: &[(&str, &str)]) -> Self {
+        let home = Self::new();
+        fs::create_dir(home.at("other")).unwrap();
+        home.mode("other", 0o755);
+        links.iter().for_each(|(target, name)| home.link(target, name));
         home
     }
 
@@ -187,6 +197,73 @@ fn every_component_counts() {
         // Nobody else is careful.
         assert!(TrustedFile::open(&home.at(path), Trust::Everyone).is_ok(), "{what}");
     }
+}
+
+/// What somebody can have done to a component of a path.
+const CHANGES: [(&str, fn(&Home, &str)); 6] = [
+    ("given", |home, name| home.give(name)),
+    ("for everyone", |home, name| home.mode(name, 0o777)),
+    ("for its group", |home, name| home.mode(name, 0o775)),
+    ("with an access list", |home, name| home.grant(name)),
+    ("given and for everyone", |home, name| {
+        home.mode(name, 0o777);
+        home.give(name);
+    }),
+    (STICKY, |home, name| home.mode(name, 0o1777)),
+];
+
+const STICKY: &str = "sticky";
+
+/// Paths that lead to `one/two/file`, with the links that are needed: target and name.
+const WAYS: [(&str, &[(&str, &str)]); 9] = [
+    ("one/two/file", &[]),
+    ("one/./two/../two/file", &[]),
+    ("one/two/../../one/two/file", &[]),
+    ("link", &[("one/two/file", "link")]),
+    ("other/link", &[("../one/two/file", "other/link")]),
+    ("other/directory/file", &[("../one/two", "other/directory")]),
+    ("other/directory/two/file", &[("../one", "other/directory")]),
+    ("first", &[("other/second", "first"), ("../third", "other/second"), ("one/two/file", "third")]),
+    ("other/up/one/two/file", &[("..", "other/up")]),
+];
+
+/// The components of a path that are changed, one at a time.
+const COMPONENTS: [&str; 4] = ["", "one", "one/two", "one/two/file"];
+
+/// How careful one may be: the file and its directory, as they are found by their paths. The control, which must fail.
+fn is_trusted_by_path(path: &Path) -> bool {
+    let is_fine = |path: &Path| fs::metadata(path).is_ok_and(|all| all.uid() == 0 && all.mode() & 2 == 0);
+    is_fine(path) && path.parent().is_some_and(is_fine)
+}
+
+#[test]
+fn every_component_counts_whatever_leads_there() {
+    if !is_root("every_component_counts_whatever_leads_there") {
+        return;
+    }
+    let (mut refused, mut control) = (0, 0);
+    for (way, links) in WAYS {
+        let link_names = links.iter().map(|(_, name)| *name);
+        for (component, (change, apply)) in COMPONENTS.iter().flat_map(|name| CHANGES.map(|change| (name, change))) {
+            let home = Home::with_links(links);
+            apply(&home, component);
+            // What is root's in a sticky directory stays where it is.
+            let is_safe = change == STICKY && matches!(*component, "" | "one");
+            let opened = TrustedFile::open(&home.at(way), Trust::Root).is_ok();
+            assert!(is_safe || !opened, "'{component}' {change}, by {way}");
+            refused += usize::from(!is_safe);
+            control += usize::from(!is_safe && is_trusted_by_path(&home.at(way)));
+        }
+        for link in link_names {
+            let home = Home::with_links(links);
+            home.give(link);
+            assert!(TrustedFile::open(&home.at(way), Trust::Root).is_err(), "'{link}' given, by {way}");
+            refused += 1;
+            control += usize::from(is_trusted_by_path(&home.at(way)));
+        }
+    }
+    println!("{refused} refused, of which {control} pass where only the file and its directory are judged");
+    assert!(refused > 200 && control > 50, "{refused} refused, {control} by the control");
 }
 
 #[test]

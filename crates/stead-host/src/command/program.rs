@@ -151,9 +151,9 @@ mod tests {
     use std::thread;
 
     use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use stead_testkit::{is_root, times};
 
     use super::*;
-    use crate::fs::User;
 
     const EVE: u32 = 12345;
 
@@ -190,7 +190,12 @@ mod tests {
         }
     }
 
-    /// Of 200 attempts to run `nest/in/program`, with an exchange of directories between judging and running, how many
+    /// How often something is exchanged: `STEAD_EXCHANGES=100000`, or 200 times.
+    fn attempts() -> usize {
+        times("STEAD_EXCHANGES", 200)
+    }
+
+    /// Of all attempts to run `nest/in/program`, with an exchange of directories between judging and running, how many
     /// ran the wrong one, and how many the right one.
     fn race(strategy: &Strategy, nest: &Path) -> (usize, usize) {
         let attempt = || {
@@ -198,12 +203,12 @@ mod tests {
             exchange(nest);
             Some(answer)
         };
-        let answers: Vec<Option<i32>> = (0..200).map(|_| attempt()).collect();
+        let answers: Vec<Option<i32>> = (0..attempts()).map(|_| attempt()).collect();
         let count = |code: i32| answers.iter().filter(|answer| **answer == Some(code)).count();
         (count(1), count(0))
     }
 
-    /// The same with exchanges at any moment. Returns how many of 200 attempts ran the wrong one.
+    /// The same with exchanges at any moment. Returns how many attempts ran the wrong one.
     fn storm(strategy: &Strategy, nest: &Path) -> usize {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -212,7 +217,7 @@ mod tests {
                     exchange(nest);
                 }
             });
-            let wrong = (0..200).filter(|_| strategy.run(&nest.join("in/program"), || ()) == Some(1)).count();
+            let wrong = (0..attempts()).filter(|_| strategy.run(&nest.join("in/program"), || ()) == Some(1)).count();
             done.store(true, Ordering::Relaxed);
             wrong
         })
@@ -233,17 +238,18 @@ mod tests {
 
     #[test]
     fn what_was_judged_is_what_runs() {
-        if User::current().trust() == Trust::Everyone {
-            return println!("skipped: only root can give files away");
+        if !is_root("what_was_judged_is_what_runs") {
+            return;
         }
+        let all = attempts();
         let nest = nest();
-        assert_eq!(race(&Strategy::Path, nest.path()), (200, 0), "the control is caught");
-        assert_eq!(race(&Strategy::Descriptor, nest.path()), (0, 200));
+        assert_eq!(race(&Strategy::Path, nest.path()), (all, 0), "the control is caught");
+        assert_eq!(race(&Strategy::Descriptor, nest.path()), (0, all));
         assert_eq!(storm(&Strategy::Descriptor, nest.path()), 0);
         // Whoever owns an ancestor could do the same.
         let nest = self::nest();
         chown(nest.path(), Some(EVE), None).unwrap();
-        assert_eq!(race(&Strategy::Path, nest.path()), (200, 0), "the control is caught");
+        assert_eq!(race(&Strategy::Path, nest.path()), (all, 0), "the control is caught");
         assert_eq!(race(&Strategy::Descriptor, nest.path()), (0, 0));
     }
 
@@ -260,8 +266,8 @@ mod tests {
 
     #[test]
     fn interpreters_are_judged_too() {
-        if User::current().trust() == Trust::Everyone {
-            return println!("skipped: root's own files are needed");
+        if !is_root("interpreters_are_judged_too") {
+            return;
         }
         let home = tempfile::tempdir().unwrap();
         let at = home.path();
