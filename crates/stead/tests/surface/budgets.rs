@@ -46,6 +46,55 @@ fn variables_that_multiply_are_refused() {
 }
 
 #[test]
+fn hostile_documents_are_refused_in_little_memory() {
+    let nested = |open: &str, close: &str| format!("{HEAD}- {}x{}", open.repeat(10_000), close.repeat(10_000));
+    let aliases = |level: usize| format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 9].join(","));
+    let doubled = |at: usize| format!("  v{at}: \"[concat(variables('v{}'), variables('v{}'))]\"\n", at - 1, at - 1);
+    let echo = |output: &str| {
+        format!("{HEAD}- {{type: Microsoft.DSC.Debug/Echo, name: a, properties: {{output: {output}}}}}\n")
+    };
+    let include = "- {type: Microsoft.DSC/Include, name: i, properties: {configurationFile: a.yaml}}\n";
+    let circle = "parameters:\n  a: {type: string, defaultValue: \"[parameters('b')]\"}\n  b: {type: string, defaultValue: \"[parameters('a')]\"}\nresources: []\n";
+    let documents = [
+        ("a hundred MiB", format!("a: {}\n", "x".repeat(100 << 20)), "more than 16777216 bytes"),
+        (
+            "a million instances",
+            HEAD.to_owned() + &"- {type: Test/None, name: n}\n".repeat(1_000_000),
+            "16777216 bytes",
+        ),
+        ("lists in lists", nested("[", "]"), "error[E0117]"),
+        ("objects in objects", nested("{a: ", "}"), "error[E0117]"),
+        (
+            "calls in calls",
+            echo(&format!("\"[{}'x'{}]\"", "string(".repeat(10_000), ")".repeat(10_000))),
+            "error[E0306]",
+        ),
+        (
+            "aliases of aliases",
+            "a0: &a0 [x,x]\n".to_owned() + &(1..30).map(aliases).collect::<String>(),
+            "error[E0117]",
+        ),
+        (
+            "values that double",
+            format!(
+                "variables:\n  v0: aaaaaaaa\n{}{}",
+                (1..60).map(doubled).collect::<String>(),
+                echo("\"[variables('v59')]\"").split_once('\n').map_or("", |(_, rest)| rest)
+            ),
+            "error[E0409]",
+        ),
+        ("parameters in a circle", circle.to_owned(), "error[E0405]"),
+        ("an include of itself", HEAD.to_owned() + include, "error[E0509]"),
+    ];
+    for (what, text, expected) in documents {
+        let place = Place::new();
+        place.write("a.yaml", &text);
+        let output = run_within(600_000, &place, &["plan", "a.yaml"]);
+        assert!(output.exit == 3 && output.stderr.contains(expected), "{what}: {} {}", output.exit, output.stderr);
+    }
+}
+
+#[test]
 fn instances_of_one_unknown_type_are_counted() {
     let place = Place::new();
     let instance = |at: usize| format!("- {{type: Test/None, name: n{at}}}\n");
