@@ -18,10 +18,25 @@ impl Session {
     /// A warning for each two instances that undo each other's work, as far as that is known before anything runs: of
     /// instances without a condition whose properties are written out.
     pub fn conflicts(&self, prepared: &Prepared) -> Vec<Diagnostic> {
-        let graph = &prepared.graph;
-        let found = self.conflicts_among(graph, |id| settled(graph, id));
-        let equal = |one, other| graph.node(one).stated == graph.node(other).stated;
-        found.iter().filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found)).collect()
+        warnings(&prepared.graph, &self.stated_conflicts(&prepared.graph))
+    }
+
+    /// The same, and lets the later of each two begin when the earlier one has ended, so that it finds what that one left
+    /// and does not report as unchanged what is being removed.
+    pub fn order_conflicts(&self, prepared: &mut Prepared) -> Vec<Diagnostic> {
+        let found = self.stated_conflicts(&prepared.graph);
+        let pairs: Vec<_> = found.iter().filter_map(|found| adjacent(&prepared.graph, found)).collect();
+        if !pairs.is_empty() {
+            let graph = Arc::make_mut(&mut prepared.graph);
+            for (first, second) in pairs {
+                graph.add_order(first, second);
+            }
+        }
+        warnings(&prepared.graph, &found)
+    }
+
+    fn stated_conflicts(&self, graph: &Graph) -> Vec<Conflict> {
+        self.conflicts_among(graph, |id| settled(graph, id))
     }
 
     /// The other ones, which are known after a run: of instances whose properties were computed.
@@ -68,6 +83,21 @@ impl Session {
         };
         graph.order.iter().filter_map(claims_of).collect()
     }
+}
+
+fn warnings(graph: &Graph, found: &[Conflict]) -> Vec<Diagnostic> {
+    let equal = |one, other| graph.node(one).stated == graph.node(other).stated;
+    found.iter().filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found)).collect()
+}
+
+/// The two instances or, where they are not adjacent, what holds them; `None` where the same holds both all the way.
+fn adjacent(graph: &Graph, found: &Conflict) -> Option<(NodeId, NodeId)> {
+    let with_containers = |id: NodeId| std::iter::successors(Some(id), |id| graph.container(*id));
+    let beside = |first: NodeId| {
+        let scope = graph.node(first).scope;
+        with_containers(found.second).find(|second| graph.node(*second).scope == scope).map(|second| (first, second))
+    };
+    with_containers(found.first).find_map(beside).filter(|(first, second)| first != second)
 }
 
 /// The desired state of an instance, if it is known before anything runs that it will be reached.

@@ -211,6 +211,14 @@ pub enum Purpose {
 }
 
 impl Graph {
+    /// Lets an instance begin once an adjacent one that is before it in the order has ended, whatever becomes of that.
+    pub fn add_order(&mut self, first: NodeId, second: NodeId) {
+        let Some(node) = self.nodes.get_mut(second.index()) else { return };
+        if let Err(at) = node.needs.binary_search_by_key(&first, |need| need.node) {
+            node.needs.insert(at, Need { node: first, kind: NeedKind::Order });
+        }
+    }
+
     /// The graph of a single instance with these properties, taken as they are: nothing in them is an expression.
     pub fn of_instance(manifest: Arc<Manifest>, name: &str, properties: Value) -> Self {
         let id = ResourceId { type_name: manifest.type_name.clone(), name: name.into() };

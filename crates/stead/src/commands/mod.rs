@@ -164,7 +164,8 @@ fn prepare(document: &Document, values: Values, mode: Mode, env: &ProcessEnv) ->
     };
     match session.prepare(&text.name, &text.text, supplied) {
         Ok(mut prepared) => {
-            prepared.warnings.extend(session.conflicts(&prepared));
+            let conflicts = session.order_conflicts(&mut prepared);
+            prepared.warnings.extend(conflicts);
             Ok((session, prepared))
         }
         Err(unusable) => {
