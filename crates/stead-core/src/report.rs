@@ -494,8 +494,8 @@ impl Record {
                 Some(changed.effects.effect.unwrap_or_else(|| between(&changed.before, &changed.after)))
             }
             (Status::Drifted, _, Some(tested), Some(desired)) => {
-                let told = tested.predicted.as_ref().and_then(|predicted| predicted.effects.effect);
-                Some(told.unwrap_or_else(|| between(&tested.actual, desired)))
+                let stated = tested.predicted.as_ref().and_then(|predicted| predicted.effects.effect);
+                Some(stated.unwrap_or_else(|| between(&tested.actual, desired)))
             }
             _ => None,
         }

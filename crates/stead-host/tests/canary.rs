@@ -166,13 +166,13 @@ impl Provider for Chatty {
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let actual = Some(Plain::new(self.tell(cx, input)?));
         let words = gossip(&input.to_json());
-        let predicted = Prediction { after: Plain::new(self.tell(cx, input)?), effects: told(&words) };
+        let predicted = Prediction { after: Plain::new(self.tell(cx, input)?), effects: effects_naming(&words) };
         Ok(TestReply { actual, in_desired_state: Some(false), differing: Some(words), predicted: Some(predicted) })
     }
     fn set(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<SetReply, Failure> {
         let after = Some(Plain::new(self.tell(cx, input)?));
         let words = gossip(&input.to_json());
-        let effects = told(&words);
+        let effects = effects_naming(&words);
         Ok(SetReply { after, changed: Some(words.clone()), what_if: words, effects, ..SetReply::default() })
     }
     fn delete(&self, cx: &Context, input: &Plain, _execution: Execution) -> Result<Vec<String>, Failure> {
@@ -193,7 +193,7 @@ impl Provider for Chatty {
 }
 
 /// Effects that name these words wherever a text can be.
-fn told(words: &[String]) -> Effects {
+fn effects_naming(words: &[String]) -> Effects {
     let mut effects = Effects::of(Effect::Change);
     for word in words {
         let line = ItemKind::Line { number: 1, text: word.clone() };

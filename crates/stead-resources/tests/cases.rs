@@ -71,9 +71,11 @@ impl Subject<'_> {
                 [] => "in desired state".to_owned(),
                 differing => format!("differs: {}", differing.join(", ")),
             };
-            let told = reply.predicted.as_ref();
-            let after = told.map(|told| format!("a set: {}", lasting(&told.after, self.desired))).unwrap_or_default();
-            let effects = told.map(|told| effects(&told.effects).concat()).unwrap_or_default();
+            let predicted = reply.predicted.as_ref();
+            let after = predicted
+                .map(|predicted| format!("a set: {}", lasting(&predicted.after, self.desired)))
+                .unwrap_or_default();
+            let effects = predicted.map(|predicted| effects(&predicted.effects).concat()).unwrap_or_default();
             let actual = reply.actual.as_ref().map(|state| lasting(state, self.desired)).unwrap_or_default();
             format!("{verdict}\n{actual}{after}{effects}")
         })

@@ -168,9 +168,9 @@ proptest! {
             prop_assert!(predicted.after.unwrap().expose() == after.expose(), "another state than predicted");
             let tested = answered(tested)?;
             prop_assert_eq!(tested.differing, set.changed);
-            if let Some(told) = tested.predicted {
-                prop_assert_eq!(&told.effects, &set.effects);
-                prop_assert!(told.after.expose() == after.expose(), "another state than the test said");
+            if let Some(prediction) = tested.predicted {
+                prop_assert_eq!(&prediction.effects, &set.effects);
+                prop_assert!(prediction.after.expose() == after.expose(), "another state than the test said");
             }
             let after = answered(provider.test(&cx, &desired))?;
             prop_assert_eq!(after.in_desired_state, Some(true));

@@ -61,7 +61,7 @@ fn session(case: &Case) -> Result<Computed, String> {
         if !stead_testkit::is_root(&case.name) {
             return Ok(vec![("session", case.section("session").to_owned())]);
         }
-        // Others have to get there, and to the program, which may lie in somebody's home.
+        // Others must get there, and to the program, which may lie in somebody's home.
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o711)).map_err(|error| error.to_string())?;
         fs::set_permissions(aside.path(), PermissionsExt::from_mode(0o711)).map_err(|error| error.to_string())?;
         fs::copy(PROGRAM, aside.path().join("stead")).map_err(|error| error.to_string())?;
