@@ -26,6 +26,7 @@ use std::time::Duration;
 use random::Numbers;
 use simulation::{Driver, Job, Set, Thing, World, drive};
 use stead_core::call::{Call, Execution, Operation, Outcome, Response, Restart, Verification};
+use stead_core::document::Exclusive;
 use stead_core::event::{Event, EventKind, Header, Mode, Problem, SkipReason, Status};
 use stead_core::graph::{Graph, NeedKind, Purpose, Role};
 use stead_core::id::NodeId;
@@ -178,6 +179,12 @@ impl Writer<'_> {
                 written.push(format!("{relation}: [{}]", ids.join(", ")));
             }
         }
+        match self.numbers.below(12) {
+            0 => written.push("exclusive: true".to_owned()),
+            1 => written.push("exclusive: [disk]".to_owned()),
+            2 => written.push("exclusive: [disk, network]".to_owned()),
+            _ => {}
+        }
         if !written.is_empty() {
             writeln!(self.text, "{indent}  directives: {{{}}}", written.join(", ")).unwrap();
         }
@@ -313,6 +320,21 @@ impl Scene {
         settled && one && !self.blocked(run, id)
     }
 
+    /// Whether one of two instances excludes the other, by the text of their directives and of those around them.
+    fn exclude(&self, one: NodeId, other: NodeId) -> bool {
+        let stated = |id: NodeId| -> Vec<Option<String>> {
+            let outward = std::iter::successors(Some(id), |id| self.graph.container(*id));
+            let all = outward.filter_map(|id| self.graph.declaration(id).directives().exclusive.as_ref());
+            let each = all.flat_map(|exclusive| match exclusive {
+                Exclusive::All => vec![None],
+                Exclusive::Names(names) => names.iter().map(|name| Some(format!("{:?}", name.literal()))).collect(),
+            });
+            each.collect()
+        };
+        let (ours, theirs) = (stated(one), stated(other));
+        ours.contains(&None) || theirs.contains(&None) || ours.iter().any(|name| theirs.contains(name))
+    }
+
     fn is_asserted(&self, id: NodeId) -> bool {
         let outward = std::iter::successors(self.graph.container(id), |id| self.graph.container(*id));
         let purposes = outward.map(|id| self.graph.node(id).role);
@@ -395,6 +417,23 @@ fn assert_reasons(scene: &Scene, run: &Run, log: &Log) {
             _ => begun.contains(&id) && !scene.blocked(run, id),
         };
         assert!(holds, "{number}: {} is {:?} without a reason\n{text}", node.name, status(id));
+    }
+}
+
+#[test]
+fn what_excludes_each_other_is_never_under_way_together() {
+    for scene in scenes(1, Luck::Mixed) {
+        for mode in MODES {
+            let (_, _, log) = scene.ended(mode);
+            for (_, in_flight) in &log.snapshots {
+                let ids: Vec<NodeId> = in_flight.iter().map(|call| call.instance.node()).collect();
+                for (at, id) in ids.iter().enumerate() {
+                    let others = ids.iter().enumerate().filter(|(other, _)| *other != at);
+                    let conflict = others.map(|(_, other)| *other).find(|other| scene.exclude(*id, *other));
+                    assert_eq!(conflict, None, "{}: beside {id:?}\n{}", scene.number, scene.text);
+                }
+            }
+        }
     }
 }
 

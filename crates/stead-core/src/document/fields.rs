@@ -194,6 +194,8 @@ pub(super) enum Expected {
     Condition,
     /// A number of instances or an expression.
     Count,
+    /// True or a list of names.
+    Exclusive,
 }
 
 impl Expected {
@@ -206,6 +208,7 @@ impl Expected {
             Self::Text => "a string or an expression",
             Self::Condition => "an expression or a boolean",
             Self::Count => "a number of instances or an expression",
+            Self::Exclusive => "'true' or a list of names",
         }
     }
 
@@ -217,6 +220,7 @@ impl Expected {
             (Self::Object, Kind::Array(_)) => Some("write 'key: value' without a dash before it"),
             (Self::Object, _) => Some("write it as an object: {key: value}"),
             (Self::Count | Self::Size, _) => Some("write an integer from 0"),
+            (Self::Exclusive, Kind::String(_)) => Some("write it as a list: [name]"),
             _ => None,
         }
     }

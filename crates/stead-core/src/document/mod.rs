@@ -112,6 +112,7 @@ impl Instance {
             configuration_mode: None,
             reconcile_wait: None,
             relations: Vec::new(),
+            exclusive: None,
         };
         self.directives.as_deref().unwrap_or(&NONE)
     }
@@ -119,6 +120,7 @@ impl Instance {
     /// Every value in it that may be or have an expression.
     fn values(&self) -> impl Iterator<Item = &Template> {
         let relations = self.directives().relations.iter().flat_map(|(_, ids)| ids);
+        let exclusive = self.directives().exclusive.iter().flat_map(Exclusive::names);
         let copy = self.copy.iter().map(|copy| &copy.count);
         let condition = self.condition.iter().map(|condition| &**condition);
         [&self.name]
@@ -126,6 +128,7 @@ impl Instance {
             .chain(condition)
             .chain(&self.depends_on)
             .chain(relations)
+            .chain(exclusive)
             .chain(copy)
             .chain(&self.properties)
     }
@@ -281,6 +284,27 @@ pub struct InstanceDirectives {
     pub reconcile_wait: Option<Spanned<Wait>>,
     /// `requireAny`, `onChanges`, `onFailure` and `before`: ids of instances, each text or an expression.
     pub relations: Vec<(Relation, Vec<Template>)>,
+    /// `exclusive`
+    pub exclusive: Option<Exclusive>,
+}
+
+/// Which calls are never under way at the same time as those of an instance.
+#[derive(Clone, Debug)]
+pub enum Exclusive {
+    /// `true`: all others.
+    All,
+    /// Those of instances that state one of these names as well; each text or an expression.
+    Names(Vec<Template>),
+}
+
+impl Exclusive {
+    /// The names, none for all.
+    pub fn names(&self) -> &[Template] {
+        match self {
+            Self::All => &[],
+            Self::Names(names) => names,
+        }
+    }
 }
 
 /// How an instance can stand to others, besides `dependsOn`. DSC v3 has none of these directives.

@@ -2,8 +2,8 @@
 
 use super::fields::{Expected, Reader};
 use super::{
-    ConfigurationMode, Copy, Directives, Discovery, Document, Instance, InstanceDirectives, Relation, SecurityContext,
-    Template, codes,
+    ConfigurationMode, Copy, Directives, Discovery, Document, Exclusive, Instance, InstanceDirectives, Relation,
+    SecurityContext, Template, codes,
 };
 use crate::diag::Diagnostic;
 use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned};
@@ -235,12 +235,14 @@ impl Reader<'_> {
                 "securityContext" => directives.security_context = self.word(value, "'securityContext'", CONTEXTS),
                 "configurationMode" => directives.configuration_mode = self.mode(value),
                 "reconcileWait" => directives.reconcile_wait = self.wait(&value, "'reconcileWait'"),
+                "exclusive" => directives.exclusive = self.exclusive(value),
                 _ => {
                     if let Some((word, relation)) = Relation::ALL.iter().find(|(word, _)| *word == &*key) {
                         directives.relations.push((*relation, self.ids(value, word)));
                         continue;
                     }
-                    let mut known = vec!["requireAdapter", "securityContext", "configurationMode", "reconcileWait"];
+                    let mut known =
+                        vec!["requireAdapter", "securityContext", "configurationMode", "reconcileWait", "exclusive"];
                     known.extend(Relation::ALL.map(|(word, _)| word));
                     self.unknown_key(&key, key_span, "'directives' of an instance", &known);
                 }
@@ -249,11 +251,23 @@ impl Reader<'_> {
         directives
     }
 
+    /// `true`, or a list of names.
+    fn exclusive(&mut self, node: Node) -> Option<Exclusive> {
+        match node.kind {
+            Kind::Bool(is_exclusive) => is_exclusive.then_some(Exclusive::All),
+            Kind::Array(_) => Some(Exclusive::Names(self.ids(node, "exclusive"))),
+            _ => {
+                self.wrong_kind(&node, "'exclusive'", Expected::Exclusive);
+                None
+            }
+        }
+    }
+
     fn mode(&mut self, node: Node) -> Option<Spanned<ConfigurationMode>> {
         self.word(node, "'configurationMode'", &ConfigurationMode::ALL)
     }
 
-    /// A list of ids of instances.
+    /// A list of ids of instances, or of names.
     fn ids(&mut self, node: Node, key: &str) -> Vec<Template> {
         let items = self.array(node, &format!("'{key}'"));
         items.into_iter().filter_map(|item| self.text_value(item, &format!("an element of '{key}'"))).collect()

@@ -29,6 +29,9 @@ impl Graph {
             let needs: Vec<_> = node.needs.iter().map(|need| (need.node.0, need.kind as u8)).collect();
             add(&format!("{} {} {needs:?} {}", node.path, node.manifest.version, place.0));
         }
+        for exclusion in &self.exclusions {
+            add(&format!("{exclusion:?}"));
+        }
         let bytes = hash.finalize();
         bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
             // Writing to a string cannot fail.

@@ -1,13 +1,16 @@
 //! The second pass: what each instance needs, whether it may, and the order that follows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::builder::Builder;
 use super::check::Use;
 use super::order::{Cycle, sort};
-use super::{Graph, Iteration, Need, NeedKind, Role, ScopeId, StaticView, codes, evaluate, wrong_output};
+use super::{
+    Exclusion, Graph, Iteration, Need, NeedKind, Role, ScopeId, ScopeView, StaticView, codes, evaluate, wrong_output,
+};
 use crate::diag::Diagnostic;
-use crate::document::Relation;
+use crate::document::{Exclusive, Relation};
 use crate::expr::{Part, Placed, Template, expressions};
 use crate::id::{NodeId, ResourceId};
 use crate::manifest;
@@ -26,6 +29,9 @@ pub(super) fn link(builder: &mut Builder<'_>) {
         let id = NodeId(u32::try_from(at).unwrap_or(u32::MAX));
         for (who, need) in needs(builder, id) {
             builder.graph.nodes[who.index()].needs.push(need);
+        }
+        if let Some(exclusion) = exclusion(builder, id) {
+            builder.graph.exclusions.insert(id, exclusion);
         }
     }
     for node in &mut builder.graph.nodes {
@@ -101,6 +107,26 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
     needs
 }
 
+/// What the calls of an instance exclude, by its own directive and by that of what it is nested in, which comes before it.
+fn exclusion(builder: &mut Builder<'_>, id: NodeId) -> Option<Arc<Exclusion>> {
+    let outer = builder.graph.container(id).and_then(|container| builder.graph.exclusions.get(&container)).cloned();
+    let (scope, iteration) = (builder.graph.node(id).scope, builder.graph.node(id).iteration.clone());
+    let document = Arc::clone(&builder.graph.scope(scope).document);
+    let declaration = &document.resources[builder.graph.node(id).declaration as usize];
+    let Some(own) = &declaration.directives().exclusive else { return outer };
+    let mut names = match outer.as_deref() {
+        Some(Exclusion::All) => return outer,
+        Some(Exclusion::Names(names)) => names.clone(),
+        None => BTreeSet::new(),
+    };
+    if let Exclusive::All = own {
+        return Some(Arc::new(Exclusion::All));
+    }
+    let texts = own.names().iter().filter_map(|name| builder.text(scope, iteration.as_ref(), name, "exclusive"));
+    names.extend(texts.map(Arc::from));
+    Some(Arc::new(Exclusion::Names(names)))
+}
+
 /// Whether the properties of an instance will be computed, as far as its condition is known.
 fn condition_use(builder: &mut Builder<'_>, id: NodeId, origin: &Origin<'_>, condition: Option<&Template>) -> Use {
     let Some(condition) = condition else { return Use::Computed };
@@ -170,10 +196,20 @@ enum Link {
 }
 
 impl Link {
-    fn verb(self) -> &'static str {
+    /// What an instance does that names the other in this way.
+    fn does(self, other: &str) -> String {
         match self {
-            Self::Names("dependsOn") => "depends on",
-            Self::Names(_) | Self::RefersTo => "refers to",
+            Self::Names("dependsOn") => format!("depends on {other}"),
+            Self::Names(key) => format!("names {other} in '{key}'"),
+            Self::RefersTo => format!("refers to {other}"),
+        }
+    }
+
+    /// What another instance is to do instead, to come in the same order.
+    fn instead(self, other: &str) -> String {
+        match self {
+            Self::Names("dependsOn") | Self::RefersTo => format!("depend on {other}"),
+            Self::Names(key) => format!("name {other} in '{key}'"),
         }
     }
 }
@@ -264,11 +300,11 @@ fn unknown_target(
 }
 
 fn external_target(graph: &Graph, origin: &Origin<'_>, external: NodeId, span: Span, link: Link) -> Diagnostic {
-    let (this, verb, other) = (origin.label(graph), link.verb(), graph.label(external));
+    let (this, does) = (origin.label(graph), link.does(&graph.label(external)));
     let mut outward = std::iter::successors(Some(external), |id| graph.container(*id));
     let is_inside = outward.any(|id| graph.node(id).scope == origin.scope);
     let place = if is_inside { "inside a group" } else { "outside this group" };
-    let message = format!("{this} {verb} {other}, which is {place}");
+    let message = format!("{this} {does}, which is {place}");
     let finding = Diagnostic::error(&codes::NOT_ADJACENT, span, message)
         .with_label(graph.declaration(external).name.span, "declared here");
     match detour(graph, origin, external, link) {
@@ -283,12 +319,12 @@ fn detour(graph: &Graph, origin: &Origin<'_>, external: NodeId, link: Link) -> O
     // Of what holds the one and what holds the other, the two that are adjacent to each other.
     let theirs = |scope| outward(Some(external)).find(|id| graph.node(*id).scope == scope);
     if let Some(theirs) = theirs(origin.scope) {
-        let (container, instead) =
-            (graph.label(theirs), if link == Link::Names("dependsOn") { "depend on" } else { "refer to" });
+        let container = graph.label(theirs);
+        let instead = if link == Link::RefersTo { "refer to that".to_owned() } else { link.instead("that") };
         return Some(if origin.who == Who::Instance(theirs) {
             "it is nested in this instance, so it already runs after it; remove this".to_owned()
         } else {
-            format!("it is nested in {container}: {instead} that instead")
+            format!("it is nested in {container}: {instead} instead")
         });
     }
     let (ours, theirs) =
@@ -296,8 +332,10 @@ fn detour(graph: &Graph, origin: &Origin<'_>, external: NodeId, link: Link) -> O
     let (container, other) = (graph.label(ours), graph.label(theirs));
     Some(match theirs {
         _ if ours == theirs => "this instance is nested in it, so it already runs after it; remove this".to_owned(),
-        _ if theirs == external => format!("this instance is nested in {container}: let that depend on it instead"),
-        _ => format!("let {container}, which holds this instance, depend on {other}, which holds the other"),
+        _ if theirs == external => {
+            format!("this instance is nested in {container}: let that {} instead", link.instead("it"))
+        }
+        _ => format!("let {container}, which holds this instance, {}, which holds the other", link.instead(&other)),
     })
 }
 
@@ -351,24 +389,38 @@ fn cycle_finding(builder: &Builder<'_>, members: &[NodeId], cycle: &Cycle) -> Di
     })
 }
 
-/// Where an instance names one that it needs.
+/// Where it is written that an instance needs another.
 fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
-    let (node, declaration) = (builder.graph.node(from), builder.graph.declaration(from));
-    let (iteration, wanted) = (node.iteration.as_ref(), builder.graph.id_of(to));
-    let place = builder.place(node.scope, iteration);
-    let names_it =
-        |value: Value| value.as_str().is_some_and(|text| ResourceId::parse(text).is_ok_and(|id| id == wanted));
-    let relations = declaration.directives().relations.iter();
-    let entries = declaration.depends_on.iter().chain(relations.flat_map(|(_, ids)| ids));
-    let mut entries = entries.filter(|entry| evaluate(entry, &place).is_ok_and(names_it));
-    if let Some(entry) = entries.next() {
+    let listed = |id, is_before| {
+        let relations = builder.graph.declaration(id).directives().relations.iter();
+        let wanted = relations.filter(move |(relation, _)| (*relation == Relation::Before) == is_before);
+        wanted.flat_map(|(_, ids)| ids)
+    };
+    let declaration = builder.graph.declaration(from);
+    let mut own = declaration.depends_on.iter().chain(listed(from, false));
+    let names = |who, entry: &Template, whom| {
+        evaluate(entry, &view(builder, who)).is_ok_and(|value| is_id(builder, &value, whom))
+    };
+    let before = || listed(to, true).find(|entry| names(to, entry, from));
+    if let Some(entry) = own.find(|entry| names(from, entry, to)).or_else(before) {
         return entry.span;
     }
     let nodes = declaration.condition.as_deref().into_iter().chain(&declaration.properties);
     let expressions: Vec<Placed<'_>> = nodes.flat_map(expressions).collect();
-    let reference = references_in(&expressions).find(|each| each.argument.evaluate(&place).is_ok_and(names_it));
-    match reference {
+    let place = view(builder, from);
+    let names_it = |each: &Reference<'_>| each.argument.evaluate(&place).is_ok_and(|id| is_id(builder, &id, to));
+    match references_in(&expressions).find(names_it) {
         Some(reference) => locate(builder.sources, reference.span, reference.argument.at()),
         None => declaration.name.span,
     }
+}
+
+/// What the expressions of an instance see.
+fn view<'b>(builder: &'b Builder<'_>, id: NodeId) -> ScopeView<'b> {
+    let node = builder.graph.node(id);
+    builder.place(node.scope, node.iteration.as_ref())
+}
+
+fn is_id(builder: &Builder<'_>, value: &Value, id: NodeId) -> bool {
+    value.as_str().is_some_and(|text| ResourceId::parse(text).is_ok_and(|named| named == builder.graph.id_of(id)))
 }

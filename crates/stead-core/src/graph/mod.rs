@@ -48,6 +48,17 @@ pub struct Graph {
     pub order: Vec<NodeId>,
     /// The documents: first the outermost, then those that are nested or included.
     pub scopes: Vec<Scope>,
+    /// The instances whose calls exclude others, by their own `exclusive` or by that of what they are nested in.
+    pub exclusions: BTreeMap<NodeId, Arc<Exclusion>>,
+}
+
+/// Which calls are never under way at the same time as one of an instance, whatever the operation.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Exclusion {
+    /// All others. Instances behind it in the order do not begin while it waits for those under way.
+    All,
+    /// Those of the instances that state one of these names, in any scope.
+    Names(BTreeSet<Arc<str>>),
 }
 
 /// A document of the graph: a set of instances that are adjacent to each other.
@@ -245,7 +256,7 @@ impl Graph {
             ids: HashSet::from_iter([Adjacent(node.path.clone())]),
             members: vec![NodeId(0)],
         };
-        Self { nodes: vec![node], order: vec![NodeId(0)], scopes: vec![scope] }
+        Self { nodes: vec![node], order: vec![NodeId(0)], scopes: vec![scope], exclusions: BTreeMap::new() }
     }
 
     /// The node of that id.

@@ -354,7 +354,8 @@ impl Run {
     fn begin(&self, now: Timestamp, room: &Room, next: &mut Next) {
         let queues = &self.readiness.queues;
         next.wake = queues.wake(now);
-        let mut due = queues.due(if self.report.cancelled { Timestamp::MAX } else { now }, room);
+        let until = if self.report.cancelled { Timestamp::MAX } else { now };
+        let mut due = queues.due(until, room, &self.in_flight);
         while let Some(id) = due.next() {
             match self.decide(id) {
                 Decision::Call(call) => {
