@@ -27,6 +27,7 @@ pub mod planner;
 pub mod report;
 pub mod run;
 pub mod schema;
+pub mod sls;
 pub mod source;
 pub mod text;
 pub mod value;

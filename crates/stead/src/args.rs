@@ -41,10 +41,10 @@ pub(crate) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes of plan, check, apply, lint, graph and explain:
-  0    in the desired state; no findings (lint)
+Exit codes of plan, check, apply, lint, graph, explain and sls:
+  0    in the desired state; no findings (lint, sls)
   1    something failed
-  2    not in the desired state (plan, check); warnings (lint)
+  2    not in the desired state (plan, check); warnings (lint, sls)
   3    the document, its parameters, the policy or the command line is not valid
   4    apply gave up: what failed was run again without progress, or too often
   6    ended early, by Ctrl-C or by the answer No
@@ -97,6 +97,11 @@ pub(crate) enum Command {
     Lint(Document),
     /// Explain a code such as E0104
     Explain(Explain),
+    /// Convert SLS files of Idem into documents
+    Sls {
+        #[command(subcommand)]
+        command: SlsCommand,
+    },
     /// Work with a configuration document, as dsc does
     Config(Config),
     /// Keep this machine in the state of a document: apply it until it has converged, then report or correct drift
@@ -144,7 +149,7 @@ impl Command {
 
     /// Whether it is one of the commands that dsc does not have.
     pub(crate) fn is_for_users(&self) -> bool {
-        self.document().is_some() || matches!(self, Self::Explain(_) | Self::Agent(_))
+        self.document().is_some() || matches!(self, Self::Explain(_) | Self::Agent(_) | Self::Sls { .. })
     }
 
     /// How long one program may take.
@@ -463,6 +468,25 @@ pub(crate) struct Graph {
     /// The language that the drawing is printed in, for --output text
     #[arg(long, value_enum, default_value_t = Drawing::Dot)]
     pub(crate) format: Drawing,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SlsCommand {
+    /// Print the document that SLS files become
+    Convert(Convert),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Convert {
+    /// The SLS files; they become one document
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write the document to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, ignore_case = true, default_value_t = OutputFormat::Yaml)]
+    pub(crate) output_format: OutputFormat,
 }
 
 #[derive(Debug, Args)]

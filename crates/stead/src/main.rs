@@ -23,7 +23,7 @@ use std::time::Instant;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
-use args::{Arguments, Command};
+use args::{Arguments, Command, SlsCommand};
 use exit::Exit;
 use process_env::ProcessEnv;
 
@@ -115,6 +115,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Lint(document) => commands::lint(&document, &env),
         Command::Explain(explain) => commands::explain(&explain),
         Command::Agent(agent) => agent::run(&agent, &env),
+        Command::Sls { command: SlsCommand::Convert(convert) } => commands::sls::convert(&convert),
         Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &env),
         Command::Resource { command, .. } => dsc::resource(&command, arguments.progress_format, &env),
         Command::Function { command } => dsc::function(&command),

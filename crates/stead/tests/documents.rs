@@ -31,6 +31,12 @@ fn every_step_of_the_guide_to_the_agent_works() {
     reader.check("docs/agent.md", &reader.home());
 }
 
+#[test]
+fn every_step_of_the_guide_from_idem_works() {
+    let reader = Reader::new();
+    reader.check("docs/from-idem.md", &reader.home());
+}
+
 /// Somebody who follows a document, in a home of their own.
 struct Reader {
     folder: TempDir,

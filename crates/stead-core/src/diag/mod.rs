@@ -64,6 +64,7 @@ pub fn all() -> Vec<Code> {
         codes::manifest::CODES,
         codes::parameters::CODES,
         codes::call::CODES,
+        codes::sls::CODES,
     ]
     .concat()
 }

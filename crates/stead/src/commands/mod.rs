@@ -1,9 +1,10 @@
-//! The commands for users: plan, apply, check, graph, lint, explain.
+//! The commands for users: plan, apply, check, graph, lint, explain, sls.
 
 mod confirm;
 mod drawing;
 mod effects;
 mod report;
+pub(crate) mod sls;
 mod values;
 
 use std::collections::HashSet;

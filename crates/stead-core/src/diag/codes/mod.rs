@@ -8,4 +8,5 @@ pub mod graph;
 pub mod manifest;
 pub mod parameters;
 pub mod run;
+pub mod sls;
 pub mod text;

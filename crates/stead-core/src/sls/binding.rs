@@ -1,0 +1,292 @@
+//! Arguments as values of a document: text is escaped, parameters and argument bindings become expressions.
+
+use super::compile::{Compiled, Named};
+use super::read::Read;
+use super::template::{self, Use};
+use super::{codes, write};
+use crate::diag::Diagnostic;
+use crate::text::{Kind, Node, Span};
+use crate::value::{DataType, Object, Value};
+
+/// Makes values, and collects the parameters that they use.
+pub(super) struct Binder<'a> {
+    uses: &'a [Use],
+    compiled: &'a Compiled<'a>,
+    /// The text of the files shows which values are in quotes.
+    quoted: &'a dyn Fn(Span) -> bool,
+    /// By the places of their first uses.
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) findings: Vec<Diagnostic>,
+}
+
+/// A parameter of the document.
+pub(super) struct Parameter {
+    pub(super) name: String,
+    pub(super) data_type: DataType,
+    pub(super) default: Option<Value>,
+}
+
+/// A part of a text.
+enum Piece {
+    Text(String),
+    /// An expression; whether it is known to be a string.
+    Expression(String, bool),
+}
+
+impl<'a> Binder<'a> {
+    pub(super) fn new(read: &'a Read, compiled: &'a Compiled<'a>, quoted: &'a dyn Fn(Span) -> bool) -> Self {
+        Self { uses: &read.uses, compiled, quoted, parameters: Vec::new(), findings: Vec::new() }
+    }
+
+    /// The value of an argument.
+    pub(super) fn value(&mut self, node: &Node) -> Value {
+        match &node.kind {
+            Kind::String(text) => self.text(text, node.span),
+            Kind::Array(items) => Value::Array(items.iter().map(|item| self.value(item)).collect()),
+            Kind::Object(entries) => {
+                let members = entries.iter().map(|entry| {
+                    if template::is_marked(&entry.key) {
+                        let message = "a key cannot be a parameter";
+                        let finding = Diagnostic::error(&codes::TEMPLATE, entry.key_span, message);
+                        self.findings.push(finding.with_help("write the key out"));
+                    }
+                    (entry.key.to_string(), self.value(&entry.value))
+                });
+                Value::Object(members.collect::<Object>())
+            }
+            _ => node.literal(),
+        }
+    }
+
+    fn text(&mut self, text: &str, span: Span) -> Value {
+        let is_whole = template::split(text).is_some_and(|(before, _, behind)| before.is_empty() && behind.is_empty());
+        let is_typed = is_whole && !(self.quoted)(span);
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((before, at, behind)) = template::split(rest) {
+            self.bindings(before, span, &mut pieces);
+            pieces.extend(self.parameter(at, is_typed));
+            rest = behind;
+        }
+        self.bindings(rest, span, &mut pieces);
+        joined(pieces, is_typed)
+    }
+
+    /// The use of a parameter; unquoted and alone it has the type of what is supplied.
+    fn parameter(&mut self, at: usize, is_typed: bool) -> Option<Piece> {
+        let used = self.uses.get(at)?;
+        let data_type = match &used.default {
+            Some(Value::Bool(_)) => DataType::Bool,
+            Some(Value::Number(_)) => DataType::Int,
+            _ => DataType::String,
+        };
+        let mut differs =
+            |message: String| {
+                self.findings.push(Diagnostic::warning(&codes::DIFFERENT, used.span, message).with_help(
+                    "change its 'type' and 'defaultValue' below 'parameters' where that is not what is meant",
+                ));
+            };
+        if is_typed && used.default.is_none() {
+            differs(format!("the parameter '{}' is taken for a string: nothing states its type", used.name));
+        }
+        match self.parameters.iter_mut().find(|each| each.name == used.name) {
+            None => {
+                let default = used.default.clone();
+                self.parameters.push(Parameter { name: used.name.clone(), data_type, default });
+            }
+            Some(known) if used.default.is_some() && known.default != used.default => {
+                differs(format!("the parameter '{}' has another default elsewhere, which is used here too", used.name));
+            }
+            Some(_) => {}
+        }
+        let is_string = self.parameters.iter().any(|each| each.name == used.name && each.data_type == DataType::String);
+        Some(Piece::Expression(format!("parameters({})", write::quoted(&used.name)), is_string))
+    }
+
+    /// The `${module:id:path}` in a text.
+    fn bindings(&mut self, text: &str, span: Span, pieces: &mut Vec<Piece>) {
+        let mut rest = text;
+        while let Some((before, (inside, behind))) =
+            rest.split_once("${").and_then(|(before, from)| Some((before, from.split_once('}')?)))
+        {
+            pieces.push(Piece::Text(before.to_owned()));
+            let mut parts = inside.splitn(3, ':');
+            if let (Some(module), Some(target), Some(path)) = (parts.next(), parts.next(), parts.next()) {
+                let expression = self.reference(&Named { module: Some(module), target, span }, path);
+                pieces.extend(expression.map(|text| Piece::Expression(text, false)));
+            } else {
+                let finding = Diagnostic::error(&codes::BINDING, span, format!("'${{{inside}}}' is not a binding"));
+                self.findings.push(finding.with_help("write ${module:id:path}"));
+            }
+            rest = behind;
+        }
+        pieces.push(Piece::Text(rest.to_owned()));
+    }
+
+    /// The value at a path of what a state resulted in.
+    fn reference(&mut self, named: &Named<'_>, path: &str) -> Option<String> {
+        let Some(state) =
+            self.compiled.find(named.module, named.target).first().and_then(|at| self.compiled.states.get(*at))
+        else {
+            self.findings.push(self.compiled.unknown("a binding names", named));
+            return None;
+        };
+        let Some(steps) = steps(path) else {
+            let finding = Diagnostic::error(&codes::BINDING, named.span, format!("'{path}' is not a path"));
+            self.findings.push(finding.with_help("a path is made of keys and indexes: a:b[0]:[*]:c"));
+            return None;
+        };
+        Some(access(format!("reference({})", write::quoted(&write::id(state).to_string())), &steps, 0))
+    }
+
+    /// Sets what `arg_bind` says: `- module: [{id: [{path: argument}]}]`.
+    pub(super) fn bind(&mut self, node: &Node, properties: &mut Object) {
+        let mut bindings = Vec::new();
+        for (module, states) in members(node) {
+            for (target, pairs) in members(states) {
+                for (path, argument) in members(pairs) {
+                    let named = Named { module: Some(module), target, span: argument.span };
+                    if let Some(to) = argument.as_str().filter(|text| !text.contains('[')) {
+                        bindings.push((to, self.reference(&named, path)));
+                    } else {
+                        let message = "a binding sets an argument, by its keys";
+                        let finding = Diagnostic::error(&codes::BINDING, argument.span, message);
+                        self.findings.push(finding.with_help("write 'path: argument' or 'path: argument:key'"));
+                    }
+                }
+            }
+        }
+        if bindings.is_empty() {
+            let finding = Diagnostic::error(&codes::BINDING, node.span, "'arg_bind' binds nothing");
+            self.findings.push(finding.with_help("write '- module: [{id: [{path: argument}]}]'"));
+        }
+        for (to, expression) in bindings {
+            let keys: Vec<&str> = to.split(':').collect();
+            set(properties, &keys, expression.map(|text| format!("[{text}]")).unwrap_or_default().into());
+        }
+    }
+}
+
+/// The members of an object, or of the objects of a list.
+fn members(node: &Node) -> Vec<(&str, &Node)> {
+    match &node.kind {
+        Kind::Array(items) => items.iter().flat_map(members).collect(),
+        Kind::Object(entries) => entries.iter().map(|entry| (&*entry.key, &entry.value)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn set(object: &mut Object, keys: &[&str], value: Value) {
+    match keys {
+        [] => {}
+        [key] => drop(object.insert((*key).to_owned(), value)),
+        [key, rest @ ..] => {
+            if !matches!(object.get(key), Some(Value::Object(_))) {
+                object.insert((*key).to_owned(), Value::Object(Object::new()));
+            }
+            if let Some(Value::Object(inner)) = object.get_mut(key) {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// A text that holds neither parameters nor bindings.
+pub(super) fn literal(text: &str) -> Value {
+    joined(vec![Piece::Text(text.to_owned())], false)
+}
+
+/// The value of a text of these pieces.
+fn joined(pieces: Vec<Piece>, is_typed: bool) -> Value {
+    let mut pieces: Vec<Piece> =
+        pieces.into_iter().filter(|piece| !matches!(piece, Piece::Text(text) if text.is_empty())).collect();
+    match pieces.as_slice() {
+        [] => return "".into(),
+        [Piece::Text(text)] if text.starts_with('[') => return format!("[{text}").into(),
+        [Piece::Text(text)] => return text.as_str().into(),
+        [Piece::Expression(text, is_string)] if is_typed || *is_string || text.contains("reference(") => {
+            return format!("[{text}]").into();
+        }
+        [Piece::Expression(text, _)] => return format!("[string({text})]").into(),
+        _ => {}
+    }
+    let parts = pieces.drain(..).map(|piece| match piece {
+        Piece::Text(text) => write::quoted(&text),
+        Piece::Expression(text, true) => text,
+        Piece::Expression(text, false) => format!("string({text})"),
+    });
+    format!("[concat({})]", parts.collect::<Vec<_>>().join(", ")).into()
+}
+
+/// A step of a path.
+#[derive(Clone, PartialEq, Debug)]
+enum Step {
+    Key(String),
+    Index(u32),
+    /// What follows is done with each element.
+    Each,
+}
+
+fn steps(path: &str) -> Option<Vec<Step>> {
+    let mut steps = Vec::new();
+    for part in path.split(':') {
+        let (key, mut indexes) = part.find('[').map_or((part, ""), |at| part.split_at(at));
+        if !key.is_empty() {
+            steps.push(Step::Key(key.to_owned()));
+        }
+        while let Some((index, rest)) = indexes.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            steps.push(if index == "*" { Step::Each } else { Step::Index(index.parse().ok()?) });
+            indexes = rest;
+        }
+        if !indexes.is_empty() || part.is_empty() {
+            return None;
+        }
+    }
+    Some(steps)
+}
+
+/// The expression for what lies at the end of a path.
+fn access(of: String, steps: &[Step], depth: usize) -> String {
+    match steps {
+        [] | [Step::Each] => of,
+        [Step::Key(key), rest @ ..] => {
+            let mut letters = key.chars();
+            let is_word = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+                && letters.all(|each| each.is_ascii_alphanumeric() || each == '_');
+            let member = if is_word { format!("{of}.{key}") } else { format!("{of}[{}]", write::quoted(key)) };
+            access(member, rest, depth)
+        }
+        [Step::Index(index), rest @ ..] => access(format!("{of}[{index}]"), rest, depth),
+        [Step::Each, rest @ ..] => {
+            let item = if depth == 0 { "item".to_owned() } else { format!("item{depth}") };
+            let body = access(format!("lambdaVariables('{item}')"), rest, depth + 1);
+            format!("map({of}, lambda('{item}', {body}))")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_members_elements_and_maps() {
+        for (path, expected) in [
+            ("id", "r.id"),
+            ("a:b[0]:c", "r.a.b[0].c"),
+            ("a-b", "r['a-b']"),
+            ("all[*]:id", "map(r.all, lambda('item', lambdaVariables('item').id))"),
+            ("[0]:id", "r[0].id"),
+            ("all[*]", "r.all"),
+            (
+                "a[*]:b[*]:c",
+                "map(r.a, lambda('item', map(lambdaVariables('item').b, lambda('item1', lambdaVariables('item1').c))))",
+            ),
+        ] {
+            assert_eq!(steps(path).map(|steps| access("r".to_owned(), &steps, 0)).as_deref(), Some(expected), "{path}");
+        }
+        for wrong in ["", "a:", "a[x]", "a[0", "a[0]b"] {
+            assert_eq!(steps(wrong), None, "{wrong}");
+        }
+    }
+}

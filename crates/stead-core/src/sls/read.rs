@@ -1,0 +1,354 @@
+//! From SLS texts to declarations of states: what each file holds, with `include`, `extend` and `exclude` carried out.
+
+use std::collections::BTreeSet;
+
+use super::keyword::{Keyword, keyword};
+use super::template::{self, Use};
+use super::{Sls, codes, glob};
+use crate::diag::{Diagnostic, any_error, nearest};
+use crate::id::TypeName;
+use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Sources, Span, Spanned};
+
+/// How states are written.
+const FUNCTION: &str = "write 'id: module.function', or below the id 'module.function:' and a list of arguments";
+
+/// What the files say.
+#[derive(Default)]
+pub(super) struct Read {
+    pub(super) declarations: Vec<Declaration>,
+    pub(super) uses: Vec<Use>,
+    /// `META` of the files.
+    pub(super) meta: Vec<Entry>,
+    /// The comment at the top of the first file.
+    pub(super) comment: String,
+    pub(super) includes: Vec<Include>,
+    extensions: Vec<Declaration>,
+    exclusions: Vec<Exclusion>,
+    pub(super) findings: Vec<Diagnostic>,
+}
+
+/// A state function with its arguments, as declared.
+#[derive(Clone)]
+pub(super) struct Declaration {
+    pub(super) id: Spanned<String>,
+    pub(super) module: Spanned<String>,
+    /// The type of its instances.
+    pub(super) type_name: TypeName,
+    /// Usually one; each makes an instance.
+    pub(super) functions: Vec<String>,
+    pub(super) arguments: Vec<Entry>,
+    /// The reference of its file.
+    pub(super) sls: String,
+    /// The comment lines directly above the id, with the line breaks.
+    pub(super) comment: String,
+    /// `META` of the id.
+    pub(super) meta: Option<Node>,
+}
+
+pub(super) struct Include {
+    pub(super) reference: String,
+    pub(super) span: Span,
+}
+
+/// The functions and the arguments in the list of a state.
+type Arguments = (Vec<String>, Vec<Entry>);
+
+/// What stands behind a key such as `module.function`.
+type Function = (Spanned<String>, TypeName, Arguments);
+
+enum Exclusion {
+    Id(Spanned<String>),
+    Sls(Spanned<String>),
+}
+
+/// Reads the files in their order.
+pub(super) fn read(files: &[Sls], sources: &Sources) -> Read {
+    let mut read = Read::default();
+    for file in files {
+        let Ok(source) = file.text else { continue };
+        let Some(text) = sources.get(source).map(|source| &*source.text) else { continue };
+        if read.comment.is_empty() && read.declarations.is_empty() {
+            read.comment = header(text);
+        }
+        if text.lines().map(str::trim_start).all(|line| line.is_empty() || line.starts_with('#')) {
+            continue;
+        }
+        let before = read.findings.len();
+        let masked = template::mask(source, text, &mut read.uses, &mut read.findings);
+        if read.findings.len() > before {
+            continue;
+        }
+        let (root, findings) = text::read(source, &masked, &Limits::default());
+        let is_faulty = any_error(&findings);
+        read.findings.extend(findings);
+        if let Some(root) = root.filter(|_| !is_faulty) {
+            read.file(&FileView { reference: &file.reference, text, source }, root);
+        }
+    }
+    read.extend();
+    read.exclude();
+    read
+}
+
+/// The file that is being read.
+struct FileView<'a> {
+    reference: &'a str,
+    text: &'a str,
+    source: SourceId,
+}
+
+impl Read {
+    fn wrong(&mut self, span: Span, message: impl Into<String>, help: &str) {
+        self.findings.push(Diagnostic::error(&codes::FORM, span, message).with_help(help));
+    }
+
+    fn file(&mut self, file: &FileView<'_>, root: Node) {
+        self.requirements(file);
+        let entries = match root.kind {
+            Kind::Object(entries) => entries,
+            Kind::Null => return,
+            _ => {
+                return self.wrong(root.span, "an SLS file must be an object", "write states as 'id:' with a function");
+            }
+        };
+        for entry in entries {
+            match &*entry.key {
+                "include" => self.include(file, entry.value),
+                "exclude" => self.exclusion(entry.value),
+                "META" => self.meta.push(entry),
+                "extend" => {
+                    let Kind::Object(states) = entry.value.kind else {
+                        self.wrong(entry.value.span, "'extend' must be an object", "its keys are ids of states");
+                        continue;
+                    };
+                    for state in states {
+                        let extensions = self.state(file, state);
+                        self.extensions.extend(extensions);
+                    }
+                }
+                _ => {
+                    let declarations = self.state(file, entry);
+                    self.declarations.extend(declarations);
+                }
+            }
+        }
+    }
+
+    /// Blocks that wait for a state before they are rendered.
+    fn requirements(&mut self, file: &FileView<'_>) {
+        let mut at = 0;
+        for line in file.text.split_inclusive('\n') {
+            if line.starts_with("#!") && line.contains("require:") {
+                let end = at + line.trim_end().len();
+                let span = Span::new(file.source, offset(at), offset(end));
+                let message = format!("the states below '{}' do not wait for it", line.trim_end());
+                let finding = Diagnostic::warning(&codes::NOT_CARRIED, span, message);
+                self.findings.push(finding.with_help("nothing is rendered between states: name it in 'dependsOn'"));
+            }
+            at += line.len();
+        }
+    }
+
+    fn include(&mut self, file: &FileView<'_>, node: Node) {
+        let Kind::Array(items) = node.kind else {
+            return self.wrong(node.span, "'include' must be a list", "write each file behind a dash");
+        };
+        for item in items {
+            let reference = item.as_str().and_then(|written| super::absolute(written, file.reference));
+            match reference {
+                Some(reference) => self.includes.push(Include { reference, span: item.span }),
+                None => self.wrong(item.span, "this is not a reference to an SLS file", "write it as 'folder.file'"),
+            }
+        }
+    }
+
+    fn exclusion(&mut self, node: Node) {
+        let Kind::Array(items) = node.kind else {
+            return self.wrong(node.span, "'exclude' must be a list", "write each file or id behind a dash");
+        };
+        for item in items {
+            let named = |key: &str| item.get(key).and_then(Node::spanned_str);
+            let owned = |text: Spanned<&str>| Spanned::new(text.value.to_owned(), text.span);
+            if let Some(sls) = item.spanned_str().or_else(|| named("sls")) {
+                self.exclusions.push(Exclusion::Sls(owned(sls)));
+            } else if let Some(id) = named("id") {
+                self.exclusions.push(Exclusion::Id(owned(id)));
+            } else {
+                self.wrong(item.span, "this excludes nothing", "write 'id: ID' or 'sls: FILE'");
+            }
+        }
+    }
+
+    /// The declarations below an id.
+    fn state(&mut self, file: &FileView<'_>, entry: Entry) -> Vec<Declaration> {
+        if template::is_marked(&entry.key) {
+            let message = "the id of a state cannot be a parameter";
+            let finding = Diagnostic::error(&codes::TEMPLATE, entry.key_span, message);
+            self.findings.push(finding.with_help("write the id out; use the parameter in 'name'"));
+            return Vec::new();
+        }
+        let id = Spanned::new(String::from(entry.key), entry.key_span);
+        let (functions, meta) = match entry.value.kind {
+            Kind::Object(members) if members.iter().any(|each| &*each.key != "META") => {
+                let (meta, functions): (Vec<Entry>, Vec<Entry>) =
+                    members.into_iter().partition(|each| &*each.key == "META");
+                (functions, meta.into_iter().next().map(|each| each.value))
+            }
+            Kind::String(key) => {
+                let span = entry.value.span;
+                (vec![Entry { key, key_span: span, value: Node { span, kind: Kind::Null } }], None)
+            }
+            _ => {
+                self.wrong(entry.value.span, format!("the id '{}' has no state function", id.value), FUNCTION);
+                return Vec::new();
+            }
+        };
+        let comment = comment_above(file.text, id.span.start);
+        let declared = functions.into_iter().filter_map(|each| self.function(each));
+        let declared = declared.map(|(module, type_name, (functions, arguments))| Declaration {
+            id: id.clone(),
+            module,
+            type_name,
+            functions,
+            arguments,
+            sls: file.reference.to_owned(),
+            comment: comment.clone(),
+            meta: meta.clone(),
+        });
+        declared.collect()
+    }
+
+    /// The module with the functions and the arguments of a key such as `module.function`.
+    fn function(&mut self, entry: Entry) -> Option<Function> {
+        let Entry { key, key_span, value } = entry;
+        let (mut functions, arguments) = self.arguments(value)?;
+        let module = match key.rsplit_once('.') {
+            Some((module, function)) => {
+                functions.push(function.to_owned());
+                module
+            }
+            None => &*key,
+        };
+        let type_name = match module.rsplit_once('.') {
+            Some((area, name)) => TypeName::parse(&format!("Idem.{area}/{name}")),
+            None => TypeName::parse(&format!("Idem/{module}")),
+        };
+        match type_name {
+            Ok(type_name) if functions.iter().any(|function| !function.is_empty()) => {
+                Some((Spanned::new(module.to_owned(), key_span), type_name, (functions, arguments)))
+            }
+            _ => {
+                self.wrong(key_span, format!("'{key}' is not a state function"), FUNCTION);
+                None
+            }
+        }
+    }
+
+    /// The functions and the arguments in the list of a state.
+    fn arguments(&mut self, node: Node) -> Option<Arguments> {
+        let items = match node.kind {
+            Kind::Array(items) => items,
+            Kind::Null => Vec::new(),
+            _ => {
+                let help = "write each argument behind a dash: '- name: value'";
+                self.wrong(node.span, "the arguments of a state must be a list", help);
+                return None;
+            }
+        };
+        let (mut functions, mut arguments) = (Vec::new(), Vec::new());
+        for item in items {
+            match item.kind {
+                Kind::String(function) if !template::is_marked(&function) => functions.push(function.into()),
+                Kind::Object(entries) => arguments.extend(entries),
+                _ => self.wrong(item.span, "this is not an argument", "write it as '- name: value'"),
+            }
+        }
+        Some((functions, arguments))
+    }
+
+    /// Adds what `extend` says to the states that it names.
+    fn extend(&mut self) {
+        for extension in std::mem::take(&mut self.extensions) {
+            let Declaration { id, module, .. } = &extension;
+            let same = |each: &&mut Declaration| each.id.value == id.value && each.module.value == module.value;
+            if let Some(extended) = self.declarations.iter_mut().find(same) {
+                extended.extend(extension);
+                continue;
+            }
+            let message = format!("'extend' names '{}' ({}), which does not exist", id.value, module.value);
+            let finding = Diagnostic::error(&codes::UNKNOWN_STATE, id.span, message);
+            let ids = self.declarations.iter().map(|each| each.id.value.as_str());
+            self.findings.push(match nearest(&id.value, ids) {
+                Some(meant) if meant != id.value => finding.with_help(format!("did you mean '{meant}'?")),
+                _ => finding.with_help("include the file that declares it"),
+            });
+        }
+    }
+
+    fn exclude(&mut self) {
+        let mut excluded: BTreeSet<String> = BTreeSet::new();
+        for exclusion in std::mem::take(&mut self.exclusions) {
+            let matches = |each: &Declaration| match &exclusion {
+                Exclusion::Id(id) => each.id.value == id.value,
+                Exclusion::Sls(sls) => glob::matches(&sls.value, &each.sls),
+            };
+            let before = excluded.len();
+            excluded.extend(self.declarations.iter().filter(|each| matches(each)).map(|each| each.id.value.clone()));
+            if excluded.len() == before {
+                let (what, named) = match &exclusion {
+                    Exclusion::Id(id) => ("id", id),
+                    Exclusion::Sls(sls) => ("file", sls),
+                };
+                let message = format!("'exclude' names the {what} '{}', which does not exist", named.value);
+                self.findings
+                    .push(Diagnostic::error(&codes::UNKNOWN_STATE, named.span, message).with_help("remove it"));
+            }
+        }
+        self.declarations.retain(|each| !excluded.contains(&each.id.value));
+    }
+}
+
+impl Declaration {
+    /// Requisites are added; other arguments and the function replace those that there are.
+    fn extend(&mut self, by: Self) {
+        if !by.functions.is_empty() {
+            self.functions = by.functions;
+        }
+        for argument in by.arguments {
+            let is_added = matches!(
+                keyword(&argument.key),
+                Some(Keyword::Requisite(_) | Keyword::RequisiteIn(_) | Keyword::ArgBind)
+            );
+            match self.arguments.iter_mut().find(|each| each.key == argument.key) {
+                Some(former) if !is_added => *former = argument,
+                _ => self.arguments.push(argument),
+            }
+        }
+    }
+
+    /// The values of an argument, of which the last counts unless they are added up.
+    pub(super) fn values(&self, wanted: Keyword) -> impl Iterator<Item = &Entry> {
+        self.arguments.iter().filter(move |each| keyword(&each.key) == Some(wanted))
+    }
+}
+
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// The comment lines at the top, if a blank line separates them from what follows.
+fn header(text: &str) -> String {
+    let lines: Vec<&str> = text.split_inclusive('\n').take_while(|line| line.starts_with('#')).collect();
+    let is_separate = text.lines().nth(lines.len()).is_none_or(|line| line.trim().is_empty());
+    let comments = lines.into_iter().filter(|line| is_separate && !line.starts_with("#!"));
+    comments.collect()
+}
+
+/// The comment lines directly above a place at the start of a line.
+fn comment_above(text: &str, start: u32) -> String {
+    let above = text.get(..start as usize).unwrap_or_default();
+    let is_comment = |line: &&str| line.trim_start().starts_with('#') && !line.starts_with("#!");
+    let mut lines: Vec<&str> = above.lines().rev().take_while(is_comment).map(str::trim_start).collect();
+    lines.reverse();
+    lines.into_iter().flat_map(|line| [line, "\n"]).collect()
+}

@@ -1,0 +1,336 @@
+//! From states to the instances of a document.
+
+use super::binding::{Binder, literal};
+use super::compile::{Compiled, State};
+use super::keyword::{Keyword, Requisite, keyword};
+use super::read::Read;
+use super::{Converted, codes};
+use crate::diag::{Code, Diagnostic};
+use crate::id::ResourceId;
+use crate::text::{Entry, Node, Sources, Span};
+use crate::value::{Object, Value};
+
+/// The schema of documents.
+const SCHEMA: &str = "https://aka.ms/dsc/schemas/v3/bundled/config/document.json";
+
+/// What the names of instances end with that react to changes for a state.
+const WATCH: &str = "watch";
+
+/// Writes the document.
+pub(super) fn write(read: &Read, compiled: &Compiled<'_>, sources: &Sources) -> (Converted, Vec<Diagnostic>) {
+    let quoted = |span: Span| {
+        let text = sources.get(span.source).and_then(|source| source.text.get(span.start as usize..));
+        text.is_some_and(|text| text.starts_with(['\'', '"', '|', '>']))
+    };
+    let mut writer = Writer {
+        compiled,
+        binder: Binder::new(read, compiled, &quoted),
+        findings: Vec::new(),
+        resources: Vec::new(),
+        listeners: Vec::new(),
+        last: None,
+    };
+    for at in 0..compiled.states.len() {
+        writer.state(at);
+    }
+    writer.resources.append(&mut writer.listeners);
+    let head = writer.head(&read.meta);
+    let mut findings = writer.findings;
+    findings.append(&mut writer.binder.findings);
+    findings.extend(compiled.findings.iter().cloned());
+    let comment = if read.comment.is_empty() { String::new() } else { format!("{}\n", read.comment) };
+    (Converted { comment, head, resources: writer.resources }, findings)
+}
+
+/// The id of the instance of a state.
+pub(super) fn id(state: &State<'_>) -> ResourceId {
+    ResourceId { type_name: state.declaration.type_name.clone(), name: state.name.as_str().into() }
+}
+
+/// A string of an expression.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+struct Writer<'a> {
+    compiled: &'a Compiled<'a>,
+    binder: Binder<'a>,
+    findings: Vec<Diagnostic>,
+    resources: Vec<(String, Value)>,
+    /// What reacts to changes at the end.
+    listeners: Vec<(String, Value)>,
+    /// The id whose comment was written.
+    last: Option<Span>,
+}
+
+/// The keys of an instance besides its type, its name and its properties.
+#[derive(Default)]
+struct Relations {
+    depends_on: Vec<Value>,
+    directives: Object,
+    conditions: Vec<String>,
+}
+
+impl Relations {
+    fn directive(&mut self, key: &str, ids: Vec<Value>) {
+        if let Some(Value::Array(known)) = self.directives.get_mut(key) {
+            known.extend(ids);
+        } else {
+            self.directives.insert(key.to_owned(), Value::Array(ids));
+        }
+    }
+}
+
+impl Writer<'_> {
+    /// What comes before `resources`.
+    fn head(&mut self, meta: &[Entry]) -> Object {
+        let mut head = Object::new();
+        head.insert("$schema".to_owned(), SCHEMA.into());
+        let meta = meta.iter().map(|entry| entry.value.literal());
+        if let Some(meta) = meta.reduce(merged) {
+            head.insert("metadata".to_owned(), object([("Idem", object([("META", meta)]))]));
+        }
+        let parameters = self.binder.parameters.iter().map(|parameter| {
+            let data_type = ("type", Value::from(parameter.data_type.as_str()));
+            let default = parameter.default.clone().map(|default| ("defaultValue", default));
+            (parameter.name.clone(), object([data_type].into_iter().chain(default)))
+        });
+        let parameters: Object = parameters.collect();
+        if !parameters.is_empty() {
+            head.insert("parameters".to_owned(), Value::Object(parameters));
+        }
+        head
+    }
+
+    /// Writes a state, and what reacts to changes for it.
+    fn state(&mut self, at: usize) {
+        let Some(state) = self.compiled.states.get(at) else { return };
+        let properties = self.properties(state);
+        let mut relations = Relations::default();
+        for (requisite, targets) in &state.requisites {
+            self.requisite(state, *requisite, targets, &mut relations);
+        }
+        if state.value(Keyword::Unique).is_some() {
+            let function = format!("{}.{}", state.declaration.module.value, state.function);
+            relations.directives.insert("exclusive".to_owned(), Value::Array(vec![function.into()]));
+        }
+        let is_first = self.last.replace(state.declaration.id.span) != Some(state.declaration.id.span);
+        let comment = if is_first { state.declaration.comment.clone() } else { String::new() };
+        let metadata = self.metadata(state);
+        self.resources.push((comment, instance(state, &state.name, properties.clone(), relations, metadata)));
+        for (requisite, suffix) in [(Requisite::Watch, WATCH), (Requisite::Listen, "listen")] {
+            if let Some(targets) = state.requisites.get(&requisite) {
+                self.handler(state, (requisite, suffix), targets, properties.clone());
+            }
+        }
+    }
+
+    /// The instance that calls `mod_watch`.
+    fn handler(
+        &mut self,
+        state: &State<'_>,
+        (requisite, suffix): (Requisite, &str),
+        targets: &[usize],
+        mut properties: Object,
+    ) {
+        properties.remove("_exist");
+        properties.insert("fun".to_owned(), "mod_watch".into());
+        let mut relations = Relations::default();
+        relations.depends_on.push(id(state).to_string().into());
+        relations.directive("onChanges", self.ids(targets, Part::All));
+        let instance = instance(state, &self.compiled.handler_name(state, suffix), properties, relations, None);
+        if requisite == Requisite::Watch {
+            return self.resources.push((String::new(), instance));
+        }
+        self.listeners.push((String::new(), instance));
+        self.warn(state, Keyword::Requisite(requisite), &codes::DIFFERENT, |id| {
+            format!("'{id}' reacts as soon as the changes are made, not at the end of the run")
+        });
+    }
+
+    /// Adds a warning at the arguments that are a keyword.
+    fn warn(&mut self, state: &State<'_>, about: Keyword, code: Code, message: impl Fn(&str) -> String) {
+        let places = state.arguments().filter(|entry| keyword(&entry.key) == Some(about)).map(|entry| entry.key_span);
+        let place = places.last().unwrap_or(state.declaration.id.span);
+        self.findings.push(Diagnostic::warning(code, place, message(&state.declaration.id.value)));
+    }
+
+    fn requisite(&mut self, state: &State<'_>, requisite: Requisite, targets: &[usize], relations: &mut Relations) {
+        let several = targets.len() > 1;
+        let about = Keyword::Requisite(requisite);
+        match requisite {
+            Requisite::Require | Requisite::Watch => relations.depends_on.extend(self.ids(targets, Part::All)),
+            Requisite::RequireAny => relations.directive("requireAny", self.ids(targets, Part::Last)),
+            Requisite::OnChanges => {
+                relations.directive("onChanges", self.ids(targets, Part::All));
+                if several {
+                    relations.conditions.push(self.changed("and", targets));
+                }
+            }
+            Requisite::OnChangesAny => {
+                relations.directive("onChanges", self.ids(targets, Part::All));
+                if state.requisites.contains_key(&Requisite::OnChanges) {
+                    relations.conditions.push(self.changed("or", targets));
+                }
+                if several {
+                    self.warn(state, about, &codes::DIFFERENT, |id| {
+                        format!("'{id}' is skipped also when one of these fails, whether or not another changed")
+                    });
+                }
+            }
+            Requisite::OnFail | Requisite::OnFailAny => {
+                relations.directive("onFailure", self.ids(targets, Part::All));
+                if several && requisite == Requisite::OnFail {
+                    self.warn(state, about, &codes::DIFFERENT, |id| {
+                        format!("'{id}' begins when one of these fails; for Idem all of them must")
+                    });
+                }
+            }
+            // What listens is an instance of its own.
+            Requisite::Listen => {}
+            Requisite::Prereq => {
+                relations.directive("before", self.ids(targets, Part::First));
+                relations.conditions.push("false()".to_owned());
+                self.warn(state, about, &codes::NOT_CARRIED, |id| {
+                    format!(
+                        "'{id}' is switched off: nothing can depend on what is about to change; write its condition"
+                    )
+                });
+            }
+        }
+    }
+
+    /// The ids of states, and of what reacts to changes for them.
+    fn ids(&self, targets: &[usize], part: Part) -> Vec<Value> {
+        let states = targets.iter().filter_map(|at| self.compiled.states.get(*at));
+        let ids = states.flat_map(|state| {
+            let own = id(state);
+            let handler = state.requisites.contains_key(&Requisite::Watch).then(|| ResourceId {
+                name: self.compiled.handler_name(state, WATCH).into(),
+                type_name: own.type_name.clone(),
+            });
+            match (part, handler) {
+                (Part::All, handler) => [Some(own), handler],
+                (Part::Last, Some(handler)) => [Some(handler), None],
+                (Part::First | Part::Last, _) => [Some(own), None],
+            }
+        });
+        ids.flatten().map(|id| id.to_string().into()).collect()
+    }
+
+    /// The condition that all or one of these changed.
+    fn changed(&self, function: &str, targets: &[usize]) -> String {
+        let ids = self.ids(targets, Part::First);
+        let calls = ids.iter().filter_map(Value::as_str).map(|id| format!("stateChanged({})", quoted(id)));
+        let calls: Vec<String> = calls.collect();
+        if let [call] = calls.as_slice() { call.clone() } else { format!("{function}({})", calls.join(", ")) }
+    }
+
+    fn properties(&mut self, state: &State<'_>) -> Object {
+        let mut properties = Object::new();
+        match state
+            .value(Keyword::Name)
+            .filter(|_| state.resource_name.is_none())
+            .filter(|name| name.as_str().is_some())
+        {
+            Some(name) => properties.insert("name".to_owned(), self.binder.value(name)),
+            None => properties.insert("name".to_owned(), literal(state.argument)),
+        };
+        match state.function {
+            "present" => {}
+            "absent" => drop(properties.insert("_exist".to_owned(), false.into())),
+            function => drop(properties.insert("fun".to_owned(), function.into())),
+        }
+        for Entry { key, value, .. } in state.arguments().filter(|entry| keyword(&entry.key).is_none()) {
+            let value = self.binder.value(value);
+            properties.insert(key.to_string(), value);
+        }
+        for entry in state.arguments().filter(|entry| keyword(&entry.key) == Some(Keyword::ArgBind)) {
+            self.binder.bind(&entry.value, &mut properties);
+        }
+        if let Some(sensitive) = state.value(Keyword::Sensitive) {
+            self.seal(sensitive, &mut properties);
+        }
+        properties
+    }
+
+    /// Wraps the properties that are secret, as DSC v3 does.
+    fn seal(&mut self, names: &Node, properties: &mut Object) {
+        for item in names.items().unwrap_or(std::slice::from_ref(names)) {
+            let Some(property) = item.as_str().and_then(|name| properties.get_mut(name)) else {
+                let message = "'sensitive' names an argument that the state does not have";
+                self.findings.push(Diagnostic::warning(&codes::NOT_CARRIED, item.span, message));
+                continue;
+            };
+            let plain = std::mem::take(property);
+            let is_text = plain.as_str().is_some_and(|text| !text.starts_with("[reference("));
+            let wrapping = if is_text { "secureString" } else { "secureObject" };
+            *property = object([(wrapping, plain)]);
+        }
+    }
+
+    /// What is not carried over, as written.
+    fn metadata(&mut self, state: &State<'_>) -> Option<Object> {
+        let mut kept = Object::new();
+        if let Some(meta) = &state.declaration.meta {
+            kept.insert("META".to_owned(), meta.literal());
+        }
+        for Entry { key, key_span, value } in state.arguments() {
+            if let Some(Keyword::NotCarried(why)) = keyword(key) {
+                let message = format!("'{key}' of '{}' is not carried over: {why}", state.declaration.id.value);
+                self.findings.push(Diagnostic::warning(&codes::NOT_CARRIED, *key_span, message));
+                kept.insert(key.to_string(), value.literal());
+            }
+        }
+        (!kept.is_empty()).then_some(kept)
+    }
+}
+
+/// Which instances of a state are named, where it has two.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    /// The state itself.
+    First,
+    /// The one that comes last, and succeeds only if both do.
+    Last,
+}
+
+fn instance(
+    state: &State<'_>,
+    name: &str,
+    properties: Object,
+    relations: Relations,
+    metadata: Option<Object>,
+) -> Value {
+    let list = |items: Vec<Value>| (!items.is_empty()).then_some(Value::Array(items));
+    let map = |members: Object| (!members.is_empty()).then_some(Value::Object(members));
+    let name = if name.starts_with('[') { format!("[{name}") } else { name.to_owned() };
+    let condition = match relations.conditions.as_slice() {
+        [] => None,
+        [one] => Some(format!("[{one}]").into()),
+        several => Some(format!("[and({})]", several.join(", ")).into()),
+    };
+    let members = [
+        ("name", Some(name.into())),
+        ("type", Some(state.declaration.type_name.as_str().into())),
+        ("dependsOn", list(relations.depends_on)),
+        ("condition", condition),
+        ("directives", map(relations.directives)),
+        ("properties", map(properties)),
+        ("metadata", metadata.map(|kept| object([("Idem", Value::Object(kept))]))),
+    ];
+    object(members.into_iter().filter_map(|(key, value)| Some((key, value?))))
+}
+
+fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    Value::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+/// The members of both, those of the second first.
+fn merged(first: Value, second: Value) -> Value {
+    match (first, second) {
+        (Value::Object(first), Value::Object(second)) => Value::Object(first.into_iter().chain(second).collect()),
+        (_, second) => second,
+    }
+}
