@@ -18,8 +18,8 @@ pub(crate) fn graph(text: &str) -> Result<Graph, String> {
         return Err(format!("{text}\n{}", brief::findings(&findings, &sources)));
     }
     let types: BTreeSet<_> = document.resources.iter().map(|instance| instance.type_name.value.clone()).collect();
-    let lines: String = types.iter().map(|each| format!("{each} resource 1.0.0 get set test\n")).collect();
-    let (parameters, facts, catalog) = (Object::new(), Facts::new(), catalog::Known::with(&lines)?);
+    let lines: Vec<String> = types.iter().map(|each| format!("{each} resource 1.0.0 get set test")).collect();
+    let (parameters, facts, catalog) = (Object::new(), Facts::new(), catalog::Known::with(&lines.join("\n"))?);
     let inputs = Inputs {
         catalog: &catalog,
         parameters: &parameters,
