@@ -1,9 +1,9 @@
 //! Arguments as values of a document: text is escaped, parameters and argument bindings become expressions.
 
+use super::codes;
 use super::compile::{Compiled, Named};
 use super::read::Read;
 use super::template::{self, Use};
-use super::{codes, write};
 use crate::diag::Diagnostic;
 use crate::text::{Kind, Node, Span};
 use crate::value::{DataType, Object, Value};
@@ -100,7 +100,7 @@ impl<'a> Binder<'a> {
             Some(_) => {}
         }
         let is_string = self.parameters.iter().any(|each| each.name == used.name && each.data_type == DataType::String);
-        Some(Piece::Expression(format!("parameters({})", write::quoted(&used.name)), is_string))
+        Some(Piece::Expression(format!("parameters({})", quoted(&used.name)), is_string))
     }
 
     /// The `${module:id:path}` in a text.
@@ -136,7 +136,7 @@ impl<'a> Binder<'a> {
             self.findings.push(finding.with_help("a path is made of keys and indexes: a:b[0]:[*]:c"));
             return None;
         };
-        Some(access(format!("reference({})", write::quoted(&write::id(state).to_string())), &steps, 0))
+        Some(access(format!("reference({})", quoted(&state.id().to_string())), &steps, 0))
     }
 
     /// Sets what `arg_bind` says: `- module: [{id: [{path: argument}]}]`.
@@ -165,6 +165,11 @@ impl<'a> Binder<'a> {
             set(properties, &keys, expression.map(|text| format!("[{text}]")).unwrap_or_default().into());
         }
     }
+}
+
+/// A string of an expression.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// The members of an object, or of the objects of a list.
@@ -211,7 +216,7 @@ fn joined(pieces: Vec<Piece>, is_typed: bool) -> Value {
         _ => {}
     }
     let parts = pieces.drain(..).map(|piece| match piece {
-        Piece::Text(text) => write::quoted(&text),
+        Piece::Text(text) => quoted(&text),
         Piece::Expression(text, true) => text,
         Piece::Expression(text, false) => format!("string({text})"),
     });
@@ -253,7 +258,7 @@ fn access(of: String, steps: &[Step], depth: usize) -> String {
             let mut letters = key.chars();
             let is_word = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
                 && letters.all(|each| each.is_ascii_alphanumeric() || each == '_');
-            let member = if is_word { format!("{of}.{key}") } else { format!("{of}[{}]", write::quoted(key)) };
+            let member = if is_word { format!("{of}.{key}") } else { format!("{of}[{}]", quoted(key)) };
             access(member, rest, depth)
         }
         [Step::Index(index), rest @ ..] => access(format!("{of}[{index}]"), rest, depth),

@@ -6,6 +6,7 @@ use super::keyword::{Keyword, Requisite, keyword};
 use super::read::{Declaration, Read};
 use super::{codes, glob, template};
 use crate::diag::{Diagnostic, nearest};
+use crate::id::ResourceId;
 use crate::text::{Entry, Kind, Node, Span};
 
 /// All states, in the order in which Idem would call them one at a time.
@@ -33,6 +34,11 @@ pub(super) struct State<'a> {
 }
 
 impl<'a> State<'a> {
+    /// The id of its instance.
+    pub(super) fn id(&self) -> ResourceId {
+        ResourceId { type_name: self.declaration.type_name.clone(), name: self.name.as_str().into() }
+    }
+
     /// The arguments of the function, and those that Idem reads.
     pub(super) fn arguments(&self) -> impl Iterator<Item = &'a Entry> {
         let overrides = self.overrides;

@@ -1,6 +1,6 @@
 //! From states to the instances of a document.
 
-use super::binding::{Binder, literal};
+use super::binding::{Binder, literal, quoted};
 use super::compile::{Compiled, State};
 use super::keyword::{Keyword, Requisite, keyword};
 use super::read::Read;
@@ -40,16 +40,6 @@ pub(super) fn write(read: &Read, compiled: &Compiled<'_>, sources: &Sources) -> 
     findings.extend(compiled.findings.iter().cloned());
     let comment = if read.comment.is_empty() { String::new() } else { format!("{}\n", read.comment) };
     (Converted { comment, head, resources: writer.resources }, findings)
-}
-
-/// The id of the instance of a state.
-pub(super) fn id(state: &State<'_>) -> ResourceId {
-    ResourceId { type_name: state.declaration.type_name.clone(), name: state.name.as_str().into() }
-}
-
-/// A string of an expression.
-pub(super) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 struct Writer<'a> {
@@ -136,7 +126,7 @@ impl Writer<'_> {
         properties.remove("_exist");
         properties.insert("fun".to_owned(), "mod_watch".into());
         let mut relations = Relations::default();
-        relations.depends_on.push(id(state).to_string().into());
+        relations.depends_on.push(state.id().to_string().into());
         relations.directive("onChanges", self.ids(targets, Part::All));
         let instance = instance(state, &self.compiled.handler_name(state, suffix), properties, relations, None);
         if requisite == Requisite::Watch {
@@ -204,7 +194,7 @@ impl Writer<'_> {
     fn ids(&self, targets: &[usize], part: Part) -> Vec<Value> {
         let states = targets.iter().filter_map(|at| self.compiled.states.get(*at));
         let ids = states.flat_map(|state| {
-            let own = id(state);
+            let own = state.id();
             let handler = state.requisites.contains_key(&Requisite::Watch).then(|| ResourceId {
                 name: self.compiled.handler_name(state, WATCH).into(),
                 type_name: own.type_name.clone(),
