@@ -392,7 +392,9 @@ impl World {
         };
         match worked {
             Worked::Crashed => {
-                self.crashes += u32::from(!self.machine.journal.in_flight.is_empty());
+                // Those over a document that was replaced meanwhile are forgiven.
+                let is_staged = [self.state.pending, self.state.current].contains(&Some(job.generation));
+                self.crashes += u32::from(is_staged && !self.machine.journal.in_flight.is_empty());
                 self.note("the agent crashes over its job");
                 if self.crashes > 3 {
                     return Err(format!("{} crashes over {CULPRIT}", self.crashes));
