@@ -1,7 +1,6 @@
 //! Which paths are trusted: a table of what others could change, and where.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
-#![expect(clippy::print_stdout, reason = "it says how many were refused")]
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
@@ -32,7 +31,9 @@ impl Home {
         let home = Self::new();
         fs::create_dir(home.at("other")).unwrap();
         home.mode("other", 0o755);
-        links.iter().for_each(|(target, name)| home.link(target, name));
+        for (target, name) in links {
+            home.link(target, name);
+        }
         home
     }
 
@@ -199,8 +200,10 @@ fn every_component_counts() {
     }
 }
 
+type Change = fn(&Home, &str);
+
 /// What somebody can have done to a component of a path.
-const CHANGES: [(&str, fn(&Home, &str)); 6] = [
+const CHANGES: [(&str, Change); 6] = [
     ("given", |home, name| home.give(name)),
     ("for everyone", |home, name| home.mode(name, 0o777)),
     ("for its group", |home, name| home.mode(name, 0o775)),
