@@ -271,7 +271,7 @@ impl<'t> Lines<'t> {
 
 /// The key that a line starts with and what stands behind its colon.
 fn key(line: &str) -> Option<(&str, &str)> {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_$./-".contains(&byte);
+    let is_part = |byte| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'.' | b'/' | b'-');
     let length = line.bytes().position(|byte| !is_part(byte))?;
     let (key, rest) = line.split_at_checked(length)?;
     let rest = rest.strip_prefix(':')?;

@@ -3,6 +3,8 @@
 //! It reads what is certainly plain JSON and leaves everything else, and everything that is wrong, to the front end for
 //! all of YAML, which reads JSON as well. So there is one place that finds faults, and this one has none to report.
 
+use memchr::{memchr, memchr2};
+
 use super::node::are_distinct;
 use super::scalar::{self, Plain};
 use super::{Entry, Kind, Limits, Node, SourceId, Span};
@@ -111,22 +113,25 @@ impl<'t> Reader<'t> {
     /// Text in quotes.
     pub(super) fn quoted(&mut self) -> Option<Box<str>> {
         self.take(b'"')?;
-        let start = self.at;
-        let mut escaped = false;
-        loop {
-            match self.peek()? {
-                b'"' => break,
-                b'\\' => {
-                    escaped = true;
-                    self.at += 2;
-                }
-                0..b' ' => return None,
-                _ => self.at += 1,
-            }
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let mut escapes = 0;
+        let mut length = memchr2(b'"', b'\\', rest)?;
+        while rest.get(length) == Some(&b'\\') {
+            escapes += 1;
+            // What is behind it belongs to it, whatever it is.
+            let behind = length + 2;
+            length = behind + memchr2(b'"', b'\\', rest.get(behind..)?)?;
         }
-        let inner = self.text.get(start..self.at)?;
-        self.at += 1;
-        if escaped { unescaped(inner) } else { Some(inner.into()) }
+        let inner = self.text.get(self.at..self.at + length)?;
+        self.at += length + 1;
+        // Over all bytes, without an end at the first: that is done many at a time.
+        let is_control = |byte: u8| byte < b' ';
+        let controls = inner.bytes().fold(false, |found, byte| found | is_control(byte));
+        match (controls, escapes) {
+            (true, _) => None,
+            (false, 0) => Some(inner.into()),
+            (false, _) => unescaped(inner, escapes),
+        }
     }
 
     /// A number, `true`, `false` or `null`.
@@ -160,12 +165,13 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Text with its escapes replaced. Halves of characters have rules of their own and are left.
-fn unescaped(text: &str) -> Option<Box<str>> {
+/// Text with its escapes replaced, of which there are so many. Halves of characters have rules of their own and are left.
+fn unescaped(text: &str, escapes: usize) -> Option<Box<str>> {
     // Exact for the short escapes, of which there are most.
-    let mut plain = String::with_capacity(text.len() - text.matches('\\').count().min(text.len()));
+    let mut plain = String::with_capacity(text.len().saturating_sub(escapes));
     let mut rest = text;
-    while let Some((before, behind)) = rest.split_once('\\') {
+    while let Some(at) = memchr(b'\\', rest.as_bytes()) {
+        let (before, behind) = (rest.get(..at)?, rest.get(at + 1..)?);
         plain.push_str(before);
         let mut length = 1;
         plain.push(match behind.as_bytes().first()? {
