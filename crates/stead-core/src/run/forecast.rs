@@ -58,6 +58,9 @@ impl Forecast {
 
     /// Notes that a node is settled: what depends on it depends on what it depended on.
     pub(super) fn settled(&mut self, graph: &Graph, id: NodeId) {
+        if self.after.is_empty() {
+            return;
+        }
         let sources = || before(graph, id).chain(members(graph, id));
         for changes in [&mut self.after, &mut self.after_anything] {
             if !changes.contains_key(&id)

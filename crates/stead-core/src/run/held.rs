@@ -14,6 +14,7 @@ impl Run {
     /// What is held of the instance that an event is about, if it is one that can change that.
     pub(super) fn held_of(&self, event: &Event) -> u64 {
         match &event.kind {
+            EventKind::CallStarted { instance, .. } if self.is_stated(instance.node()) => 0,
             EventKind::CallStarted { instance, .. }
             | EventKind::CallEnded { instance, .. }
             | EventKind::RetryScheduled { instance, .. } => self.held_by(instance.node()),
@@ -27,18 +28,21 @@ impl Run {
     }
 
     fn held_by(&self, id: NodeId) -> u64 {
-        // What is written out is held by the graph, whether it runs or not.
-        let is_stated = self.graph.node(id).stated.is_some();
         let record = self.report.record(id);
-        let desired = record.desired.as_deref().filter(|_| !is_stated).map_or(0, Value::weight);
+        let desired = record.desired.as_deref().filter(|_| !self.is_stated(id)).map_or(0, Value::weight);
         desired + record.answers().map(weight).sum::<u64>()
+    }
+
+    /// What is written out is held by the graph, whether it runs or not.
+    fn is_stated(&self, id: NodeId) -> bool {
+        self.graph.node(id).stated.is_some()
     }
 
     /// Whether there is room for a call: its desired state besides all that is held.
     ///
     /// What was held of an instance before is not subtracted: there are both until the new one is recorded.
     pub(super) fn check_room(&self, id: NodeId, desired: &Value) -> Result<(), Box<Diagnostic>> {
-        let wanted = if self.graph.node(id).stated.is_some() { 0 } else { desired.weight() };
+        let wanted = if self.is_stated(id) { 0 } else { desired.weight() };
         let limit = Budget::RUN.bytes;
         if self.held.saturating_add(wanted) <= limit {
             return Ok(());

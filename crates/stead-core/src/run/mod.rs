@@ -23,9 +23,10 @@ pub mod reconcile;
 mod replay;
 mod view;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use jiff::Timestamp;
 
 use crate::call::{Call, Execution, Response};
@@ -189,7 +190,7 @@ pub struct Run {
     /// In what-if: the paths that each instance is limited to which is not settled.
     footprints: HashMap<NodeId, Arc<Footprint>>,
     /// In what-if: what was answered and is not settled, by rank, and the failures that another change may prevent.
-    predictions: BTreeMap<(u32, NodeId), Option<PendingFailure>>,
+    predictions: BTreeMap<(u32, NodeId), Option<Box<PendingFailure>>>,
     /// How many in the order are settled before the first instance that is not.
     settled_prefix: usize,
 }
@@ -415,7 +416,7 @@ impl Run {
         if let Some(id) = event.kind.instance().map(InstancePath::node)
             && let Phase::BackingOff(until) = self.report.record(id).phase
         {
-            self.readiness.queues.remove(id, Some(until));
+            self.readiness.queues.remove_backing_off(id, until);
         }
         let replaced = self.held_of(event);
         self.report.apply(event);
@@ -477,7 +478,7 @@ impl Run {
     }
 
     fn opened(&mut self, id: NodeId) {
-        self.readiness.queues.remove(id, None);
+        self.readiness.queues.remove(id);
         self.readiness.settled[id.index()] = 0;
         self.release(id);
         self.make_ready(id);
@@ -490,7 +491,7 @@ impl Run {
     }
 
     fn started(&mut self, id: NodeId) {
-        self.readiness.queues.remove(id, None);
+        self.readiness.queues.remove(id);
         self.decided(id);
         self.in_flight.insert(id);
     }
@@ -503,7 +504,7 @@ impl Run {
         if self.continues(id, &response.outcome) {
             self.readiness.queues.ready(id);
         } else if self.mode.execution == Execution::WhatIf {
-            self.predictions.insert(self.ranked(id), PendingFailure::of(&response.outcome));
+            self.predictions.insert(self.ranked(id), PendingFailure::of(&response.outcome).map(Box::new));
         } else if self.policy.pace() == Pace::Together && self.is_open(id, response) {
             self.unrealized.insert(id);
         } else {
@@ -512,7 +513,7 @@ impl Run {
     }
 
     fn settled(&mut self, id: NodeId, status: &Status) {
-        self.readiness.queues.remove(id, None);
+        self.readiness.queues.remove(id);
         self.decided(id);
         self.predictions.remove(&self.ranked(id));
         self.unsettled -= 1;

@@ -1,6 +1,6 @@
 //! What can be begun, in the order in which it is begun.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_set};
 use std::iter::Peekable;
 use std::sync::Arc;
 
@@ -11,8 +11,11 @@ use crate::graph::{Exclusion, Graph};
 use crate::id::NodeId;
 use crate::manifest::Lane;
 
-/// A place in a queue: nodes that are ready come first, in the order of the graph; then those that back off, by time.
-type Place = (Option<Timestamp>, u32, NodeId);
+/// A node by its place in the order of the graph.
+type Ranked = (u32, NodeId);
+
+/// Behind every node.
+const LAST: Ranked = (u32::MAX, NodeId(u32::MAX));
 
 /// Nodes that something can be decided about, and nodes that back off, by what limits their calls.
 ///
@@ -21,7 +24,7 @@ pub(super) struct Queues {
     lanes: Vec<Lane>,
     limits: Vec<Queue>,
     /// For each node its place in `limits`, and in the order of the graph.
-    nodes: Vec<(usize, u32)>,
+    nodes: Vec<(u32, u32)>,
 }
 
 /// Nodes whose calls are limited in the same way.
@@ -29,7 +32,8 @@ struct Queue {
     /// A place in the lanes.
     lane: usize,
     exclusion: Option<Arc<Exclusion>>,
-    places: BTreeSet<Place>,
+    ready: BTreeSet<Ranked>,
+    backing_off: BTreeSet<(Timestamp, Ranked)>,
 }
 
 impl Queues {
@@ -43,10 +47,11 @@ impl Queues {
             });
             let exclusion = graph.exclusions.get(&id);
             let queue = *queues.entry((lane, exclusion)).or_insert_with(|| {
-                new.limits.push(Queue { lane, exclusion: exclusion.cloned(), places: BTreeSet::new() });
+                let (ready, backing_off) = (BTreeSet::new(), BTreeSet::new());
+                new.limits.push(Queue { lane, exclusion: exclusion.cloned(), ready, backing_off });
                 new.limits.len() - 1
             });
-            new.nodes.push((queue, 0));
+            new.nodes.push((u32::try_from(queue).unwrap_or(u32::MAX), 0));
         }
         for (rank, id) in (0..).zip(&graph.order) {
             new.nodes[id.index()].1 = rank;
@@ -61,48 +66,54 @@ impl Queues {
 
     /// Adds a node that is ready.
     pub(super) fn ready(&mut self, id: NodeId) {
-        self.insert(id, None);
+        let (queue, rank) = self.of(id);
+        queue.ready.insert((rank, id));
     }
 
     /// Adds a node that is not begun before an instant.
     pub(super) fn back_off(&mut self, id: NodeId, until: Timestamp) {
-        self.insert(id, Some(until));
+        let (queue, rank) = self.of(id);
+        queue.backing_off.insert((until, (rank, id)));
     }
 
-    fn insert(&mut self, id: NodeId, until: Option<Timestamp>) {
-        let (queue, rank) = self.nodes[id.index()];
-        self.limits[queue].places.insert((until, rank, id));
+    /// Removes a node that is ready.
+    pub(super) fn remove(&mut self, id: NodeId) {
+        let (queue, rank) = self.of(id);
+        queue.ready.remove(&(rank, id));
     }
 
-    /// Removes a node that is ready, or backs off until the instant given.
-    pub(super) fn remove(&mut self, id: NodeId, until: Option<Timestamp>) {
+    /// Removes a node that backs off until an instant.
+    pub(super) fn remove_backing_off(&mut self, id: NodeId, until: Timestamp) {
+        let (queue, rank) = self.of(id);
+        queue.backing_off.remove(&(until, (rank, id)));
+    }
+
+    fn of(&mut self, id: NodeId) -> (&mut Queue, u32) {
         let (queue, rank) = self.nodes[id.index()];
-        self.limits[queue].places.remove(&(until, rank, id));
+        (&mut self.limits[queue as usize], rank)
     }
 
     /// When the first node that backs off is due after `now`, of those at the front of their queue.
     pub(super) fn wake(&self, now: Timestamp) -> Option<Timestamp> {
-        let behind = (Some(now), u32::MAX, NodeId(u32::MAX));
-        self.limits.iter().filter_map(|queue| queue.places.range(behind..).next()?.0).min()
+        let due = |queue: &Queue| queue.backing_off.range((now, LAST)..).next().map(|(until, _)| *until);
+        self.limits.iter().filter_map(due).min()
     }
 
     /// The nodes that back off.
     pub(super) fn backing_off(&self) -> impl Iterator<Item = NodeId> {
-        let first = (Some(Timestamp::MIN), 0, NodeId(0));
-        self.limits.iter().flat_map(move |queue| queue.places.range(first..)).map(|(_, _, id)| *id)
+        self.limits.iter().flat_map(|queue| &queue.backing_off).map(|(_, (_, id))| *id)
     }
 
     /// The nodes that can be begun at an instant beside those that have a call under way, while there is room for them.
     pub(super) fn due(&self, until: Timestamp, room: &Room, in_flight: &BTreeSet<NodeId>) -> Due<'_> {
-        let last = (Some(until), u32::MAX, NodeId(u32::MAX));
         let mut due = Due {
-            queues: self.limits.iter().map(|queue| (queue, queue.places.range(..=last).peekable())).collect(),
+            queues: self.limits.iter().map(|queue| DueInQueue::new(queue, until)).collect(),
             lanes: self.lanes.iter().map(|lane| room.lanes.get(lane).map_or(room.total, |left| *left)).collect(),
             total: room.total,
             taken: Taken::default(),
             last: 0,
         };
-        let exclusion = |id: &NodeId| self.limits[self.nodes[id.index()].0].exclusion.as_deref();
+        let exclusion = |id: &NodeId| self.limits[self.nodes[id.index()].0 as usize].exclusion.as_deref();
         for id in in_flight {
             due.taken.add(exclusion(id));
         }
@@ -112,13 +123,40 @@ impl Queues {
 
 /// Goes through nodes that can be begun, in the order of the graph.
 pub(super) struct Due<'a> {
-    queues: Vec<(&'a Queue, Peekable<std::collections::btree_set::Range<'a, Place>>)>,
+    queues: Vec<DueInQueue<'a>>,
     /// The room that is left in each lane.
     lanes: Vec<usize>,
     total: usize,
     taken: Taken<'a>,
     /// The queue of the node that was given last.
     last: usize,
+}
+
+struct DueInQueue<'a> {
+    queue: &'a Queue,
+    ready: Peekable<btree_set::Iter<'a, Ranked>>,
+    backing_off: Peekable<btree_set::Range<'a, (Timestamp, Ranked)>>,
+}
+
+impl<'a> DueInQueue<'a> {
+    fn new(queue: &'a Queue, until: Timestamp) -> Self {
+        let backing_off = queue.backing_off.range(..=(until, LAST)).peekable();
+        Self { queue, ready: queue.ready.iter().peekable(), backing_off }
+    }
+
+    /// The node that comes next. One that is ready comes before all that back off, in other queues as well.
+    fn first(&mut self) -> Option<(Option<Timestamp>, Ranked)> {
+        match self.ready.peek() {
+            Some(ranked) => Some((None, **ranked)),
+            None => self.backing_off.peek().map(|(until, ranked)| (Some(*until), *ranked)),
+        }
+    }
+
+    fn pass(&mut self) {
+        if self.ready.next().is_none() {
+            self.backing_off.next();
+        }
+    }
 }
 
 /// What calls that are under way exclude.
@@ -157,7 +195,7 @@ impl Queue {
 impl Due<'_> {
     /// Notes that the node given last takes room.
     pub(super) fn take_room(&mut self) {
-        let (queue, _) = self.queues[self.last];
+        let queue = self.queues[self.last].queue;
         self.total -= 1;
         self.lanes[queue.lane] -= 1;
         self.taken.add(queue.exclusion.as_deref());
@@ -172,16 +210,17 @@ impl Iterator for Due<'_> {
             return None;
         }
         let (lanes, taken) = (&self.lanes, &self.taken);
-        let fronts = self.queues.iter_mut().enumerate().filter_map(|(at, (queue, places))| {
-            let can_begin = lanes[queue.lane] > 0 && taken.allows(queue.exclusion.as_deref());
+        let fronts = self.queues.iter_mut().enumerate().filter_map(|(at, due)| {
+            let can_begin = lanes[due.queue.lane] > 0 && taken.allows(due.queue.exclusion.as_deref());
             // What excludes all others is not overtaken, or it might wait for as long as there is anything else.
-            (can_begin || queue.is_alone()).then(|| Some((**places.peek()?, can_begin, at)))?
+            (can_begin || due.queue.is_alone()).then(|| Some((due.first()?, can_begin, at)))?
         });
-        let (_, can_begin, at) = fronts.min()?;
+        let ((_, (_, id)), can_begin, at) = fronts.min()?;
         if !can_begin {
             return None;
         }
         self.last = at;
-        self.queues[at].1.next().map(|(_, _, id)| *id)
+        self.queues[at].pass();
+        Some(id)
     }
 }
