@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
 
 use stead_core::call::{Call, Response};
 use stead_core::claims::Claims;
@@ -16,9 +15,8 @@ use stead_core::value::Value;
 use stead_host::command::{CommandProvider, Settings};
 use stead_host::executor::{Calls, Watch};
 use stead_host::facts::Machine;
-use stead_host::fs::Writes;
 use stead_host::operate::carry_out;
-use stead_host::provider::{Cancel, Context, Cost, Plain, Provider, Trace, TraceLevel};
+use stead_host::provider::{Context, Cost, Plain, Provider, TraceLevel};
 use stead_host::vault::MemoryVault;
 
 use stead_resources::BuiltIn;
@@ -76,37 +74,19 @@ struct Incapable;
 impl Provider for Incapable {}
 
 /// Everything that the calls of one run need.
-#[derive(Clone)]
 pub(crate) struct SessionCalls {
     pub(crate) providers: Providers,
     pub(crate) machine: Arc<Machine>,
     pub(crate) vault: Arc<MemoryVault>,
-    pub(crate) deadline: Duration,
-    pub(crate) cancel: Cancel,
-    pub(crate) root: Arc<Path>,
-    pub(crate) system_root: Option<Arc<Path>>,
-    pub(crate) trace: Trace,
-    pub(crate) writes: Writes,
-    pub(crate) real_paths: Arc<RealPaths>,
+    /// What every call is carried out with, but for the name of its instance.
+    pub(crate) context: Context,
+    pub(crate) real_paths: RealPaths,
 }
 
 impl SessionCalls {
-    /// What a call is carried out with.
-    pub(crate) fn context(&self, name: Arc<str>) -> Context {
-        Context {
-            name,
-            deadline: self.deadline,
-            cancel: self.cancel.clone(),
-            writes: self.writes.clone(),
-            trace: Arc::clone(&self.trace),
-            system_root: self.system_root.clone(),
-            ..Context::new(Arc::clone(&self.root))
-        }
-    }
-
     /// What an instance of a resource with this desired state reads and manages, with absolute paths.
-    pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> Option<Claims> {
-        Some(self.providers.of(manifest).claims(desired)?.resolved(|path| cx.resolve(path)))
+    pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain) -> Option<Claims> {
+        Some(self.providers.of(manifest).claims(desired)?.resolved(|path| self.context.resolve(path)))
     }
 }
 
@@ -114,15 +94,15 @@ impl Calls for SessionCalls {
     fn carry_out(&self, call: &Call) -> Response {
         let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
         let found_absent = found.is_some_and(|found| !exists(found));
-        let cx = Context { found_absent, pending: call.pending.clone(), ..self.context(Arc::clone(call.name())) };
+        let (name, pending) = (Arc::clone(call.name()), call.pending.clone());
+        let cx = Context { name, found_absent, pending, ..self.context.clone() };
         carry_out(call, &*self.providers.of(&call.manifest), &*self.vault, &cx)
     }
 
     fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint> {
         // Paths are not secret: where one is all the same, its placeholder overlaps with nothing.
-        let (desired, cx) = (Plain::covered(&call.desired), self.context(Arc::clone(call.name())));
-        let claims = self.claims_of(&call.manifest, &desired, &cx)?;
-        let footprint = Footprint::new(claims, &response.outcome, |path| cx.resolve(path));
+        let claims = self.claims_of(&call.manifest, &Plain::covered(&call.desired))?;
+        let footprint = Footprint::new(claims, &response.outcome, |path| self.context.resolve(path));
         Some(footprint.with_other_paths(|path| self.real_paths.of(path)))
     }
 
@@ -139,7 +119,7 @@ impl Calls for SessionCalls {
     }
 
     fn flush(&self) -> std::io::Result<()> {
-        self.writes.flush().map_err(std::io::Error::other)
+        self.context.writes.flush().map_err(std::io::Error::other)
     }
 }
 

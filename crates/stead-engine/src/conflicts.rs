@@ -7,6 +7,7 @@ use stead_core::claims::{Claims, Conflict, Contradiction, conflicts};
 use stead_core::diag::Diagnostic;
 use stead_core::graph::{Graph, Role};
 use stead_core::id::NodeId;
+use stead_core::manifest::Implementation;
 use stead_core::run::Run;
 use stead_core::run::codes::CONFLICT;
 use stead_core::value::Value;
@@ -75,11 +76,12 @@ impl Session {
         graph: &'g Graph,
         desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
     ) -> Vec<(NodeId, Claims)> {
-        let (calls, cx) = (self.calls(), self.context(Arc::<str>::default()));
+        let calls = self.calls();
         let claims_of = |id: &NodeId| {
             let node = graph.node(*id);
-            self.built_in(&node.manifest.type_name).filter(|_| node.role == Role::Instance)?;
-            Some((*id, calls.claims_of(&node.manifest, &Plain::covered(desired(*id)?), &cx)?))
+            let is_built_in = matches!(node.manifest.implementation, Implementation::BuiltIn);
+            let desired = desired(*id).filter(|_| is_built_in && node.role == Role::Instance)?;
+            Some((*id, calls.claims_of(&node.manifest, &Plain::covered(desired))?))
         };
         graph.order.iter().filter_map(claims_of).collect()
     }

@@ -38,15 +38,16 @@ impl Session {
         }
         // Reading the state of something takes less than bringing it into one.
         let extent = if mode.operation == Operation::Get { Extent::Stated } else { Extent::Whole };
-        let mut types = Types { session: self, known: HashMap::new(), schemas: HashMap::new() };
+        let mut types = Types { session: self, known: Vec::new(), schemas: HashMap::new() };
         let pass = Pass { session: self, prepared, extent, budget: Budget::new(Budget::DOCUMENT) };
+        let mut cx = self.context(Arc::<str>::default());
         let mut found = Findings::new(&TOO_MANY, MAX_FINDINGS);
         // The iterations of a loop have one declaration.
         let mut seen = HashSet::new();
         let mut is_new = |finding: &Diagnostic| seen.insert((finding.span, finding.message.clone()));
         let mut instances = prepared.graph.iter().filter(|(_, node)| node.role == Role::Instance).peekable();
         while instances.peek().is_some() && !found.is_full() {
-            let some = instances.by_ref().take(TOGETHER).map(|(id, node)| pass.instance(id, node, &mut types));
+            let some = instances.by_ref().take(TOGETHER).map(|(id, node)| pass.instance(id, node, &mut types, &mut cx));
             found.extend(self.answered(some.collect()).into_iter().filter(&mut is_new));
         }
         found.extend(references::check(&pass, &mut types).into_iter().filter(&mut is_new));
@@ -96,12 +97,13 @@ impl Pass<'_> {
         graph.static_view((scope, iteration), facts, &*self.session.vault, &self.budget)
     }
 
-    fn instance(&self, id: NodeId, node: &GraphNode, types: &mut Types<'_>) -> Look<'_> {
+    /// A look at one instance; `cx` is given its name.
+    fn instance(&self, id: NodeId, node: &GraphNode, types: &mut Types<'_>, cx: &mut Context) -> Look<'_> {
         let instance = self.prepared.graph.declaration(id);
-        let (known, provider) = types.of(&node.manifest);
-        let cx = self.session.context(Arc::clone(&node.name));
+        let Type { known, provider, .. } = types.of(&node.manifest);
+        cx.name.clone_from(&node.name);
         if let (Known::BuiltIn(_), Some(stated)) = (known, &node.stated)
-            && provider.validate(&cx, &Plain::shared(Arc::clone(stated))).is_ok()
+            && provider.validate(cx, &Plain::shared(Arc::clone(stated))).is_ok()
         {
             return Look::Finished(Vec::new());
         }
@@ -116,7 +118,7 @@ impl Pass<'_> {
             // A program may do without properties whatever its schema says.
             (None, Known::Program(_)) => return Look::Finished(Vec::new()),
         };
-        let checked = Checked { pass: self, instance, properties, provider: Arc::clone(provider), cx };
+        let checked = Checked { pass: self, instance, properties, provider: Arc::clone(provider), cx: cx.clone() };
         let mismatches = match known {
             Known::BuiltIn(outline) => return Look::Finished(checked.by_built_in(outline)),
             Known::Program(schema) => schema.as_deref().map(|schema| checked.by_schema(schema)).unwrap_or_default(),
@@ -149,20 +151,27 @@ enum Extent {
 /// What is known of the types of a document, found out once for each.
 struct Types<'s> {
     session: &'s Session,
-    /// By the address of the manifest, which the graph keeps alive meanwhile.
-    known: HashMap<*const Manifest, (Known, Arc<dyn Provider>)>,
-    /// Of those that references are made to.
+    /// Few, so that a search is faster than hashing.
+    known: Vec<Type>,
+    /// Of those that references are made to, by the address of the manifest, which the graph keeps alive meanwhile.
     schemas: HashMap<*const Manifest, Option<Arc<Schema>>>,
 }
 
+/// A type, and what is known of it.
+struct Type {
+    manifest: Arc<Manifest>,
+    known: Known,
+    provider: Arc<dyn Provider>,
+}
+
 impl Types<'_> {
-    fn of(&mut self, manifest: &Arc<Manifest>) -> &(Known, Arc<dyn Provider>) {
-        let key = Arc::as_ptr(manifest);
-        if !self.known.contains_key(&key) {
-            let found = (Known::of(self, manifest), self.session.provider(manifest));
-            self.known.insert(key, found);
-        }
-        &self.known[&key]
+    fn of(&mut self, manifest: &Arc<Manifest>) -> &Type {
+        let at = self.known.iter().position(|each| Arc::ptr_eq(&each.manifest, manifest)).unwrap_or_else(|| {
+            let (known, provider) = (Known::of(self, manifest), self.session.provider(manifest));
+            self.known.push(Type { manifest: Arc::clone(manifest), known, provider });
+            self.known.len() - 1
+        });
+        &self.known[at]
     }
 
     fn schema(&mut self, manifest: &Arc<Manifest>) -> Option<Arc<Schema>> {

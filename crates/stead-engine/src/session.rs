@@ -30,7 +30,7 @@ use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_resources::BuiltIn;
 
-use crate::calls::{Providers, SessionCalls, forward};
+use crate::calls::{Providers, RealPaths, SessionCalls, forward};
 use crate::execution::ENGINE_VERSION;
 use crate::host::{Host, HostOptions};
 use crate::reconcile::ReconcileOptions;
@@ -164,13 +164,8 @@ impl Session {
             providers: self.providers.clone(),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
-            deadline: self.deadline,
-            cancel: self.cancel.clone(),
-            root: Arc::clone(&self.root),
-            system_root: self.system_root.clone(),
-            trace: Arc::clone(&self.trace),
-            writes: self.writes.clone(),
-            real_paths: Arc::default(),
+            context: self.context(Arc::<str>::default()),
+            real_paths: RealPaths::default(),
         }
     }
 
@@ -355,7 +350,15 @@ impl Session {
 
     /// What a call is carried out with.
     pub fn context(&self, name: impl Into<Arc<str>>) -> Context {
-        self.calls().context(name.into())
+        Context {
+            name: name.into(),
+            deadline: self.deadline,
+            cancel: self.cancel.clone(),
+            writes: self.writes.clone(),
+            trace: Arc::clone(&self.trace),
+            system_root: self.system_root.clone(),
+            ..Context::new(Arc::clone(&self.root))
+        }
     }
 }
 

@@ -49,8 +49,12 @@ pub fn carry_out(call: &Call, provider: &dyn Provider, vault: &dyn Vault, cx: &C
         attempt.note(TraceLevel::Info, &message);
     }
     let response = guarded(|| invoke(call, &attempt));
-    let elapsed = began.elapsed().as_secs_f64();
-    tracing::debug!("{operation} of '{}' ({}) took {elapsed:.3} s", cx.name, call.manifest.type_name);
+    tracing::debug!(
+        "{operation} of '{}' ({}) took {:.3} s",
+        cx.name,
+        call.manifest.type_name,
+        began.elapsed().as_secs_f64()
+    );
     response.unwrap_or_else(|failure| attempt.scrubbed(failure).into())
 }
 
