@@ -122,8 +122,7 @@ impl Drop for Lanes {
     }
 }
 
-fn carry_out(calls: &dyn Calls, call: Arc<Call>) -> Finished {
-    let began = Instant::now();
+fn carry_out(calls: &dyn Calls, call: Arc<Call>, began: Instant) -> Finished {
     // A panic in one call must neither end the others nor let the run wait for an answer that never comes.
     let response = catch_unwind(AssertUnwindSafe(|| calls.carry_out(&call))).unwrap_or_else(|_| internal_error());
     let elapsed = began.elapsed();

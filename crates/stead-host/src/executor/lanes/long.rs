@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use stead_core::call::Call;
 
@@ -64,7 +65,7 @@ fn work(context: &Context, queue: &Queue) {
     while queue.wait() {
         // Before it takes a call, so that one that waits for a permit can still be left undone.
         context.permits.acquire();
-        let finished = queue.take().map(|call| carry_out(&*context.calls, call));
+        let finished = queue.take().map(|call| carry_out(&*context.calls, call, Instant::now()));
         context.permits.release();
         if let Some(finished) = finished
             && context.sender.send(Signal::Long(Box::new(finished))).is_err()

@@ -99,12 +99,12 @@ fn work(context: &Context, queue: &Queue) {
     while queue.wait() {
         // Before a call begins: while it waits for a permit its deadline does not run.
         context.permits.acquire();
-        let mut next = queue.lock().begin();
         let mut signalled = Instant::now();
-        while let Some(call) = next {
-            let finished = carry_out(&*context.calls, call);
+        let mut next = queue.lock().begin(signalled);
+        while let Some((call, began)) = next {
+            let finished = carry_out(&*context.calls, call, began);
             match queue.exchange(finished, &mut signalled, context) {
-                Following::Call(call) => next = Some(call),
+                Following::Call(call, began) => next = Some((call, began)),
                 Following::Nothing => next = None,
                 // Whoever answered the call released the permit.
                 Following::TakenOver => return,
@@ -144,27 +144,28 @@ impl Queue {
 
     /// Hands in what has ended, and takes the next call if one waits.
     fn exchange(&self, finished: Finished, signalled: &mut Instant, context: &Context) -> Following {
+        let now = Instant::now();
         let mut state = self.lock();
         if state.current.take().is_none() {
             return Following::TakenOver;
         }
         state.finished.push(finished);
-        let next = state.begin();
+        let next = state.begin(now);
         let many = state.finished.len() >= SIGNAL_AFTER || next.is_none();
         drop(state);
-        if many || signalled.elapsed() >= SIGNAL_WITHIN {
-            *signalled = Instant::now();
+        if many || now.duration_since(*signalled) >= SIGNAL_WITHIN {
+            *signalled = now;
             // The executor may have gone; then nobody is interested.
             let _ = context.sender.send(Signal::Short);
         }
-        next.map_or(Following::Nothing, Following::Call)
+        next.map_or(Following::Nothing, |(call, began)| Following::Call(call, began))
     }
 }
 
 /// What a worker does after a call.
 enum Following {
-    /// This call.
-    Call(Arc<Call>),
+    /// This call, which begins at this instant.
+    Call(Arc<Call>, Instant),
     /// It waits for the next.
     Nothing,
     /// It ends: its last call took too long and was answered by somebody else.
@@ -172,9 +173,9 @@ enum Following {
 }
 
 impl State {
-    fn begin(&mut self) -> Option<Arc<Call>> {
+    fn begin(&mut self, now: Instant) -> Option<(Arc<Call>, Instant)> {
         let call = self.waiting.pop_front()?;
-        self.current = Some((Arc::clone(&call), Instant::now()));
-        Some(call)
+        self.current = Some((Arc::clone(&call), now));
+        Some((call, now))
     }
 }
