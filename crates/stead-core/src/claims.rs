@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::mem::discriminant;
 use std::path::{Component, MAIN_SEPARATOR, Path, PathBuf};
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ pub enum Claim {
     /// What is at a path of the file system.
     Path {
         /// Where. [`conflicts`] takes absolute paths without `.` and repeated slashes; [`Claims::resolved`] makes them.
-        path: PathBuf,
+        path: Arc<Path>,
         /// How much of it.
         extent: Extent,
     },
@@ -68,14 +69,14 @@ pub enum Extent {
 
 impl Claims {
     /// Of one path.
-    pub fn path(path: impl Into<PathBuf>, extent: Extent) -> Self {
-        Self(vec![Claim::Path { path: path.into(), extent }])
+    pub fn path(path: impl AsRef<Path>, extent: Extent) -> Self {
+        Self(vec![Claim::Path { path: path.as_ref().into(), extent }])
     }
 
     /// With another path that is read.
     #[must_use]
-    pub fn and_reads(mut self, path: impl Into<PathBuf>) -> Self {
-        self.0.push(Claim::Path { path: path.into(), extent: Extent::Read });
+    pub fn and_reads(mut self, path: impl AsRef<Path>) -> Self {
+        self.0.push(Claim::Path { path: path.as_ref().into(), extent: Extent::Read });
         self
     }
 
@@ -85,7 +86,7 @@ impl Claims {
         let claim = self
             .0
             .first()
-            .map(|Claim::Path { path, .. }| Claim::Path { path: path.clone(), extent: Extent::Mode(mode) });
+            .map(|Claim::Path { path, .. }| Claim::Path { path: Arc::clone(path), extent: Extent::Mode(mode) });
         self.0.extend(claim);
         self
     }
@@ -94,9 +95,9 @@ impl Claims {
     #[must_use]
     pub fn and_backup(mut self, suffix: &str) -> Self {
         let beside = self.0.first().map(|Claim::Path { path, .. }| {
-            let mut path = path.clone().into_os_string();
+            let mut path = path.as_os_str().to_owned();
             path.push(suffix);
-            Claim::Path { path: path.into(), extent: Extent::Backup }
+            Claim::Path { path: PathBuf::from(path).into(), extent: Extent::Backup }
         });
         self.0.extend(beside);
         self
@@ -104,15 +105,25 @@ impl Claims {
 
     /// The same with the paths that are meant, which `resolve` says, all written in one way.
     #[must_use]
-    pub fn resolved(self, resolve: impl Fn(&Path) -> PathBuf) -> Self {
-        let resolve = |Claim::Path { path, extent }: Claim| {
-            let path = resolve(&path);
-            let plain = || path.components().filter(|component| !matches!(component, Component::CurDir)).collect();
-            let path = if is_plain(&path) { path } else { plain() };
-            Claim::Path { path, extent }
-        };
-        Self(self.0.into_iter().map(resolve).collect())
+    pub fn resolved(mut self, resolve: impl Fn(&Path) -> PathBuf) -> Self {
+        // Most claims of an instance are on its one path.
+        let mut last: Option<(Arc<Path>, Arc<Path>)> = None;
+        for Claim::Path { path, .. } in &mut self.0 {
+            let known = last.take().filter(|(stated, _)| Arc::ptr_eq(stated, path));
+            let (stated, meant) = known.unwrap_or_else(|| (Arc::clone(path), plain(resolve(path)).into()));
+            *path = Arc::clone(&meant);
+            last = Some((stated, meant));
+        }
+        self
     }
+}
+
+/// A path without what makes no difference to it.
+fn plain(path: PathBuf) -> PathBuf {
+    if is_plain(&path) {
+        return path;
+    }
+    path.components().filter(|component| !matches!(component, Component::CurDir)).collect()
 }
 
 /// Whether a path is written in one way already, as nearly all are; taking it apart takes longer than all else about a claim.
@@ -163,7 +174,7 @@ pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
         let each = instances.iter().flat_map(|(node, claims)| claims.0.iter().map(move |claim| (*node, claim)));
         each.map(|(node, Claim::Path { path, extent })| Held { node, path, extent })
     };
-    let mut seen = Seen::default();
+    let mut seen = Seen::with_capacity(instances.len());
     let mut found: Vec<Conflict> = Vec::new();
     for held in claims() {
         found.extend(seen.at(held.path).find_map(|earlier| earlier.conflict_at(&held)));
@@ -275,23 +286,35 @@ fn contradiction(one: &Extent, other: &Extent) -> Option<Contradiction> {
 ///
 /// More of one kind contradict what these contradict; and of different names in one directory, already two contradict
 /// each other and any third.
-#[derive(Default)]
 struct Seen<'c> {
-    // By the bytes of the path: comparing paths takes them apart, and these are written in one way.
-    first: HashMap<&'c OsStr, Vec<Held<'c>>>,
+    /// The first claim on each path, by its bytes: comparing paths takes them apart, and these are written in one way.
+    first: HashMap<&'c OsStr, usize>,
+    /// With the place of the next one on the same path.
+    claims: Vec<(Held<'c>, Option<usize>)>,
 }
 
 impl<'c> Seen<'c> {
+    fn with_capacity(paths: usize) -> Self {
+        Self { first: HashMap::with_capacity(paths), claims: Vec::with_capacity(paths) }
+    }
+
     fn at(&self, path: &Path) -> impl Iterator<Item = &Held<'c>> {
-        self.first.get(path.as_os_str()).into_iter().flatten()
+        let first = self.first.get(path.as_os_str()).and_then(|at| self.claims.get(*at));
+        std::iter::successors(first, |(_, next)| self.claims.get((*next)?)).map(|(held, _)| held)
     }
 
     fn add(&mut self, held: Held<'c>) {
-        let known = self.first.entry(held.path.as_os_str()).or_default();
-        let equal = known.iter().filter(|other| other.extent == held.extent).count();
-        let alike = known.iter().filter(|other| discriminant(other.extent) == discriminant(held.extent)).count();
-        if equal < 2 && alike < 4 {
-            known.push(held);
+        let (mut equal, mut alike) = (0, 0);
+        let place = self.claims.len();
+        let mut at = *self.first.entry(held.path.as_os_str()).or_insert(place);
+        while let Some((other, next)) = self.claims.get_mut(at) {
+            equal += usize::from(other.extent == held.extent);
+            alike += usize::from(discriminant(other.extent) == discriminant(held.extent));
+            if equal == 2 || alike == 4 {
+                return;
+            }
+            at = *next.get_or_insert(place);
         }
+        self.claims.push((held, None));
     }
 }

@@ -67,7 +67,7 @@ impl Footprint {
     #[must_use]
     pub fn with_other_paths(mut self, other: impl Fn(&Path) -> Option<PathBuf>) -> Self {
         let claims = self.claims.0.iter().filter_map(|Claim::Path { path, extent }| {
-            other(path).map(|path| Claim::Path { path, extent: extent.clone() })
+            other(path).map(|path| Claim::Path { path: path.into(), extent: extent.clone() })
         });
         let claims: Vec<Claim> = claims.collect();
         self.claims.0.extend(claims);

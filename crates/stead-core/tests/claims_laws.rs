@@ -121,8 +121,8 @@ fn content_has_one_owner_and_many_readers() {
 #[test]
 fn one_instance_does_not_conflict_with_itself() {
     let link = Claims(vec![
-        Claim::Path { path: "/f".into(), extent: Extent::Whole },
-        Claim::Path { path: "/f".into(), extent: Extent::Part { line: None } },
+        Claim::Path { path: Path::new("/f").into(), extent: Extent::Whole },
+        Claim::Path { path: Path::new("/f").into(), extent: Extent::Part { line: None } },
     ]);
     assert_eq!(found(&[&link]), []);
 }

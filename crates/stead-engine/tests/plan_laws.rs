@@ -151,7 +151,7 @@ fn conflicting(stage: &Stage, apply: &Run) -> BTreeSet<NodeId> {
     let spans: Vec<Span> = warnings.iter().flat_map(spans).collect();
     let managed = |claims: &Claims| {
         let managed = claims.0.iter().filter(|Claim::Path { extent, .. }| *extent != Extent::Read);
-        managed.map(|Claim::Path { path, .. }| path.clone()).collect::<Vec<_>>()
+        managed.map(|Claim::Path { path, .. }| path.to_path_buf()).collect::<Vec<_>>()
     };
     let claims = stage.session.claims(apply);
     let is_named = |id: NodeId| spans.contains(&apply.graph().declaration(id).name.span);

@@ -261,9 +261,13 @@ impl Context {
     ///
     /// Guarantees: where a root of the operating system is given, every path is below it; `..` does not lead out of it.
     pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
-        let Some(system) = &self.system_root else { return self.root.join(path) };
+        let path = path.as_ref();
+        let Some(system) = &self.system_root else {
+            // What `join` comes to, without a copy of the root.
+            return if path.is_absolute() { path.to_owned() } else { self.root.join(path) };
+        };
         let mut below = PathBuf::new();
-        for component in path.as_ref().components() {
+        for component in path.components() {
             match component {
                 Component::Normal(name) => below.push(name),
                 Component::ParentDir => _ = below.pop(),

@@ -221,7 +221,7 @@ fn add(wanted: &mut HashMap<PathBuf, Folder>, instance: &str, claims: &Claims) -
         }
         match extent {
             Extent::Entries { .. } if is_folder(path) => {
-                wanted.entry(path.clone()).or_default().all.insert(instance.to_owned());
+                wanted.entry(path.to_path_buf()).or_default().all.insert(instance.to_owned());
             }
             // There may be any number of folders in it.
             Extent::Tree { .. } => all = false,

@@ -160,7 +160,7 @@ impl World {
     /// What the instance of a call reads and writes: directories, with no effect on what is below them.
     pub(crate) fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint> {
         let thing = self.0.get(&**call.name()).cloned().unwrap_or_default();
-        let claim = |path| Claim::Path { path, extent: thing.extent.clone() };
+        let claim = |path: PathBuf| Claim::Path { path: path.into(), extent: thing.extent.clone() };
         let claims = Claims(thing.touches?.into_iter().map(claim).collect());
         Some(Footprint::new(claims, &response.outcome, |path| path.into()))
     }
