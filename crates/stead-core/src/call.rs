@@ -80,7 +80,7 @@ impl Call {
 #[serde(rename_all = "camelCase")]
 pub struct Tested {
     /// The actual state.
-    pub actual: Value,
+    pub actual: Arc<Value>,
     /// Whether it is the desired one. The word of a resource that judges by itself counts more than `differing`.
     pub in_desired_state: bool,
     /// The top-level properties that differ.
@@ -98,7 +98,7 @@ pub struct Tested {
 #[serde(rename_all = "camelCase")]
 pub struct Prediction {
     /// The state after it.
-    pub after: Value,
+    pub after: Arc<Value>,
     /// What it would create and destroy besides what the states show.
     pub effects: Effects,
 }
@@ -106,7 +106,7 @@ pub struct Prediction {
 impl Tested {
     /// The states in it: the actual one, and what a set would make of it where that is known.
     pub fn states(&self) -> impl Iterator<Item = &Value> {
-        std::iter::once(&self.actual).chain(self.predicted.as_deref().map(|predicted| &predicted.after))
+        std::iter::once(&*self.actual).chain(self.predicted.as_deref().map(|predicted| &*predicted.after))
     }
 }
 
@@ -124,9 +124,9 @@ pub fn nested_results(state: &Value) -> Option<Vec<&Value>> {
 #[serde(rename_all = "camelCase")]
 pub struct Changed {
     /// The state before.
-    pub before: Value,
+    pub before: Arc<Value>,
     /// The state after; in what-if the predicted one.
-    pub after: Value,
+    pub after: Arc<Value>,
     /// The top-level properties that changed; `None` where nothing had to be set.
     pub changed: Option<Vec<String>>,
     /// What the resource says of a what-if in words.
@@ -231,7 +231,7 @@ pub struct Response {
 
 impl From<Failure> for Response {
     fn from(failure: Failure) -> Self {
-        Self { outcome: Outcome::Failed(failure), metadata: None, restarts: Vec::new() }
+        Self { outcome: Outcome::Failed(Box::new(failure)), metadata: None, restarts: Vec::new() }
     }
 }
 
@@ -240,7 +240,7 @@ impl From<Failure> for Response {
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// To `Get`: the actual state.
-    Got(Value),
+    Got(Arc<Value>),
     /// To `Test`; shared, since the run keeps it for the set that may follow.
     Tested(Arc<Tested>),
     /// To `Set`.
@@ -250,9 +250,9 @@ pub enum Outcome {
     /// To `Export`: the instances that are there.
     Exported(Vec<Exported>),
     /// To `Set` and `Delete`: the resource is still working on it and is to be asked again.
-    Pending(Pending),
+    Pending(Box<Pending>),
     /// To any: it could not be done.
-    Failed(Failure),
+    Failed(Box<Failure>),
 }
 
 /// What a resource says that is still working on a set.

@@ -306,11 +306,12 @@ impl Writes {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::WriteKind::{Below, Directory, Exchange, InPlace};
     use super::*;
     use crate::call::Verification;
     use crate::destruction::Effects;
-    use crate::value::Value;
 
     fn line(text: &str) -> WriteKind {
         WriteKind::Line(text.to_owned())
@@ -329,8 +330,8 @@ mod tests {
     /// Of an instance with one claim, whose set has these effects.
     fn footprint(path: &str, extent: Extent, effects: Effects) -> Footprint {
         let changed = Changed {
-            before: Value::Null,
-            after: Value::Null,
+            before: Arc::default(),
+            after: Arc::default(),
             changed: Some(vec!["mode".to_owned()]),
             what_if: Vec::new(),
             presumed: None,

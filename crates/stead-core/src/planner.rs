@@ -65,7 +65,7 @@ pub enum Method {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Reading {
     /// The state without `_metadata`.
-    pub state: Value,
+    pub state: Arc<Value>,
     /// `_metadata`, if any is left that is not reserved to the engine.
     pub metadata: Option<Value>,
 }
@@ -170,7 +170,7 @@ impl<'a> Planner<'a> {
             _ => false,
         };
         let has_what_if = call.manifest.capabilities.set_what_if || deprecated;
-        let before = call.tested.as_ref().map(|tested| Reading { state: tested.actual.clone(), metadata: None });
+        let before = call.tested.as_ref().map(|tested| Reading { state: Arc::clone(&tested.actual), metadata: None });
         let stage = if before.is_some() { Stage::After } else { Stage::Before };
         let (test, set, after, deleted, exported, pending) = (None, None, None, None, None, None);
         Self {
@@ -193,7 +193,7 @@ impl<'a> Planner<'a> {
     /// What comes next, from what was answered so far.
     pub fn step(&mut self) -> Planned {
         if let Some(pending) = self.pending.take() {
-            return Ok(done(Outcome::Pending(pending), None));
+            return Ok(done(Outcome::Pending(Box::new(pending)), None));
         }
         match self.call.operation {
             Operation::Get => self.get(),
@@ -304,7 +304,8 @@ impl<'a> Planner<'a> {
 
     fn nothing_to_do(&mut self) -> Step {
         let Reading { state, metadata } = self.before.take().unwrap_or_default();
-        let changed = Changed { changed: None, verified: Verification::InState, ..unchanged(state.clone(), state) };
+        let changed =
+            Changed { changed: None, verified: Verification::InState, ..unchanged(Arc::clone(&state), state) };
         done(Outcome::Changed(Box::new(changed)), metadata)
     }
 
@@ -339,7 +340,7 @@ impl<'a> Planner<'a> {
         Ok(done(Outcome::Changed(Box::new(changed)), after.metadata))
     }
 
-    fn take_before(&mut self) -> Value {
+    fn take_before(&mut self) -> Arc<Value> {
         self.before.take().unwrap_or_default().state
     }
 
@@ -350,7 +351,7 @@ impl<'a> Planner<'a> {
         let removed = || SetReply { effects: Effects::of(Effect::Remove), ..SetReply::default() };
         let SetReply { changed, effects, .. } = self.set.take().unwrap_or_else(removed);
         let changed = Some(changed.unwrap_or_else(|| changes_between(&before, &after)));
-        let changed = Changed { changed, effects, ..unchanged(before, after) };
+        let changed = Changed { changed, effects, ..unchanged(before, after.into()) };
         done(Outcome::Changed(Box::new(changed)), None)
     }
 
@@ -379,7 +380,7 @@ impl<'a> Planner<'a> {
             let changed = Changed {
                 changed: Some(Vec::new()),
                 verified: Verification::InState,
-                ..unchanged(before.state.clone(), before.state)
+                ..unchanged(Arc::clone(&before.state), before.state)
             };
             return Ok(done(Outcome::Changed(Box::new(changed)), None));
         }
@@ -404,9 +405,8 @@ impl<'a> Planner<'a> {
         }
         let Some(reply) = self.set.take() else { return Ok(Step::Invoke(Method::Set(Execution::WhatIf))) };
         let before = self.take_before();
-        let after = reply
-            .after
-            .unwrap_or_else(|| Reading { state: overlaid(&before, self.desired, &self.rules), metadata: None });
+        let overlaid = || Reading { state: overlaid(&before, self.desired, &self.rules).into(), metadata: None };
+        let after = reply.after.unwrap_or_else(overlaid);
         let (words, metadata) = what_if_words(after.metadata);
         let changed = reply.changed.unwrap_or_else(|| changes_between(&before, &after.state));
         let mut what_if = reply.what_if;
@@ -426,7 +426,7 @@ impl<'a> Planner<'a> {
         let after = overlaid(&before, self.desired, &self.rules);
         let changed = Some(changes_between(&before, &after));
         let effects = if what_if.is_empty() { Effects::default() } else { Effects::of(Effect::Remove) };
-        let changed = Changed { changed, what_if, effects, ..unchanged(before, after) };
+        let changed = Changed { changed, what_if, effects, ..unchanged(before, after.into()) };
         Ok(done(Outcome::Changed(Box::new(changed)), None))
     }
 
@@ -441,9 +441,9 @@ impl<'a> Planner<'a> {
         };
         let before = tested.actual;
         let after = match absence(self.desired) {
-            Some(after) => after,
-            None if tested.in_desired_state => before.clone(),
-            None => overlaid(&before, self.desired, &self.rules),
+            Some(after) => after.into(),
+            None if tested.in_desired_state => Arc::clone(&before),
+            None => overlaid(&before, self.desired, &self.rules).into(),
         };
         let changed = (!tested.in_desired_state).then_some(tested.differing);
         let changed = Changed { changed, ..unchanged(before, after) };
@@ -476,7 +476,8 @@ impl<'a> Planner<'a> {
 
     fn export_the_only_one(&mut self) -> Planned {
         let Some(Reading { state, metadata }) = self.before.take() else { return self.read(Stage::Before) };
-        let only = Exported { type_name: None, name: None, properties: state, depends_on: Vec::new(), metadata };
+        let properties = Arc::unwrap_or_clone(state);
+        let only = Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata };
         Ok(done(Outcome::Exported(vec![as_in_document(only)]), None))
     }
 }
@@ -486,7 +487,7 @@ fn unsupported(message: &str) -> Failure {
 }
 
 /// Two states, and nothing said of what lies between.
-fn unchanged(before: Value, after: Value) -> Changed {
+fn unchanged(before: Arc<Value>, after: Arc<Value>) -> Changed {
     let (changed, what_if, presumed, effects) = (None, Vec::new(), None, Effects::default());
     Changed { before, after, changed, what_if, presumed, effects, verified: Verification::NotVerifiable }
 }

@@ -472,7 +472,8 @@ impl Record {
     /// Why it could not be carried out.
     pub fn failure(&self) -> Option<&Failure> {
         match (self.problem.as_deref(), self.response.as_ref().map(|response| &response.outcome)) {
-            (Some(Problem::Failure(failure)), _) | (None, Some(Outcome::Failed(failure))) => Some(failure),
+            (Some(Problem::Failure(failure)), _) => Some(failure),
+            (None, Some(Outcome::Failed(failure))) => Some(failure),
             _ => None,
         }
     }

@@ -217,13 +217,14 @@ impl Scripts<'_> {
     }
 
     fn outcome(&mut self, name: &str, module: &str, step: &Json, count: usize) -> Outcome {
-        let failure = |message: &str| Outcome::Failed(Failure::new(FailureKind::Exit(1), message));
+        let failure = |message: &str| Outcome::Failed(Failure::new(FailureKind::Exit(1), message).into());
         let is_realized = step["result"] == true;
         // Rules of two modules: one is pending until its state has come to 6, the other raises an error.
         let is_pending = is_realized && ((module == "seqp" && count < 6) || !step["rerun_data"].is_null());
         if is_pending {
             let data = if module == "seqp" { &step["new_state"] } else { &step["rerun_data"] };
-            return Outcome::Pending(Pending { message: "at work".to_owned(), data: Some(data.clone().into()) });
+            let pending = Pending { message: "at work".to_owned(), data: Some(data.clone().into()) };
+            return Outcome::Pending(pending.into());
         }
         if module == "seqpr" {
             return failure("is_pending blew up");
@@ -234,7 +235,7 @@ impl Scripts<'_> {
         }
         let changed = after.keys().filter(|key| after.get(*key) != before.get(*key)).cloned().collect();
         let verified = if is_realized { Verification::InState } else { Verification::Differs(vec!["x".to_owned()]) };
-        let (before, after) = (Value::from(Json::from(before)), Value::from(Json::from(after)));
+        let [before, after] = [before, after].map(|state| Arc::new(Value::from(Json::from(state))));
         let (what_if, presumed, effects) = (Vec::new(), None, Effects::default());
         let changed = Changed { before, after, changed: Some(changed), what_if, presumed, effects, verified };
         Outcome::Changed(Box::new(changed))
@@ -334,7 +335,7 @@ fn results(graph: &Graph, run: &Run, states: &[State<'_>]) -> Members {
 
 /// What changed over all runs of a state, in the form of its scripts.
 fn changes(record: &Record, state: &State<'_>) -> Json {
-    let single = || record.changed().map(|changed| (&changed.before, &changed.after));
+    let single = || record.changed().map(|changed| (&*changed.before, &*changed.after));
     let Some((before, after)) = record.net_change().or_else(single) else { return json!({}) };
     let (before, after) = (before.to_redacted_json(), after.to_redacted_json());
     let only = |one: &Json, other: &Json| -> Members {

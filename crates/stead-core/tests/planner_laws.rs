@@ -61,7 +61,7 @@ fn calls(manifest: &Arc<Manifest>, operation: Operation) -> Vec<Call> {
         for desired in [Value::Null, json(r#"{"x": 1}"#), json(r#"{"_exist": false}"#)] {
             for tested in [None, Some(true), Some(false)] {
                 let found = |in_desired_state| Tested {
-                    actual: json(r#"{"x": 2}"#),
+                    actual: json(r#"{"x": 2}"#).into(),
                     in_desired_state,
                     differing: vec![],
                     predicted: None,
@@ -131,7 +131,7 @@ fn assert_allowed(call: &Call, method: Method) {
 }
 
 fn answer(method: Method, answers: Answers) -> Reply {
-    let reading = || Reading { state: json(r#"{"x": 2}"#), metadata: None };
+    let reading = || Reading { state: json(r#"{"x": 2}"#).into(), metadata: None };
     let full = (answers == Answers::Full).then(reading);
     match method {
         Method::Set(_) | Method::Delete(_) if answers == Answers::Pending => {

@@ -68,6 +68,11 @@ impl Providers {
             None => Arc::new(Incapable),
         }
     }
+
+    /// What an instance of a resource with this desired state reads and manages, with absolute paths.
+    pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> Option<Claims> {
+        Some(self.of(manifest).claims(desired)?.resolved(|path| cx.resolve(path)))
+    }
 }
 
 struct Incapable;
@@ -86,7 +91,7 @@ pub(crate) struct SessionCalls {
 impl SessionCalls {
     /// What an instance of a resource with this desired state reads and manages, with absolute paths.
     pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain) -> Option<Claims> {
-        Some(self.providers.of(manifest).claims(desired)?.resolved(|path| self.context.resolve(path)))
+        self.providers.claims_of(manifest, desired, &self.context)
     }
 }
 
@@ -115,7 +120,7 @@ impl Calls for SessionCalls {
     }
 
     fn watch(&self) -> Option<Box<dyn Watch>> {
-        Some(Box::new(FileWatch::new(self.clone())))
+        Some(Box::new(FileWatch::new(self.providers.clone(), self.context.clone())))
     }
 
     fn flush(&self) -> std::io::Result<()> {

@@ -33,13 +33,13 @@ impl Difference {
             _ if let Some((before, after)) = record.net_change().filter(|_| record.is_changed()) => {
                 (before, Cow::Borrowed(after), None)
             }
-            (Some(changed), _, _) => (&changed.before, Cow::Borrowed(&changed.after), changed.changed.as_deref()),
+            (Some(changed), _, _) => (&*changed.before, Cow::Borrowed(&*changed.after), changed.changed.as_deref()),
             (None, Some(tested), Some(desired)) => {
                 let after = match &tested.predicted {
-                    Some(predicted) => Cow::Borrowed(&predicted.after),
+                    Some(predicted) => Cow::Borrowed(&*predicted.after),
                     None => Cow::Owned(stated(session, run, node, &tested.actual, desired)),
                 };
-                (&tested.actual, after, Some(tested.differing.as_slice()))
+                (&*tested.actual, after, Some(tested.differing.as_slice()))
             }
             _ => return None,
         };

@@ -1,36 +1,38 @@
 //! Watching what pending instances read and manage.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use stead_core::claims::{Claim, Claims};
 use stead_core::id::NodeId;
 use stead_core::run::Pending;
 use stead_host::executor::Watch;
-use stead_host::provider::Plain;
+use stead_host::provider::{Context, Plain};
 use stead_host::watch::{Drift, Watched, Watcher};
 
-use crate::calls::SessionCalls;
+use crate::calls::Providers;
 
 /// Watches the files of pending instances.
 pub(crate) struct FileWatch {
     /// `None` until something is watched, and where the system can watch nothing.
     watcher: Option<Watcher>,
-    calls: SessionCalls,
+    providers: Providers,
+    context: Context,
     /// The instances that are watched, by what the watcher calls them, and what is watched of them.
     watched: HashMap<String, (NodeId, Claims)>,
 }
 
 impl FileWatch {
-    pub(crate) fn new(calls: SessionCalls) -> Self {
-        Self { watcher: None, calls, watched: HashMap::new() }
+    pub(crate) fn new(providers: Providers, context: Context) -> Self {
+        Self { watcher: None, providers, context, watched: HashMap::new() }
     }
 
     fn claims(&self, pending: &Pending) -> Option<Claims> {
         // Paths are not secret; see `footprint`.
-        let (desired, cx) = (Plain::covered(&pending.desired), self.calls.context(pending.instance.name().clone()));
-        let claims = self.calls.claims_of(&pending.manifest, &desired, &cx)?;
+        let desired = Plain::covered(&pending.desired);
+        let claims = self.providers.claims_of(&pending.manifest, &desired, &self.context)?;
         Some(Claims(claims.0.into_iter().map(first_missing).collect()))
     }
 }
@@ -78,6 +80,6 @@ impl Watch for FileWatch {
 /// The same claim at the first folder above it that is missing, since only what is in a folder that is there can be watched.
 fn first_missing(Claim::Path { path, extent }: Claim) -> Claim {
     let missing: Vec<&Path> = path.ancestors().skip(1).take_while(|folder| !folder.is_dir()).collect();
-    let path = missing.last().map_or_else(|| path.clone(), PathBuf::from);
+    let path = missing.last().map_or_else(|| Arc::clone(&path), |missing| Arc::from(*missing));
     Claim::Path { path, extent }
 }

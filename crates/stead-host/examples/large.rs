@@ -32,10 +32,10 @@ struct Nothing;
 
 impl Calls for Nothing {
     fn carry_out(&self, call: &Call) -> Response {
-        let actual = (*call.desired).clone();
+        let actual = Arc::new((*call.desired).clone());
         let outcome = if call.operation == Operation::Set {
             Outcome::Changed(Box::new(Changed {
-                before: actual.clone(),
+                before: Arc::clone(&actual),
                 after: actual,
                 changed: Some(vec!["output".to_owned()]),
                 what_if: Vec::new(),

@@ -191,6 +191,11 @@ impl Plain {
         &self.value
     }
 
+    /// The value as it is shared.
+    pub fn into_shared(self) -> Arc<Value> {
+        self.value
+    }
+
     /// The value itself.
     pub fn into_exposed(self) -> Value {
         Arc::unwrap_or_clone(self.value)

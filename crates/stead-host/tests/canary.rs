@@ -231,9 +231,9 @@ fn sealed(at: usize, plaintext: &Value, vault: &MemoryVault) -> Value {
 /// Everything that can be read of an answer.
 fn readable(answer: &Response) -> String {
     let values: Vec<&Value> = match &answer.outcome {
-        Outcome::Got(state) => vec![state],
+        Outcome::Got(state) => vec![&**state],
         Outcome::Tested(tested) => tested.states().collect(),
-        Outcome::Changed(changed) => vec![&changed.before, &changed.after],
+        Outcome::Changed(changed) => vec![&*changed.before, &*changed.after],
         Outcome::Exported(all) => {
             all.iter().flat_map(|each| std::iter::once(&each.properties).chain(&each.metadata)).collect()
         }

@@ -119,10 +119,10 @@ impl Fake {
     }
 
     fn response(&self, call: &Call) -> Response {
-        let actual = (*call.desired).clone();
+        let actual = Arc::new((*call.desired).clone());
         let outcome = if self.drifted && call.operation == Operation::Set {
             Outcome::Changed(Box::new(Changed {
-                before: Value::Null,
+                before: Arc::default(),
                 after: actual,
                 changed: Some(vec!["x".to_owned()]),
                 what_if: Vec::new(),

@@ -41,7 +41,7 @@ fn events(origin: &str) -> Vec<Event> {
         [("text".to_owned(), secret), ("n".to_owned(), json!(0.1).into())].into_iter().collect(),
     ));
     let tested = Tested {
-        actual: json!({"n": [1, null, {"$sealed": "x"}]}).into(),
+        actual: Arc::new(json!({"n": [1, null, {"$sealed": "x"}]}).into()),
         in_desired_state: true,
         differing: vec![],
         predicted: None,
@@ -49,7 +49,10 @@ fn events(origin: &str) -> Vec<Event> {
     };
     let responses = [
         Outcome::Tested(Arc::new(tested)),
-        Outcome::Failed(Failure { property: Some("/n".into()), ..Failure::new(FailureKind::Exit(2), "no\nroom") }),
+        Outcome::Failed(Box::new(Failure {
+            property: Some("/n".into()),
+            ..Failure::new(FailureKind::Exit(2), "no\nroom")
+        })),
     ];
     let claims = Claims::path("/etc/motd", Extent::Entries { kept: ["a".to_owned()].into() }).and_reads("/etc");
     let footprint = Arc::new(Footprint::new(claims, &responses[0], |path| path.into()));

@@ -71,7 +71,7 @@ fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
     let tested = json.get("tested").map(|tested| {
         let names = tested["differing"].as_array().into_iter().flatten().filter_map(Json::as_str);
         Arc::new(Tested {
-            actual: value(&tested["actual"]),
+            actual: value(&tested["actual"]).into(),
             in_desired_state: tested["inDesiredState"].as_bool().unwrap_or(false),
             differing: names.map(str::to_owned).collect(),
             predicted: None,
@@ -348,7 +348,8 @@ fn outcome(outcome: &Outcome) -> Json {
         }
         Outcome::Deleted(words) => json!({ "deleted": words }),
         Outcome::Pending(pending) => json!({ "pending": pending.message }),
-        Outcome::Failed(Failure { kind, message, property, .. }) => {
+        Outcome::Failed(failure) => {
+            let Failure { kind, message, property, .. } = &**failure;
             json!({ "failed": format!("{kind:?}"), "message": message, "property": property })
         }
     }

@@ -30,7 +30,7 @@ impl PendingFailure {
                 Some(Self { failure, missing, otherwise: Otherwise::Changed })
             }
             Outcome::Failed(failure) if failure.can_heal() => {
-                Some(Self { failure: failure.clone(), missing: None, otherwise: Otherwise::Unknown })
+                Some(Self { failure: (**failure).clone(), missing: None, otherwise: Otherwise::Unknown })
             }
             _ => None,
         }

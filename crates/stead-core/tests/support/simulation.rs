@@ -134,7 +134,7 @@ impl World {
         };
         let actual = thing.actual.clone().unwrap_or_else(|| desired.clone());
         let outcome = match call.operation {
-            Operation::Get => Outcome::Got(actual),
+            Operation::Get => Outcome::Got(actual.into()),
             Operation::Export => Outcome::Exported(vec![exported(actual)]),
             Operation::Test => Outcome::Tested(std::sync::Arc::new(tested(&desired, actual))),
             Operation::Delete => Outcome::Deleted(Vec::new()),
@@ -179,6 +179,7 @@ fn exported(properties: Value) -> Exported {
 
 fn tested(desired: &Value, actual: Value) -> Tested {
     let differing = differing(desired, &actual, &Rules::default());
+    let actual = actual.into();
     Tested { in_desired_state: differing.is_empty(), actual, differing, predicted: None, metadata: None }
 }
 
@@ -190,7 +191,7 @@ impl Thing {
             if self.job.as_ref().is_some_and(|job| job.is_detached && job.left == 0) {
                 self.actual = Some(overlaid(&before, desired, &Rules::default()));
             }
-            return Response { outcome: Outcome::Pending(pending), metadata: None, restarts: Vec::new() };
+            return Response { outcome: Outcome::Pending(Box::new(pending)), metadata: None, restarts: Vec::new() };
         }
         self.set(call.execution, desired, before)
     }
@@ -221,6 +222,7 @@ impl Thing {
         };
         let presumed = self.presumes.as_ref().filter(|_| execution == Execution::WhatIf).map(missing);
         let (what_if, effects) = (Vec::new(), stead_core::destruction::Effects::default());
+        let (before, after) = (before.into(), after.into());
         let changed = Changed { before, after, changed: Some(wanted), what_if, presumed, effects, verified };
         Response { outcome: Outcome::Changed(Box::new(changed)), metadata: None, restarts }
     }

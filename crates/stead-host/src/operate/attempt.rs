@@ -121,12 +121,12 @@ impl Attempt<'_> {
         let reading = match type_name {
             None => self.reading(Plain::new(properties))?,
             // Of another type, which no schema is at hand for.
-            Some(_) => Reading { state: self.resealer.state(properties), metadata: None },
+            Some(_) => Reading { state: Arc::new(self.resealer.state(properties)), metadata: None },
         };
         let metadata = metadata.map(|metadata| self.resealer.state(metadata));
         let metadata = metadata.and_then(|metadata| self.metadata(metadata)).or(reading.metadata);
         let name = name.map(|name| self.resealer.text(&name));
-        Ok(Exported { type_name, name, properties: reading.state, depends_on, metadata })
+        Ok(Exported { type_name, name, properties: Arc::unwrap_or_clone(reading.state), depends_on, metadata })
     }
 
     /// Whether the input must fit the schema of the properties: a filter must only if the resource filters by itself and
@@ -146,11 +146,14 @@ impl Attempt<'_> {
     /// Takes in a state that the resource reported.
     pub(super) fn reading(&self, state: Plain) -> Result<Reading, Failure> {
         self.check_output(&state)?;
-        let mut state = self.resealer.state(state.into_exposed());
+        let mut state = self.resealer.shared(state.into_shared());
         if let Some(message) = invalid_restart_message(&state) {
             self.note(TraceLevel::Warn, &message);
         }
-        let metadata = match &mut state {
+        if state.get("_metadata").is_none() {
+            return Ok(Reading { state, metadata: None });
+        }
+        let metadata = match Arc::make_mut(&mut state) {
             // As in dsc, the last property takes its place.
             Value::Object(members) => members.swap_remove("_metadata").and_then(|found| self.metadata(found)),
             _ => None,

@@ -34,10 +34,17 @@ type Wanted<'a> = Option<(&'a Value, &'a Value)>;
 impl Resealer<'_> {
     /// Seals a state.
     pub(super) fn state(&self, actual: Value) -> Value {
-        if self.secrets.is_empty() && !self.desired.has_sealed() && !holds_wrapped(&actual) {
-            return actual;
-        }
-        self.value(Some((&self.desired, self.plain())), actual)
+        if self.is_plain(&actual) { actual } else { self.value(Some((&self.desired, self.plain())), actual) }
+    }
+
+    /// The same of a state that others may hold as well.
+    pub(super) fn shared(&self, actual: Arc<Value>) -> Arc<Value> {
+        if self.is_plain(&actual) { actual } else { Arc::new(self.state(Arc::unwrap_or_clone(actual))) }
+    }
+
+    /// Whether there is nothing to seal in a state.
+    fn is_plain(&self, actual: &Value) -> bool {
+        self.secrets.is_empty() && !self.desired.has_sealed() && !holds_wrapped(actual)
     }
 
     /// The desired state in the clear.

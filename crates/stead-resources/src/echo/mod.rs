@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Exported, Failure};
 use stead_core::claims::Claims;
 use stead_core::manifest::Capabilities;
-use stead_core::value::{REDACTED, Value};
+use stead_core::value::{Object, REDACTED, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{has_fraction, invalid, read};
@@ -153,7 +153,7 @@ impl Provider for Echo {
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         self.validate(cx, input)?;
-        Ok(Plain::new(covered(input.expose())))
+        Ok(if is_covered(input.expose()) { input.clone() } else { Plain::new(covered(input.expose())) })
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
@@ -181,12 +181,24 @@ impl Provider for Echo {
     }
 }
 
+/// Whether a value says by its form that it is secret.
+fn is_wrapped(members: &Object) -> bool {
+    members.contains_key("secureString") || members.contains_key("secureObject")
+}
+
+/// Whether no part of a value says by its form that it is secret.
+fn is_covered(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => !is_wrapped(members) && members.values().all(is_covered),
+        Value::Array(items) => items.iter().all(is_covered),
+        _ => true,
+    }
+}
+
 /// The value with everything covered that says by its form that it is secret.
 fn covered(value: &Value) -> Value {
     match value {
-        Value::Object(members) if members.contains_key("secureString") || members.contains_key("secureObject") => {
-            Value::from(REDACTED)
-        }
+        Value::Object(members) if is_wrapped(members) => Value::from(REDACTED),
         Value::Object(members) => {
             Value::Object(members.iter().map(|(name, value)| (name.clone(), covered(value))).collect())
         }
