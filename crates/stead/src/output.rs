@@ -14,7 +14,7 @@ use crate::args::{ListFormat, Output, OutputFormat};
 use crate::exit::Exit;
 
 /// What was printed and not written yet. Global as standard output itself is.
-static STANDARD_OUTPUT: Mutex<Buffer> = Mutex::new(Buffer { text: Vec::new(), failed: None });
+static STANDARD_OUTPUT: Mutex<Buffer> = Mutex::new(Buffer { text: Vec::new(), failed: None, pace: Pace::AtEnd });
 
 static IS_TERMINAL: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());
 
@@ -22,6 +22,17 @@ struct Buffer {
     text: Vec<u8>,
     /// The first error; nothing is written after it.
     failed: Option<io::Error>,
+    pace: Pace,
+}
+
+/// When text that is too little to be written at once is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    AtEnd,
+    /// Within a moment, by a thread that is started for the first text.
+    Soon,
+    /// Within a moment, by a thread that was started.
+    Started,
 }
 
 impl Buffer {
@@ -51,22 +62,32 @@ pub(crate) fn print(text: &str) {
     buffer.text.extend_from_slice(text.as_bytes());
     if is_terminal() || buffer.text.len() >= Buffer::LARGEST {
         buffer.write();
+    } else if buffer.pace == Pace::Soon {
+        buffer.pace = Pace::Started;
+        // The thread ends with the process.
+        thread::spawn(write_again_and_again);
     }
 }
 
-/// From now on, what is printed is written within a moment, so that a run that is killed has reported what it did.
-pub(crate) fn write_soon() {
+fn write_again_and_again() {
     const MOMENT: Duration = Duration::from_millis(50);
-    if is_terminal() {
-        return;
+    loop {
+        thread::sleep(MOMENT);
+        buffer().write();
     }
-    // The thread ends with the process.
-    thread::spawn(|| {
-        loop {
-            thread::sleep(MOMENT);
-            buffer().write();
-        }
-    });
+}
+
+/// While `work` is done, what is printed is written within a moment, so that a run that is killed has reported what it did.
+pub(crate) fn written_soon<T>(work: impl FnOnce() -> T) -> T {
+    let replace = |from: Pace, to: Pace| {
+        let mut buffer = buffer();
+        buffer.pace = if buffer.pace == from { to } else { buffer.pace };
+    };
+    replace(Pace::AtEnd, Pace::Soon);
+    let done = work();
+    // What comes now is the end.
+    replace(Pace::Soon, Pace::AtEnd);
+    done
 }
 
 /// Writes what is left. Returns how the program ends: as it would have, unless standard output could not be written.

@@ -22,7 +22,7 @@ use crate::args::{Apply, Document, Explain, Graph, Output};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Unreadable};
 use crate::interrupt;
-use crate::output::{complain, complain_text, data_as, print, write_soon};
+use crate::output::{complain, complain_text, data_as, print, written_soon};
 use crate::process_env::ProcessEnv;
 use report::{Printer, Style};
 use stead_engine::{Execution, Prepared, ReconcileOptions, Session, Summary, error_chain, json};
@@ -76,15 +76,15 @@ fn carry_out(
         return exit;
     }
     warn(document, &distinct(&prepared.warnings), &prepared.sources);
-    write_soon();
     if consent == Consent::Asked
-        && let Err(exit) = confirm::confirm(document, &session, &prepared)
+        && let Err(exit) = written_soon(|| confirm::confirm(document, &session, &prepared))
     {
         return exit;
     }
     let mut printer = Printer::new(&session, Style::new(document, mode), Arc::clone(&prepared.sources));
     let execution = Execution { policy, ..Execution::new(mode, width(document.width)) };
-    let run = match run(document, &session, &prepared, execution, |run, event| printer.event(run, event)) {
+    let run = || run(document, &session, &prepared, execution, |run, event| printer.event(run, event));
+    let run = match written_soon(run) {
         Ok(run) => run,
         Err(exit) => return exit,
     };
