@@ -35,12 +35,12 @@ fn recorded_cases_have_the_needs_that_they_state() {
         let codes: Vec<&str> = findings.iter().map(|finding| finding.code.id).collect();
         assert_eq!(document.is_none(), REFUSED.contains(&name.as_str()), "{name}: {codes:?}");
         let Some(document) = document else {
-            assert_eq!(codes, ["E0903"], "{name}");
+            assert_eq!(codes, ["E1003"], "{name}");
             continue;
         };
         let expected: &[&str] = match name.split('_').next() {
-            Some("prereq") => &["W0906"],
-            Some("listen") => &["W0907"],
+            Some("prereq") => &["W1006"],
+            Some("listen") => &["W1007"],
             _ => &[],
         };
         assert_eq!(codes, expected, "{name}");
