@@ -18,7 +18,7 @@ pub(crate) type Case = fn(&Bench) -> io::Result<Vec<Row>>;
 
 /// Every case by its name.
 pub(crate) const CASES: &[(&str, Case)] =
-    &[("start", start), ("files", files), ("lines", lines), ("echo", echo), ("scale", scale)];
+    &[("start", start), ("files", files), ("lines", lines), ("echo", echo), ("scale", scale), ("idem", idem)];
 
 /// Where and with what is measured.
 pub(crate) struct Bench {
@@ -326,4 +326,35 @@ fn each(start: &Run, planned: &[(u32, Run)], wanted: u32) -> Result<f64, String>
     let (count, run) = found.ok_or_else(|| format!("{wanted} were not planned"))?;
     let (start, run) = (start.clone()?, run.clone()?);
     Ok(run.cpu.saturating_sub(start.cpu).as_secs_f64() / f64::from(*count))
+}
+
+/// Documents of states that do nothing, and what Idem 25.0.1 took for the same, as recorded on a machine of this kind. Of
+/// the chain a half was recorded: what is above was not waited for.
+const IDEM: &[(&str, fn() -> String, Duration)] = &[
+    ("1000 independent states", || work::echoes(1000), Duration::from_millis(1600)),
+    ("3000 independent states", || work::echoes(3000), Duration::from_millis(3610)),
+    ("1000 states that require one", || work::dependent_echoes(1000, |_| 0), Duration::from_millis(7600)),
+    ("3000 states that require one", || work::dependent_echoes(3000, |_| 0), Duration::from_millis(74_400)),
+    ("a chain of 1000 states", || work::dependent_echoes(1000, |number| number - 1), Duration::from_secs(182)),
+];
+
+fn idem(bench: &Bench) -> io::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (name, document, recorded) in IDEM {
+        let (name, document) = (format!("{name}, basic"), bench.document(&document())?);
+        let apply = || bench.stead(&["apply", "--reconcile", "basic", &document]);
+        let limit = format!("{:.0} ms / 100", milliseconds(*recorded));
+        rows.push(match of_all((0..bench.runs).map(|_| apply()).collect::<io::Result<_>>()?) {
+            Err(reason) => Row::not_measured(&name, None, &limit, reason),
+            Ok(sample) => Row {
+                name,
+                floor: None,
+                stead: Some(sample),
+                compared: format!("{:.0}x less", recorded.as_secs_f64() / sample.cpu.as_secs_f64()),
+                limit,
+                verdict: if sample.cpu * 100 <= *recorded { Verdict::Holds } else { Verdict::Exceeded },
+            },
+        });
+    }
+    Ok(rows)
 }

@@ -30,6 +30,7 @@ const USAGE: &str = "usage: stead-bench CASE... [--runs N] [--stead PATH]
   lines    100 lines of one file
   echo     1,000 instances of a resource that is a program
   scale    documents of 1,000 to 100,000 instances
+  idem     what Idem was measured with, applied with --reconcile basic
 
 Each is run N times, or 5; PATH is the program, or `stead` beside this one. Files are made in $TMPDIR, or /tmp. Figures with
 a ~ come from runs that differ by more than a factor of two: on a disk that others use, TMPDIR=/dev/shm is steadier.

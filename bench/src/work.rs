@@ -31,6 +31,13 @@ pub(crate) fn echoes(count: u32) -> String {
     document((0..count).map(|number| instance("Microsoft.DSC.Debug/Echo", number, &[("output", &text_of(number))])))
 }
 
+/// The same, each but the first depending on another one.
+pub(crate) fn dependent_echoes(count: u32, other: fn(u32) -> u32) -> String {
+    let echo = |number| instance("Microsoft.DSC.Debug/Echo", number, &[("output", &text_of(number))]);
+    let needs = |number| format!("  dependsOn: [\"Microsoft.DSC.Debug/Echo:instance {}\"]\n", other(number));
+    document((0..count).map(|number| echo(number) + &if number > 0 { needs(number) } else { String::new() }))
+}
+
 /// The same of a resource that is a program.
 pub(crate) fn echo_commands(count: u32) -> String {
     document((0..count).map(|number| instance(ECHO_COMMAND, number, &[("output", &text_of(number))])))

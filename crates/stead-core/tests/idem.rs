@@ -60,6 +60,11 @@ fn basic_does_what_idem_does() {
     eprintln!("{} cases of Idem, {} of them with another answer", cases.len(), deviating);
 }
 
+#[test]
+fn each_defect_names_tests_that_exist() {
+    assert_eq!(stead_testkit::check_table("corpus/idem/README.md"), 12);
+}
+
 /// What was recorded, in the form of what is found: comments are not compared.
 fn expectation(out: &Json) -> Members {
     let empty = Members::new();

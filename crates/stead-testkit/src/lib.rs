@@ -86,6 +86,47 @@ pub fn is_root(test: &str) -> bool {
     is_root
 }
 
+/// Checks a table of a document of the repository: its rows are numbered from 1, and their last column names tests that
+/// exist, as a file below `corpus/` or a function. Returns how many rows there are.
+///
+/// # Panics
+/// When a row names no test, or one that is not there.
+pub fn check_table(document: &str) -> usize {
+    let text = fs::read_to_string(repository().join(document)).expect("the document is there");
+    let (tests, mut rows) = (sources(), 0);
+    for row in text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| |")) {
+        rows += 1;
+        assert!(row.starts_with(&format!("| {rows} |")), "{row}");
+        let held_by = row.trim_end_matches(['|', ' ']).rsplit('|').next().unwrap_or_default();
+        let named: Vec<&str> = held_by.split('`').skip(1).step_by(2).collect();
+        assert!(!named.is_empty(), "no test is named: {row}");
+        for name in named {
+            let exists = match name.strip_prefix("corpus/") {
+                Some(_) => repository().join(name).is_file(),
+                None => tests.contains(&format!("fn {name}()")),
+            };
+            assert!(exists, "{name} is not there: {row}");
+        }
+    }
+    rows
+}
+
+/// All that is written in Rust here, as one text.
+fn sources() -> String {
+    let mut folders = vec![repository().join("crates")];
+    let mut text = String::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if entry.extension().is_some_and(|extension| extension == "rs") {
+                text += &fs::read_to_string(entry).unwrap_or_default();
+            }
+        }
+    }
+    text
+}
+
 /// A case: its description and its sections in order.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
