@@ -328,9 +328,11 @@ fn each(start: &Run, planned: &[(u32, Run)], wanted: u32) -> Result<f64, String>
     Ok(run.cpu.saturating_sub(start.cpu).as_secs_f64() / f64::from(*count))
 }
 
+type Document = fn() -> String;
+
 /// Documents of states that do nothing, and what Idem 25.0.1 took for the same, as recorded on a machine of this kind. Of
 /// the chain a half was recorded: what is above was not waited for.
-const IDEM: &[(&str, fn() -> String, Duration)] = &[
+const IDEM: &[(&str, Document, Duration)] = &[
     ("1000 independent states", || work::echoes(1000), Duration::from_millis(1600)),
     ("3000 independent states", || work::echoes(3000), Duration::from_millis(3610)),
     ("1000 states that require one", || work::dependent_echoes(1000, |_| 0), Duration::from_millis(7600)),
