@@ -49,6 +49,11 @@ impl InstancePath {
         &self.0.id.type_name
     }
 
+    /// The name and type, as messages mention the instance.
+    pub fn label(&self) -> String {
+        format!("'{}' ({})", self.name(), self.type_name())
+    }
+
     /// The instance that it is nested in.
     pub fn container(&self) -> Option<&Self> {
         self.0.container.as_ref()

@@ -19,6 +19,7 @@ pub mod export;
 pub mod expr;
 pub mod footprint;
 pub mod graph;
+pub mod history;
 pub mod id;
 pub mod instance_path;
 pub mod manifest;

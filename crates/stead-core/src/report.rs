@@ -314,6 +314,14 @@ fn between(before: &Value, after: &Value) -> Effect {
     }
 }
 
+impl Changed {
+    /// What the set did to the instance, or in what-if would do: in the words of the resource or, where it has none, by the
+    /// states.
+    pub fn effect(&self) -> Effect {
+        self.effects.effect.unwrap_or_else(|| between(&self.before, &self.after))
+    }
+}
+
 /// Whether two tries came to the same, so that there was no progress between them.
 fn same_result(one: &Response, other: &Response) -> bool {
     match (&one.outcome, &other.outcome) {
@@ -478,6 +486,34 @@ impl Record {
         }
     }
 
+    /// Why it failed, in one or more sentences; `None` where that is said of what is nested in it.
+    pub fn why_failed(&self) -> Option<String> {
+        match (self.failure(), self.finding(), self.not_converged()) {
+            (Some(failure), _, _) => Some(failure.message.clone()),
+            (None, Some(finding), _) => Some(finding.message.clone()),
+            (None, None, Some(properties)) => Some(format!(
+                "still not in the desired state after set; these properties differ: {}",
+                properties.join(", ")
+            )),
+            (None, None, None) => None,
+        }
+    }
+
+    /// Why it did not reach the desired state, as far as it is known without the graph.
+    pub fn why_ended(&self) -> Option<String> {
+        match self.status()? {
+            Status::Failed => self.why_failed(),
+            Status::Pending => match &self.response.as_ref()?.outcome {
+                Outcome::Pending(pending) => Some(pending.message.clone()),
+                _ => None,
+            },
+            Status::Skipped(SkipReason::Need(other)) => Some(format!("it depends on {}", other.label())),
+            Status::Skipped(SkipReason::Container(other)) => Some(format!("it is nested in {}", other.label())),
+            Status::Skipped(reason) => reason.clause().map(str::to_owned),
+            _ => None,
+        }
+    }
+
     /// What a set did, if there was one.
     pub fn changed(&self) -> Option<&Changed> {
         match &self.response.as_ref()?.outcome {
@@ -491,9 +527,7 @@ impl Record {
     pub fn effect(&self) -> Option<Effect> {
         match (self.status()?, self.changed(), self.tested.as_deref(), &self.desired) {
             (Status::Changed, ..) if let Some((before, after)) = self.net_change() => Some(between(before, after)),
-            (Status::Changed, Some(changed), ..) => {
-                Some(changed.effects.effect.unwrap_or_else(|| between(&changed.before, &changed.after)))
-            }
+            (Status::Changed, Some(changed), ..) => Some(changed.effect()),
             (Status::Drifted, _, Some(tested), Some(desired)) => {
                 let stated = tested.predicted.as_ref().and_then(|predicted| predicted.effects.effect);
                 Some(stated.unwrap_or_else(|| between(&tested.actual, desired)))

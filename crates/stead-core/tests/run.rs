@@ -19,6 +19,7 @@ use stead_core::call::{Operation, Outcome, Response, Restart, Verification};
 use stead_core::claims::Extent;
 use stead_core::event::{Event, EventKind, Mode, Problem, SkipReason, Status, Verify};
 use stead_core::graph::Graph;
+use stead_core::history::{AttemptRecord, AttemptResult, History, RunEnd};
 use stead_core::id::NodeId;
 use stead_core::manifest::Lane;
 use stead_core::run::policy::{Policy, SinglePass};
@@ -29,10 +30,67 @@ use stead_core::value::Value;
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {
-    stead_testkit::main(&[Suite { folder: "run", run }])
+    stead_testkit::main(&[Suite { folder: "run", run }, Suite { folder: "history", run: history }])
 }
 
 fn run(case: &Case) -> Result<Computed, String> {
+    let Finished { run, lines, sources, .. } = finish(case)?;
+    Ok(vec![("events", lines.concat()), ("report", report(&run, &sources))])
+}
+
+/// What the journal of a run tells of each attempt, without its graph.
+fn history(case: &Case) -> Result<Computed, String> {
+    let Finished { run, journal, .. } = finish(case)?;
+    let history = History::of(&journal);
+    if history.totals() != run.totals() {
+        return Err(format!("totals {:?}, and not {:?}", history.totals(), run.totals()));
+    }
+    let mut text =
+        format!("{:?}, {} s, {} re-runs\n", history.end(), history.elapsed().as_secs(), history.report.re_runs);
+    for (path, record) in history.instances() {
+        let status =
+            record.status().map_or("not settled".to_owned(), |status| ended(status, None, &Sources::default()));
+        let why = record.why_ended().map(|why| format!(": {why}")).unwrap_or_default();
+        text += &format!("{path}: {status}{why}\n");
+        text.extend(history.attempts(path.node()).iter().enumerate().map(|(at, each)| attempt_line(at + 1, each)));
+    }
+    let mut early = (0..journal.len()).map(|length| History::of(&journal[..length]).end());
+    match early.position(|end| !matches!(end, RunEnd::Interrupted | RunEnd::Suspended)) {
+        Some(length) => Err(format!("its end is seen after {length} events")),
+        None => Ok(vec![("history", text)]),
+    }
+}
+
+fn attempt_line(number: usize, attempt: &AttemptRecord) -> String {
+    let waited = attempt.waited.map(|waited| format!(", waited {} s", waited.as_secs())).unwrap_or_default();
+    let woken = if attempt.woken { ", woken" } else { "" };
+    let calls = attempt.calls.iter().map(|call| match call.elapsed {
+        Some(_) => word(call.operation).to_owned(),
+        None => format!("{} (not ended)", word(call.operation)),
+    });
+    let calls = calls.collect::<Vec<_>>().join(", ");
+    let result = match attempt.result() {
+        AttemptResult::Changed(changed) => {
+            format!("Changed [{}]", changed.changed.as_deref().unwrap_or_default().join(", "))
+        }
+        AttemptResult::NotConverged(..) => "NotConverged".to_owned(),
+        AttemptResult::Pending(_) => "Pending".to_owned(),
+        AttemptResult::Failed(_) => "Failed".to_owned(),
+        other => format!("{other:?}"),
+    };
+    let why = attempt.result().reason().map(|why| format!(", {why}")).unwrap_or_default();
+    format!("  {number} at {}s{waited}{woken} ({calls}): {result}{why}\n", attempt.began.as_second())
+}
+
+/// A run that has ended, and what was recorded of it.
+struct Finished {
+    run: Run,
+    journal: Vec<Event>,
+    lines: Vec<String>,
+    sources: Arc<Sources>,
+}
+
+fn finish(case: &Case) -> Result<Finished, String> {
     let prepared = prepare::prepare(case)?;
     let Some(graph) = prepared.graph else {
         return Err(brief::findings(&prepared.findings, &prepared.sources));
@@ -55,7 +113,11 @@ fn run(case: &Case) -> Result<Computed, String> {
             pick: &mut |count| if settings.last_first { count - 1 } else { 0 },
             learn: &|key| prepare::fact(case, key),
             signal: settings.signal.take(),
-            wake: &mut |_| None,
+            wake: &mut |count| {
+                let is_woken = count > 0 && settings.wakes > 0;
+                settings.wakes -= u32::from(is_woken);
+                is_woken.then_some(0)
+            },
             observe: &mut |_, _, _, event| {
                 lines.push(event_line(&sources, event));
                 journal.push(event.clone());
@@ -66,7 +128,7 @@ fn run(case: &Case) -> Result<Computed, String> {
             break run;
         }
     };
-    Ok(vec![("events", lines.concat()), ("report", report(&run, &sources))])
+    Ok(Finished { run, journal, lines, sources })
 }
 
 struct Settings {
@@ -76,6 +138,8 @@ struct Settings {
     privilege: Privilege,
     policy: Arc<dyn Policy>,
     signal: Option<(usize, EventKind)>,
+    /// How often what backs off first is woken.
+    wakes: u32,
     /// What is done with some instances, by their names.
     excepted: Vec<(String, String)>,
 }
@@ -85,7 +149,7 @@ impl Settings {
         let (room, privilege, policy) = (Room::of(1), Privilege::Restricted, Arc::new(SinglePass));
         let mode = Mode::APPLY;
         let mut settings =
-            Self { mode, room, last_first: false, privilege, policy, signal: None, excepted: Vec::new() };
+            Self { mode, room, last_first: false, privilege, policy, signal: None, wakes: 0, excepted: Vec::new() };
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             settings.set(&words).ok_or_else(|| format!("'{line}' is not a mode"))?;
@@ -108,6 +172,7 @@ impl Settings {
             [how @ ("basic" | "continuous"), wait, unchanged, re_runs] => {
                 self.reconcile(how, wait, unchanged, re_runs)?;
             }
+            ["wake", number] => self.wakes = number.parse().ok()?,
             ["cancel", "after", number] => self.signal = Some((number.parse().ok()?, EventKind::Cancelled)),
             [how @ ("select" | "skip" | "quarantine" | "monitor" | "owe"), name] => {
                 self.excepted.push((how.to_owned(), name.to_owned()));

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use serde_json::Value as Json;
+use stead_core::call::Changed;
 use stead_core::destruction::Effect;
 use stead_core::diff::{Alteration, Change, Rules, changes, overlaid};
 use stead_core::id::NodeId;
+use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::value::{Value, pointer};
 
@@ -27,37 +29,48 @@ const NO_PROPERTIES: [&str; 2] = ["/_exist", "/_inDesiredState"];
 impl Difference {
     /// Of an instance; `None` where nothing differs or nothing was compared.
     pub fn of(session: &Session, run: &Run, node: NodeId) -> Option<Self> {
-        let record = run.report().record(node);
+        Self::of_record(run.report().record(node), schema(session, run, node))
+    }
+
+    /// The same, from what is known of the instance and the schema of its properties.
+    pub fn of_record(record: &Record, schema: Option<&Json>) -> Option<Self> {
         let effect = record.effect()?;
-        let (before, after, named) = match (record.changed(), &record.tested, &record.desired) {
+        Some(match (record.changed(), &record.tested, &record.desired) {
             _ if let Some((before, after)) = record.net_change().filter(|_| record.is_changed()) => {
-                (before, Cow::Borrowed(after), None)
+                Self::between(effect, before, after, None)
             }
-            (Some(changed), _, _) => (&*changed.before, Cow::Borrowed(&*changed.after), changed.changed.as_deref()),
+            (Some(changed), _, _) => Self::between(effect, &changed.before, &changed.after, changed.changed.as_deref()),
             (None, Some(tested), Some(desired)) => {
                 let after = match &tested.predicted {
                     Some(predicted) => Cow::Borrowed(&*predicted.after),
-                    None => Cow::Owned(stated(session, run, node, &tested.actual, desired)),
+                    None => Cow::Owned(stated(schema, &tested.actual, desired)),
                 };
-                (&*tested.actual, after, Some(tested.differing.as_slice()))
+                Self::between(effect, &tested.actual, &after, Some(&tested.differing))
             }
             _ => return None,
-        };
-        let created = is_new(effect);
-        let known_before = if created { Cow::Owned(identity(before)) } else { Cow::Borrowed(before) };
-        let mut properties = changes(&known_before, &after);
+        })
+    }
+
+    /// Of one set.
+    pub fn of_set(changed: &Changed) -> Self {
+        Self::between(changed.effect(), &changed.before, &changed.after, changed.changed.as_deref())
+    }
+
+    fn between(effect: Effect, before: &Value, after: &Value, named: Option<&[String]>) -> Self {
+        let known_before = if is_new(effect) { Cow::Owned(identity(before)) } else { Cow::Borrowed(before) };
+        let mut properties = changes(&known_before, after);
         properties.retain(|change| !NO_PROPERTIES.contains(&change.path.as_str()) && tells(effect, change, named));
         let words = if effect == Effect::Change { drift(before) } else { Vec::new() };
         // The words say more than that a property such as `source` is not reported.
         properties.retain(|change| words.is_empty() || !matches!(change.what, Alteration::Added(_)));
-        Some(Self { effect, properties, words })
+        Self { effect, properties, words }
     }
 }
 
 /// The actual state with what is desired of it.
-fn stated(session: &Session, run: &Run, node: NodeId, actual: &Value, desired: &Value) -> Value {
+fn stated(schema: Option<&Json>, actual: &Value, desired: &Value) -> Value {
     // Options, which the schema calls writeOnly, are not part of a state.
-    let rules = schema(session, run, node).map_or_else(Rules::default, Rules::of_schema);
+    let rules = schema.map_or_else(Rules::default, Rules::of_schema);
     overlaid(actual, desired, &rules)
 }
 

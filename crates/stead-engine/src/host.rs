@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use serde_json::Value as Json;
 use stead_core::id::TypeName;
 use stead_host::catalog::{Search, SearchEnvironment, User};
 use stead_host::provider::Cancel;
@@ -59,6 +60,11 @@ impl Host {
             built_ins: Arc::new(built_ins.map(|each| (each.manifest.type_name.clone(), each)).collect()),
             pool: Arc::default(),
         }
+    }
+
+    /// The schema of the properties of a resource that is built in.
+    pub fn schema(&self, type_name: &TypeName) -> Option<&Json> {
+        self.built_ins.get(type_name).map(BuiltIn::schema)
     }
 
     /// A piece of work whose relative paths start from `root`.

@@ -2,6 +2,8 @@
 //!
 //! Every object has `version`: 1 as long as members are only added.
 
+mod history;
+
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
@@ -12,6 +14,7 @@ use stead_core::diff::Alteration;
 use stead_core::event::{Event, EventKind, Mode, Problem, SkipReason, Status};
 use stead_core::graph::Role;
 use stead_core::id::NodeId;
+use stead_core::report::Totals;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 use stead_core::wire::results::{duration, operation_name, reason, restarts};
@@ -19,10 +22,10 @@ use stead_core::wire::results::{duration, operation_name, reason, restarts};
 use crate::difference::{Difference, printed};
 use crate::session::Session;
 use crate::summary::Summary;
+pub use history::{history, recorded_run, unreadable_run};
 
 /// The report of a run: totals, every instance that it is about, restarts, outputs.
 pub fn report(session: &Session, run: &Run, summary: &Summary, elapsed: Duration) -> Json {
-    let totals = &summary.totals;
     let selected = run.graph().order.iter().filter(|id| run.report().is_selected(**id));
     let instances = selected.map(|id| instance(session, run, *id));
     let outputs = summary.outputs.iter().map(|(name, value)| match value {
@@ -34,24 +37,28 @@ pub fn report(session: &Session, run: &Run, summary: &Summary, elapsed: Duration
         "operation": operation_name(run.mode().operation),
         "whatIf": run.mode() == Mode::PLAN,
         "changes": summary.has_changes(),
-        "totals": {
-            "changed": totals.changed,
-            "created": totals.created,
-            "removed": totals.removed,
-            "replaced": totals.replaced,
-            "unchanged": totals.unchanged,
-            "drifted": totals.drifted,
-            "unknown": totals.unknown,
-            "failed": totals.failed,
-            "pending": totals.pending,
-            "skipped": totals.skipped,
-        },
+        "totals": totals(&summary.totals),
         "duration": duration(elapsed),
         "cancelled": run.report().cancelled,
         "reconcile": { "re_runs_count": run.report().re_runs, "require_re_run": summary.given_up > 0 },
         "restartRequired": restarts(&run.report().restarts),
         "outputs": Json::Object(outputs.collect()),
         "instances": instances.collect::<Vec<_>>(),
+    })
+}
+
+fn totals(totals: &Totals) -> Json {
+    json!({
+        "changed": totals.changed,
+        "created": totals.created,
+        "removed": totals.removed,
+        "replaced": totals.replaced,
+        "unchanged": totals.unchanged,
+        "drifted": totals.drifted,
+        "unknown": totals.unknown,
+        "failed": totals.failed,
+        "pending": totals.pending,
+        "skipped": totals.skipped,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod file;
 mod format;
+mod recorded;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use stead_core::event::Event;
 
 pub use file::{FileJournal, OpenJournalError};
 pub use format::{ReadError, read};
+pub use recorded::{RecordedRun, RecordedRuns, RunId};
 
 /// Records the events of a run, in order.
 pub trait Journal {

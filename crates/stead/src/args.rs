@@ -6,7 +6,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, StyledStr, TypedValueParser};
+use clap::builder::{
+    FalseyValueParser, PossibleValue, PossibleValuesParser, StringValueParser, StyledStr, TypedValueParser,
+};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -41,11 +43,12 @@ pub(crate) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes of plan, check, apply, lint, graph, explain and sls:
+Exit codes of plan, check, apply, lint, graph, explain, sls and history:
   0    in the desired state; no findings (lint, sls)
   1    something failed
   2    not in the desired state (plan, check); warnings (lint, sls)
-  3    the document, its parameters, the policy or the command line is not valid
+  3    the document, its parameters, the policy or the command line is not valid; the run cannot be recorded;
+       there is no such run (history)
   4    apply gave up: what failed was run again without progress, or too often
   6    ended early, by Ctrl-C or by the answer No
 Other commands have the exit codes of dsc. For all commands:
@@ -102,6 +105,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SlsCommand,
     },
+    /// List the runs that 'apply --record' recorded, or show one of them
+    History(History),
     /// Work with a configuration document, as dsc does
     Config(Config),
     /// Keep this machine in the state of a document: apply it until it has converged, then report or correct drift
@@ -149,7 +154,8 @@ impl Command {
 
     /// Whether it is one of the commands that dsc does not have.
     pub(crate) fn is_for_users(&self) -> bool {
-        self.document().is_some() || matches!(self, Self::Explain(_) | Self::Agent(_) | Self::Sls { .. })
+        self.document().is_some()
+            || matches!(self, Self::Explain(_) | Self::Agent(_) | Self::Sls { .. } | Self::History(_))
     }
 
     /// How long one program may take.
@@ -269,6 +275,47 @@ pub(crate) struct Apply {
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) reconcile: Reconcile,
+    #[command(flatten)]
+    pub(crate) recording: Recording,
+}
+
+/// Whether and where a run is recorded.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Recording")]
+pub(crate) struct Recording {
+    /// Record what the run does, for 'stead history'
+    #[arg(long, env = "STEAD_RECORD", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    pub(crate) record: bool,
+    /// How many recorded runs are kept; the oldest are removed
+    #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one)]
+    pub(crate) keep_runs: NonZeroUsize,
+    /// The directory of recorded runs [default: /var/lib/stead/runs for root, else ~/.local/state/stead/runs]
+    #[arg(long, value_name = "FOLDER", env = "STEAD_RUNS_FOLDER", hide_env_values = true)]
+    pub(crate) runs: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct History {
+    /// The directory of recorded runs [default: /var/lib/stead/runs for root, else ~/.local/state/stead/runs]
+    #[arg(long, global = true, value_name = "FOLDER", env = "STEAD_RUNS_FOLDER", hide_env_values = true)]
+    pub(crate) runs: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    /// Number of runs to list
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    pub(crate) lines: usize,
+    #[command(subcommand)]
+    pub(crate) command: Option<HistoryCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HistoryCommand {
+    /// Show every instance of a run, and every attempt at it
+    Show {
+        /// The run, or the first characters of its name; 'last' is the newest
+        run: String,
+    },
 }
 
 /// How what is pending is run again.

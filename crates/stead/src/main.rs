@@ -114,6 +114,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Graph(graph) => commands::graph(&graph, &env),
         Command::Lint(document) => commands::lint(&document, &env),
         Command::Explain(explain) => commands::explain(&explain),
+        Command::History(history) => commands::history(&history, &env),
         Command::Agent(agent) => agent::run(&agent, &env),
         Command::Sls { command: SlsCommand::Convert(convert) } => commands::sls::convert(&convert),
         Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &env),

@@ -100,15 +100,25 @@ fn run(line: &str, folder: &Path, aside: &Path) -> Result<String, String> {
 
 /// How long a run took and when it was differ from run to run.
 fn without_times(text: &str) -> String {
-    let is_time = |word: &str| word.len() > 20 && word.ends_with('Z') && word.as_bytes().get(10) == Some(&b'T');
-    let untimed = |line: &str| {
-        let words = line.split(' ').map(|word| if is_time(word) { "$TIME" } else { word });
-        words.collect::<Vec<_>>().join(" ")
-    };
+    let untimed = |line: &str| line.split(' ').map(without_time).collect::<Vec<_>>().join(" ");
     let text: String = text.lines().map(|line| untimed(line) + "\n").collect();
     let line = |line: &str| match line.rsplit_once(" in ") {
         Some((head, tail)) if tail.ends_with(" ms") || tail.ends_with(" s") => format!("{head} in N ms\n"),
         _ => format!("{line}\n"),
     };
     text.lines().map(line).collect()
+}
+
+/// A word, with a name in place of a time, of a duration in JSON and of a recorded run.
+fn without_time(word: &str) -> String {
+    const MARKS: &[char] = &['"', ',', ':', '\''];
+    let bare = word.trim_matches(MARKS);
+    let (letter, is_utc) = (|at: usize| bare.as_bytes().get(at).copied(), bare.contains('Z'));
+    let name = match () {
+        () if bare.len() > 20 && bare.ends_with('Z') && letter(10) == Some(b'T') => "$TIME",
+        () if bare.len() == 20 && is_utc && letter(8) == Some(b'T') && letter(16) == Some(b'-') => "$RUN",
+        () if bare.starts_with("PT") && bare.ends_with('S') && bare != "PT0S" => "$DURATION",
+        () => return word.to_owned(),
+    };
+    word.replace(bare, name)
 }

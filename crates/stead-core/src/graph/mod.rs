@@ -307,7 +307,7 @@ impl Graph {
 
     /// `'name' (Type)`, the way messages speak of a node.
     pub fn label(&self, id: NodeId) -> String {
-        format!("'{}' ({})", self.node(id).name, self.declaration(id).type_name.value)
+        self.node(id).path.label()
     }
 }
 

@@ -290,14 +290,7 @@ fn messages(graph: &Graph, report: &Report) -> Vec<Json> {
 pub fn reason(graph: &Graph, report: &Report, id: NodeId) -> Option<String> {
     let record = report.record(id);
     match record.status()? {
-        Status::Failed => Some(match (record.failure(), record.finding(), record.not_converged()) {
-            (Some(failure), _, _) => failure.message.clone(),
-            (None, Some(finding), _) => finding.message.clone(),
-            (None, None, Some(properties)) => {
-                format!("still not in the desired state after set; these properties differ: {}", properties.join(", "))
-            }
-            (None, None, None) => container_reason(graph, report, id),
-        }),
+        Status::Failed => Some(record.why_failed().unwrap_or_else(|| container_reason(graph, report, id))),
         Status::Pending => Some(match record.response.as_deref().map(|response| &response.outcome) {
             Some(Outcome::Pending(pending)) => format!("still pending: {}", pending.message),
             _ => container_reason(graph, report, id),

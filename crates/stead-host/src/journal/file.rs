@@ -154,7 +154,7 @@ fn open(directory: &TrustedDirectory, path: &Path, options: &mut OpenOptions) ->
     }
 }
 
-fn system(doing: &'static str, path: &Path, source: io::Error) -> OpenJournalError {
+pub(super) fn system(doing: &'static str, path: &Path, source: io::Error) -> OpenJournalError {
     OpenJournalError::System { doing, path: path.to_owned(), source }
 }
 

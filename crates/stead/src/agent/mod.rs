@@ -22,7 +22,7 @@ use crate::process_env::ProcessEnv;
 
 /// Runs an agent, or asks one.
 pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
-    let Some(directory) = arguments.state.clone().or_else(usual_directory) else {
+    let Some(directory) = arguments.state.clone().or_else(state_directory) else {
         complain("error: there is no home folder to keep the state of the agent in; '--state FOLDER' names another");
         return Exit::Unusable;
     };
@@ -52,8 +52,8 @@ pub(crate) fn run(arguments: &Agent, env: &ProcessEnv) -> Exit {
     }
 }
 
-/// Where an agent of this user keeps its state, unless it is said otherwise.
-fn usual_directory() -> Option<PathBuf> {
+/// Where state of this user is kept, unless another directory is named.
+pub(crate) fn state_directory() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from("/var/lib/stead"));
     }

@@ -1,8 +1,9 @@
-//! The commands for users: plan, apply, check, graph, lint, explain, sls.
+//! The commands for users: plan, apply, check, graph, lint, explain, sls, history.
 
 mod confirm;
 mod drawing;
 mod effects;
+mod history;
 mod report;
 pub(crate) mod sls;
 mod values;
@@ -24,23 +25,29 @@ use crate::input::{self, BadParameters, ParameterSources, Unreadable};
 use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, written_soon};
 use crate::process_env::ProcessEnv;
+use history::Recorder;
+pub(crate) use history::history;
 use report::{Printer, Style};
 use stead_engine::{Execution, Prepared, ReconcileOptions, Session, Summary, error_chain, json};
 
 /// Shows what apply would change.
 pub(crate) fn plan(document: &Document, env: &ProcessEnv) -> Exit {
-    carry_out(document, Mode::PLAN, Consent::Given, &ReconcileOptions::none(), env)
+    carry_out(document, Mode::PLAN, Consent::Given, &ReconcileOptions::none(), None, env)
 }
 
 /// Brings the machine to the desired state.
 pub(crate) fn apply(arguments: &Apply, env: &ProcessEnv) -> Exit {
     let consent = if arguments.yes { Consent::Given } else { Consent::Asked };
-    carry_out(&arguments.document, Mode::APPLY, consent, &arguments.reconcile.options(), env)
+    let recorder = match Recorder::open(&arguments.recording) {
+        Ok(recorder) => recorder,
+        Err(exit) => return exit,
+    };
+    carry_out(&arguments.document, Mode::APPLY, consent, &arguments.reconcile.options(), recorder.as_ref(), env)
 }
 
 /// Reports drift.
 pub(crate) fn check(document: &Document, env: &ProcessEnv) -> Exit {
-    carry_out(document, Mode::TEST, Consent::Given, &ReconcileOptions::none(), env)
+    carry_out(document, Mode::TEST, Consent::Given, &ReconcileOptions::none(), None, env)
 }
 
 /// Whether users are asked before something is removed.
@@ -55,6 +62,7 @@ fn carry_out(
     mode: Mode,
     consent: Consent,
     reconcile: &ReconcileOptions,
+    recorder: Option<&Recorder>,
     env: &ProcessEnv,
 ) -> Exit {
     let (session, prepared) = match prepare(document, Values::Required, mode, env) {
@@ -82,7 +90,12 @@ fn carry_out(
         return exit;
     }
     let mut printer = Printer::new(&session, Style::new(document, mode), Arc::clone(&prepared.sources));
-    let execution = Execution { policy, ..Execution::new(mode, width(document.width)) };
+    let mut execution = Execution { policy, ..Execution::new(mode, width(document.width)) };
+    match recorder.map(Recorder::begin).transpose() {
+        Ok(None) => {}
+        Ok(Some(journal)) => execution.journal = Box::new(journal),
+        Err(exit) => return exit,
+    }
     let run = || run(document, &session, &prepared, execution, |run, event| printer.event(run, event));
     let run = match written_soon(run) {
         Ok(run) => run,

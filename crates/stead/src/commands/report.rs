@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use stead_core::call::{FailureKind, Operation, Outcome, Restart, code};
-use stead_core::destruction::Effect;
+use serde_json::Value as Json;
+use stead_core::call::{Changed, FailureKind, Operation, Outcome, Restart, code};
+use stead_core::destruction::{Effect, Effects};
 use stead_core::diag;
 use stead_core::event::{Event, EventKind, SkipReason};
 use stead_core::event::{Mode, Status};
-use stead_core::graph::{Graph, Role};
+use stead_core::graph::Role;
 use stead_core::id::NodeId;
+use stead_core::instance_path::InstancePath;
 use stead_core::report::{Record, Totals};
 use stead_core::run::Run;
 use stead_core::text::Sources;
@@ -116,7 +118,7 @@ impl<'a> Printer<'a> {
     /// What is waited for, how long, and why. Where progress is not shown, only the first time unless asked for more.
     fn waits(&mut self, run: &Run, node: NodeId, wait: Duration) {
         let record = run.report().record(node);
-        let heading = heading(run.graph(), node, record);
+        let heading = heading(&run.graph().node(node).path, record);
         let why = pending_reason(record);
         let why = why.as_deref().and_then(|why| why.lines().next()).map(values::plain).unwrap_or_default();
         let line = format!("pending: {heading} is run again in {:.1} s: {why}", wait.as_secs_f64());
@@ -161,47 +163,14 @@ impl<'a> Printer<'a> {
         if !printed {
             return String::new();
         }
-        let (sign, word, paint) = self.wording(status, record);
-        let mut lines = painted(paint, &format!("{sign} {}", heading(graph, node, record)));
+        let (sign, word, paint) = wording(self.style.mode, status, record);
+        let mut lines = painted(paint, &format!("{sign} {}", heading(&graph.node(node).path, record)));
         // Writing to a string cannot fail.
         let _ = writeln!(lines, "  {word}{}", self.reason(run, node, status));
         if self.style.detail == Detail::Full {
             lines += &self.body(run, node, status);
         }
         lines
-    }
-
-    fn wording(&self, status: &Status, record: &Record) -> (&'static str, &'static str, AnsiColor) {
-        match status {
-            Status::Read => (" ", "read", AnsiColor::White),
-            Status::InState => (" ", "unchanged", AnsiColor::White),
-            Status::Drifted | Status::Changed => {
-                let effect = record.effect().unwrap_or(Effect::Change);
-                let (sign, color) = sign(effect);
-                (sign, self.word(status, effect), color)
-            }
-            Status::Failed => ("!", "failed", AnsiColor::Red),
-            Status::Pending => ("!", "still pending", AnsiColor::Red),
-            Status::Skipped(_) => (">", "skipped", AnsiColor::White),
-            Status::Unknown(_) => ("?", "unknown", AnsiColor::Cyan),
-        }
-    }
-
-    fn word(&self, status: &Status, effect: Effect) -> &'static str {
-        let (planned, drifted) = (self.style.mode == Mode::PLAN, *status == Status::Drifted);
-        match effect {
-            Effect::Create if drifted => "missing",
-            Effect::Remove if drifted => "present, should be absent",
-            _ if drifted => "drifted",
-            Effect::Create if planned => "to be created",
-            Effect::Change if planned => "to be changed",
-            Effect::Remove if planned => "to be removed",
-            Effect::Replace if planned => "to be replaced",
-            Effect::Create => "created",
-            Effect::Change => "changed",
-            Effect::Remove => "removed",
-            Effect::Replace => "replaced",
-        }
     }
 
     fn reason(&self, run: &Run, node: NodeId, status: &Status) -> String {
@@ -315,16 +284,14 @@ impl<'a> Printer<'a> {
 }
 
 /// `Type 'name'`, within what holds it, and where it is if its name does not tell.
-fn heading(graph: &Graph, node: NodeId, record: &Record) -> String {
-    let containers = std::iter::successors(graph.container(node), |id| graph.container(*id));
-    let mut names: Vec<String> = containers.map(|id| graph.node(id).name.to_string()).collect();
+pub(super) fn heading(instance: &InstancePath, record: &Record) -> String {
+    let mut names: Vec<&str> = instance.outward().map(|path| &**path.name()).collect();
     names.reverse();
-    names.push(graph.node(node).name.to_string());
     let name = names.join(" / ");
     let path = record.desired.as_ref().and_then(|desired| desired.as_object()?.get("path")?.as_str());
     let tells = |path: &str| name.split_whitespace().any(|word| word == path);
     let place = path.filter(|path| !tells(path)).map(|path| format!(" ({path})")).unwrap_or_default();
-    values::plain(&format!("{} '{name}'{place}", graph.declaration(node).type_name.value)).into_owned()
+    values::plain(&format!("{} '{name}'{place}", instance.type_name())).into_owned()
 }
 
 /// What became of an instance that others wait for.
@@ -334,6 +301,41 @@ fn became(run: &Run, node: NodeId) -> &'static str {
         Some(Status::Unknown(_)) => "is unknown",
         Some(Status::Pending) => "is still pending",
         _ => "was skipped",
+    }
+}
+
+/// The sign, the word and the color of how an instance ended.
+pub(super) fn wording(mode: Mode, status: &Status, record: &Record) -> (&'static str, &'static str, AnsiColor) {
+    match status {
+        Status::Read => (" ", "read", AnsiColor::White),
+        Status::InState => (" ", "unchanged", AnsiColor::White),
+        Status::Drifted | Status::Changed => {
+            let effect = record.effect().unwrap_or(Effect::Change);
+            let (sign, color) = sign(effect);
+            (sign, effect_word(mode, status, effect), color)
+        }
+        Status::Failed => ("!", "failed", AnsiColor::Red),
+        Status::Pending => ("!", "still pending", AnsiColor::Red),
+        Status::Skipped(_) => (">", "skipped", AnsiColor::White),
+        Status::Unknown(_) => ("?", "unknown", AnsiColor::Cyan),
+    }
+}
+
+/// The word for what became of an instance.
+pub(super) fn effect_word(mode: Mode, status: &Status, effect: Effect) -> &'static str {
+    let (planned, drifted) = (mode == Mode::PLAN, *status == Status::Drifted);
+    match effect {
+        Effect::Create if drifted => "missing",
+        Effect::Remove if drifted => "present, should be absent",
+        _ if drifted => "drifted",
+        Effect::Create if planned => "to be created",
+        Effect::Change if planned => "to be changed",
+        Effect::Remove if planned => "to be removed",
+        Effect::Replace if planned => "to be replaced",
+        Effect::Create => "created",
+        Effect::Change => "changed",
+        Effect::Remove => "removed",
+        Effect::Replace => "replaced",
     }
 }
 
@@ -348,20 +350,30 @@ fn sign(effect: Effect) -> (&'static str, AnsiColor) {
 
 /// What differs in an instance, and what comes into being and what is destroyed with it.
 fn changes(session: &Session, run: &Run, node: NodeId) -> String {
-    let difference = Difference::of(session, run, node);
     let record = run.report().record(node);
-    let listed = record.effects().map(effects::lines).unwrap_or_default();
+    let schema = stead_engine::schema(session, run, node);
+    let difference = Difference::of(session, run, node);
+    described(difference.as_ref(), record.effects(), record.changed(), schema)
+}
+
+/// A difference, and what comes into being and what is destroyed with it.
+pub(super) fn described(
+    difference: Option<&Difference>,
+    effects: Option<&Effects>,
+    changed: Option<&Changed>,
+    schema: Option<&Json>,
+) -> String {
+    let listed = effects.map(effects::lines).unwrap_or_default();
     let removes = matches!(difference, Some(Difference { effect: Effect::Remove, .. }));
     // What is listed as gone is not listed once more, property by property, nor in words.
-    let properties = difference.iter().filter(|_| !removes || listed.is_empty()).flat_map(|each| &each.properties);
-    let schema = stead_engine::schema(session, run, node);
+    let properties = difference.into_iter().filter(|_| !removes || listed.is_empty()).flat_map(|each| &each.properties);
     let stated = properties.filter(|change| !values::is_read_only(schema, &change.path));
     let mut shown: String = stated.map(|change| values::change(change, schema)).collect();
     shown += &listed;
     if listed.is_empty() {
         shown += &difference.map(|difference| words(&difference.words)).unwrap_or_default();
     }
-    match record.changed() {
+    match changed {
         Some(changed) if shown.is_empty() => words(&changed.what_if),
         _ => shown,
     }
@@ -371,13 +383,22 @@ fn words(said: &[String]) -> String {
     said.iter().flat_map(|text| ["    ".into(), values::plain(text), "\n".into()]).collect()
 }
 
-fn totals(mode: Mode, totals: &Totals, elapsed: Duration) -> String {
-    let (verb, words) = match (mode.operation, mode == Mode::PLAN) {
-        (_, true) => ("Plan", ["to create", "to change", "to remove", "to replace", "in desired state"]),
-        (Operation::Test, _) => ("Check", ["created", "changed", "removed", "replaced", "in desired state"]),
-        _ => ("Applied", ["created", "changed", "removed", "replaced", "unchanged"]),
+pub(super) fn totals(mode: Mode, totals: &Totals, elapsed: Duration) -> String {
+    let verb = match (mode.operation, mode == Mode::PLAN) {
+        (_, true) => "Plan",
+        (Operation::Test, _) => "Check",
+        _ => "Applied",
     };
-    let [create, change, remove, replace, unchanged] = words;
+    format!("{verb}: {} in {}\n", counts(mode, totals), human(elapsed))
+}
+
+/// How many instances ended how, in words.
+pub(super) fn counts(mode: Mode, totals: &Totals) -> String {
+    let [create, change, remove, replace, unchanged] = match (mode.operation, mode == Mode::PLAN) {
+        (_, true) => ["to create", "to change", "to remove", "to replace", "in desired state"],
+        (Operation::Test, _) => ["created", "changed", "removed", "replaced", "in desired state"],
+        _ => ["created", "changed", "removed", "replaced", "unchanged"],
+    };
     let changed = totals.changed - totals.created - totals.removed - totals.replaced;
     let parts = [
         (totals.created, create),
@@ -392,11 +413,11 @@ fn totals(mode: Mode, totals: &Totals, elapsed: Duration) -> String {
         (totals.skipped, "skipped"),
     ];
     // That nothing changes and nothing failed is what one looks for; a check changes nothing anyway.
-    let nothing = totals.changed == 0 && verb != "Check";
+    let nothing = totals.changed == 0 && mode.operation != Operation::Test;
     let always = |word: &str| word == unchanged || word == "failed" || (nothing && word == change);
     let shown = parts.iter().filter(|(count, word)| *count > 0 || always(word));
     let text: Vec<String> = shown.map(|(count, word)| format!("{count} {word}")).collect();
-    format!("{verb}: {} in {}\n", text.join(", "), human(elapsed))
+    text.join(", ")
 }
 
 /// How often something pending was run again, and whether another run is required; nothing where neither is so.
@@ -421,7 +442,7 @@ fn pending_reason(record: &Record) -> Option<String> {
     }
 }
 
-fn human(elapsed: Duration) -> String {
+pub(super) fn human(elapsed: Duration) -> String {
     if elapsed < Duration::from_secs(1) {
         format!("{} ms", elapsed.as_millis())
     } else {

@@ -1,0 +1,168 @@
+//! Runs that are recorded to be looked at later: a directory with one journal each.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use rustix::fs::{AtFlags, Mode, OFlags, chmodat, unlinkat};
+use stead_core::event::Event;
+
+use super::file::{FileJournal, OpenJournalError, system};
+use super::format::{ReadError, read};
+use crate::fs::{TrustedDirectory, User};
+
+/// The name of a recorded run, such as `20261122T154500Z-001`: when it began in UTC, and which one of that second it was.
+///
+/// Guarantees: the order of names is the order in which runs began, as far as the clock says.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct RunId(String);
+
+impl RunId {
+    /// A name that is written like one.
+    pub fn parse(text: &str) -> Option<Self> {
+        const FORM: &[u8] = b"ddddddddTddddddZ-ddd";
+        let fits = |(form, byte): (&u8, u8)| if *form == b'd' { byte.is_ascii_digit() } else { *form == byte };
+        (text.len() == FORM.len() && FORM.iter().zip(text.bytes()).all(fits)).then(|| Self(text.to_owned()))
+    }
+
+    /// The name of a run that begins now, where these are in use.
+    fn next(at: Timestamp, used: &[Self]) -> Option<Self> {
+        let second = at.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ").to_string();
+        let numbers = used.iter().filter_map(|id| id.0.strip_prefix(&second)?.strip_prefix('-')?.parse::<u32>().ok());
+        Self::parse(&format!("{second}-{:03}", numbers.max().unwrap_or(0) + 1))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The recorded runs of one directory.
+///
+/// Guarantees: only its owner can reach what is in it. What was recorded survives the end of the process that recorded it,
+/// but not necessarily a power failure: a record is read by users, and nothing is resumed from it.
+pub struct RecordedRuns {
+    directory: TrustedDirectory,
+}
+
+/// What is recorded of a run.
+#[derive(Debug)]
+pub struct RecordedRun {
+    /// Its events. The last ones are missing if it is running, or was interrupted.
+    pub events: Vec<Event>,
+    /// Whether a process is recording it at this moment.
+    pub is_running: bool,
+}
+
+impl RecordedRuns {
+    /// Opens the directory, after creating what is missing of it.
+    pub fn create(path: &Path) -> Result<Self, OpenJournalError> {
+        let path = std::path::absolute(path).map_err(|source| system("find", path, source))?;
+        let opened = TrustedDirectory::create(&path, User::current().trust());
+        let directory = opened.map_err(OpenJournalError::Directory)?;
+        if directory.metadata().mode() & 0o777 != 0o700 {
+            let changed = chmodat(&directory, ".", Mode::RWXU, AtFlags::empty());
+            changed.map_err(|errno| system("protect the directory of", &path, errno.into()))?;
+        }
+        Ok(Self { directory })
+    }
+
+    /// Opens the directory; `None` where it does not exist, so that nothing is recorded.
+    pub fn open(path: &Path) -> Result<Option<Self>, OpenJournalError> {
+        match TrustedDirectory::open(path, User::current().trust()) {
+            Ok(directory) => Ok(Some(Self { directory })),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(OpenJournalError::Directory(error)),
+        }
+    }
+
+    /// Begins to record a run, and removes the oldest ones of which there are more than `keep`. One that is being recorded
+    /// is never removed.
+    pub fn begin(&self, at: Timestamp, keep: NonZeroUsize) -> Result<(RunId, FileJournal), OpenJournalError> {
+        let lock = self.lock()?;
+        let used = self.ids()?;
+        let exhausted = || io::Error::other("too many runs began in this second");
+        let id = RunId::next(at, &used).ok_or_else(|| system("name", self.directory.path(), exhausted()))?;
+        let journal = FileJournal::create_unflushed(&self.path_of(&id))?;
+        self.remove_oldest(&used, (used.len() + 1).saturating_sub(keep.get()), &lock);
+        Ok((id, journal))
+    }
+
+    /// The names of all runs, the oldest first.
+    pub fn ids(&self) -> Result<Vec<RunId>, OpenJournalError> {
+        let names = self.directory.names().map_err(|source| system("list", self.directory.path(), source))?;
+        Ok(names.iter().filter_map(|name| RunId::parse(name.to_str()?)).collect())
+    }
+
+    /// What is recorded of a run.
+    pub fn read(&self, id: &RunId) -> Result<RecordedRun, OpenJournalError> {
+        let path = self.path_of(id);
+        let (file, mut bytes) = (self.file(id)?, Vec::new());
+        // Looked at first: what a process still writes is not missed.
+        let is_running = is_locked(&file, &self.lock()?).map_err(|source| system("examine", &path, source))?;
+        (&file).read_to_end(&mut bytes).map_err(|source| system("read", &path, source))?;
+        let events = match read(&bytes) {
+            Err(ReadError::Empty) => Vec::new(),
+            Err(ReadError::Torn { intact }) => intact,
+            read => read.map_err(|source| OpenJournalError::Read { path, source })?,
+        };
+        Ok(RecordedRun { events, is_running })
+    }
+
+    /// Removes the oldest of these runs, but none that is being recorded.
+    fn remove_oldest(&self, ids: &[RunId], count: usize, directory: &File) {
+        let is_over =
+            |id: &&RunId| self.file(id).is_ok_and(|file| is_locked(&file, directory).is_ok_and(|locked| !locked));
+        for id in ids.iter().filter(is_over).take(count) {
+            if let Err(errno) = unlinkat(&self.directory, id.as_str(), AtFlags::empty()) {
+                tracing::warn!("cannot remove the recorded run {id}: {}", io::Error::from(errno));
+            }
+        }
+    }
+
+    /// Opens a journal for reading. Nothing that is not a regular file is waited for.
+    fn file(&self, id: &RunId) -> Result<File, OpenJournalError> {
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(self.through_descriptor(id.as_str()));
+        let failed = |source| system("open", &self.path_of(id), source);
+        let file = opened.map_err(failed)?;
+        let is_file = file.metadata().map_err(failed)?.is_file();
+        if is_file { Ok(file) } else { Err(failed(io::Error::other("not a regular file"))) }
+    }
+
+    fn lock(&self) -> Result<File, OpenJournalError> {
+        let opened = File::open(self.through_descriptor("."));
+        let locked = opened.and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|source| system("lock the directory of", self.directory.path(), source))
+    }
+
+    fn through_descriptor(&self, name: &str) -> PathBuf {
+        self.directory.through_descriptor(OsStr::new(name))
+    }
+
+    fn path_of(&self, id: &RunId) -> PathBuf {
+        self.directory.path().join(id.as_str())
+    }
+}
+
+/// Whether a process writes to a journal. The directory is locked meanwhile: whoever creates a journal is not disturbed.
+fn is_locked(file: &File, _directory: &File) -> io::Result<bool> {
+    match file.try_lock_shared() {
+        Ok(()) => file.unlock().map(|()| false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(source)) => Err(source),
+    }
+}

@@ -1,0 +1,113 @@
+//! Recorded runs: their names, how many are kept, and who may read them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
+
+use jiff::{Timestamp, ToSpan};
+use stead_core::event::{Event, EventKind};
+use stead_host::journal::{Journal, RecordedRuns, RunId};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_795_362_300 + second).unwrap()
+}
+
+fn keep(count: usize) -> NonZeroUsize {
+    NonZeroUsize::new(count).unwrap()
+}
+
+fn names(runs: &RecordedRuns) -> Vec<String> {
+    runs.ids().unwrap().iter().map(ToString::to_string).collect()
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn names_are_in_the_order_of_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = RecordedRuns::create(&folder.path().join("state/runs")).unwrap();
+    for second in [0, 0, 1, 0, 86_400] {
+        runs.begin(at(second), keep(100)).unwrap();
+    }
+    let expected = ["20261122T154500Z-001", "20261122T154500Z-002", "20261122T154500Z-003", "20261122T154501Z-001"];
+    assert_eq!(names(&runs)[..4], expected);
+    assert_eq!(names(&runs)[4], "20261123T154500Z-001");
+}
+
+#[test]
+fn only_a_name_is_a_name() {
+    for wrong in ["", "20261122T154500Z-01", "20261122T154500Z-0001", "20261122T154500Z_001", "2026112ST154500Z-001"] {
+        assert_eq!(RunId::parse(wrong), None, "{wrong}");
+    }
+    assert_eq!(RunId::parse("20261122T154500Z-001").unwrap().as_str(), "20261122T154500Z-001");
+}
+
+#[test]
+fn a_directory_of_others_is_closed_to_them() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let runs = RecordedRuns::create(folder.path()).unwrap();
+    let (id, _journal) = runs.begin(at(0), keep(1)).unwrap();
+    assert_eq!((mode(folder.path()), mode(&folder.path().join(id.as_str()))), (0o700, 0o600));
+}
+
+#[test]
+fn the_oldest_are_removed_but_none_that_is_being_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = RecordedRuns::create(folder.path()).unwrap();
+    // It has written nothing yet, as while it waits for another run.
+    let (oldest, journal) = runs.begin(at(0), keep(2)).unwrap();
+    for second in 1..5 {
+        runs.begin(at(second), keep(2)).unwrap();
+    }
+    assert_eq!(names(&runs), [oldest.as_str(), "20261122T154504Z-001"]);
+    assert!(runs.read(&oldest).unwrap().is_running);
+    drop(journal);
+    assert!(!runs.read(&oldest).unwrap().is_running);
+    runs.begin(at(5), keep(1)).unwrap();
+    assert_eq!(names(&runs), ["20261122T154505Z-001"]);
+}
+
+#[test]
+fn events_can_be_read_while_a_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = RecordedRuns::create(folder.path()).unwrap();
+    let (id, mut journal) = runs.begin(at(0), keep(2)).unwrap();
+    let run = runs.read(&id).unwrap();
+    assert!(run.events.is_empty() && run.is_running);
+    let event = Event { sequence: 0, at: at(0).checked_add(1.second()).unwrap(), kind: EventKind::Cancelled };
+    journal.append(&[event]).unwrap();
+    // It does not begin as a journal does, which is seen while it is written, too.
+    assert!(runs.read(&id).is_err());
+}
+
+#[test]
+fn runs_that_begin_together_have_names_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = RecordedRuns::create(folder.path()).unwrap();
+    let together = Barrier::new(8);
+    let begin = || {
+        together.wait();
+        let begun: Vec<RunId> = (0..20).map(|_| runs.begin(at(0), keep(1000)).unwrap().0).collect();
+        begun.iter().for_each(|id| assert!(runs.read(id).unwrap().events.is_empty()));
+        begun
+    };
+    let all: BTreeSet<RunId> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(all.len(), 160);
+}
+
+#[test]
+fn nothing_is_there_before_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(RecordedRuns::open(&folder.path().join("runs")).unwrap().is_none());
+}

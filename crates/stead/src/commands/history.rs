@@ -1,0 +1,154 @@
+//! `history`: the runs that were recorded, and the recording of one.
+
+mod text;
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde_json::json;
+use stead_core::diag::{did_you_mean, nearest};
+use stead_core::history::History;
+use stead_engine::{error_chain, json};
+use stead_host::journal::{FileJournal, OpenJournalError, RecordedRuns, RunId};
+
+use crate::agent::state_directory;
+use crate::args::{History as Arguments, HistoryCommand, Output, Recording};
+use crate::exit::Exit;
+use crate::output::{complain, data_as, print};
+use crate::process_env::ProcessEnv;
+
+/// Where a run is to be recorded.
+pub(super) struct Recorder {
+    runs: RecordedRuns,
+    keep: NonZeroUsize,
+}
+
+impl Recorder {
+    /// Opens the directory of recorded runs, if the run is to be recorded.
+    pub(super) fn open(arguments: &Recording) -> Result<Option<Self>, Exit> {
+        if !arguments.record {
+            return Ok(None);
+        }
+        let directory = directory(arguments.runs.as_deref())?;
+        let runs = RecordedRuns::create(&directory).map_err(|error| cannot_record(&error))?;
+        Ok(Some(Self { runs, keep: arguments.keep_runs }))
+    }
+
+    /// The journal of a run that begins now.
+    pub(super) fn begin(&self) -> Result<FileJournal, Exit> {
+        let begun = self.runs.begin(Timestamp::now(), self.keep);
+        begun.map(|(_, journal)| journal).map_err(|error| cannot_record(&error))
+    }
+}
+
+fn cannot_record(error: &OpenJournalError) -> Exit {
+    complain(&format!("error: cannot record the run: {}; nothing was run", error_chain(error)));
+    complain("help: '--runs FOLDER' names another directory; without '--record' no run is recorded");
+    Exit::Unusable
+}
+
+fn directory(stated: Option<&Path>) -> Result<PathBuf, Exit> {
+    stated.map(Path::to_owned).or_else(|| Some(state_directory()?.join("runs"))).ok_or_else(|| {
+        complain("error: there is no home folder to keep recorded runs in");
+        complain("help: '--runs FOLDER' names a directory");
+        Exit::Unusable
+    })
+}
+
+/// Lists recorded runs, or shows one.
+pub(crate) fn history(arguments: &Arguments, env: &ProcessEnv) -> Exit {
+    match carried_out(arguments, env) {
+        Ok(()) => Exit::Success,
+        Err(exit) => exit,
+    }
+}
+
+fn carried_out(arguments: &Arguments, env: &ProcessEnv) -> Result<(), Exit> {
+    let directory = directory(arguments.runs.as_deref())?;
+    let runs = RecordedRuns::open(&directory).map_err(|error| failed(&error))?;
+    let ids = runs.as_ref().map_or_else(|| Ok(Vec::new()), RecordedRuns::ids).map_err(|error| failed(&error))?;
+    match (&arguments.command, &runs) {
+        (Some(HistoryCommand::Show { run }), Some(runs)) => {
+            show(runs, &chosen(run, &ids, &directory)?, arguments.output, env)
+        }
+        (Some(HistoryCommand::Show { run }), None) => chosen(run, &ids, &directory).map(drop),
+        (None, runs) => {
+            let newest = ids.iter().rev().take(arguments.lines);
+            list(newest.filter_map(|id| Some(Entry::read(runs.as_ref()?, id))).collect(), arguments.output);
+            Ok(())
+        }
+    }
+}
+
+fn failed(error: &OpenJournalError) -> Exit {
+    complain(&format!("error: {}", error_chain(error)));
+    Exit::Failed
+}
+
+/// The run that is meant: the last one, or the only one whose name begins so.
+fn chosen(text: &str, ids: &[RunId], directory: &Path) -> Result<RunId, Exit> {
+    let found: Vec<&RunId> = match text {
+        "last" => ids.last().into_iter().collect(),
+        prefix => ids.iter().filter(|id| id.as_str().starts_with(prefix)).collect(),
+    };
+    let (message, help) = match found.as_slice() {
+        [one] => return Ok((*one).clone()),
+        _ if ids.is_empty() => {
+            let message = format!("no run is recorded in '{}'", directory.display());
+            (message, "'stead apply --record' records one".to_owned())
+        }
+        [] => {
+            let near = nearest(text, ids.iter().map(RunId::as_str)).map(did_you_mean);
+            let help = near.unwrap_or_else(|| "'stead history' lists them".to_owned());
+            (format!("there is no recorded run '{text}'"), help)
+        }
+        [first, .., last] => {
+            let message = format!("{} recorded runs begin with '{text}'", found.len());
+            (message, format!("write more of the name: '{first}' to '{last}'"))
+        }
+    };
+    complain(&format!("error: {message}"));
+    complain(&format!("help: {help}"));
+    Err(Exit::Unusable)
+}
+
+/// A recorded run, as far as it can be read.
+struct Entry<'a> {
+    id: &'a RunId,
+    content: Result<Recorded, OpenJournalError>,
+}
+
+struct Recorded {
+    history: History,
+    is_running: bool,
+}
+
+impl<'a> Entry<'a> {
+    fn read(runs: &RecordedRuns, id: &'a RunId) -> Self {
+        let content = runs.read(id);
+        let folded = content.map(|run| Recorded { history: History::of(&run.events), is_running: run.is_running });
+        Self { id, content: folded }
+    }
+}
+
+fn list(entries: Vec<Entry<'_>>, output: Output) {
+    if output == Output::Text {
+        return print(&text::list(&entries));
+    }
+    let runs = entries.iter().map(|Entry { id, content }| match content {
+        Ok(run) => json::recorded_run(id.as_str(), &run.history, run.is_running),
+        Err(error) => json::unreadable_run(id.as_str(), &error_chain(error)),
+    });
+    data_as(&json!({ "version": 1, "runs": runs.collect::<Vec<_>>() }), output);
+}
+
+fn show(runs: &RecordedRuns, id: &RunId, output: Output, env: &ProcessEnv) -> Result<(), Exit> {
+    let Entry { content, .. } = Entry::read(runs, id);
+    let run = content.map_err(|error| failed(&error))?;
+    match output {
+        Output::Text => print(&text::show(&env.host, id, &run)),
+        output => data_as(&json::history(&env.host, id.as_str(), &run.history, run.is_running), output),
+    }
+    Ok(())
+}

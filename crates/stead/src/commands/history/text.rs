@@ -1,0 +1,162 @@
+//! Recorded runs, for users.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use anstyle::AnsiColor;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use stead_core::destruction::Effect;
+use stead_core::event::{Mode, Status};
+use stead_core::history::{AttemptRecord, AttemptResult, History, RunEnd};
+use stead_core::instance_path::InstancePath;
+use stead_core::report::Record;
+use stead_core::wire::results::operation_name;
+use stead_engine::{Difference, Host, error_chain};
+use stead_host::journal::RunId;
+
+use super::super::report::{self, counts, described, effect_word, heading, human, wording};
+use super::super::values::{painted, plain};
+use super::{Entry, Recorded};
+use crate::dsc::listing::{table, terminal_width};
+
+/// Runs in a table, one a line.
+pub(super) fn list(entries: &[Entry<'_>]) -> String {
+    if entries.is_empty() {
+        return "no recorded runs; 'stead apply --record' records one\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = entries.iter().map(row).collect();
+    table(&["Run", "Began", "Operation", "Document", "Re-runs", "Duration", "Result"], &rows, terminal_width())
+}
+
+fn row(entry: &Entry<'_>) -> Vec<String> {
+    let id = entry.id.to_string();
+    let run = match &entry.content {
+        Ok(run) => run,
+        Err(error) => {
+            let why = format!("unreadable: {}", error_chain(error));
+            return [id].into_iter().chain(vec![String::new(); 5]).chain([why]).collect();
+        }
+    };
+    let history = &run.history;
+    let began = history.report.began.map(instant).unwrap_or_default();
+    let header = history.report.header.as_deref();
+    let operation = header.map(|header| operation(header.mode).to_owned()).unwrap_or_default();
+    let document = header.map(|header| plain(&header.origin).into_owned()).unwrap_or_default();
+    let (re_runs, elapsed) = (history.report.re_runs.to_string(), human(history.elapsed()));
+    vec![id, began, operation, document, re_runs, elapsed, result(run)]
+}
+
+/// How a run ended, and how many instances ended how.
+fn result(run: &Recorded) -> String {
+    let Some(header) = &run.history.report.header else { return format!("{}: nothing was begun", end(run)) };
+    let counts = counts(header.mode, &run.history.totals());
+    match run.history.unsettled() {
+        0 => counts,
+        unsettled => format!("{}: {counts}, {unsettled} not finished", end(run)),
+    }
+}
+
+fn end(run: &Recorded) -> &'static str {
+    match run.history.end() {
+        _ if run.is_running => "running",
+        RunEnd::Finished => "finished",
+        RunEnd::Cancelled => "cancelled",
+        RunEnd::Suspended => "suspended",
+        RunEnd::Interrupted => "interrupted",
+    }
+}
+
+fn operation(mode: Mode) -> &'static str {
+    if mode == Mode::APPLY { "apply" } else { operation_name(mode.operation) }
+}
+
+/// A run, with every instance and every attempt at it.
+pub(super) fn show(host: &Host, id: &RunId, run: &Recorded) -> String {
+    let history = &run.history;
+    let Some(header) = &history.report.header else { return format!("Run {id}: {}\n", result(run)) };
+    let (mode, document) = (header.mode, plain(&header.origin));
+    let mut text = format!("Run {id}: {} of {document}, {}\n", operation(mode), end(run));
+    for (path, record) in history.instances() {
+        text += &instance(host, history, mode, path, record);
+    }
+    text += &report::totals(mode, &history.totals(), history.elapsed());
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "Re-runs: {}", history.report.re_runs);
+    if history.unsettled() > 0 {
+        let _ = writeln!(text, "Not finished: {}", history.unsettled());
+    }
+    text
+}
+
+fn instance(host: &Host, history: &History, mode: Mode, path: &InstancePath, record: &Record) -> String {
+    let ended = record.status().map(|status| wording(mode, status, record));
+    let (sign, word, paint) = ended.unwrap_or(("!", "not finished", AnsiColor::Red));
+    let mut text = painted(paint, &format!("{sign} {}", heading(path, record)));
+    let _ = writeln!(text, "  {word}{}", record.why_ended().map(|why| reason(&why)).unwrap_or_default());
+    let attempts = history.attempts(path.node());
+    for (at, each) in attempts.iter().enumerate() {
+        text += &attempt(at + 1, each);
+        if let Some(changed) = each.result().changed().filter(|_| attempts.len() > 1) {
+            let (difference, schema) = (Difference::of_set(changed), host.schema(path.type_name()));
+            text += &deeper(&described(Some(&difference), Some(&changed.effects), Some(changed), schema));
+        }
+    }
+    text + &net_change(host, path, record, attempts.len())
+}
+
+/// What differs between before the first attempt and after the last.
+fn net_change(host: &Host, path: &InstancePath, record: &Record, attempts: usize) -> String {
+    if !record.is_changed() {
+        return String::new();
+    }
+    let schema = host.schema(path.type_name());
+    let difference = Difference::of_record(record, schema);
+    let net = described(difference.as_ref(), record.effects(), record.changed(), schema);
+    match attempts {
+        ..=1 => net,
+        _ if net.is_empty() => "    net change: none\n".to_owned(),
+        _ => format!("    net change:\n{}", deeper(&net)),
+    }
+}
+
+fn attempt(number: usize, attempt: &AttemptRecord) -> String {
+    let waited = attempt.waited.map(|waited| format!(", after {}", human(waited))).unwrap_or_default();
+    let woken = if attempt.woken { ", woken early" } else { "" };
+    let calls: Vec<&str> = attempt.calls.iter().map(|call| operation_name(call.operation)).collect();
+    let elapsed: Duration = attempt.calls.iter().filter_map(|call| call.elapsed).sum();
+    let began = instant(attempt.began);
+    let result = attempt.result();
+    let (word, why) = (result_word(result), result.reason().map(|why| reason(&why)).unwrap_or_default());
+    let calls = format!("{} in {}", calls.join(", "), human(elapsed));
+    format!("    attempt {number} at {began}{waited}{woken} ({calls}): {word}{why}\n")
+}
+
+fn result_word(result: AttemptResult<'_>) -> &'static str {
+    match result {
+        AttemptResult::Read => "read",
+        AttemptResult::InState => "in desired state",
+        AttemptResult::Drifted => "drifted",
+        AttemptResult::Changed(changed) => effect_word(Mode::APPLY, &Status::Changed, changed.effect()),
+        AttemptResult::Deleted => effect_word(Mode::APPLY, &Status::Changed, Effect::Remove),
+        AttemptResult::NotConverged(..) => "not converged",
+        AttemptResult::Pending(_) => "pending",
+        AttemptResult::Failed(_) => "failed",
+        AttemptResult::Interrupted => "interrupted",
+    }
+}
+
+/// A reason behind a word; further lines of it are indented.
+fn reason(why: &str) -> String {
+    let lines: Vec<_> = why.trim_end().lines().map(plain).collect();
+    format!(": {}", lines.join("\n        "))
+}
+
+fn deeper(lines: &str) -> String {
+    lines.split_inclusive('\n').map(|line| format!("    {line}")).collect()
+}
+
+/// In UTC, with milliseconds.
+fn instant(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
