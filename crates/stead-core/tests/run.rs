@@ -51,7 +51,7 @@ fn history(case: &Case) -> Result<Computed, String> {
         let status =
             record.status().map_or("not settled".to_owned(), |status| ended(status, None, &Sources::default()));
         let why = record.why_ended().map(|why| format!(": {why}")).unwrap_or_default();
-        text += &format!("{path}: {status}{why}\n");
+        text.extend([format!("{path}: {status}{why}\n")]);
         text.extend(history.attempts(path.node()).iter().enumerate().map(|(at, each)| attempt_line(at + 1, each)));
     }
     let mut early = (0..journal.len()).map(|length| History::of(&journal[..length]).end());

@@ -47,8 +47,8 @@ Exit codes of plan, check, apply, lint, graph, explain, sls and history:
   0    in the desired state; no findings (lint, sls)
   1    something failed
   2    not in the desired state (plan, check); warnings (lint, sls)
-  3    the document, its parameters, the policy or the command line is not valid; the run cannot be recorded;
-       there is no such run (history)
+  3    the document, its parameters, the policy or the command line is not valid; the run cannot
+       be recorded (apply --record); there is no such run (history)
   4    apply gave up: what failed was run again without progress, or too often
   6    ended early, by Ctrl-C or by the answer No
 Other commands have the exit codes of dsc. For all commands:
