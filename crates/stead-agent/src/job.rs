@@ -381,7 +381,7 @@ impl JobSpec {
             ..ReconcileOptions::default()
         };
         // Preparing the document has refused what does not exist.
-        let policy = usual.policy(stated).unwrap_or_else(|_| Arc::new(SinglePass));
+        let policy = session.policy(&usual, stated).unwrap_or_else(|_| Arc::new(SinglePass));
         let suspension = self.suspension.clone();
         let mut settled = 0;
         let exceptions = self.exceptions(ready);

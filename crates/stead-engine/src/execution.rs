@@ -88,12 +88,14 @@ impl Session {
     }
 
     fn drive(&self, mut run: Run, execution: Execution<'_>) -> Result<Run, RunError> {
-        let Execution { width, mut journal, mut consumer, .. } = execution;
+        let Execution { width, policy, mut journal, mut consumer, .. } = execution;
         let _lock = self.lock(run.mode())?;
         let calls: Arc<dyn Calls> = Arc::new(self.calls());
         let stop = Stop { cancel: self.cancel.clone(), suspend: self.suspend.clone() };
         let limits = Limits::of(width);
-        execute(&mut run, &calls, &self.host.pool, &mut *journal, limits, &stop, &mut *consumer)?;
+        let executed = execute(&mut run, &calls, &self.host.pool, &mut *journal, limits, &stop, &mut *consumer);
+        policy.end();
+        executed?;
         Ok(run)
     }
 }

@@ -5,8 +5,10 @@
 //! ```
 //!
 //! A [`Host`] lives as long as the process. A [`Session`] is one piece of work with its texts and secrets: a document that is
-//! prepared and run, or a resource that is called. `examples/embed.rs` is the whole way in thirty lines.
+//! prepared and run, or a resource that is called. `examples/embed.rs` is the whole way in thirty lines;
+//! a [`Batch`] runs several documents with a reconciler of one's own, as `examples/batch.rs` does.
 
+mod batch;
 mod calls;
 mod conflicts;
 mod difference;
@@ -20,6 +22,7 @@ mod session;
 mod summary;
 mod watch;
 
+pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDocument};
 pub use difference::{Difference, printed, schema};
 pub use execution::{Consumer, ENGINE_VERSION, Execution, ResumeError, RunError};
 pub use host::{DSC_VERSION, Host, HostOptions};

@@ -7,15 +7,19 @@ use stead_core::document;
 use stead_core::run::codes;
 use stead_core::run::policy::{Policy, SinglePass};
 use stead_core::run::reconcile::{PendingRule, Reconciler, WhileProgress};
-use stead_core::text::Spanned;
+use stead_core::text::{Span, Spanned};
 use stead_core::wait::Wait;
+use stead_host::catalog::Search;
+use stead_host::command::reconcile::{self, DecisionProgram, FindError, ProgramReconciler, ProgramRule, Role};
 
-/// How what is pending is run again. What is not stated is as the document says, or as usual.
+use crate::session::Session;
+
+/// How what is pending is run again, by names. What is not stated is as the document says, or as usual.
 #[derive(Clone, Debug, Default)]
 pub struct ReconcileOptions {
-    /// `basic`, `continuous`, or `none`, which runs everything once.
+    /// `basic`, `continuous`, `none`, which runs everything once, or the name of a program.
     pub reconciler: Option<String>,
-    /// `default`: pending while there is progress.
+    /// `default`, pending while there is progress, or the name of a program.
     pub pending: Option<String>,
     /// How often anything is run again at most.
     pub max_pending_reruns: Option<u32>,
@@ -36,60 +40,105 @@ impl ReconcileOptions {
     pub fn none() -> Self {
         Self { reconciler: Some("none".to_owned()), ..Self::default() }
     }
+}
 
-    /// The policy of a run of a document that says `stated`.
-    pub fn policy(&self, stated: &document::Reconcile) -> Result<Arc<dyn Policy>, Box<Diagnostic>> {
-        let max_unchanged = self.max_unchanged_reruns.or(stated.max_unchanged_reruns);
-        let max_unchanged = max_unchanged.unwrap_or(WhileProgress::MAX_UNCHANGED);
-        let name = chosen(self.reconciler.as_ref(), stated.reconciler.as_ref());
-        let reconciler = match name.text {
-            None | Some("continuous") => Reconciler::continuous(max_unchanged),
-            Some("basic") => Reconciler::basic(max_unchanged),
-            Some("none") => return Ok(Arc::new(SinglePass)),
-            Some(other) => return Err(name.unknown("reconciler", other, &RECONCILERS)),
+impl Session {
+    /// The policy of a run of a document that says `stated`, or what is wrong with the names of it.
+    ///
+    /// A name that is not built in is that of a program, which is judged here and started when it is first needed.
+    pub fn policy(
+        &self,
+        options: &ReconcileOptions,
+        stated: &document::Reconcile,
+    ) -> Result<Arc<dyn Policy>, Vec<Diagnostic>> {
+        let name = Name::of(Role::Reconciler, options.reconciler.as_deref(), stated.reconciler.as_ref());
+        let rule = Name::of(Role::PendingRule, options.pending.as_deref(), stated.pending.as_ref());
+        let (program, rule_program) = match (self.decision_program(&name), self.decision_program(&rule)) {
+            (Ok(program), Ok(rule_program)) => (program, rule_program),
+            (program, rule_program) => {
+                return Err([program.err(), rule_program.err()].into_iter().flatten().map(|wrong| *wrong).collect());
+            }
         };
-        let rule = self.rule(stated, &reconciler)?;
-        let most = self.max_pending_reruns.or(stated.max_pending_reruns).unwrap_or(Reconciler::MAX_RE_RUNS);
-        let wait = self.wait.or(stated.wait.as_ref().map(|wait| wait.value));
-        Ok(Arc::new(Reconciler { rule, wait, max_re_runs: most, ..reconciler }))
+        let reconciler = match name.text {
+            "none" => return Ok(Arc::new(SinglePass)),
+            "basic" => Reconciler::basic(max_unchanged(options, stated)),
+            _ => Reconciler::continuous(max_unchanged(options, stated)),
+        };
+        let max_re_runs = options.max_pending_reruns.or(stated.max_pending_reruns).unwrap_or(reconciler.max_re_runs);
+        let wait = options.wait.or(stated.wait.as_ref().map(|wait| wait.value));
+        let reconciler = Reconciler { wait, max_re_runs, ..reconciler };
+        let rule = rule_program.map(|program| {
+            let rule: Arc<dyn PendingRule> = Arc::new(ProgramRule::new(program, Arc::clone(&reconciler.rule)));
+            rule
+        });
+        Ok(match program {
+            Some(program) => Arc::new(ProgramReconciler::new(program, reconciler, rule)),
+            None => Arc::new(Reconciler { rule: rule.unwrap_or(Arc::clone(&reconciler.rule)), ..reconciler }),
+        })
     }
 
-    fn rule(
-        &self,
-        stated: &document::Reconcile,
-        reconciler: &Reconciler,
-    ) -> Result<Arc<dyn PendingRule>, Box<Diagnostic>> {
-        let name = chosen(self.pending.as_ref(), stated.pending.as_ref());
-        match name.text {
-            None | Some("default") => Ok(Arc::clone(&reconciler.rule)),
-            Some(other) => Err(name.unknown("pending rule", other, &PENDING_RULES)),
+    /// The program of a name that is not built in.
+    fn decision_program(&self, name: &Name<'_>) -> Result<Option<DecisionProgram>, Box<Diagnostic>> {
+        if name.built_in().contains(&name.text) {
+            return Ok(None);
+        }
+        let (search, context) = (self.discovery.search(), self.context(name.text));
+        let found = DecisionProgram::find(name.role, name.text, search, self.settings.clone(), context);
+        found.map(Some).map_err(|error| Box::new(name.finding(&error, search)))
+    }
+}
+
+fn max_unchanged(options: &ReconcileOptions, stated: &document::Reconcile) -> u32 {
+    options.max_unchanged_reruns.or(stated.max_unchanged_reruns).unwrap_or(WhileProgress::MAX_UNCHANGED)
+}
+
+/// The name of a reconciler or a pending rule, and where it stands if that is in a document.
+struct Name<'a> {
+    role: Role,
+    text: &'a str,
+    place: Option<Span>,
+}
+
+impl<'a> Name<'a> {
+    fn of(role: Role, option: Option<&'a str>, stated: Option<&'a Spanned<String>>) -> Self {
+        match (option, stated) {
+            (Some(text), _) => Self { role, text, place: None },
+            (None, Some(stated)) => Self { role, text: &stated.value, place: Some(stated.span) },
+            (None, None) if role == Role::Reconciler => Self { role, text: "continuous", place: None },
+            (None, None) => Self { role, text: "default", place: None },
         }
     }
-}
 
-/// A name, and where it stands if that is in a document.
-struct Chosen<'a> {
-    text: Option<&'a str>,
-    place: Option<&'a Spanned<String>>,
-}
-
-fn chosen<'a>(option: Option<&'a String>, stated: Option<&'a Spanned<String>>) -> Chosen<'a> {
-    match option {
-        Some(option) => Chosen { text: Some(option), place: None },
-        None => Chosen { text: stated.map(|stated| stated.value.as_str()), place: stated },
+    fn built_in(&self) -> &'static [&'static str] {
+        match self.role {
+            Role::Reconciler => &RECONCILERS,
+            Role::PendingRule => &PENDING_RULES,
+        }
     }
-}
 
-impl Chosen<'_> {
-    fn unknown(&self, what: &str, name: &str, known: &[&str]) -> Box<Diagnostic> {
-        let message = format!("there is no {what} '{name}'");
-        let place = self.place.map(|place| place.span);
-        let finding = Diagnostic::error(&codes::RECONCILER, place.unwrap_or_default(), message);
-        let finding = Diagnostic { span: place, ..finding };
-        let help = match nearest(name, known.iter().copied()) {
-            Some(near) => format!("did you mean '{near}'?"),
-            None => format!("there are {}", known.join(", ")),
+    fn finding(&self, error: &FindError, search: &Search) -> Diagnostic {
+        let (word, name) = (self.role.word(), self.text);
+        let (message, help) = match error {
+            FindError::Name(_) => (
+                format!("'{name}' is not a valid name of a {word}"),
+                Some("use letters, digits, '-' and '_'".to_owned()),
+            ),
+            FindError::NotFound(file) => (format!("there is no {word} '{name}'"), Some(self.known(file, search))),
+            FindError::Refused { help, .. } => (format!("the {word} {error}"), help.clone()),
         };
-        Box::new(finding.with_help(help))
+        let finding = Diagnostic::error(&codes::RECONCILER, self.place.unwrap_or_default(), message);
+        Diagnostic { span: self.place, help, ..finding }
+    }
+
+    /// Which names there are, and where others were looked for.
+    fn known(&self, file: &str, search: &Search) -> String {
+        let programs = reconcile::names(self.role, search);
+        let names = self.built_in().iter().copied().chain(programs.iter().map(String::as_str));
+        if let Some(near) = nearest(self.text, names.clone()) {
+            return format!("did you mean '{near}'?");
+        }
+        let names = names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        let directories: Vec<_> = search.directories.iter().map(|each| each.display().to_string()).collect();
+        format!("known: {names}; a program '{file}' was looked for in {}", directories.join(", "))
     }
 }

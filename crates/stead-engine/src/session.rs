@@ -265,8 +265,8 @@ impl Session {
                 Resolution::Graph(graph, warnings) => {
                     findings.extend(warnings);
                     let prepared = self.prepared(&document, graph, facts);
-                    if let Err(finding) = ReconcileOptions::default().policy(&prepared.reconcile) {
-                        findings.push(*finding);
+                    if let Err(wrong) = self.policy(&ReconcileOptions::default(), &prepared.reconcile) {
+                        findings.extend(wrong);
                         return Err(Unusable { rest: Some(Box::new(prepared)), ..Unusable::new(&document, findings) });
                     }
                     return Ok(Prepared { warnings: findings, ..prepared });

@@ -322,11 +322,11 @@ pub(crate) enum HistoryCommand {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reconciliation")]
 pub(crate) struct Reconcile {
-    /// Run pending instances again each after its own wait (continuous), all together (basic), or never (none) [default:
-    /// continuous]
+    /// Run pending instances again each after its own wait (continuous), all together (basic), never (none), or as the
+    /// program stead-reconciler-NAME says [default: continuous]
     #[arg(short = 'R', long = "reconcile", value_name = "NAME", env = "STEAD_RECONCILE", hide_env_values = true)]
     reconciler: Option<String>,
-    /// The rule that says what is pending [default: default]
+    /// The rule that says what is pending: default, or the program stead-pending-NAME [default: default]
     #[arg(short = 'P', long, value_name = "NAME")]
     pending: Option<String>,
     /// How often something pending is run again at most [default: 600]

@@ -1,9 +1,11 @@
 //! What the documents show is what the program prints: their `console` blocks are run, one after the other, in one folder
-//! in which the `yaml` blocks that begin with `# NAME.yaml` are files. `STEAD_BLESS=1` writes what is printed into them.
+//! in which the `yaml` blocks that begin with `# NAME.yaml` are files, and `sh` blocks whose second line begins with `# NAME:`
+//! are programs. `STEAD_BLESS=1` writes what is printed into them.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -35,6 +37,16 @@ fn every_step_of_the_guide_to_the_agent_works() {
 fn every_step_of_the_guide_from_idem_works() {
     let reader = Reader::new();
     reader.check("docs/from-idem.md", &reader.home());
+}
+
+#[test]
+fn every_step_about_reconciliation_works() {
+    let reader = Reader::new();
+    reader.check("docs/reconciliation.md", &reader.home());
+    // The program that it shows is the one that lies among the examples.
+    let shown = fs::read_to_string(reader.home().join("stead-pending-patient")).unwrap();
+    let example = repository().join("examples/reconcile/stead-pending-patient");
+    assert_eq!(shown, fs::read_to_string(example).unwrap());
 }
 
 /// Somebody who follows a document, in a home of their own.
@@ -74,6 +86,7 @@ impl Reader {
             let (language, body) = block.split_once('\n').unwrap();
             let body = match language {
                 "yaml" => self.write(body, here),
+                "sh" => self.write_program(body, here),
                 "console" => self.run_all(body, here),
                 _ => body.to_owned(),
             };
@@ -88,6 +101,16 @@ impl Reader {
         if let Some(name) = first.strip_prefix("# ").filter(|name| Path::new(name).extension().is_some()) {
             assert!(here.starts_with(self.folder.path()), "{name} would be written to {}", here.display());
             fs::write(here.join(name), format!("{body}\n")).unwrap();
+        }
+        body.to_owned()
+    }
+
+    fn write_program(&self, body: &str, here: &Path) -> String {
+        let second = body.lines().nth(1).and_then(|line| line.strip_prefix("# ")?.split_once(':'));
+        if let Some((name, _)) = second {
+            assert!(here.starts_with(self.folder.path()), "{name} would be written to {}", here.display());
+            fs::write(here.join(name), format!("{body}\n")).unwrap();
+            fs::set_permissions(here.join(name), Permissions::from_mode(0o755)).unwrap();
         }
         body.to_owned()
     }

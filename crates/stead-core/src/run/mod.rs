@@ -312,7 +312,7 @@ impl Run {
     /// The instances that can be woken before their time, with the desired states of their last tries: those that back
     /// off, unless they are run again together.
     pub fn wakeable(&self) -> Vec<Pending> {
-        if self.policy.pace() == Pace::Together {
+        if self.readiness.queues.backing_off().next().is_none() || self.policy.pace() == Pace::Together {
             return Vec::new();
         }
         let pending = self.readiness.queues.backing_off().filter_map(|id| {
@@ -505,7 +505,8 @@ impl Run {
             self.readiness.queues.ready(id);
         } else if self.mode.execution == Execution::WhatIf {
             self.predictions.insert(self.ranked(id), PendingFailure::of(&response.outcome).map(Box::new));
-        } else if self.policy.pace() == Pace::Together && self.is_open(id, response) {
+        // In this order: a policy is asked for its pace when something is pending, and not before.
+        } else if self.is_open(id, response) && self.policy.pace() == Pace::Together {
             self.unrealized.insert(id);
         } else {
             self.undecided.insert(id);

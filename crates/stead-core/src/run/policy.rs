@@ -1,8 +1,9 @@
 //! Whether an instance that is not in its desired state yet is run again, and when.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::call::{Outcome, Response};
+use crate::call::{Outcome, Response, Verification};
 use crate::instance_path::InstancePath;
 use crate::wait::Wait;
 
@@ -22,9 +23,14 @@ pub trait Policy: Send + Sync {
     }
 
     /// Whether instances are run again one by one or all together.
+    ///
+    /// Assumptions: the answer is the same throughout a run.
     fn pace(&self) -> Pace {
         Pace::Each
     }
+
+    /// A run that it decided for is over. What it keeps for the next questions can be released.
+    fn end(&self) {}
 }
 
 /// Which instances are run again at the same time.
@@ -58,6 +64,21 @@ impl Attempt<'_> {
     /// Whether its provider says that it is still at work.
     pub fn is_working(&self) -> bool {
         matches!(self.response.outcome, Outcome::Pending(_))
+    }
+
+    /// Why it is not in its desired state, without secrets; empty if nothing was said.
+    pub fn reason(&self) -> Cow<'_, str> {
+        match &self.response.outcome {
+            Outcome::Failed(failure) => Cow::Borrowed(&failure.message),
+            Outcome::Pending(pending) => Cow::Borrowed(&pending.message),
+            Outcome::Changed(changed) => match &changed.verified {
+                Verification::Differs(properties) => {
+                    format!("these properties differ: {}", properties.join(", ")).into()
+                }
+                _ => Cow::Borrowed(""),
+            },
+            _ => Cow::Borrowed(""),
+        }
     }
 }
 

@@ -14,8 +14,11 @@ use crate::wait::Wait;
 ///
 /// Assumptions: the answer depends on the attempt alone.
 pub trait PendingRule: Send + Sync {
-    /// Whether it is to be run again.
-    fn is_pending(&self, attempt: &Attempt<'_>) -> bool;
+    /// Whether it is to be run again, which would be after `wait`.
+    fn is_pending(&self, attempt: &Attempt<'_>, wait: Duration) -> bool;
+
+    /// A run that it decided for is over. What it keeps for the next questions can be released.
+    fn end(&self) {}
 }
 
 /// The rule that is used unless another is named: pending while there is progress.
@@ -35,7 +38,7 @@ impl WhileProgress {
 }
 
 impl PendingRule for WhileProgress {
-    fn is_pending(&self, attempt: &Attempt<'_>) -> bool {
+    fn is_pending(&self, attempt: &Attempt<'_>, _: Duration) -> bool {
         attempt.repeats < self.max_unchanged || (self.patient && attempt.is_working())
     }
 }
@@ -77,7 +80,13 @@ impl Reconciler {
         Self { pace, rule: Arc::new(rule), max_re_runs: Self::MAX_RE_RUNS, wait, min_wait, seed: 0 }
     }
 
-    fn wait(&self, attempt: &Attempt<'_>) -> Duration {
+    /// Whether an instance was run again as often as it may be.
+    pub fn is_exhausted(&self, attempt: &Attempt<'_>) -> bool {
+        self.re_runs(attempt) >= self.max_re_runs
+    }
+
+    /// How long an instance waits before it is run again.
+    pub fn wait(&self, attempt: &Attempt<'_>) -> Duration {
         let wait = attempt.stated_wait.or(self.wait).or(attempt.usual_wait).unwrap_or_default();
         let re_runs = self.re_runs(attempt);
         let mut draws = Draws { seed: (self.seed, attempt.instance.to_string(), re_runs), drawn: 0 };
@@ -94,14 +103,19 @@ impl Reconciler {
 
 impl Policy for Reconciler {
     fn after(&self, attempt: &Attempt<'_>) -> Verdict {
-        if self.re_runs(attempt) >= self.max_re_runs || !self.rule.is_pending(attempt) {
+        if self.is_exhausted(attempt) {
             return Verdict::GiveUp;
         }
-        Verdict::RetryAfter(self.wait(attempt))
+        let wait = self.wait(attempt);
+        if self.rule.is_pending(attempt, wait) { Verdict::RetryAfter(wait) } else { Verdict::GiveUp }
     }
 
     fn pace(&self) -> Pace {
         self.pace
+    }
+
+    fn end(&self) {
+        self.rule.end();
     }
 }
 

@@ -49,6 +49,11 @@ impl Settings {
             trusted: TrustedEntries::default(),
         }
     }
+
+    /// The variable `PATH` of programs, without directories that are not trusted.
+    pub(super) fn path(&self) -> Option<(OsString, OsString)> {
+        Some(("PATH".into(), self.trusted.path(self.environment.get("PATH")?, self.trust)))
+    }
 }
 
 /// Where a program comes from.
@@ -69,11 +74,10 @@ impl Origin<'_> {
     fn open(&self, executable: &str, operation: &str) -> Result<Executable, Failure> {
         let path = self.find(executable, operation)?;
         Executable::open(path, self.settings.trust).map_err(|refused| {
-            let cause = refused.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            let why = with_causes(&refused);
             let help = refused.help().map(|help| format!("; {help}")).unwrap_or_default();
-            let message = format!(
-                "the program '{executable}' of operation '{operation}' is not run as root: {refused}{cause}{help}"
-            );
+            let message =
+                format!("the program '{executable}' of operation '{operation}' is not run as root: {why}{help}");
             Failure::new(FailureKind::Start, message)
         })
     }
@@ -115,8 +119,8 @@ impl Invocation<'_> {
         let image = executable.image();
         tracing::info!("Invoking {} '{}' using '{}'", self.operation, self.of, self.executable);
         let root: (OsString, OsString) = ("DSC_CONFIG_ROOT".into(), cx.root.as_os_str().to_owned());
-        let variables: Vec<_> =
-            std::iter::once(root).chain(self.path()).chain(prepared.variables.iter().cloned()).collect();
+        let path = self.origin.settings.path();
+        let variables: Vec<_> = std::iter::once(root).chain(path).chain(prepared.variables.iter().cloned()).collect();
         let program = Program {
             path: executable.path(),
             image: Some(&image),
@@ -150,11 +154,6 @@ impl Invocation<'_> {
         }
     }
 
-    fn path(&self) -> Option<(OsString, OsString)> {
-        let Settings { environment, trust, trusted, .. } = self.origin.settings;
-        Some(("PATH".into(), trusted.path(environment.get("PATH")?, *trust)))
-    }
-
     /// Reads what the program printed.
     pub(super) fn read(&self, printed: &[u8], expected: Expected) -> Result<Vec<serde_json::Value>, Failure> {
         output::parse(printed, expected).map_err(|garbage| self.not_understood(printed, &garbage))
@@ -180,12 +179,8 @@ impl Invocation<'_> {
     }
 
     fn not_run(&self, error: &ProcessError, said: &str) -> Failure {
-        let mut message = format!("operation '{}' of '{}' failed: {error}", self.operation, self.executable);
-        let mut source = error.source();
-        while let Some(cause) = source {
-            message = format!("{message}: {cause}");
-            source = cause.source();
-        }
+        let why = with_causes(error);
+        let mut message = format!("operation '{}' of '{}' failed: {why}", self.operation, self.executable);
         if let ProcessError::Start { .. } = error {
             message.push_str(". The file must be a program for this machine, or a script whose interpreter exists");
         }
@@ -203,7 +198,13 @@ impl Invocation<'_> {
     }
 }
 
-fn with_words(message: String, said: &str) -> String {
+/// An error and what caused it, in one line.
+pub(super) fn with_causes(error: &dyn Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))
+}
+
+pub(super) fn with_words(message: String, said: &str) -> String {
     if said.is_empty() { message } else { format!("{message}\n{said}") }
 }
 

@@ -31,6 +31,7 @@ mod input;
 mod invoke;
 pub mod output;
 mod program;
+pub mod reconcile;
 mod secrets;
 mod shape;
 pub mod stderr;

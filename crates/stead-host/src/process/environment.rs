@@ -108,7 +108,8 @@ fn fits(name: &str, pattern: &str) -> bool {
     }
 }
 
-fn is_program(path: &Path) -> bool {
+/// Whether there is a file that this process may run.
+pub(crate) fn is_program(path: &Path) -> bool {
     use rustix::fs::{Access, access};
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }

@@ -13,13 +13,17 @@ use stead_core::call::FailureKind;
 
 use crate::provider::Cancel;
 
+mod conversation;
 mod environment;
+mod leader;
 mod os;
 mod pump;
 mod running;
 mod supervisor;
 mod tree;
 
+pub use conversation::{Conversation, ConversationError};
+pub(crate) use environment::is_program;
 pub use environment::{Environment, INHERITED, Inherited};
 pub use os::{LONGEST_ARGUMENT, forbid_core_dumps, is_ancestor};
 pub use supervisor::{Supervision, end_left_behind, mark, start_supervision, supervise};

@@ -1,61 +1,34 @@
 //! One call from its start to the moment when nothing of it is left.
 
-use std::os::fd::{AsFd, OwnedFd};
-use std::process::Child;
 use std::time::{Duration, Instant};
 
-use super::os::procfs::Stat;
+use super::leader::{Leader, PATIENCE};
 use super::os::{self, Awaited, End};
 use super::pump::Pump;
-use super::supervisor::{self, Supervised};
-use super::tree::{MARKER, Tree};
 use super::{Exit, Finished, Limits, ProcessError, Processes, Program};
 use crate::provider::Cancel;
 
 /// How often the flag that cancels is looked at.
-const TICK: Duration = Duration::from_millis(100);
-
-/// How long processes that were ended by force may take to be gone: the kernel must give back their memory.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const TICK: Duration = Duration::from_millis(100);
 
 /// How long a program that floods may take to end: every moment of it costs a processor.
 const FLOOD_GRACE: Duration = Duration::from_secs(1);
 
 /// A program under way.
 pub(super) struct Running<'a> {
-    child: Child,
-    ends: OwnedFd,
-    exit: Option<Exit>,
+    leader: Leader,
     pump: Pump<'a>,
-    tree: Tree,
-    _supervised: Supervised,
     limits: &'a Limits,
     begun: Instant,
 }
 
 impl<'a> Running<'a> {
     pub(super) fn start(program: &Program<'a>, limits: &'a Limits) -> Result<Self, ProcessError> {
-        os::adopt_orphans();
-        supervisor::ensure();
         let begun = Instant::now();
-        let mut tree = Tree::new();
-        let mut child = os::spawn(program, (MARKER, &tree.marker()))
-            .map_err(|source| ProcessError::Start { path: program.path.to_owned(), source })?;
-        tree.set_leader(child.id());
-        let supervised = Supervised::enter(child.id());
-        let input = program.input.unwrap_or_default();
-        let prepared = os::watch(&child).and_then(|ends| Ok((ends, Pump::new(&mut child, input, limits.output)?)));
-        match prepared {
-            Ok((ends, pump)) => {
-                Ok(Self { child, ends, exit: None, pump, tree, _supervised: supervised, limits, begun })
-            }
-            Err(source) => {
-                os::end_group(&child, End::Force);
-                tree.end(PATIENCE);
-                drop(child.wait());
-                Err(ProcessError::System { doing: "watch the program", source })
-            }
-        }
+        let mut leader = Leader::start(program)?;
+        let pump = Pump::new(&mut leader.child, program.input.unwrap_or_default(), limits.output)
+            .map_err(|source| ProcessError::System { doing: "watch the program", source })?;
+        Ok(Self { leader, pump, limits, begun })
     }
 
     /// Follows the program to its end and makes sure that it was the end of all of it.
@@ -64,7 +37,7 @@ impl<'a> Running<'a> {
             Ok(exit) => exit,
             Err(cause) => return Err(self.end(cause)),
         };
-        if !self.pump.is_closed() || self.tree.has_survivors() {
+        if !self.pump.is_closed() || self.leader.tree.has_survivors() {
             self.settle(exit, cancel)?;
         }
         let stdout = std::mem::take(&mut self.pump.output);
@@ -75,7 +48,7 @@ impl<'a> Running<'a> {
     fn follow(&mut self, cancel: &Cancel, errors: &mut dyn FnMut(&[u8])) -> Result<Exit, ProcessError> {
         let mut ended: Option<Instant> = None;
         loop {
-            if let Some(exit) = self.exit {
+            if let Some(exit) = self.leader.exit() {
                 let since = ended.get_or_insert_with(Instant::now);
                 if self.pump.is_closed() || since.elapsed() >= self.limits.settle {
                     return Ok(exit);
@@ -95,10 +68,10 @@ impl<'a> Running<'a> {
 
     fn wait(&mut self, timeout: Duration) -> Result<os::Ready, ProcessError> {
         let failed = |source| ProcessError::System { doing: "wait for the program", source };
-        let exit = if self.exit.is_none() { Some(self.ends.as_fd()) } else { None };
-        let ready = os::wait(&Awaited { exit, ..self.pump.awaited() }, timeout).map_err(failed)?;
+        let awaited = Awaited { exit: self.leader.awaited(), ..self.pump.awaited() };
+        let ready = os::wait(&awaited, timeout).map_err(failed)?;
         if ready.exit {
-            self.exit = self.child.try_wait().map_err(failed)?.map(os::exit_of);
+            self.leader.note_end().map_err(failed)?;
             self.pump.close_input();
         }
         Ok(ready)
@@ -109,14 +82,14 @@ impl<'a> Running<'a> {
         let begun = Instant::now();
         while self.pump.is_closed() && begun.elapsed() < self.limits.settle && !cancel.is_cancelled() {
             std::thread::sleep(Duration::from_millis(5));
-            if !self.tree.has_survivors() {
+            if !self.leader.tree.has_survivors() {
                 return Ok(());
             }
         }
-        let left = describe(&mut self.tree);
-        let immortal = self.tree.end(PATIENCE);
-        if !immortal.is_empty() {
-            return Err(ProcessError::Immortal { processes: names(&immortal) });
+        let left = self.leader.members();
+        let immortal = self.leader.end_all();
+        if !immortal.0.is_empty() {
+            return Err(ProcessError::Immortal { processes: immortal });
         }
         if left.0.is_empty() && self.pump.is_closed() {
             return Ok(());
@@ -126,22 +99,18 @@ impl<'a> Running<'a> {
 
     /// Ends everything: asks the group, waits for a grace, then forces whatever is there.
     fn end(&mut self, cause: ProcessError) -> ProcessError {
-        let left = describe(&mut self.tree);
+        let left = self.leader.members();
         let grace = match cause {
             ProcessError::OutputLimit { .. } => self.limits.grace.min(FLOOD_GRACE),
             _ => self.limits.grace,
         };
-        if self.exit.is_none() {
-            os::end_group(&self.child, End::Ask);
-        }
+        self.leader.end_group(End::Ask);
         self.drain(grace);
-        if self.exit.is_none() {
-            os::end_group(&self.child, End::Force);
-        }
-        let immortal = self.tree.end(PATIENCE);
+        self.leader.end_group(End::Force);
+        let immortal = self.leader.end_all();
         self.drain(PATIENCE);
         match cause {
-            _ if !immortal.is_empty() => ProcessError::Immortal { processes: names(&immortal) },
+            _ if !immortal.0.is_empty() => ProcessError::Immortal { processes: immortal },
             ProcessError::Deadline { after, .. } => ProcessError::Deadline { after, processes: left },
             other => other,
         }
@@ -151,7 +120,7 @@ impl<'a> Running<'a> {
     fn drain(&mut self, at_most: Duration) {
         let begun = Instant::now();
         while let Some(left) = at_most.checked_sub(begun.elapsed())
-            && self.exit.is_none()
+            && self.leader.exit().is_none()
         {
             match self.wait(left.min(TICK)) {
                 Ok(ready) => self.pump.discard(ready),
@@ -159,23 +128,4 @@ impl<'a> Running<'a> {
             }
         }
     }
-}
-
-impl Drop for Running<'_> {
-    /// For the case that handing on what the program says panics: nothing stays behind even then.
-    fn drop(&mut self) {
-        if self.exit.is_none() {
-            os::end_group(&self.child, End::Force);
-            self.tree.end(PATIENCE);
-            drop(self.child.try_wait());
-        }
-    }
-}
-
-fn describe(tree: &mut Tree) -> Processes {
-    names(&tree.members())
-}
-
-fn names(processes: &[Stat]) -> Processes {
-    Processes(processes.iter().map(|each| format!("{} ({})", each.name, each.pid)).collect())
 }

@@ -92,7 +92,7 @@ pub fn supervise(token: &OsStr) -> io::Result<()> {
     shared.read_exact_at(&mut groups, 0)?;
     let groups = groups.chunks_exact(SLOT).filter_map(|slot| slot.try_into().ok().map(i32::from_ne_bytes));
     let born = procfs::own().map_or(0, |own| own.start);
-    Tree::of_process(token, groups.filter(|group| *group > 1).collect(), born).end(super::running::PATIENCE);
+    Tree::of_process(token, groups.filter(|group| *group > 1).collect(), born).end(super::leader::PATIENCE);
     Ok(())
 }
 
@@ -106,7 +106,7 @@ pub fn mark() -> String {
 pub fn end_left_behind(mark: &str) {
     let is_around = std::env::var(MARKER).is_ok_and(|marks| marks.contains(mark));
     if tree::is_process_token(mark) && mark != tree::process_token() && !is_around {
-        Tree::of_process(mark, BTreeSet::new(), 0).end(super::running::PATIENCE);
+        Tree::of_process(mark, BTreeSet::new(), 0).end(super::leader::PATIENCE);
     }
 }
 

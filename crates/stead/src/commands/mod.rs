@@ -73,10 +73,10 @@ fn carry_out(
         refuse(document, &[finding], &session);
         return Exit::Unusable;
     }
-    let policy = match reconcile.policy(&prepared.reconcile) {
+    let policy = match session.policy(reconcile, &prepared.reconcile) {
         Ok(policy) => policy,
-        Err(finding) => {
-            refuse(document, &[*finding], &session);
+        Err(findings) => {
+            refuse(document, &findings, &session);
             return Exit::Unusable;
         }
     };

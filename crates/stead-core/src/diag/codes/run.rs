@@ -23,7 +23,9 @@ crate::codes! {
     NOT_RUN_YET = "E0523", "an instance is referred to that has not run",
         "`reference()` gives what an instance answered, so that instance must run first. Where the id is known\n\
          before anything runs, this is arranged automatically; otherwise name the instance in `dependsOn`.";
-    RECONCILER = "E0526", "a reconciler or a pending rule that does not exist",
+    RECONCILER = "E0526", "a reconciler or a pending rule that does not exist or is not trusted",
         "`--reconcile` and `directives.reconcile.reconciler` name what runs pending instances again: `continuous`, `basic` \
-         or `none`. `--pending` and `directives.reconcile.pending` name the rule that says what is pending: `default`.\n";
+         or `none`. `--pending` and `directives.reconcile.pending` name the rule that says what is pending: `default`.\n\
+         Any other name is that of a program, `stead-reconciler-NAME` or `stead-pending-NAME`, in one of the directories \
+         that resources are looked for in. What root runs must be writable by root only, as its directory must be.\n";
 }

@@ -1,0 +1,410 @@
+//! Reconcilers and pending rules that are programs: found and trusted like manifests, asked in lines of JSON.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use stead_core::run::policy::{Attempt, Pace, Policy, Verdict};
+use stead_core::run::reconcile::{PendingRule, Reconciler};
+
+use super::invoke::{Settings, with_causes, with_words};
+use super::program::{Executable, Refused};
+use super::secrets::Secrets;
+use super::stderr::Listener;
+use crate::catalog::Search;
+use crate::process::{Conversation, ConversationError, ProcessError, Program, is_program};
+use crate::provider::Context;
+
+/// How long a program may take to answer, unless programs of resources have less time.
+const LONGEST_ANSWER: Duration = Duration::from_secs(10);
+
+/// What a program decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Whether and when an instance is run again.
+    Reconciler,
+    /// Whether an instance is pending.
+    PendingRule,
+}
+
+impl Role {
+    /// What the names of its programs begin with.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Reconciler => "stead-reconciler-",
+            Self::PendingRule => "stead-pending-",
+        }
+    }
+
+    /// What it is called in messages.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Reconciler => "reconciler",
+            Self::PendingRule => "pending rule",
+        }
+    }
+}
+
+/// Why there is no program of a name.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// No program can have that name.
+    #[error("'{0}' is not a valid name")]
+    Name(String),
+    /// None of the directories has it.
+    #[error("there is no program '{0}'")]
+    NotFound(String),
+    /// It is there and must not be run.
+    #[error("'{}' is not run as root: {why}", path.display())]
+    Refused {
+        /// The program.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
+}
+
+/// The names of the programs that are there for a role. Whether they are trusted is not looked at.
+pub fn names(role: Role, search: &Search) -> BTreeSet<String> {
+    let entries = search.directories.iter().filter_map(|directory| directory.read_dir().ok()).flatten().flatten();
+    let programs = entries.filter(|entry| is_program(&entry.path()));
+    let files = programs.filter_map(|entry| entry.file_name().into_string().ok());
+    files.filter_map(|file| file.strip_prefix(role.prefix()).filter(|name| is_name(name)).map(str::to_owned)).collect()
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// A program that decides. It is started when it is first asked, and runs until the end of the run.
+///
+/// Guarantees: a question is answered within the deadline. A program that cannot be started, ends, is silent or gives an
+/// answer that is not understood is reported once and not asked again. It is told nothing but what reports show as well.
+pub struct DecisionProgram {
+    role: Role,
+    executable: Executable,
+    settings: Settings,
+    context: Context,
+    pace: OnceLock<Pace>,
+    state: Mutex<State>,
+}
+
+enum State {
+    Idle,
+    Running(Conversation),
+    Failed,
+}
+
+impl DecisionProgram {
+    /// The program of that name, judged: the first one of the search counts, another in its place would be a surprise.
+    ///
+    /// `context` says where it works, how long it may take, what cancels it and where its messages go.
+    pub fn find(
+        role: Role,
+        name: &str,
+        search: &Search,
+        settings: Settings,
+        context: Context,
+    ) -> Result<Self, FindError> {
+        if !is_name(name) {
+            return Err(FindError::Name(name.to_owned()));
+        }
+        let file = format!("{}{name}", role.prefix());
+        let path = search.directories.iter().map(|directory| directory.join(&file)).find(|path| is_program(path));
+        let path = path.ok_or(FindError::NotFound(file))?;
+        let executable =
+            Executable::open(path.clone(), settings.trust).map_err(|refused| not_trusted(path, &refused))?;
+        let (pace, state) = (OnceLock::new(), Mutex::new(State::Idle));
+        Ok(Self { role, executable, settings, context, pace, state })
+    }
+
+    /// Whether an instance is pending; `None` if it does not say.
+    fn is_pending(&self, attempt: &Attempt<'_>, wait: Duration) -> Option<bool> {
+        let answer: PendingAnswer = self.ask(&Question::new(attempt, wait))?;
+        Some(answer.pending)
+    }
+
+    /// What follows from an attempt; `None` if it does not say.
+    fn verdict(&self, attempt: &Attempt<'_>, wait: Duration) -> Option<Verdict> {
+        let answer: VerdictAnswer = self.ask(&Question::new(attempt, wait))?;
+        Some(answer.0)
+    }
+
+    /// How it paces, if it says so.
+    fn pace(&self) -> Option<Pace> {
+        if self.pace.get().is_none() {
+            self.with(|_, _| Ok(()));
+        }
+        self.pace.get().copied()
+    }
+
+    /// Ends the program; it is started again when it is asked again.
+    fn end(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let State::Running(_) = *state
+            && let State::Running(conversation) = std::mem::replace(&mut *state, State::Idle)
+        {
+            let secrets = Secrets::default();
+            let mut listener = Listener::new(&*self.context.trace, &secrets);
+            conversation.end(self.settings.grace, &mut |bytes| listener.hear(bytes));
+            listener.finish();
+        }
+    }
+
+    fn ask<A: for<'de> Deserialize<'de>>(&self, question: &Question<'_>) -> Option<A> {
+        let line = serde_json::to_string(question).ok()? + "\n";
+        self.with(|conversation, listener| {
+            let answer = self.line(conversation, line.as_bytes(), listener)?;
+            serde_json::from_slice(&answer).map_err(AskError::Answer)
+        })
+    }
+
+    /// Starts it unless it runs, and talks to it; what goes wrong is the end of it.
+    fn with<A>(&self, talk: impl FnOnce(&mut Conversation, &mut Listener<'_>) -> Result<A, AskError>) -> Option<A> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let secrets = Secrets::default();
+        let mut listener = Listener::new(&*self.context.trace, &secrets);
+        let conversation = match std::mem::replace(&mut *state, State::Failed) {
+            State::Failed => return None,
+            State::Running(conversation) => Ok(conversation),
+            State::Idle => self.start(&mut listener),
+        };
+        let answered = conversation.and_then(|mut conversation| {
+            let answer = talk(&mut conversation, &mut listener)?;
+            Ok((conversation, answer))
+        });
+        match answered {
+            Ok((conversation, answer)) => {
+                *state = State::Running(conversation);
+                Some(answer)
+            }
+            Err(error) => {
+                self.report(&error, &listener.finish());
+                None
+            }
+        }
+    }
+
+    fn start(&self, listener: &mut Listener<'_>) -> Result<Conversation, AskError> {
+        let root: (OsString, OsString) = ("DSC_CONFIG_ROOT".into(), self.context.root.as_os_str().to_owned());
+        let variables: Vec<_> = std::iter::once(root).chain(self.settings.path()).collect();
+        let path = self.executable.path();
+        tracing::info!("Starting the {} '{}'", self.role.word(), path.display());
+        let mut conversation = Conversation::start(&Program {
+            path,
+            image: Some(&self.executable.image()),
+            arguments: &[],
+            directory: path.parent().unwrap_or(Path::new("/")),
+            environment: &self.settings.environment,
+            variables: &variables,
+            input: None,
+        })?;
+        if self.role == Role::Reconciler {
+            let line = self.line(&mut conversation, b"", listener)?;
+            let greeting: Greeting = serde_json::from_slice(&line).map_err(AskError::Answer)?;
+            // The first word counts: a pace does not change.
+            self.pace.get_or_init(|| greeting.0);
+        }
+        Ok(conversation)
+    }
+
+    fn line(
+        &self,
+        conversation: &mut Conversation,
+        question: &[u8],
+        listener: &mut Listener<'_>,
+    ) -> Result<Vec<u8>, AskError> {
+        let deadline = self.context.deadline.min(LONGEST_ANSWER);
+        Ok(conversation.ask(question, deadline, &self.context.cancel, &mut |bytes| listener.hear(bytes))?)
+    }
+
+    fn report(&self, error: &AskError, said: &str) {
+        if matches!(error, AskError::Conversation(ConversationError::Process(ProcessError::Cancelled))) {
+            return;
+        }
+        let instead = match self.role {
+            Role::Reconciler => "the default reconciler decides",
+            Role::PendingRule => "the default rule decides",
+        };
+        let (word, path) = (self.role.word(), self.executable.path().display());
+        let why = with_causes(error).replace('`', "'");
+        tracing::warn!("{}", with_words(format!("the {word} '{path}' failed: {why}; from here on {instead}"), said));
+    }
+}
+
+fn not_trusted(path: PathBuf, refused: &Refused) -> FindError {
+    FindError::Refused { path, why: with_causes(refused), help: refused.help() }
+}
+
+/// A pending rule that is a program. When it fails, another one decides.
+pub struct ProgramRule {
+    program: DecisionProgram,
+    default: Arc<dyn PendingRule>,
+}
+
+impl ProgramRule {
+    /// That program, and the rule that decides when it fails.
+    pub fn new(program: DecisionProgram, default: Arc<dyn PendingRule>) -> Self {
+        Self { program, default }
+    }
+}
+
+impl PendingRule for ProgramRule {
+    fn is_pending(&self, attempt: &Attempt<'_>, wait: Duration) -> bool {
+        let answer = self.program.is_pending(attempt, wait);
+        answer.unwrap_or_else(|| self.default.is_pending(attempt, wait))
+    }
+
+    fn end(&self) {
+        self.program.end();
+    }
+}
+
+/// A reconciler that is a program. When it fails, the default one decides.
+///
+/// How often anything is run again at most is bounded as for others. A pending rule that was named is asked before it.
+pub struct ProgramReconciler {
+    program: DecisionProgram,
+    default: Reconciler,
+    rule: Option<Arc<dyn PendingRule>>,
+}
+
+impl ProgramReconciler {
+    /// That program, the reconciler that decides when it fails, and the rule that was named.
+    pub fn new(program: DecisionProgram, default: Reconciler, rule: Option<Arc<dyn PendingRule>>) -> Self {
+        Self { program, default, rule }
+    }
+}
+
+impl Policy for ProgramReconciler {
+    fn after(&self, attempt: &Attempt<'_>) -> Verdict {
+        let default = Reconciler { pace: self.pace(), ..self.default.clone() };
+        let wait = default.wait(attempt);
+        let ends_by_rule = || self.rule.as_ref().is_some_and(|rule| !rule.is_pending(attempt, wait));
+        if default.is_exhausted(attempt) || ends_by_rule() {
+            return Verdict::GiveUp;
+        }
+        self.program.verdict(attempt, wait).unwrap_or_else(|| {
+            let is_pending = self.rule.is_some() || default.rule.is_pending(attempt, wait);
+            if is_pending { Verdict::RetryAfter(wait) } else { Verdict::GiveUp }
+        })
+    }
+
+    fn pace(&self) -> Pace {
+        self.program.pace().unwrap_or(self.default.pace)
+    }
+
+    fn end(&self) {
+        self.program.end();
+        self.rule.iter().for_each(|rule| rule.end());
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+enum AskError {
+    #[error(transparent)]
+    Conversation(#[from] ConversationError),
+    #[error("its answer is not understood")]
+    Answer(#[source] serde_json::Error),
+}
+
+/// What a program is asked: an instance that is not in its desired state.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Question<'a> {
+    version: u32,
+    instance: String,
+    working: bool,
+    reason: Cow<'a, str>,
+    re_runs: u32,
+    unchanged: u32,
+    run_re_runs: u32,
+    wait: f64,
+}
+
+impl<'a> Question<'a> {
+    fn new(attempt: &'a Attempt<'_>, wait: Duration) -> Self {
+        Self {
+            version: VERSION,
+            instance: attempt.instance.to_string(),
+            working: attempt.is_working(),
+            reason: attempt.reason(),
+            re_runs: attempt.retries,
+            unchanged: attempt.repeats,
+            run_re_runs: attempt.re_runs,
+            wait: wait.as_secs_f64(),
+        }
+    }
+}
+
+/// The version of questions and answers; members are only added to it.
+const VERSION: u32 = 1;
+
+#[derive(Deserialize)]
+struct PendingAnswer {
+    pending: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "WrittenVerdict")]
+struct VerdictAnswer(Verdict);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenVerdict {
+    run_again_after: Option<f64>,
+    #[serde(default)]
+    give_up: bool,
+}
+
+impl TryFrom<WrittenVerdict> for VerdictAnswer {
+    type Error = String;
+
+    fn try_from(written: WrittenVerdict) -> Result<Self, String> {
+        match (written.run_again_after, written.give_up) {
+            (Some(seconds), false) => {
+                let wait = Duration::try_from_secs_f64(seconds);
+                Ok(Self(Verdict::RetryAfter(wait.map_err(|_| format!("{seconds} is not a time in seconds"))?)))
+            }
+            (None, true) => Ok(Self(Verdict::GiveUp)),
+            _ => Err("expected 'runAgainAfter' with a time in seconds, or 'giveUp' with true".to_owned()),
+        }
+    }
+}
+
+/// What a reconciler says first.
+#[derive(Deserialize)]
+#[serde(try_from = "WrittenGreeting")]
+struct Greeting(Pace);
+
+#[derive(Deserialize)]
+struct WrittenGreeting {
+    version: u32,
+    pace: WrittenPace,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum WrittenPace {
+    Each,
+    Together,
+}
+
+impl TryFrom<WrittenGreeting> for Greeting {
+    type Error = String;
+
+    fn try_from(written: WrittenGreeting) -> Result<Self, String> {
+        match (written.version, written.pace) {
+            (VERSION, WrittenPace::Each) => Ok(Self(Pace::Each)),
+            (VERSION, WrittenPace::Together) => Ok(Self(Pace::Together)),
+            (other, _) => Err(format!("version {other} is not supported, only {VERSION}")),
+        }
+    }
+}

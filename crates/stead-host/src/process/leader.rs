@@ -1,0 +1,93 @@
+//! The first process of a program, and through it everything that the program starts.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Child;
+use std::time::Duration;
+
+use super::os::procfs::Stat;
+use super::os::{self, End};
+use super::supervisor::{self, Supervised};
+use super::tree::{MARKER, Tree};
+use super::{Exit, ProcessError, Processes, Program};
+
+/// How long processes that were ended by force may take to be gone: the kernel must give back their memory.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A program that was started: its processes are marked, and known to the supervisor. If it is dropped before its first
+/// process has ended, everything of it is ended by force.
+pub(super) struct Leader {
+    pub(super) child: Child,
+    pub(super) tree: Tree,
+    ends: OwnedFd,
+    exit: Option<Exit>,
+    _supervised: Supervised,
+}
+
+impl Leader {
+    pub(super) fn start(program: &Program<'_>) -> Result<Self, ProcessError> {
+        os::adopt_orphans();
+        supervisor::ensure();
+        let mut tree = Tree::new();
+        let mut child = os::spawn(program, (MARKER, &tree.marker()))
+            .map_err(|source| ProcessError::Start { path: program.path.to_owned(), source })?;
+        tree.set_leader(child.id());
+        let supervised = Supervised::enter(child.id());
+        match os::watch(&child) {
+            Ok(ends) => Ok(Self { child, tree, ends, exit: None, _supervised: supervised }),
+            Err(source) => {
+                os::end_group(&child, End::Force);
+                tree.end(PATIENCE);
+                drop(child.wait());
+                Err(ProcessError::System { doing: "watch the program", source })
+            }
+        }
+    }
+
+    /// How it ended, once [`Self::note_end`] found that it did.
+    pub(super) fn exit(&self) -> Option<Exit> {
+        self.exit
+    }
+
+    /// What becomes readable when it ends; `None` once it has.
+    pub(super) fn awaited(&self) -> Option<BorrowedFd<'_>> {
+        if self.exit.is_none() { Some(self.ends.as_fd()) } else { None }
+    }
+
+    /// Takes in that it ended, if it did.
+    pub(super) fn note_end(&mut self) -> io::Result<()> {
+        self.exit = self.child.try_wait()?.map(os::exit_of);
+        Ok(())
+    }
+
+    /// Signals its process group, unless it has ended.
+    pub(super) fn end_group(&self, how: End) {
+        if self.exit.is_none() {
+            os::end_group(&self.child, how);
+        }
+    }
+
+    /// Everything of it that is running.
+    pub(super) fn members(&mut self) -> Processes {
+        names(&self.tree.members())
+    }
+
+    /// Ends everything of it by force; returns what could not be ended.
+    pub(super) fn end_all(&mut self) -> Processes {
+        names(&self.tree.end(PATIENCE))
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        if self.exit.is_none() {
+            self.end_group(End::Force);
+            self.tree.end(PATIENCE);
+            drop(self.child.try_wait());
+        }
+    }
+}
+
+fn names(processes: &[Stat]) -> Processes {
+    Processes(processes.iter().map(|each| format!("{} ({})", each.name, each.pid)).collect())
+}
