@@ -18,7 +18,7 @@ struct Waits;
 
 impl PendingRule for Waits {
     fn is_pending(&self, attempt: &Attempt<'_>, _: Duration) -> bool {
-        attempt.retries < 10 && (attempt.is_working() || attempt.reason().contains("does not exist"))
+        attempt.retries < 10 && (attempt.is_working() || attempt.reason().contains("there is no file"))
     }
 }
 
