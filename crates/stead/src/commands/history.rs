@@ -75,7 +75,8 @@ fn carried_out(arguments: &Arguments, env: &ProcessEnv) -> Result<(), Exit> {
         (Some(HistoryCommand::Show { run }), None) => chosen(run, &ids, &directory).map(drop),
         (None, runs) => {
             let newest = ids.iter().rev().take(arguments.lines);
-            list(newest.filter_map(|id| Some(Entry::read(runs.as_ref()?, id))).collect(), arguments.output);
+            let entries: Vec<_> = newest.filter_map(|id| Some(Entry::read(runs.as_ref()?, id))).collect();
+            list(&entries, arguments.output);
             Ok(())
         }
     }
@@ -132,9 +133,9 @@ impl<'a> Entry<'a> {
     }
 }
 
-fn list(entries: Vec<Entry<'_>>, output: Output) {
+fn list(entries: &[Entry<'_>], output: Output) {
     if output == Output::Text {
-        return print(&text::list(&entries));
+        return print(&text::list(entries));
     }
     let runs = entries.iter().map(|Entry { id, content }| match content {
         Ok(run) => json::recorded_run(id.as_str(), &run.history, run.is_running),

@@ -153,7 +153,7 @@ fn reason(why: &str) -> String {
 }
 
 fn deeper(lines: &str) -> String {
-    lines.split_inclusive('\n').map(|line| format!("    {line}")).collect()
+    lines.split_inclusive('\n').flat_map(|line| ["    ", line]).collect()
 }
 
 /// In UTC, with milliseconds.
