@@ -231,7 +231,7 @@ fn a_program_is_not_started_where_nothing_is_pending() {
 }
 
 #[test]
-fn a_program_is_told_no_secret() {
+fn a_program_is_given_no_secret() {
     let site = Site::new(
         "parameters: {secret: {type: secureString}}\n\
          resources:\n- {name: leak, type: Stead/Command, properties: {test: 'false', set: \

@@ -85,7 +85,7 @@ fn is_name(name: &str) -> bool {
 /// A program that decides. It is started when it is first asked, and runs until the end of the run.
 ///
 /// Guarantees: a question is answered within the deadline. A program that cannot be started, ends, is silent or gives an
-/// answer that is not understood is reported once and not asked again. It is told nothing but what reports show as well.
+/// answer that is not understood is reported once and not asked again. It is given nothing but what reports show as well.
 pub struct DecisionProgram {
     role: Role,
     executable: Executable,
