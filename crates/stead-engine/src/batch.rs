@@ -57,7 +57,7 @@ pub struct Batch {
     pub policy: Option<Arc<dyn Policy>>,
 }
 
-/// What came of one document.
+/// The outcome of one document.
 pub struct BatchResult {
     /// The name of the document.
     pub name: String,
