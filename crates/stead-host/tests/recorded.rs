@@ -96,7 +96,9 @@ fn runs_that_begin_together_have_names_of_their_own() {
     let begin = || {
         together.wait();
         let begun: Vec<RunId> = (0..20).map(|_| runs.begin(at(0), keep(1000)).unwrap().0).collect();
-        begun.iter().for_each(|id| assert!(runs.read(id).unwrap().events.is_empty()));
+        for id in &begun {
+            assert!(runs.read(id).unwrap().events.is_empty());
+        }
         begun
     };
     let all: BTreeSet<RunId> = thread::scope(|scope| {
