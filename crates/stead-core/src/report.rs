@@ -239,11 +239,20 @@ impl Report {
         }
     }
 
+    /// A run before its time counts if it was the last, or took until the next was due.
     fn count_re_run(&mut self, node: NodeId, event: &Event) {
-        if let (EventKind::CallStarted { .. }, Phase::BackingOff(until)) = (&event.kind, &self.record(node).phase)
-            && self.re_run_at != Some(*until)
-        {
-            self.re_run_at = Some(*until);
+        let record = self.record(node);
+        let counted = match (&event.kind, record.due()) {
+            (EventKind::CallStarted { .. }, None) => match record.phase {
+                Phase::BackingOff(until) => Some(until),
+                _ => None,
+            },
+            (EventKind::Settled { .. }, due) => due,
+            (EventKind::RetryScheduled { until, .. }, due) => due.filter(|due| due != until),
+            _ => None,
+        };
+        if counted.is_some() && self.re_run_at != counted {
+            self.re_run_at = counted;
             self.re_runs += 1;
         }
     }

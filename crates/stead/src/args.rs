@@ -49,7 +49,7 @@ Exit codes of plan, check, apply, lint, graph, explain, sls and history:
   2    not in the desired state (plan, check); warnings (lint, sls)
   3    the document, its parameters, the policy or the command line is not valid; the run cannot
        be recorded (apply --record); there is no such run (history)
-  4    apply gave up: what failed was run again without progress, or too often
+  4    apply gave up: re-runs made no progress or reached their limit
   6    ended early, by Ctrl-C or by the answer No
 Other commands have the exit codes of dsc. For all commands:
   10   standard output cannot be written
@@ -528,9 +528,6 @@ pub(crate) struct Convert {
     /// The SLS files; they become one document
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Write the document to a file instead of standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
     /// Output format
     #[arg(short, long, value_enum, ignore_case = true, default_value_t = OutputFormat::Yaml)]
     pub(crate) output_format: OutputFormat,

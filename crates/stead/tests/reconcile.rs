@@ -33,7 +33,6 @@ impl Apply {
     /// The next event of that name.
     fn await_event(&mut self, name: &str) -> Json {
         for line in &mut self.events {
-            // What is said to users stands between the events.
             let Ok(event) = serde_json::from_str::<Json>(&line.unwrap()) else { continue };
             self.seen.push(event.clone());
             if event["event"] == name {

@@ -63,10 +63,20 @@ struct Relations {
 
 impl Relations {
     fn directive(&mut self, key: &str, ids: Vec<Value>) {
+        let mut all = Vec::new();
         if let Some(Value::Array(known)) = self.directives.get_mut(key) {
-            known.extend(ids);
-        } else {
-            self.directives.insert(key.to_owned(), Value::Array(ids));
+            all = std::mem::take(known);
+        }
+        add_new(&mut all, ids);
+        self.directives.insert(key.to_owned(), Value::Array(all));
+    }
+}
+
+/// Adds what is not there yet: a state may be required and watched.
+fn add_new(known: &mut Vec<Value>, ids: Vec<Value>) {
+    for id in ids {
+        if !known.contains(&id) {
+            known.push(id);
         }
     }
 }
@@ -149,7 +159,7 @@ impl Writer<'_> {
         let several = targets.len() > 1;
         let about = Keyword::Requisite(requisite);
         match requisite {
-            Requisite::Require | Requisite::Watch => relations.depends_on.extend(self.ids(targets, Part::All)),
+            Requisite::Require | Requisite::Watch => add_new(&mut relations.depends_on, self.ids(targets, Part::All)),
             Requisite::RequireAny => relations.directive("requireAny", self.ids(targets, Part::Last)),
             Requisite::OnChanges => {
                 relations.directive("onChanges", self.ids(targets, Part::All));

@@ -48,13 +48,14 @@ impl Waking {
     /// Wakes those of which something changed, waiting at most so long for that.
     pub(super) fn woken(&mut self, run: &Run, longest: Duration) -> Vec<EventKind> {
         let Some(watch) = &mut self.watch else { return Vec::new() };
-        let longest = if self.changed.is_empty() { longest } else { longest.min(POLL) };
+        let backs_off = |id: &&NodeId| matches!(run.report().record(**id).phase, Phase::BackingOff(_));
+        let known = self.changed.iter().filter(backs_off);
+        let longest = known.map(|id| rest(self.last.get(id))).fold(longest, Duration::min);
         self.changed.extend(watch.changed(longest));
         let (now, last) = (Instant::now(), &mut self.last);
-        let backs_off = |id: &NodeId| matches!(run.report().record(*id).phase, Phase::BackingOff(_));
         self.changed.retain(|id| run.report().status(*id).is_none());
         let due = self.changed.extract_if(.., |id| {
-            let is_due = backs_off(id) && last.get(id).is_none_or(|last| now.duration_since(*last) >= PAUSE);
+            let is_due = backs_off(&&*id) && rest(last.get(id)).is_zero();
             if is_due {
                 last.insert(*id, now);
             }
@@ -62,4 +63,9 @@ impl Waking {
         });
         due.map(|id| EventKind::Woken { instance: run.graph().node(id).path.clone() }).collect()
     }
+}
+
+/// How long an instance is left alone yet.
+fn rest(last: Option<&Instant>) -> Duration {
+    last.map_or(Duration::ZERO, |last| PAUSE.saturating_sub(last.elapsed()))
 }

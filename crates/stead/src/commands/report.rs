@@ -34,6 +34,8 @@ pub(super) struct Style {
     volume: Volume,
     detail: Detail,
     progress: bool,
+    /// Whether it is said on standard error that an instance is pending.
+    announces: bool,
     mode: Mode,
     print: fn(&str),
 }
@@ -61,6 +63,7 @@ enum Volume {
 impl Style {
     pub(super) fn new(document: &Document, mode: Mode) -> Self {
         let text = document.output == Output::Text;
+        let announces = text && !document.events;
         let progress = text && !document.quiet && !document.events && is_watched();
         let volume = match (document.quiet, document.verbose) {
             (true, _) => Volume::Quiet,
@@ -68,7 +71,7 @@ impl Style {
             (false, false) => Volume::Usual,
         };
         let detail = if document.brief { Detail::Brief } else { Detail::Full };
-        Self { text, volume, detail, progress, mode, print }
+        Self { text, volume, detail, progress, announces, mode, print }
     }
 
     /// Of the plan that a question is about: the question is on standard error, and so is the plan.
@@ -117,18 +120,25 @@ impl<'a> Printer<'a> {
 
     /// What is waited for, how long, and why. Where progress is not shown, only the first time unless asked for more.
     fn waits(&mut self, run: &Run, node: NodeId, wait: Duration) {
-        let record = run.report().record(node);
-        let heading = heading(&run.graph().node(node).path, record);
-        let why = pending_reason(record);
-        let why = why.as_deref().and_then(|why| why.lines().next()).map(values::plain).unwrap_or_default();
-        let line = format!("pending: {heading} is run again in {:.1} s: {why}", wait.as_secs_f64());
-        if let Some(bar) = &self.bar {
-            bar.set_message(line);
+        let is_first = self.announced.insert(node);
+        let is_printed = match self.style.volume {
+            _ if self.bar.is_some() => true,
+            Volume::Quiet => false,
+            Volume::Usual => self.style.announces && is_first,
+            Volume::Verbose => self.style.announces,
+        };
+        if !is_printed {
             return;
         }
-        let is_first = self.announced.insert(node);
-        if self.style.volume == Volume::Verbose || (is_first && self.style.volume > Volume::Quiet) {
-            complain(&line);
+        let record = run.report().record(node);
+        let why = pending_reason(record);
+        let why = why.as_deref().and_then(|why| why.lines().next()).map(values::plain).unwrap_or_default();
+        let wait = wait.as_secs_f64();
+        let wait = if wait < 0.1 { "less than 0.1 s".to_owned() } else { format!("{wait:.1} s") };
+        let line = format!("pending: {} runs again in {wait}: {why}", heading(&run.graph().node(node).path, record));
+        match &self.bar {
+            Some(bar) => bar.set_message(line),
+            None => complain(&line),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::output::{complain, pretty, print, yaml};
 /// How many files a document can be made of.
 const MOST_FILES: usize = 10_000;
 
-/// Prints the document that SLS files become, or writes it to a file.
+/// Prints the document that SLS files become.
 pub(crate) fn convert(arguments: &Convert) -> Exit {
     let mut files = Files { sources: Sources::default(), root: PathBuf::new(), loaded: Vec::new() };
     if let Err(why) = arguments.files.iter().try_for_each(|path| files.given(path)) {
@@ -31,20 +31,11 @@ pub(crate) fn convert(arguments: &Convert) -> Exit {
     show_findings(&findings, &files.sources);
     let Some(document) = document else { return Exit::Unusable };
     let json = |value: &Value| value.to_redacted_json();
-    let text = match arguments.output_format {
+    print(&match arguments.output_format {
         OutputFormat::Yaml => document.text(|value| yaml(&json(value))),
         OutputFormat::Json => json(&document.value()).to_string() + "\n",
         OutputFormat::PrettyJson => pretty(&json(&document.value())) + "\n",
-    };
-    match &arguments.out {
-        None => print(&text),
-        Some(path) => {
-            if let Err(error) = std::fs::write(path, text) {
-                complain(&format!("error: cannot write {}: {}", path.display(), stead_host::fs::reason(&error)));
-                return Exit::Failed;
-            }
-        }
-    }
+    });
     if findings.is_empty() { Exit::Success } else { Exit::Drifted }
 }
 

@@ -115,6 +115,8 @@ fn net_change(host: &Host, path: &InstancePath, record: &Record, attempts: usize
     let net = described(difference.as_ref(), record.effects(), record.changed(), schema);
     match attempts {
         ..=1 => net,
+        // What a command did is not in its state.
+        _ if net.is_empty() && record.net_change().is_none_or(|(before, after)| before != after) => String::new(),
         _ if net.is_empty() => "    net change: none\n".to_owned(),
         _ => format!("    net change:\n{}", deeper(&net)),
     }
