@@ -50,12 +50,14 @@ fn only_a_name_is_a_name() {
 }
 
 #[test]
-fn a_directory_of_others_is_closed_to_them() {
+fn a_record_is_its_owners_alone_and_a_directory_keeps_its_mode() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let runs = RecordedRuns::create(folder.path()).unwrap();
     let (id, _journal) = runs.begin(at(0), keep(1)).unwrap();
-    assert_eq!((mode(folder.path()), mode(&folder.path().join(id.as_str()))), (0o700, 0o600));
+    assert_eq!((mode(folder.path()), mode(&folder.path().join(id.as_str()))), (0o755, 0o600));
+    RecordedRuns::create(&folder.path().join("new")).unwrap();
+    assert_eq!(mode(&folder.path().join("new")), 0o700);
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use rustix::fs::{AtFlags, Mode, OFlags, chmodat, unlinkat};
+use rustix::fs::{AtFlags, OFlags, unlinkat};
 use stead_core::event::Event;
 
 use super::file::{FileJournal, OpenJournalError, system};
@@ -52,7 +52,7 @@ impl fmt::Display for RunId {
 
 /// The recorded runs of one directory.
 ///
-/// Guarantees: only its owner can reach what is in it. What was recorded survives the end of the process that recorded it,
+/// Guarantees: only its owner can read what is in it, and the mode of a directory that exists is left alone. What was recorded survives the end of the process that recorded it,
 /// but not necessarily a power failure: a record is read by users, and nothing is resumed from it.
 pub struct RecordedRuns {
     directory: TrustedDirectory,
@@ -73,10 +73,6 @@ impl RecordedRuns {
         let path = std::path::absolute(path).map_err(|source| system("find", path, source))?;
         let opened = TrustedDirectory::create(&path, User::current().trust());
         let directory = opened.map_err(OpenJournalError::Directory)?;
-        if directory.metadata().mode() & 0o777 != 0o700 {
-            let changed = chmodat(&directory, ".", Mode::RWXU, AtFlags::empty());
-            changed.map_err(|errno| system("protect the directory of", &path, errno.into()))?;
-        }
         Ok(Self { directory })
     }
 
