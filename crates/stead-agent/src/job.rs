@@ -264,10 +264,7 @@ enum ApplyError {
 /// Makes a delivered document ready to run, or says what is wrong with it: how many findings, as they are shown to users.
 pub(crate) fn prepare_or_explain(session: &mut Session, delivered: &Delivered) -> Result<Prepared, (usize, String)> {
     let unusable = match prepare(session, delivered) {
-        Ok(mut prepared) => {
-            session.order_conflicts(&mut prepared);
-            return Ok(prepared);
-        }
+        Ok(prepared) => return Ok(prepared),
         Err(unusable) => unusable,
     };
     let unusable = session.with_properties(unusable, Mode::PLAN);

@@ -16,15 +16,10 @@ use stead_host::provider::Plain;
 use crate::session::{Prepared, Session};
 
 impl Session {
-    /// A warning for each two instances that undo each other's work, as far as that is known before anything runs: of
-    /// instances without a condition whose properties are written out.
-    pub fn conflicts(&self, prepared: &Prepared) -> Vec<Diagnostic> {
-        warnings(&prepared.graph, &self.stated_conflicts(&prepared.graph))
-    }
-
-    /// The same, and lets the later of each two begin when the earlier one has ended, so that it finds what that one left
-    /// and does not report as unchanged what is being removed.
-    pub fn order_conflicts(&self, prepared: &mut Prepared) -> Vec<Diagnostic> {
+    /// Finds instances that undo each other's work, as far as that is known before anything runs: those without a condition
+    /// whose properties are written out. The later of each two begins when the earlier one has ended, so that it finds what
+    /// that one left and does not report as unchanged what is being removed. Each is a warning.
+    pub(crate) fn order_conflicts(&self, prepared: &mut Prepared) {
         let found = self.stated_conflicts(&prepared.graph);
         let pairs: Vec<_> = found.iter().filter_map(|found| adjacent(&prepared.graph, found)).collect();
         if !pairs.is_empty() {
@@ -33,7 +28,7 @@ impl Session {
                 graph.add_order(first, second);
             }
         }
-        warnings(&prepared.graph, &found)
+        prepared.warnings.extend(warnings(&prepared.graph, &found));
     }
 
     fn stated_conflicts(&self, graph: &Graph) -> Vec<Conflict> {

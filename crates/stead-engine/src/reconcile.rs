@@ -1,6 +1,7 @@
 //! Which reconciler a run has: as the command line or settings say, else as the document says.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use stead_core::diag::{Diagnostic, nearest};
 use stead_core::document;
@@ -66,11 +67,12 @@ impl Session {
         };
         let max_re_runs = options.max_pending_reruns.or(stated.max_pending_reruns).unwrap_or(reconciler.max_re_runs);
         let wait = options.wait.or(stated.wait.as_ref().map(|wait| wait.value));
-        let reconciler = Reconciler { wait, max_re_runs, ..reconciler };
-        let rule = rule_program.map(|program| {
-            let rule: Arc<dyn PendingRule> = Arc::new(ProgramRule::new(program, Arc::clone(&reconciler.rule)));
-            rule
-        });
+        let reconciler = Reconciler { wait, max_re_runs, seed: seed(), ..reconciler };
+        let is_stated = options.pending.is_some() || stated.pending.is_some();
+        let rule: Option<Arc<dyn PendingRule>> = match rule_program {
+            Some(program) => Some(Arc::new(ProgramRule::new(program, Arc::clone(&reconciler.rule)))),
+            None => is_stated.then(|| Arc::clone(&reconciler.rule)),
+        };
         Ok(match program {
             Some(program) => Arc::new(ProgramReconciler::new(program, reconciler, rule)),
             None => Arc::new(Reconciler { rule: rule.unwrap_or(Arc::clone(&reconciler.rule)), ..reconciler }),
@@ -86,6 +88,12 @@ impl Session {
         let found = DecisionProgram::find(name.role, name.text, search, self.settings.clone(), context);
         found.map(Some).map_err(|error| Box::new(name.finding(&error, search)))
     }
+}
+
+/// Other waits on each machine and in each run, where they depend on chance.
+fn seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::from(now.subsec_nanos()) << 32 | u64::from(std::process::id())
 }
 
 fn max_unchanged(options: &ReconcileOptions, stated: &document::Reconcile) -> u32 {

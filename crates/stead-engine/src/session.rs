@@ -198,7 +198,9 @@ impl Session {
     pub fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
         let source = self.sources.add(Source::new(name, text));
         let (document, findings) = document::parse(source, text, &Limits::default());
-        self.prepare_parsed(document, findings, supplied)
+        let mut prepared = self.prepare_parsed(document, findings, supplied)?;
+        self.order_conflicts(&mut prepared);
+        Ok(prepared)
     }
 
     /// The same of its parameters and variables alone: what it asks of resources is not looked at.

@@ -1,13 +1,13 @@
 //! Watching what pending instances read and manage.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stead_core::claims::{Claim, Claims};
 use stead_core::id::NodeId;
-use stead_core::run::Pending;
+use stead_core::run::BackingOff;
 use stead_host::executor::Watch;
 use stead_host::provider::{Context, Plain};
 use stead_host::watch::{Drift, Watched, Watcher};
@@ -20,16 +20,16 @@ pub(crate) struct FileWatch {
     watcher: Option<Watcher>,
     providers: Providers,
     context: Context,
-    /// The instances that are watched, by what the watcher calls them, and what is watched of them.
-    watched: HashMap<String, (NodeId, Claims)>,
+    /// The instances that are watched, under their numbers, and what is watched of them.
+    watched: BTreeMap<NodeId, Watched>,
 }
 
 impl FileWatch {
     pub(crate) fn new(providers: Providers, context: Context) -> Self {
-        Self { watcher: None, providers, context, watched: HashMap::new() }
+        Self { watcher: None, providers, context, watched: BTreeMap::new() }
     }
 
-    fn claims(&self, pending: &Pending) -> Option<Claims> {
+    fn claims(&self, pending: &BackingOff) -> Option<Claims> {
         // Paths are not secret; see `footprint`.
         let desired = Plain::covered(&pending.desired);
         let claims = self.providers.claims_of(&pending.manifest, &desired, &self.context)?;
@@ -38,23 +38,27 @@ impl FileWatch {
 }
 
 impl Watch for FileWatch {
-    fn watch(&mut self, pending: &[Pending]) -> Vec<NodeId> {
-        let mut names = HashMap::new();
-        let mut wanted = Vec::new();
-        for each in pending {
-            let Some(claims) = self.claims(each).filter(|claims| !claims.0.is_empty()) else { continue };
-            let instance = each.instance.to_string();
-            names.insert(instance.clone(), (each.instance.node(), claims.clone()));
-            wanted.push(Watched { instance, claims });
+    fn watch(&mut self, instance: &BackingOff) -> bool {
+        let id = instance.instance.node();
+        let Some(claims) = self.claims(instance).filter(|claims| !claims.0.is_empty()) else { return false };
+        if self.watched.get(&id).is_some_and(|watched| watched.claims == claims) {
+            return false;
         }
-        let before = std::mem::replace(&mut self.watched, names);
-        if self.watcher.is_none() && !wanted.is_empty() {
+        self.forget(id);
+        if self.watcher.is_none() {
             self.watcher = Watcher::new().ok();
         }
-        let Some(watcher) = &self.watcher else { return Vec::new() };
-        watcher.watch(&wanted);
-        let is_new = |name: &String, claims: &Claims| before.get(name).is_none_or(|(_, former)| former != claims);
-        self.watched.iter().filter(|(name, (_, claims))| is_new(name, claims)).map(|(_, (id, _))| *id).collect()
+        let Some(watcher) = &self.watcher else { return false };
+        let entry = Watched { instance: id.index().to_string(), claims };
+        watcher.add(&entry);
+        self.watched.insert(id, entry);
+        true
+    }
+
+    fn forget(&mut self, instance: NodeId) {
+        if let (Some(watched), Some(watcher)) = (self.watched.remove(&instance), &self.watcher) {
+            watcher.remove(&watched);
+        }
     }
 
     fn is_watching(&self) -> bool {
@@ -63,10 +67,18 @@ impl Watch for FileWatch {
 
     fn changed(&mut self, longest: Duration) -> Vec<NodeId> {
         match self.watcher.as_ref().map(|watcher| watcher.changed(Some(longest))) {
-            Some(Ok(Some(Drift::Instances(names)))) => {
-                names.iter().filter_map(|name| self.watched.get(name)).map(|(id, _)| *id).collect()
+            Some(Ok(Some(Drift::Instances(numbers)))) => {
+                let number = |number: &String| Some(NodeId(number.parse().ok()?));
+                numbers.iter().filter_map(number).collect()
             }
-            Some(Ok(Some(Drift::Anything))) => self.watched.values().map(|(id, _)| *id).collect(),
+            // A folder may be gone: each is watched anew when it backs off again.
+            Some(Ok(Some(Drift::Anything))) => {
+                let all: Vec<NodeId> = self.watched.keys().copied().collect();
+                for id in &all {
+                    self.forget(*id);
+                }
+                all
+            }
             Some(Ok(None)) => Vec::new(),
             // Nothing is noticed any more: everything is run again after its wait.
             Some(Err(_)) | None => {

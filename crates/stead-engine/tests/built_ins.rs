@@ -32,7 +32,7 @@ fn messages(findings: &[Diagnostic]) -> Vec<&str> {
 fn conflicts(resources: &str) -> Vec<String> {
     let mut session = session(Path::new("/nowhere"));
     let prepared = prepared(&mut session, resources);
-    session.conflicts(&prepared).into_iter().map(|finding| finding.message).collect()
+    prepared.warnings.into_iter().map(|finding| finding.message).collect()
 }
 
 fn run(session: &Session, prepared: &Prepared, mode: Mode) -> Run {

@@ -144,7 +144,7 @@ fn restless(stage: &Stage, apply: &Run, found: &[NodeId]) -> Option<Restless> {
 
 /// The instances that warnings name, and those that manage what these do: of three, a warning names two.
 fn conflicting(stage: &Stage, apply: &Run) -> BTreeSet<NodeId> {
-    let warnings = [stage.session.conflicts(&stage.prepared), stage.session.computed_conflicts(apply)].concat();
+    let warnings = [stage.prepared.warnings.clone(), stage.session.computed_conflicts(apply)].concat();
     let spans = |warning: &Diagnostic| {
         warning.span.into_iter().chain(warning.labels.iter().map(|(span, _)| *span)).collect::<Vec<_>>()
     };

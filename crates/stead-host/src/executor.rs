@@ -18,7 +18,7 @@ use stead_core::event::{Event, EventKind};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::id::NodeId;
-use stead_core::run::{Pending, ReplayError, Room, Run};
+use stead_core::run::{BackingOff, ReplayError, Room, Run};
 use stead_core::value::Value;
 
 use crate::journal::{Journal, JournalError};
@@ -53,9 +53,12 @@ pub trait Calls: Send + Sync {
 
 /// Tells when what an instance is pending for may have happened.
 pub trait Watch {
-    /// Watches these instances and no others; returns those that are watched from now on: something may have happened to
-    /// them before.
-    fn watch(&mut self, pending: &[Pending]) -> Vec<NodeId>;
+    /// Watches what an instance reads and manages; whether any of it was not watched before, so that something may have
+    /// happened to it.
+    fn watch(&mut self, instance: &BackingOff) -> bool;
+
+    /// Watches an instance no longer.
+    fn forget(&mut self, instance: NodeId);
 
     /// Whether anything is watched.
     fn is_watching(&self) -> bool;
@@ -254,7 +257,7 @@ impl Executor<'_> {
     fn wait(&mut self, wake: Option<Timestamp>) -> Result<(), ExecuteError> {
         let until_wake = wake.map(|wake| Duration::try_from(wake - self.clock.now()).unwrap_or_default());
         let mut longest = until_wake.map_or(CANCEL_POLL, |wait| wait.min(CANCEL_POLL));
-        if until_wake.is_some() && self.waking.watches(self.run) {
+        if until_wake.is_some() && self.waking.is_watching() {
             let is_under_way = self.run.in_flight() > 0;
             let woken = self.waking.woken(self.run, if is_under_way { Duration::ZERO } else { longest });
             if !woken.is_empty() || !is_under_way {
@@ -294,9 +297,7 @@ impl Executor<'_> {
         self.journal.append(&events)?;
         for event in &events {
             self.run.apply(event)?;
-            if let EventKind::RetryScheduled { .. } = event.kind {
-                self.waking.backs_off();
-            }
+            self.waking.note(self.run, event);
             (self.consumer)(self.run, event);
         }
         Ok(())

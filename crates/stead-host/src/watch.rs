@@ -124,6 +124,27 @@ impl Watcher {
         Watch { unwatched, is_new }
     }
 
+    /// Watches one more instance; whether all of it can be watched.
+    pub fn add(&self, watched: &Watched) -> bool {
+        let mut wanted = HashMap::new();
+        let mut all = add(&mut wanted, &watched.instance, &watched.claims);
+        let mut folders = self.lock();
+        for (path, folder) in wanted {
+            all &= folders.watch(&self.queue, path, folder).is_some();
+        }
+        all
+    }
+
+    /// Watches an instance no longer. `claims` is what it was added with.
+    pub fn remove(&self, watched: &Watched) {
+        let mut wanted = HashMap::new();
+        add(&mut wanted, &watched.instance, &watched.claims);
+        let mut folders = self.lock();
+        for (path, folder) in wanted {
+            folders.forget(&self.queue, &path, &folder, &watched.instance);
+        }
+    }
+
     /// Hands on what changes. Returns when changes cannot be read any more.
     pub fn run(&self, mut woken: impl FnMut(Drift)) {
         while let Ok(drift) = self.changed(None) {
@@ -172,6 +193,40 @@ impl Watcher {
 }
 
 impl Folders {
+    /// Watches a folder for those who manage something in it, besides those it is watched for; `None` where it cannot be.
+    fn watch(&mut self, queue: &OwnedFd, path: PathBuf, mut folder: Folder) -> Option<()> {
+        let descriptor = match self.by_path.get(&path) {
+            Some(descriptor) => *descriptor,
+            None => inotify::add_watch(queue, &path, CHANGES).ok()?,
+        };
+        folder.path.clone_from(&path);
+        self.by_path.insert(path, descriptor);
+        // Two paths may lead to one folder.
+        self.by_descriptor.entry(descriptor).or_default().add(folder);
+        Some(())
+    }
+
+    /// Watches what an instance manages in a folder no longer, nor the folder if that was the last.
+    fn forget(&mut self, queue: &OwnedFd, path: &Path, managed: &Folder, instance: &str) {
+        let Some(descriptor) = self.by_path.get(path).copied() else { return };
+        let Some(folder) = self.by_descriptor.get_mut(&descriptor) else { return };
+        folder.all.remove(instance);
+        for name in managed.entries.keys() {
+            if let Some(instances) = folder.entries.get_mut(name) {
+                instances.remove(instance);
+                if instances.is_empty() {
+                    folder.entries.remove(name);
+                }
+            }
+        }
+        if folder.all.is_empty() && folder.entries.is_empty() {
+            self.by_descriptor.remove(&descriptor);
+            self.by_path.retain(|_, known| *known != descriptor);
+            // It may be gone.
+            let _ = inotify::remove_watch(queue, descriptor);
+        }
+    }
+
     fn changed(&mut self, descriptor: i32, name: Option<&[u8]>, what: ReadFlags, instances: &mut BTreeSet<String>) {
         use std::os::unix::ffi::OsStrExt;
 

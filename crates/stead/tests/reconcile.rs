@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use std::io::{BufRead, BufReader, Lines, Read};
+use std::io::{BufRead, BufReader, Lines};
 use std::net::TcpListener;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 
@@ -43,12 +43,12 @@ impl Apply {
     }
 
     fn end(mut self) -> (ExitStatus, String, Vec<Json>) {
-        let mut text = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        let stdout = self.child.stdout.take().unwrap();
+        let text = std::thread::spawn(move || std::io::read_to_string(stdout).unwrap());
         for line in self.events {
             self.seen.extend(serde_json::from_str::<Json>(&line.unwrap()));
         }
-        (self.child.wait().unwrap(), text, self.seen)
+        (self.child.wait().unwrap(), text.join().unwrap(), self.seen)
     }
 }
 
@@ -145,9 +145,25 @@ fn giving_up_is_not_the_same_as_failing() {
     assert_eq!(exit.code(), Some(4), "{text}");
     assert!(text.contains("Re-runs: ") && text.contains("1 instance requires a re-run"), "{text}");
     assert!(count(&events, "retryScheduled") >= 3);
-    // A name that is longer than any: running again cannot help.
-    let invalid = "resources:\n- {name: a, type: Microsoft.DSC.Debug/Echo, condition: \"[equals(int('x'), 1)]\", properties: {output: x}}\n";
+    // What the file is given is known in the run alone, and no other run makes a mode of it.
+    let invalid = "resources:\n\
+        - {name: a, type: Microsoft.DSC.Debug/Echo, properties: {output: abc}}\n\
+        - {name: b, type: Stead/File, dependsOn: ['Microsoft.DSC.Debug/Echo:a'], \
+           properties: {path: b, content: x, mode: \"[reference('Microsoft.DSC.Debug/Echo:a').output]\"}}\n";
     let (exit, text, events) = run(invalid);
-    assert_ne!(exit.code(), Some(4), "{text}");
-    assert_eq!(count(&events, "retryScheduled"), 0);
+    assert_eq!(exit.code(), Some(1), "{text}");
+    assert_eq!((count(&events, "retryScheduled"), count(&events, "settled")), (0, 2), "{text}");
+}
+
+#[test]
+fn pending_files_do_not_wake_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let copies =
+        (0..50).map(|at| format!("- {{name: c{at}, type: Stead/File, properties: {{path: c{at}, source: s{at}}}}}\n"));
+    let document = format!("resources:\n{}", copies.collect::<String>());
+    let arguments = ["--wait", "0.3", "--max-unchanged-reruns", "2"];
+    let (exit, text, events) = Apply::start(&folder, &document, &arguments).end();
+    assert_eq!(exit.code(), Some(4), "{text}");
+    // Each once, when it is watched for the first time.
+    assert_eq!((count(&events, "woken"), count(&events, "settled")), (50, 50));
 }

@@ -131,8 +131,9 @@ fn the_examples_do_as_they_say() {
     assert_eq!((ended.code, ended.re_runs()), (Some(4), 20), "{}", ended.log);
     let ended = site.apply(&["-R", "eager", "--max-pending-reruns", "20", "--wait", "3600"]);
     assert_eq!((ended.code, ended.re_runs()), (Some(4), 20), "{}", ended.log);
+    // A rule that is named is asked first, the default one too.
     let ended = site.apply(&["-R", "eager", "-P", "default", "--max-pending-reruns", "6"]);
-    assert_eq!((ended.code, ended.re_runs()), (Some(4), 6), "{}", ended.log);
+    assert_eq!((ended.code, ended.re_runs()), (Some(4), 3), "{}", ended.log);
 }
 
 #[test]
@@ -228,6 +229,20 @@ fn a_program_is_not_started_where_nothing_is_pending() {
     let ended = site.apply(&["-P", "eager", "-R", "eager"]);
     assert_eq!(ended.code, Some(0), "{}", ended.log);
     assert!(!site.path("log").exists());
+}
+
+#[test]
+fn a_rule_is_asked_once_about_each_attempt() {
+    let second = HOPELESS.replace("resources:\n", "").replace("copy", "other");
+    let site = Site::new(&format!("{HOPELESS}{second}"));
+    let log = "echo \"$question\" >> \"$DSC_CONFIG_ROOT/questions\"";
+    let answer = "case $question in *:copy*) echo '{\"pending\": true}';; *) echo '{\"pending\": false}';; esac";
+    site.program("stead-pending-watchful", &format!("while read -r question; do {log}; {answer}; done"));
+    let ended = site.apply(&["-P", "watchful", "--max-pending-reruns", "3"]);
+    assert_eq!((ended.code, ended.re_runs()), (Some(4), 3), "{}", ended.log);
+    let questions = fs::read_to_string(site.path("questions")).unwrap();
+    let about = |name: &str| questions.lines().filter(|line| line.contains(&format!("\"{name}\""))).count();
+    assert_eq!((about("Stead/Command:copy"), about("Stead/Command:other")), (3, 1), "{questions}");
 }
 
 #[test]

@@ -94,8 +94,7 @@ impl Agent {
             .map_err(|(count, findings)| invalid(count, findings))?;
         let mut wrong = session.check_properties(&prepared, Mode::PLAN);
         wrong.extend(prepared.graph.refused(session.machine.elevated));
-        let suspicious = prepared.warnings.iter().cloned().chain(session.conflicts(&prepared));
-        let findings: Vec<Diagnostic> = suspicious.chain(wrong).collect();
+        let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(wrong).collect();
         let rendered = render_all(&findings, &prepared.sources, false);
         let errors = findings.iter().filter(|finding| any_error(std::slice::from_ref(*finding))).count();
         if errors > 0 {

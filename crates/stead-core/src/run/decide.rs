@@ -215,7 +215,7 @@ impl Run {
     pub(super) fn judge_together(&self, now: Timestamp) -> Vec<EventKind> {
         let mut waits = Vec::new();
         let mut ended = Vec::new();
-        for id in &self.unrealized {
+        for id in self.unrealized.keys() {
             let Some(response) = self.report.record(*id).undecided() else { continue };
             match self.verdict(*id, response, now) {
                 Verdict::GiveUp => ended.push(self.settle(*id, self.status_after(*id, response))),
@@ -250,15 +250,18 @@ impl Run {
             return Verdict::RetryAfter(left);
         }
         let stated_wait = self.graph.declaration(id).directives().reconcile_wait.as_ref().map(|wait| wait.value);
-        self.policy.after(&Attempt {
-            instance: &node.path,
-            retries: record.retries,
-            repeats: record.repeats(),
-            re_runs: self.report.re_runs,
-            response,
-            stated_wait,
-            usual_wait: node.manifest.reconcile_wait,
-        })
+        let ask = || {
+            self.policy.after(&Attempt {
+                instance: &node.path,
+                retries: record.retries,
+                repeats: record.repeats(),
+                re_runs: self.report.re_runs,
+                response,
+                stated_wait,
+                usual_wait: node.manifest.reconcile_wait,
+            })
+        };
+        self.unrealized.get(&id).map_or_else(ask, |answered| *answered.get_or_init(ask))
     }
 
     /// The instances that ended as they were because the policy gave up on them: another run may realize them.

@@ -24,7 +24,7 @@ mod replay;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 use jiff::Timestamp;
@@ -44,7 +44,7 @@ use crate::value::{Seal, Value};
 use decide::Decision;
 use forecast::{Certainty, Forecast};
 use pending_failure::PendingFailure;
-use policy::{Pace, Policy, SinglePass};
+use policy::{Pace, Policy, SinglePass, Verdict};
 use readiness::Readiness;
 pub use replay::ReplayError;
 
@@ -153,7 +153,7 @@ impl Next {
 
 /// An instance that backs off, and what it was to be.
 #[derive(Clone, Debug)]
-pub struct Pending {
+pub struct BackingOff {
     /// The instance.
     pub instance: InstancePath,
     /// The resource that it is an instance of.
@@ -180,8 +180,8 @@ pub struct Run {
     readiness: Readiness,
     /// Nodes with a response that nothing was decided about.
     undecided: BTreeSet<NodeId>,
-    /// Those that are run again together with others, if at all: [`Pace::Together`].
-    unrealized: BTreeSet<NodeId>,
+    /// Those that another run can help, with what was answered about it: a policy is asked once.
+    unrealized: BTreeMap<NodeId, OnceLock<Verdict>>,
     in_flight: BTreeSet<NodeId>,
     unsettled: usize,
     /// Whether events of a former process were applied, and it was not recorded that another took over.
@@ -206,7 +206,7 @@ impl Run {
             held: 0,
             unsettled: selected,
             undecided: BTreeSet::new(),
-            unrealized: BTreeSet::new(),
+            unrealized: BTreeMap::new(),
             in_flight: BTreeSet::new(),
             taken_over: false,
             forecast: Forecast::default(),
@@ -309,17 +309,14 @@ impl Run {
         self.report.status(id).is_some_and(done)
     }
 
-    /// The instances that can be woken before their time, with the desired states of their last tries: those that back
-    /// off, unless they are run again together.
-    pub fn wakeable(&self) -> Vec<Pending> {
-        if self.readiness.queues.backing_off().next().is_none() || self.policy.pace() == Pace::Together {
-            return Vec::new();
+    /// An instance that can be woken before its time: one that backs off, unless it is run again together with others.
+    pub fn backing_off(&self, id: NodeId) -> Option<BackingOff> {
+        let record = self.report.record(id);
+        if !matches!(record.phase, Phase::BackingOff(_)) || self.policy.pace() == Pace::Together {
+            return None;
         }
-        let pending = self.readiness.queues.backing_off().filter_map(|id| {
-            let (node, desired) = (self.graph.node(id), self.report.record(id).desired.clone()?);
-            Some(Pending { instance: node.path.clone(), manifest: Arc::clone(&node.manifest), desired })
-        });
-        pending.collect()
+        let (node, desired) = (self.graph.node(id), record.desired.clone()?);
+        Some(BackingOff { instance: node.path.clone(), manifest: Arc::clone(&node.manifest), desired })
     }
 
     /// How many calls are under way.
@@ -341,10 +338,16 @@ impl Run {
         } else {
             next.events.extend(self.undecided.iter().filter_map(|id| self.judge(*id, now)));
             next.events.extend(self.predicted(now));
+            // A policy is asked when something is pending, and not before.
+            let is_pending = !self.unrealized.is_empty();
+            let together = is_pending && self.policy.pace() == Pace::Together && !self.report.cancelled;
+            if is_pending && !together {
+                next.events.extend(self.unrealized.keys().filter_map(|id| self.judge(*id, now)));
+            }
             if next.is_idle() && !self.report.suspended {
                 self.begin(now, room, &mut next);
             }
-            if next.is_idle() && self.in_flight.is_empty() {
+            if together && next.is_idle() && self.in_flight.is_empty() {
                 next.events.extend(self.judge_together(now));
             }
         }
@@ -467,7 +470,8 @@ impl Run {
         let report = &self.report;
         let is_forgotten = |id: &NodeId| report.record(*id).undecided().is_none();
         let forgotten = self.undecided.extract_if(.., |id| is_forgotten(id));
-        let forgotten = forgotten.chain(self.unrealized.extract_if(.., |id| is_forgotten(id)));
+        let unrealized = self.unrealized.extract_if(.., |id, _| is_forgotten(id)).map(|(id, _)| id);
+        let forgotten = forgotten.chain(unrealized);
         let predictions = &mut self.predictions;
         let unpredicted = predictions.extract_if(.., |(_, id), _| report.record(*id).undecided().is_none());
         let forgotten = forgotten.chain(unpredicted.map(|((_, id), _)| id));
@@ -505,9 +509,8 @@ impl Run {
             self.readiness.queues.ready(id);
         } else if self.mode.execution == Execution::WhatIf {
             self.predictions.insert(self.ranked(id), PendingFailure::of(&response.outcome).map(Box::new));
-        // In this order: a policy is asked for its pace when something is pending, and not before.
-        } else if self.is_open(id, response) && self.policy.pace() == Pace::Together {
-            self.unrealized.insert(id);
+        } else if self.is_open(id, response) {
+            self.unrealized.insert(id, OnceLock::new());
         } else {
             self.undecided.insert(id);
         }

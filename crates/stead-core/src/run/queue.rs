@@ -99,11 +99,6 @@ impl Queues {
         self.limits.iter().filter_map(due).min()
     }
 
-    /// The nodes that back off.
-    pub(super) fn backing_off(&self) -> impl Iterator<Item = NodeId> {
-        self.limits.iter().flat_map(|queue| &queue.backing_off).map(|(_, (_, id))| *id)
-    }
-
     /// The nodes that can be begun at an instant beside those that have a call under way, while there is room for them.
     pub(super) fn due(&self, until: Timestamp, room: &Room, in_flight: &BTreeSet<NodeId>) -> Due<'_> {
         let mut due = Due {

@@ -3,7 +3,6 @@
 //! A reconciler is a [`Policy`] made of a pace, a pending rule and waits. [`Reconciler::basic`] is that of Idem: everything
 //! pending is run again together, at the longest wait. [`Reconciler::continuous`] gives each instance a timer of its own.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,7 +88,7 @@ impl Reconciler {
     pub fn wait(&self, attempt: &Attempt<'_>) -> Duration {
         let wait = attempt.stated_wait.or(self.wait).or(attempt.usual_wait).unwrap_or_default();
         let re_runs = self.re_runs(attempt);
-        let mut draws = Draws { seed: (self.seed, attempt.instance.to_string(), re_runs), drawn: 0 };
+        let mut draws = Draws::of(self.seed, &attempt.instance.to_string(), re_runs);
         wait.after(re_runs, || draws.next()).max(self.min_wait)
     }
 
@@ -120,17 +119,25 @@ impl Policy for Reconciler {
 }
 
 /// Numbers from 0 up to 1 that depend on a seed alone, so that a run can be repeated exactly.
-struct Draws<S> {
-    seed: S,
-    drawn: u32,
-}
+struct Draws(u64);
 
-impl<S: Hash> Draws<S> {
+impl Draws {
+    fn of(seed: u64, instance: &str, re_runs: u32) -> Self {
+        let mixed = |state: u64, byte: u8| mix(state ^ u64::from(byte));
+        Self(mix(instance.bytes().fold(mix(seed), mixed) ^ u64::from(re_runs)))
+    }
+
     fn next(&mut self) -> f64 {
-        let mut hasher = DefaultHasher::new();
-        (&self.seed, self.drawn).hash(&mut hasher);
-        self.drawn += 1;
-        let [one, two, three, four, ..] = hasher.finish().to_le_bytes();
+        self.0 = mix(self.0);
+        let [one, two, three, four, ..] = self.0.to_le_bytes();
         f64::from(u32::from_le_bytes([one, two, three, four])) / f64::from(1_u32 << 16) / f64::from(1_u32 << 16)
     }
+}
+
+/// A step of `SplitMix64`.
+fn mix(state: u64) -> u64 {
+    let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
 }

@@ -319,7 +319,8 @@ impl Executor<'_, '_> {
         }
         if self.in_flight.is_empty() {
             let Some(wake) = next.wake else { return false };
-            let pending = self.run.wakeable();
+            let nodes: Vec<_> = self.run.graph().iter().map(|(id, _)| id).collect();
+            let pending: Vec<_> = nodes.into_iter().filter_map(|id| self.run.backing_off(id)).collect();
             if let Some(chosen) = (self.driver.wake)(pending.len()) {
                 self.record(vec![EventKind::Woken { instance: pending[chosen].instance.clone() }]);
                 return true;

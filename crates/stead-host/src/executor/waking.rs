@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use stead_core::event::EventKind;
+use stead_core::event::{Event, EventKind};
 use stead_core::id::NodeId;
 use stead_core::report::Phase;
 use stead_core::run::Run;
@@ -19,8 +19,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// What is known of the instances that can be woken.
 pub(super) struct Waking {
     watch: Option<Box<dyn Watch>>,
-    /// Whether more backs off than when what is watched was last looked up.
-    is_stale: bool,
     /// Something of these changed, and they were not woken since.
     changed: BTreeSet<NodeId>,
     last: HashMap<NodeId, Instant>,
@@ -28,21 +26,29 @@ pub(super) struct Waking {
 
 impl Waking {
     pub(super) fn new(watch: Option<Box<dyn Watch>>) -> Self {
-        Self { watch, is_stale: false, changed: BTreeSet::new(), last: HashMap::new() }
+        Self { watch, changed: BTreeSet::new(), last: HashMap::new() }
     }
 
-    /// Notes that an instance backs off.
-    pub(super) fn backs_off(&mut self) {
-        self.is_stale = true;
-    }
-
-    /// Whether anything that backs off is watched.
-    pub(super) fn watches(&mut self, run: &Run) -> bool {
-        let Some(watch) = &mut self.watch else { return false };
-        if std::mem::take(&mut self.is_stale) {
-            self.changed.extend(watch.watch(&run.wakeable()));
+    /// Watches what backs off from now on, and what has ended no longer.
+    pub(super) fn note(&mut self, run: &Run, event: &Event) {
+        let Some(watch) = &mut self.watch else { return };
+        match &event.kind {
+            EventKind::RetryScheduled { instance, .. } => {
+                let is_new = run.backing_off(instance.node()).is_some_and(|instance| watch.watch(&instance));
+                self.changed.extend(is_new.then_some(instance.node()));
+            }
+            EventKind::Settled { instance, .. } if watch.is_watching() => {
+                watch.forget(instance.node());
+                self.changed.remove(&instance.node());
+                self.last.remove(&instance.node());
+            }
+            _ => {}
         }
-        watch.is_watching()
+    }
+
+    /// Whether anything is watched.
+    pub(super) fn is_watching(&self) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.is_watching())
     }
 
     /// Wakes those of which something changed, waiting at most so long for that.
@@ -53,9 +59,8 @@ impl Waking {
         let longest = known.map(|id| rest(self.last.get(id))).fold(longest, Duration::min);
         self.changed.extend(watch.changed(longest));
         let (now, last) = (Instant::now(), &mut self.last);
-        self.changed.retain(|id| run.report().status(*id).is_none());
         let due = self.changed.extract_if(.., |id| {
-            let is_due = backs_off(&&*id) && rest(last.get(id)).is_zero();
+            let is_due = backs_off(&id) && rest(last.get(id)).is_zero();
             if is_due {
                 last.insert(*id, now);
             }
