@@ -16,7 +16,7 @@ use converted::graph;
 use stead_core::diag::Diagnostic;
 use stead_core::graph::{Graph, Need, NeedKind};
 use stead_core::id::NodeId;
-use stead_core::sls::{Conversion, Converted, Sls, convert};
+use stead_core::sls::{Conversion, Converted, Layout, Sls, convert};
 use stead_core::text::{Source, Sources};
 use stead_core::value::Value;
 use stead_testkit::{Case, Computed, Suite};
@@ -53,10 +53,13 @@ fn converted(case: &Case, mut files: Vec<Sls>, sources: &mut Sources) -> (Option
 
 fn file(case: &Case, reference: &str, sources: &mut Sources) -> Sls {
     let path = reference.replace('.', "/");
-    let names = [format!("{path}.sls"), format!("{path}/init.sls")];
-    let found = names.iter().find(|name| case.has(name));
-    let text = found.map(|name| sources.add(Source::new(name, case.section(name))));
-    Sls { reference: reference.to_owned(), text: text.ok_or_else(|| "there is no such file".to_owned()) }
+    let named = |layout: Layout| (layout, format!("{path}{}", layout.suffix()));
+    let found = [Layout::Single, Layout::Init].map(named).into_iter().find(|(_, name)| case.has(name));
+    let reason = Err("there is no such file".to_owned());
+    let (layout, text) = found.map_or((Layout::Single, reason), |(layout, name)| {
+        (layout, Ok(sources.add(Source::new(&name, case.section(&name)))))
+    });
+    Sls { reference: reference.to_owned(), layout, text }
 }
 
 fn yaml(value: &Value) -> String {

@@ -14,7 +14,7 @@ mod seal;
 use serde_json::Value as Json;
 use stead_core::diag::Diagnostic;
 use stead_core::graph::{Graph, Need, NeedKind, Node};
-use stead_core::sls::{Conversion, Converted, Sls, convert};
+use stead_core::sls::{Conversion, Converted, Layout, Sls, convert};
 use stead_core::text::{Source, Sources};
 
 /// Cases that name a state that does not exist.
@@ -54,7 +54,7 @@ fn recorded_cases_have_the_needs_that_they_state() {
 fn converted(text: &str) -> (Option<Converted>, Vec<Diagnostic>) {
     let mut sources = Sources::default();
     let source = sources.add(Source::new("case.sls", text));
-    match convert(&[Sls { reference: "case".to_owned(), text: Ok(source) }], &sources) {
+    match convert(&[Sls { reference: "case".to_owned(), layout: Layout::Single, text: Ok(source) }], &sources) {
         Conversion::Done { document, findings } => (document, findings),
         Conversion::Needs(files) => panic!("a case includes {files:?}"),
     }

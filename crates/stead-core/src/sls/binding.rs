@@ -16,6 +16,8 @@ pub(super) struct Binder<'a> {
     quoted: &'a dyn Fn(Span) -> bool,
     /// By the places of their first uses.
     pub(super) parameters: Vec<Parameter>,
+    /// The states that refer to others, with these, by their places.
+    pub(super) references: Vec<(usize, usize)>,
     pub(super) findings: Vec<Diagnostic>,
 }
 
@@ -35,22 +37,21 @@ enum Piece {
 
 impl<'a> Binder<'a> {
     pub(super) fn new(read: &'a Read, compiled: &'a Compiled<'a>, quoted: &'a dyn Fn(Span) -> bool) -> Self {
-        Self { uses: &read.uses, compiled, quoted, parameters: Vec::new(), findings: Vec::new() }
+        let uses = &read.uses;
+        Self { uses, compiled, quoted, parameters: Vec::new(), references: Vec::new(), findings: Vec::new() }
     }
 
-    /// The value of an argument.
-    pub(super) fn value(&mut self, node: &Node) -> Value {
+    /// The value of an argument of a state.
+    pub(super) fn value(&mut self, state: usize, node: &Node) -> Value {
         match &node.kind {
-            Kind::String(text) => self.text(text, node.span),
-            Kind::Array(items) => Value::Array(items.iter().map(|item| self.value(item)).collect()),
+            Kind::String(text) => self.text(state, text, node.span),
+            Kind::Array(items) => Value::Array(items.iter().map(|item| self.value(state, item)).collect()),
             Kind::Object(entries) => {
                 let members = entries.iter().map(|entry| {
                     if template::is_marked(&entry.key) {
-                        let message = "a key cannot be a parameter";
-                        let finding = Diagnostic::error(&codes::TEMPLATE, entry.key_span, message);
-                        self.findings.push(finding.with_help("write the key out"));
+                        self.findings.push(template::misplaced(entry.key_span).with_help("write the key out"));
                     }
-                    (entry.key.to_string(), self.value(&entry.value))
+                    (entry.key.to_string(), self.value(state, &entry.value))
                 });
                 Value::Object(members.collect::<Object>())
             }
@@ -58,17 +59,20 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn text(&mut self, text: &str, span: Span) -> Value {
+    fn text(&mut self, state: usize, text: &str, span: Span) -> Value {
         let is_whole = template::split(text).is_some_and(|(before, _, behind)| before.is_empty() && behind.is_empty());
         let is_typed = is_whole && !(self.quoted)(span);
         let mut pieces = Vec::new();
         let mut rest = text;
-        while let Some((before, at, behind)) = template::split(rest) {
-            self.bindings(before, span, &mut pieces);
-            pieces.extend(self.parameter(at, is_typed));
+        while let Some((before, expression, behind)) = next_expression(rest) {
+            pieces.push(Piece::Text(before.to_owned()));
+            pieces.extend(match expression {
+                Expression::Parameter(at) => self.parameter(at, is_typed),
+                Expression::Binding(inside) => self.binding(state, inside, span),
+            });
             rest = behind;
         }
-        self.bindings(rest, span, &mut pieces);
+        pieces.push(Piece::Text(rest.to_owned()));
         joined(pieces, is_typed)
     }
 
@@ -80,14 +84,14 @@ impl<'a> Binder<'a> {
             Some(Value::Number(_)) => DataType::Int,
             _ => DataType::String,
         };
-        let mut differs =
-            |message: String| {
-                self.findings.push(Diagnostic::warning(&codes::DIFFERENT, used.span, message).with_help(
-                    "change its 'type' and 'defaultValue' below 'parameters' where that is not what is meant",
-                ));
-            };
+        let mut differs = |message: String| {
+            let finding = Diagnostic::warning(&codes::DIFFERENT, used.span, message);
+            let help = "set its 'type' and 'defaultValue' below 'parameters' if this is wrong";
+            self.findings.push(finding.with_help(help));
+        };
+        let name = &used.name;
         if is_typed && used.default.is_none() {
-            differs(format!("the parameter '{}' is taken for a string: nothing states its type", used.name));
+            differs(format!("parameter '{name}' is declared as a string: the SLS file does not state its type"));
         }
         match self.parameters.iter_mut().find(|each| each.name == used.name) {
             None => {
@@ -95,7 +99,10 @@ impl<'a> Binder<'a> {
                 self.parameters.push(Parameter { name: used.name.clone(), data_type, default });
             }
             Some(known) if used.default.is_some() && known.default != used.default => {
-                differs(format!("the parameter '{}' has another default elsewhere, which is used here too", used.name));
+                let other = if known.default.is_some() { "another default" } else { "no default" };
+                differs(format!(
+                    "parameter '{name}' has {other} elsewhere in these files; the default here is not used"
+                ));
             }
             Some(_) => {}
         }
@@ -103,34 +110,35 @@ impl<'a> Binder<'a> {
         Some(Piece::Expression(format!("parameters({})", quoted(&used.name)), is_string))
     }
 
-    /// The `${module:id:path}` in a text.
-    fn bindings(&mut self, text: &str, span: Span, pieces: &mut Vec<Piece>) {
-        let mut rest = text;
-        while let Some((before, (inside, behind))) =
-            rest.split_once("${").and_then(|(before, from)| Some((before, from.split_once('}')?)))
-        {
-            pieces.push(Piece::Text(before.to_owned()));
-            let mut parts = inside.splitn(3, ':');
-            if let (Some(module), Some(target), Some(path)) = (parts.next(), parts.next(), parts.next()) {
-                let expression = self.reference(&Named { module: Some(module), target, span }, path);
-                pieces.extend(expression.map(|text| Piece::Expression(text, false)));
-            } else {
-                let finding = Diagnostic::error(&codes::BINDING, span, format!("'${{{inside}}}' is not a binding"));
-                self.findings.push(finding.with_help("write ${module:id:path}"));
-            }
-            rest = behind;
-        }
-        pieces.push(Piece::Text(rest.to_owned()));
+    /// The value that `module:id:path` stands for.
+    fn binding(&mut self, state: usize, inside: &str, span: Span) -> Option<Piece> {
+        let mut parts = inside.splitn(3, ':');
+        let parts = (parts.next(), parts.next(), parts.next());
+        let (Some(module), Some(target), Some(path), false) = (parts.0, parts.1, parts.2, template::is_marked(inside))
+        else {
+            let message = format!("'${{{}}}' is not a binding", template::restored(inside, self.uses));
+            let finding = Diagnostic::error(&codes::BINDING, span, message);
+            self.findings.push(finding.with_help("write ${module:id:path}"));
+            return None;
+        };
+        let expression = self.reference(state, &Named { module: Some(module), target, span }, path)?;
+        Some(Piece::Expression(expression, false))
     }
 
-    /// The value at a path of what a state resulted in.
-    fn reference(&mut self, named: &Named<'_>, path: &str) -> Option<String> {
-        let Some(state) =
-            self.compiled.find(named.module, named.target).first().and_then(|at| self.compiled.states.get(*at))
-        else {
+    /// The value at a path of what another state resulted in.
+    fn reference(&mut self, from: usize, named: &Named<'_>, path: &str) -> Option<String> {
+        let found = self.compiled.find(named.module, named.target);
+        let Some((at, state)) = found.first().and_then(|at| Some((*at, self.compiled.states.get(*at)?))) else {
             self.findings.push(self.compiled.unknown("a binding names", named));
             return None;
         };
+        if found.len() > 1 {
+            let message = format!("a binding names '{}', which stands for {} states", named.target, found.len());
+            let finding = Diagnostic::error(&codes::BINDING, named.span, message);
+            self.findings.push(finding.with_help("name one state; one of 'names' is 'ID[NAME]'"));
+            return None;
+        }
+        self.references.push((from, at));
         let Some(steps) = steps(path) else {
             let finding = Diagnostic::error(&codes::BINDING, named.span, format!("'{path}' is not a path"));
             self.findings.push(finding.with_help("a path is made of keys and indexes: a:b[0]:[*]:c"));
@@ -140,14 +148,14 @@ impl<'a> Binder<'a> {
     }
 
     /// Sets what `arg_bind` says: `- module: [{id: [{path: argument}]}]`.
-    pub(super) fn bind(&mut self, node: &Node, properties: &mut Object) {
+    pub(super) fn bind(&mut self, state: usize, node: &Node, properties: &mut Object) {
         let mut bindings = Vec::new();
         for (module, states) in members(node) {
             for (target, pairs) in members(states) {
                 for (path, argument) in members(pairs) {
                     let named = Named { module: Some(module), target, span: argument.span };
                     if let Some(to) = argument.as_str().filter(|text| !text.contains('[')) {
-                        bindings.push((to, self.reference(&named, path)));
+                        bindings.push((to, self.reference(state, &named, path)));
                     } else {
                         let message = "a binding sets an argument, by its keys";
                         let finding = Diagnostic::error(&codes::BINDING, argument.span, message);
@@ -165,6 +173,24 @@ impl<'a> Binder<'a> {
             set(properties, &keys, expression.map(|text| format!("[{text}]")).unwrap_or_default().into());
         }
     }
+}
+
+/// What a text holds besides text.
+enum Expression<'t> {
+    /// A parameter, by its place in the list of uses.
+    Parameter(usize),
+    /// What stands between `${` and `}`.
+    Binding(&'t str),
+}
+
+/// A text at its first expression: what is before, the expression, what is behind.
+fn next_expression(text: &str) -> Option<(&str, Expression<'_>, &str)> {
+    let parameter = template::split(text).map(|(before, at, behind)| (before, Expression::Parameter(at), behind));
+    let binding = text.split_once("${").and_then(|(before, from)| {
+        let (inside, behind) = from.split_once('}')?;
+        Some((before, Expression::Binding(inside), behind))
+    });
+    [parameter, binding].into_iter().flatten().min_by_key(|(before, ..)| before.len())
 }
 
 /// A string of an expression.

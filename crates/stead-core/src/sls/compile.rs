@@ -1,18 +1,21 @@
 //! From declarations to states: one for each function and name, in order, with what each depends on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::keyword::{Keyword, Requisite, keyword};
 use super::read::{Declaration, Read};
 use super::{codes, glob, template};
 use crate::diag::{Diagnostic, nearest};
-use crate::id::ResourceId;
+use crate::graph::{self, Cycle, sort};
+use crate::id::{ResourceId, TypeName};
 use crate::text::{Entry, Kind, Node, Span};
 
 /// All states, in the order in which Idem would call them one at a time.
 #[derive(Default)]
 pub(super) struct Compiled<'a> {
     pub(super) states: Vec<State<'a>>,
+    /// Their places by their ids and by their names, ascending.
+    by_text: BTreeMap<&'a str, Vec<usize>>,
     pub(super) findings: Vec<Diagnostic>,
 }
 
@@ -26,17 +29,39 @@ pub(super) struct State<'a> {
     overrides: &'a [Entry],
     /// What the function gets as `name`.
     pub(super) argument: &'a str,
+    /// Where its id stands, or its entry of `names`.
+    pub(super) span: Span,
     /// The name of the instance.
     pub(super) name: String,
     order: i64,
     /// The states that it depends on, by their places.
     pub(super) requisites: BTreeMap<Requisite, Vec<usize>>,
+    /// The names of the instances that call `mod_watch` for it, by the requisite that asks for them. A disabled state has none.
+    pub(super) handlers: BTreeMap<Requisite, String>,
 }
 
 impl<'a> State<'a> {
     /// The id of its instance.
     pub(super) fn id(&self) -> ResourceId {
         ResourceId { type_name: self.declaration.type_name.clone(), name: self.name.as_str().into() }
+    }
+
+    /// Its id, with its entry of `names`.
+    fn written_name(&self) -> String {
+        match self.resource_name {
+            Some(name) => format!("{}[{name}]", self.declaration.id.value),
+            None => self.declaration.id.value.clone(),
+        }
+    }
+
+    /// What messages call it.
+    fn label(&self) -> String {
+        format!("'{}' ({}.{})", self.written_name(), self.declaration.module.value, self.function)
+    }
+
+    /// The states that a requisite of it names.
+    pub(super) fn targets(&self, requisite: Requisite) -> &[usize] {
+        self.requisites.get(&requisite).map_or(&[], Vec::as_slice)
     }
 
     /// The arguments of the function, and those that Idem reads.
@@ -61,7 +86,10 @@ pub(super) fn compile(read: &Read) -> Compiled<'_> {
     }
     compiled.states.sort_by_key(|state| state.order);
     compiled.name();
+    compiled.refuse_duplicates();
+    compiled.index();
     compiled.link();
+    compiled.name_handlers();
     compiled
 }
 
@@ -84,27 +112,31 @@ impl<'a> Compiled<'a> {
         };
         let stated = last(Keyword::Name).and_then(Node::as_str).filter(|text| !template::is_marked(text));
         let argument = stated.unwrap_or(&declaration.id.value);
-        let state = |resource_name, overrides, argument| State {
+        let state = |resource_name, overrides, argument, span| State {
             declaration,
             function,
             resource_name,
             overrides,
             argument,
+            span,
             name: String::new(),
             order,
             requisites: BTreeMap::new(),
+            handlers: BTreeMap::new(),
         };
-        let Some(names) = last(Keyword::Names) else { return self.states.push(state(None, &[], argument)) };
+        let Some(names) = last(Keyword::Names) else {
+            return self.states.push(state(None, &[], argument, declaration.id.span));
+        };
         let Kind::Array(entries) = &names.kind else {
             return self.error(&codes::FORM, names.span, "'names' must be a list".to_owned(), "write '- NAME'");
         };
         for entry in entries {
-            let name = entry.as_str().filter(|text| !template::is_marked(text));
-            match (name, entry.entries()) {
-                (Some(name), _) => self.states.push(state(Some(name), &[], name)),
-                (None, Some([Entry { key, value, .. }])) => {
+            match (entry.as_str(), entry.entries()) {
+                (Some(name), _) => self.states.push(state(Some(name), &[], name, entry.span)),
+                (None, Some([Entry { key, key_span, value }])) => {
                     let overrides = value.items().and_then(|items| items.first()).and_then(Node::entries);
-                    self.states.push(state(Some(key), overrides.or(value.entries()).unwrap_or_default(), key));
+                    let overrides = overrides.or(value.entries()).unwrap_or_default();
+                    self.states.push(state(Some(key), overrides, key, *key_span));
                 }
                 _ => self.error(&codes::FORM, entry.span, "this is not a name".to_owned(), "write '- NAME'"),
             }
@@ -128,18 +160,50 @@ impl<'a> Compiled<'a> {
 
     /// Names the instances. Where several functions of a module stand below one id, they tell the instances apart.
     fn name(&mut self) {
-        let base = |state: &State<'_>| match state.resource_name {
-            Some(name) => format!("{}[{name}]", state.declaration.id.value),
-            None => state.declaration.id.value.clone(),
-        };
         let mut count: BTreeMap<(&str, String), usize> = BTreeMap::new();
         for state in &self.states {
-            *count.entry((&state.declaration.module.value, base(state))).or_default() += 1;
+            *count.entry((&state.declaration.module.value, state.written_name())).or_default() += 1;
         }
         for state in &mut self.states {
-            let name = base(state);
+            let name = state.written_name();
             let is_alone = count.get(&(state.declaration.module.value.as_str(), name.clone())) == Some(&1);
             state.name = if is_alone { name } else { format!("{name}.{}", state.function) };
+        }
+    }
+
+    /// Two states cannot become the same instance.
+    fn refuse_duplicates(&mut self) {
+        let mut first: BTreeMap<ResourceId, Span> = BTreeMap::new();
+        for state in &self.states {
+            let Some(earlier) = first.insert(state.id(), state.span) else { continue };
+            first.insert(state.id(), earlier);
+            let message = format!("{} becomes the same instance as an earlier state", state.label());
+            let finding = Diagnostic::error(&graph::codes::DUPLICATE_INSTANCE, state.span, message);
+            self.findings
+                .push(finding.with_label(earlier, "the first one").with_help("remove one, or give it another id"));
+        }
+    }
+
+    fn index(&mut self) {
+        for (at, state) in (0..).zip(&self.states) {
+            let id = state.declaration.id.value.as_str();
+            self.by_text.entry(id).or_default().push(at);
+            if state.argument != id {
+                self.by_text.entry(state.argument).or_default().push(at);
+            }
+        }
+    }
+
+    /// Names the instances that call `mod_watch`, as no state is named.
+    fn name_handlers(&mut self) {
+        let taken: BTreeSet<ResourceId> = self.states.iter().map(State::id).collect();
+        for state in self.states.iter_mut().filter(|state| !state.requisites.contains_key(&Requisite::Prereq)) {
+            for (requisite, suffix) in [(Requisite::Watch, "watch"), (Requisite::Listen, "listen")] {
+                if state.requisites.contains_key(&requisite) {
+                    let name = free_name(format!("{}_{suffix}", state.name), &state.declaration.type_name, &taken);
+                    state.handlers.insert(requisite, name);
+                }
+            }
         }
     }
 
@@ -155,7 +219,14 @@ impl<'a> Compiled<'a> {
                     _ => continue,
                 };
                 for named in named(&argument.value) {
-                    let targets = self.targets(at, &argument.key, &named);
+                    let targets = match named {
+                        Ok(named) => self.targets(at, &argument.key, &named),
+                        Err(span) => {
+                            let message = format!("'{}' must name states", argument.key);
+                            self.error(&codes::FORM, span, message, "write '- module: id'");
+                            continue;
+                        }
+                    };
                     for target in targets {
                         let (from, to) = if is_reversed { (target, at) } else { (at, target) };
                         self.depend(from, requisite, to);
@@ -198,28 +269,59 @@ impl<'a> Compiled<'a> {
             Some((id, rest)) => (id, rest.split(']').next()),
             None => (target, None),
         };
-        let matches = |state: &State<'_>| {
-            let declaration = state.declaration;
-            if module == Some("sls") {
-                return glob::matches(target, &declaration.sls);
-            }
-            module.is_none_or(|module| module == declaration.module.value)
-                && (glob::matches(id, &declaration.id.value) || glob::matches(id, state.argument))
+        if module == Some("sls") {
+            return self.matching(|state| glob::matches(target, &state.declaration.sls));
+        }
+        let is_wanted = |state: &State<'_>| {
+            module.is_none_or(|module| module == state.declaration.module.value)
                 && resource_name.is_none_or(|name| state.resource_name == Some(name))
         };
-        (0..).zip(&self.states).filter(|(_, state)| matches(state)).map(|(at, _)| at).collect()
+        if glob::is_pattern(id) {
+            let is_named =
+                |state: &State<'_>| glob::matches(id, &state.declaration.id.value) || glob::matches(id, state.argument);
+            return self.matching(|state| is_wanted(state) && is_named(state));
+        }
+        let places = self.by_text.get(id).into_iter().flatten().copied();
+        places.filter(|at| self.states.get(*at).is_some_and(is_wanted)).collect()
     }
 
-    /// The name of the instance that calls `mod_watch` for a state; no other has it.
-    pub(super) fn handler_name(&self, state: &State<'_>, suffix: &str) -> String {
-        let mut name = format!("{}_{suffix}", state.name);
-        let is_same = |other: &State<'_>, name: &str| {
-            other.name == name && other.declaration.type_name == state.declaration.type_name
-        };
-        while self.states.iter().any(|other| is_same(other, &name)) {
-            name.push('_');
+    fn matching(&self, is_wanted: impl Fn(&State<'_>) -> bool) -> Vec<usize> {
+        (0..).zip(&self.states).filter(|(_, state)| is_wanted(state)).map(|(at, _)| at).collect()
+    }
+
+    /// The states that each waits for, because of its requisites and of these references from one to another.
+    pub(super) fn needs(&self, references: &[(usize, usize)]) -> Vec<Vec<usize>> {
+        let mut needs = vec![Vec::new(); self.states.len()];
+        let mut add = |from: usize, to: usize| needs.get_mut(from).map(|all: &mut Vec<usize>| all.push(to));
+        for (at, state) in (0..).zip(&self.states) {
+            for (requisite, targets) in &state.requisites {
+                for target in targets {
+                    match requisite {
+                        Requisite::Prereq => add(*target, at),
+                        // What listens is an instance of its own, which nothing waits for.
+                        Requisite::Listen => None,
+                        _ => add(at, *target),
+                    };
+                }
+            }
         }
-        name
+        for (from, to) in references {
+            add(*from, *to);
+        }
+        needs
+    }
+
+    /// That states wait for each other, if they do.
+    pub(super) fn cycle(&self, references: &[(usize, usize)]) -> Option<Diagnostic> {
+        let Cycle(members) = sort(&self.needs(references)).err()?;
+        let states: Vec<&State<'_>> = members.iter().filter_map(|at| self.states.get(*at)).collect();
+        let (first, others) = states.split_first()?;
+        let chain: Vec<String> = states.iter().chain([first]).map(|state| state.label()).collect();
+        let message = format!("Circular dependency: {}", chain.join(" -> "));
+        let finding =
+            Diagnostic::error(&graph::codes::CYCLE, first.span, message).with_help("remove one of these dependencies");
+        let labelled = |finding: Diagnostic, state: &&State<'_>| finding.with_label(state.span, state.label());
+        Some(others.iter().fold(finding, labelled))
     }
 
     /// That there is no such state, and what was probably meant.
@@ -251,27 +353,36 @@ pub(super) struct Named<'a> {
     pub(super) span: Span,
 }
 
-/// The states that a requisite names: by `module: id`, by `module: [id, ..]` or by the id alone.
-fn named(node: &Node) -> Vec<Named<'_>> {
+/// The first name, from this one on, that no state of the type has.
+fn free_name(mut name: String, type_name: &TypeName, taken: &BTreeSet<ResourceId>) -> String {
+    while taken.contains(&ResourceId { type_name: type_name.clone(), name: name.as_str().into() }) {
+        name.push('_');
+    }
+    name
+}
+
+/// The states that a requisite names: by `module: id`, by `module: [id, ..]` or by the id alone; or where something else stands.
+fn named(node: &Node) -> Vec<Result<Named<'_>, Span>> {
     match &node.kind {
-        Kind::String(target) => vec![Named { module: None, target, span: node.span }],
+        Kind::String(target) => vec![Ok(Named { module: None, target, span: node.span })],
         Kind::Array(items) => items.iter().flat_map(named).collect(),
         Kind::Object(entries) => entries
             .iter()
             .flat_map(|Entry { key, value, .. }| {
-                ids(value).into_iter().map(move |(target, span)| Named { module: Some(key), target, span })
+                let named = move |(target, span)| Named { module: Some(key), target, span };
+                ids(value).into_iter().map(move |id| id.map(named))
             })
             .collect(),
-        _ => Vec::new(),
+        _ => vec![Err(node.span)],
     }
 }
 
 /// The ids in the value of a module: one, or a list of them or of objects with one as their key.
-fn ids(node: &Node) -> Vec<(&str, Span)> {
+fn ids(node: &Node) -> Vec<Result<(&str, Span), Span>> {
     match &node.kind {
-        Kind::String(id) => vec![(id, node.span)],
+        Kind::String(id) => vec![Ok((id, node.span))],
         Kind::Array(items) => items.iter().flat_map(ids).collect(),
-        Kind::Object(entries) => entries.iter().map(|entry| (&*entry.key, entry.key_span)).collect(),
-        _ => Vec::new(),
+        Kind::Object(entries) => entries.iter().map(|entry| Ok((&*entry.key, entry.key_span))).collect(),
+        _ => vec![Err(node.span)],
     }
 }

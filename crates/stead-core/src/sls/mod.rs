@@ -22,14 +22,36 @@ use std::collections::BTreeSet;
 use crate::diag::{Diagnostic, any_error};
 use crate::text::{SourceId, Sources};
 use crate::value::{Object, Value};
+use read::FileView;
 
 /// An SLS file.
 #[derive(Clone, Debug)]
 pub struct Sls {
     /// What others include and require it by: `a.b` for `a/b.sls` and `a/b/init.sls`.
     pub reference: String,
+    /// Which of these files it is.
+    pub layout: Layout,
     /// Its text, or why there is none.
     pub text: Result<SourceId, String>,
+}
+
+/// Which file has a reference; a leading dot in its includes stands for the directory of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// `a/b.sls`
+    Single,
+    /// `a/b/init.sls`
+    Init,
+}
+
+impl Layout {
+    /// What a path adds to the reference with its dots as slashes.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Single => ".sls",
+            Self::Init => "/init.sls",
+        }
+    }
 }
 
 /// What became of SLS files.
@@ -116,15 +138,16 @@ pub fn convert(files: &[Sls], sources: &Sources) -> Conversion {
     Conversion::Done { document: document.filter(|_| !any_error(&findings)), findings }
 }
 
-/// What a reference stands for that may begin with dots, in a file of a reference; `None` when it leads outside.
-fn absolute(written: &str, from: &str) -> Option<String> {
+/// What a reference stands for that may begin with dots, in a file; `None` when it leads outside.
+fn absolute(written: &str, from: &FileView<'_>) -> Option<String> {
     let rest = written.trim_start_matches('.');
     let levels = written.len() - rest.len();
     let is_word = |part: &str| !part.is_empty() && !part.contains(['/', '\\']);
     if rest.is_empty() || !rest.split('.').all(is_word) {
         return None;
     }
-    let parents: Vec<&str> = from.split('.').collect();
+    let file = (from.layout == Layout::Init).then_some("init");
+    let parents: Vec<&str> = from.reference.split('.').chain(file).collect();
     let kept = parents.get(..parents.len().checked_sub(levels)?).filter(|_| levels > 0).unwrap_or_default();
     Some(kept.iter().copied().chain([rest]).collect::<Vec<_>>().join("."))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::keyword::{Keyword, keyword};
 use super::template::{self, Use};
-use super::{Sls, codes, glob};
+use super::{Layout, Sls, codes, glob};
 use crate::diag::{Diagnostic, any_error, nearest};
 use crate::id::TypeName;
 use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Sources, Span, Spanned};
@@ -80,9 +80,12 @@ pub(super) fn read(files: &[Sls], sources: &Sources) -> Read {
         }
         let (root, findings) = text::read(source, &masked, &Limits::default());
         let is_faulty = any_error(&findings);
-        read.findings.extend(findings);
+        for mut finding in findings {
+            finding.message = template::restored(&finding.message, &read.uses);
+            read.findings.push(finding);
+        }
         if let Some(root) = root.filter(|_| !is_faulty) {
-            read.file(&FileView { reference: &file.reference, text, source }, root);
+            read.file(&FileView { reference: &file.reference, layout: file.layout, text, source }, root);
         }
     }
     read.extend();
@@ -91,8 +94,9 @@ pub(super) fn read(files: &[Sls], sources: &Sources) -> Read {
 }
 
 /// The file that is being read.
-struct FileView<'a> {
-    reference: &'a str,
+pub(super) struct FileView<'a> {
+    pub(super) reference: &'a str,
+    pub(super) layout: Layout,
     text: &'a str,
     source: SourceId,
 }
@@ -100,6 +104,13 @@ struct FileView<'a> {
 impl Read {
     fn wrong(&mut self, span: Span, message: impl Into<String>, help: &str) {
         self.findings.push(Diagnostic::error(&codes::FORM, span, message).with_help(help));
+    }
+
+    /// Whether parameters are used in a value where none can stand, which is reported.
+    fn refuse_parameters(&mut self, node: &Node) -> bool {
+        let marked = template::marked(node);
+        self.findings.extend(marked.iter().map(|span| template::misplaced(*span)));
+        !marked.is_empty()
     }
 
     fn file(&mut self, file: &FileView<'_>, root: Node) {
@@ -111,11 +122,15 @@ impl Read {
                 return self.wrong(root.span, "an SLS file must be an object", "write states as 'id:' with a function");
             }
         };
-        for entry in entries {
+        for mut entry in entries {
             match &*entry.key {
+                "include" | "exclude" if self.refuse_parameters(&entry.value) => {}
                 "include" => self.include(file, entry.value),
                 "exclude" => self.exclusion(entry.value),
-                "META" => self.meta.push(entry),
+                "META" => {
+                    template::restore(&mut entry.value, &self.uses);
+                    self.meta.push(entry);
+                }
                 "extend" => {
                     let Kind::Object(states) = entry.value.kind else {
                         self.wrong(entry.value.span, "'extend' must be an object", "its keys are ids of states");
@@ -140,7 +155,7 @@ impl Read {
         for line in file.text.split_inclusive('\n') {
             if line.starts_with("#!") && line.contains("require:") {
                 let end = at + line.trim_end().len();
-                let span = Span::new(file.source, offset(at), offset(end));
+                let span = Span::new(file.source, template::offset(at), template::offset(end));
                 let message = format!("the states below '{}' do not wait for it", line.trim_end());
                 let finding = Diagnostic::warning(&codes::NOT_CARRIED, span, message);
                 self.findings.push(finding.with_help("nothing is rendered between states: name it in 'dependsOn'"));
@@ -154,7 +169,7 @@ impl Read {
             return self.wrong(node.span, "'include' must be a list", "write each file behind a dash");
         };
         for item in items {
-            let reference = item.as_str().and_then(|written| super::absolute(written, file.reference));
+            let reference = item.as_str().and_then(|written| super::absolute(written, file));
             match reference {
                 Some(reference) => self.includes.push(Include { reference, span: item.span }),
                 None => self.wrong(item.span, "this is not a reference to an SLS file", "write it as 'folder.file'"),
@@ -174,7 +189,8 @@ impl Read {
             } else if let Some(id) = named("id") {
                 self.exclusions.push(Exclusion::Id(owned(id)));
             } else {
-                self.wrong(item.span, "this excludes nothing", "write 'id: ID' or 'sls: FILE'");
+                let message = "each item of 'exclude' must be 'id: ID' or 'sls: FILE'";
+                self.findings.push(Diagnostic::error(&codes::FORM, item.span, message));
             }
         }
     }
@@ -182,8 +198,7 @@ impl Read {
     /// The declarations below an id.
     fn state(&mut self, file: &FileView<'_>, entry: Entry) -> Vec<Declaration> {
         if template::is_marked(&entry.key) {
-            let message = "the id of a state cannot be a parameter";
-            let finding = Diagnostic::error(&codes::TEMPLATE, entry.key_span, message);
+            let finding = template::misplaced(entry.key_span);
             self.findings.push(finding.with_help("write the id out; use the parameter in 'name'"));
             return Vec::new();
         }
@@ -192,7 +207,9 @@ impl Read {
             Kind::Object(members) if members.iter().any(|each| &*each.key != "META") => {
                 let (meta, functions): (Vec<Entry>, Vec<Entry>) =
                     members.into_iter().partition(|each| &*each.key == "META");
-                (functions, meta.into_iter().next().map(|each| each.value))
+                let mut meta = meta.into_iter().next().map(|each| each.value);
+                meta.iter_mut().for_each(|meta| template::restore(meta, &self.uses));
+                (functions, meta)
             }
             Kind::String(key) => {
                 let span = entry.value.span;
@@ -221,6 +238,10 @@ impl Read {
     /// The module with the functions and the arguments of a key such as `module.function`.
     fn function(&mut self, entry: Entry) -> Option<Function> {
         let Entry { key, key_span, value } = entry;
+        if template::is_marked(&key) {
+            self.findings.push(template::misplaced(key_span));
+            return None;
+        }
         let (mut functions, arguments) = self.arguments(value)?;
         let module = match key.rsplit_once('.') {
             Some((module, function)) => {
@@ -258,12 +279,54 @@ impl Read {
         let (mut functions, mut arguments) = (Vec::new(), Vec::new());
         for item in items {
             match item.kind {
-                Kind::String(function) if !template::is_marked(&function) => functions.push(function.into()),
-                Kind::Object(entries) => arguments.extend(entries),
+                Kind::String(_) if self.refuse_parameters(&item) => {}
+                Kind::String(function) => functions.push(function.into()),
+                Kind::Object(mut entries) => {
+                    entries.iter_mut().for_each(|entry| self.argument(entry));
+                    arguments.extend(entries);
+                }
                 _ => self.wrong(item.span, "this is not an argument", "write it as '- name: value'"),
             }
         }
         Some((functions, arguments))
+    }
+
+    /// Leaves parameters only where they become those of the document. What is not carried over is kept as written.
+    fn argument(&mut self, entry: &mut Entry) {
+        if template::is_marked(&entry.key) {
+            return self.findings.push(template::misplaced(entry.key_span));
+        }
+        match keyword(&entry.key) {
+            None | Some(Keyword::Name) => {}
+            Some(Keyword::NotCarried(_)) => template::restore(&mut entry.value, &self.uses),
+            Some(Keyword::Names) => self.names(&mut entry.value),
+            Some(_) => drop(self.refuse_parameters(&entry.value)),
+        }
+    }
+
+    /// The same for the arguments in `names`.
+    fn names(&mut self, node: &mut Node) {
+        match &mut node.kind {
+            Kind::Array(items) => items.iter_mut().for_each(|item| self.names(item)),
+            Kind::Object(entries) => {
+                for entry in entries {
+                    if template::is_marked(&entry.key) {
+                        self.findings.push(template::misplaced(entry.key_span));
+                    }
+                    self.overrides(&mut entry.value);
+                }
+            }
+            _ => drop(self.refuse_parameters(node)),
+        }
+    }
+
+    /// The same for the arguments of a name.
+    fn overrides(&mut self, node: &mut Node) {
+        match &mut node.kind {
+            Kind::Array(items) => items.iter_mut().for_each(|item| self.overrides(item)),
+            Kind::Object(entries) => entries.iter_mut().for_each(|entry| self.argument(entry)),
+            _ => {}
+        }
     }
 
     /// Adds what `extend` says to the states that it names.
@@ -332,10 +395,6 @@ impl Declaration {
     }
 }
 
-fn offset(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
-}
-
 /// The comment lines at the top, if a blank line separates them from what follows.
 fn header(text: &str) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').take_while(|line| line.starts_with('#')).collect();
@@ -345,10 +404,12 @@ fn header(text: &str) -> String {
 }
 
 /// The comment lines directly above a place at the start of a line.
+///
+/// Guarantees: nothing of a block scalar, the lines of which are indented.
 fn comment_above(text: &str, start: u32) -> String {
     let above = text.get(..start as usize).unwrap_or_default();
-    let is_comment = |line: &&str| line.trim_start().starts_with('#') && !line.starts_with("#!");
-    let mut lines: Vec<&str> = above.lines().rev().take_while(is_comment).map(str::trim_start).collect();
+    let is_comment = |line: &&str| line.starts_with('#') && !line.starts_with("#!");
+    let mut lines: Vec<&str> = above.lines().rev().take_while(is_comment).collect();
     lines.reverse();
     lines.into_iter().flat_map(|line| [line, "\n"]).collect()
 }

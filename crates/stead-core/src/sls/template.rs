@@ -2,7 +2,7 @@
 
 use super::codes;
 use crate::diag::Diagnostic;
-use crate::text::{SourceId, Span};
+use crate::text::{Entry, Kind, Node, SourceId, Span};
 use crate::value::Value;
 
 /// Marks a parameter in text: between them stands its place in the list of uses.
@@ -14,6 +14,8 @@ pub(super) struct Use {
     pub(super) name: String,
     pub(super) default: Option<Value>,
     pub(super) span: Span,
+    /// As it was written.
+    text: String,
 }
 
 /// The text with each parameter replaced by a mark of the same length, so that places stay what they are.
@@ -30,9 +32,9 @@ pub(super) fn mask(source: SourceId, text: &str, uses: &mut Vec<Use>, findings: 
         let span = Span::new(source, offset(masked.len()), offset(masked.len() + length));
         if let Some((name, default)) = parameter {
             masked.push_str(&mark(uses.len(), length));
-            uses.push(Use { name, default, span });
+            uses.push(Use { name, default, span, text: tag.to_owned() });
         } else {
-            let message = format!("the template '{}' is not evaluated", line_of(tag, behind));
+            let message = format!("unsupported Jinja: '{}'", line_of(tag, behind));
             let help = "convert the rendered file; {{ params.get('name') }} within a value becomes a parameter";
             findings.push(Diagnostic::error(&codes::TEMPLATE, span, message).with_help(help));
             masked.push_str(tag);
@@ -42,7 +44,7 @@ pub(super) fn mask(source: SourceId, text: &str, uses: &mut Vec<Use>, findings: 
     masked + rest
 }
 
-fn offset(at: usize) -> u32 {
+pub(super) fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
@@ -105,6 +107,51 @@ pub(super) fn split(text: &str) -> Option<(&str, usize, &str)> {
     let (before, rest) = text.split_once(MARK.0)?;
     let (digits, behind) = rest.split_once(MARK.1)?;
     Some((before, digits.trim_end_matches('_').parse().ok()?, behind))
+}
+
+/// A text with the parameters as they were written.
+pub(super) fn restored(text: &str, uses: &[Use]) -> String {
+    let mut written = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, at, behind)) = split(rest) {
+        written.push_str(before);
+        written.extend(uses.get(at).map(|used| used.text.as_str()));
+        rest = behind;
+    }
+    written + rest
+}
+
+/// Puts the parameters back as they were written, in values and keys.
+pub(super) fn restore(node: &mut Node, uses: &[Use]) {
+    match &mut node.kind {
+        Kind::String(text) => *text = restored(text, uses).into(),
+        Kind::Array(items) => items.iter_mut().for_each(|item| restore(item, uses)),
+        Kind::Object(entries) => {
+            for entry in entries {
+                entry.key = restored(&entry.key, uses).into();
+                restore(&mut entry.value, uses);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Where parameters are used in a value or its keys.
+pub(super) fn marked(node: &Node) -> Vec<Span> {
+    match &node.kind {
+        Kind::String(text) if is_marked(text) => vec![node.span],
+        Kind::Array(items) => items.iter().flat_map(marked).collect(),
+        Kind::Object(entries) => {
+            let key = |entry: &Entry| is_marked(&entry.key).then_some(entry.key_span);
+            entries.iter().flat_map(|entry| key(entry).into_iter().chain(marked(&entry.value))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// That a parameter stands where the document can have none.
+pub(super) fn misplaced(span: Span) -> Diagnostic {
+    Diagnostic::error(&codes::TEMPLATE, span, "a parameter can stand only in the value of an argument")
 }
 
 /// Whether a parameter is used in a text.

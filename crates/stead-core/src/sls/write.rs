@@ -9,12 +9,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::id::ResourceId;
 use crate::text::{Entry, Node, Sources, Span};
 use crate::value::{Object, Value};
-
-/// The schema of documents.
-const SCHEMA: &str = "https://aka.ms/dsc/schemas/v3/bundled/config/document.json";
-
-/// What the names of instances end with that react to changes for a state.
-const WATCH: &str = "watch";
+use crate::wire::results::DOCUMENT_SCHEMA;
 
 /// Writes the document.
 pub(super) fn write(read: &Read, compiled: &Compiled<'_>, sources: &Sources) -> (Converted, Vec<Diagnostic>) {
@@ -38,6 +33,7 @@ pub(super) fn write(read: &Read, compiled: &Compiled<'_>, sources: &Sources) -> 
     let mut findings = writer.findings;
     findings.append(&mut writer.binder.findings);
     findings.extend(compiled.findings.iter().cloned());
+    findings.extend(compiled.cycle(&writer.binder.references));
     let comment = if read.comment.is_empty() { String::new() } else { format!("{}\n", read.comment) };
     (Converted { comment, head, resources: writer.resources }, findings)
 }
@@ -54,7 +50,7 @@ struct Writer<'a> {
 }
 
 /// The keys of an instance besides its type, its name and its properties.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Relations {
     depends_on: Vec<Value>,
     directives: Object,
@@ -85,14 +81,16 @@ impl Writer<'_> {
     /// What comes before `resources`.
     fn head(&mut self, meta: &[Entry]) -> Object {
         let mut head = Object::new();
-        head.insert("$schema".to_owned(), SCHEMA.into());
+        head.insert("$schema".to_owned(), DOCUMENT_SCHEMA.into());
         let meta = meta.iter().map(|entry| entry.value.literal());
         if let Some(meta) = meta.reduce(merged) {
             head.insert("metadata".to_owned(), object([("Idem", object([("META", meta)]))]));
         }
         let parameters = self.binder.parameters.iter().map(|parameter| {
             let data_type = ("type", Value::from(parameter.data_type.as_str()));
-            let default = parameter.default.clone().map(|default| ("defaultValue", default));
+            let default = parameter.default.as_ref();
+            let default = default.map(|value| value.as_str().map_or_else(|| value.clone(), literal));
+            let default = default.map(|value| ("defaultValue", value));
             (parameter.name.clone(), object([data_type].into_iter().chain(default)))
         });
         let parameters: Object = parameters.collect();
@@ -105,7 +103,7 @@ impl Writer<'_> {
     /// Writes a state, and what reacts to changes for it.
     fn state(&mut self, at: usize) {
         let Some(state) = self.compiled.states.get(at) else { return };
-        let properties = self.properties(state);
+        let properties = self.properties(at, state);
         let mut relations = Relations::default();
         for (requisite, targets) in &state.requisites {
             self.requisite(state, *requisite, targets, &mut relations);
@@ -117,28 +115,32 @@ impl Writer<'_> {
         let is_first = self.last.replace(state.declaration.id.span) != Some(state.declaration.id.span);
         let comment = if is_first { state.declaration.comment.clone() } else { String::new() };
         let metadata = self.metadata(state);
-        self.resources.push((comment, instance(state, &state.name, properties.clone(), relations, metadata)));
-        for (requisite, suffix) in [(Requisite::Watch, WATCH), (Requisite::Listen, "listen")] {
-            if let Some(targets) = state.requisites.get(&requisite) {
-                self.handler(state, (requisite, suffix), targets, properties.clone());
-            }
+        let own = instance(state, &state.name, properties.clone(), relations.clone(), metadata);
+        self.resources.push((comment, own));
+        for (requisite, name) in &state.handlers {
+            self.handler(state, (*requisite, name), &relations, properties.clone());
         }
     }
 
-    /// The instance that calls `mod_watch`.
+    /// The instance that calls `mod_watch`, if the state itself is called and the targets of a requisite changed.
     fn handler(
         &mut self,
         state: &State<'_>,
-        (requisite, suffix): (Requisite, &str),
-        targets: &[usize],
+        (requisite, name): (Requisite, &str),
+        of_state: &Relations,
         mut properties: Object,
     ) {
         properties.remove("_exist");
         properties.insert("fun".to_owned(), "mod_watch".into());
-        let mut relations = Relations::default();
+        let mut relations = Relations { conditions: self.conditions(state, of_state), ..Relations::default() };
         relations.depends_on.push(state.id().to_string().into());
-        relations.directive("onChanges", self.ids(targets, Part::All));
-        let instance = instance(state, &self.compiled.handler_name(state, suffix), properties, relations, None);
+        for key in ["requireAny", "onFailure"] {
+            if let Some(ids) = of_state.directives.get(key) {
+                relations.directives.insert(key.to_owned(), ids.clone());
+            }
+        }
+        relations.directive("onChanges", self.ids(state.targets(requisite), Part::All));
+        let instance = instance(state, name, properties, relations, None);
         if requisite == Requisite::Watch {
             return self.resources.push((String::new(), instance));
         }
@@ -146,6 +148,21 @@ impl Writer<'_> {
         self.warn(state, Keyword::Requisite(requisite), &codes::DIFFERENT, |id| {
             format!("'{id}' reacts as soon as the changes are made, not at the end of the run")
         });
+    }
+
+    /// The conditions of a state, with what must change for it.
+    fn conditions(&self, state: &State<'_>, relations: &Relations) -> Vec<String> {
+        let changed = [(Requisite::OnChanges, "and"), (Requisite::OnChangesAny, "or")].map(|(requisite, function)| {
+            let targets = state.targets(requisite);
+            (!targets.is_empty()).then(|| self.changed(function, targets))
+        });
+        let mut conditions = relations.conditions.clone();
+        for condition in changed.into_iter().flatten() {
+            if !conditions.contains(&condition) {
+                conditions.push(condition);
+            }
+        }
+        conditions
     }
 
     /// Adds a warning at the arguments that are a keyword.
@@ -193,7 +210,8 @@ impl Writer<'_> {
                 relations.conditions.push("false()".to_owned());
                 self.warn(state, about, &codes::NOT_CARRIED, |id| {
                     format!(
-                        "'{id}' is switched off: nothing can depend on what is about to change; write its condition"
+                        "'{id}' is disabled: an instance cannot depend on a change that has not been made yet; replace its \
+                         condition 'false()'"
                     )
                 });
             }
@@ -205,10 +223,9 @@ impl Writer<'_> {
         let states = targets.iter().filter_map(|at| self.compiled.states.get(*at));
         let ids = states.flat_map(|state| {
             let own = state.id();
-            let handler = state.requisites.contains_key(&Requisite::Watch).then(|| ResourceId {
-                name: self.compiled.handler_name(state, WATCH).into(),
-                type_name: own.type_name.clone(),
-            });
+            let handler = state.handlers.get(&Requisite::Watch);
+            let handler =
+                handler.map(|name| ResourceId { name: name.as_str().into(), type_name: own.type_name.clone() });
             match (part, handler) {
                 (Part::All, handler) => [Some(own), handler],
                 (Part::Last, Some(handler)) => [Some(handler), None],
@@ -218,22 +235,23 @@ impl Writer<'_> {
         ids.flatten().map(|id| id.to_string().into()).collect()
     }
 
-    /// The condition that all or one of these changed.
+    /// The condition that all or one of these changed, each by itself or by its `mod_watch`.
     fn changed(&self, function: &str, targets: &[usize]) -> String {
-        let ids = self.ids(targets, Part::First);
-        let calls = ids.iter().filter_map(Value::as_str).map(|id| format!("stateChanged({})", quoted(id)));
-        let calls: Vec<String> = calls.collect();
-        if let [call] = calls.as_slice() { call.clone() } else { format!("{function}({})", calls.join(", ")) }
+        let one = |target: &usize| {
+            let ids = self.ids(std::slice::from_ref(target), Part::All);
+            call("or", ids.iter().filter_map(Value::as_str).map(|id| format!("stateChanged({})", quoted(id))))
+        };
+        call(function, targets.iter().map(one))
     }
 
-    fn properties(&mut self, state: &State<'_>) -> Object {
+    fn properties(&mut self, at: usize, state: &State<'_>) -> Object {
         let mut properties = Object::new();
         match state
             .value(Keyword::Name)
             .filter(|_| state.resource_name.is_none())
             .filter(|name| name.as_str().is_some())
         {
-            Some(name) => properties.insert("name".to_owned(), self.binder.value(name)),
+            Some(name) => properties.insert("name".to_owned(), self.binder.value(at, name)),
             None => properties.insert("name".to_owned(), literal(state.argument)),
         };
         match state.function {
@@ -242,23 +260,29 @@ impl Writer<'_> {
             function => drop(properties.insert("fun".to_owned(), function.into())),
         }
         for Entry { key, value, .. } in state.arguments().filter(|entry| keyword(&entry.key).is_none()) {
-            let value = self.binder.value(value);
+            let value = self.binder.value(at, value);
             properties.insert(key.to_string(), value);
         }
         for entry in state.arguments().filter(|entry| keyword(&entry.key) == Some(Keyword::ArgBind)) {
-            self.binder.bind(&entry.value, &mut properties);
+            self.binder.bind(at, &entry.value, &mut properties);
         }
         if let Some(sensitive) = state.value(Keyword::Sensitive) {
-            self.seal(sensitive, &mut properties);
+            self.seal(state, sensitive, &mut properties);
         }
         properties
     }
 
     /// Wraps the properties that are secret, as DSC v3 does.
-    fn seal(&mut self, names: &Node, properties: &mut Object) {
+    fn seal(&mut self, state: &State<'_>, names: &Node, properties: &mut Object) {
         for item in names.items().unwrap_or(std::slice::from_ref(names)) {
-            let Some(property) = item.as_str().and_then(|name| properties.get_mut(name)) else {
-                let message = "'sensitive' names an argument that the state does not have";
+            let Some(name) = item.as_str() else {
+                let finding = Diagnostic::error(&codes::FORM, item.span, "'sensitive' must name arguments");
+                self.findings.push(finding.with_help("write '- ARGUMENT'"));
+                continue;
+            };
+            let Some(property) = properties.get_mut(name) else {
+                let id = &state.declaration.id.value;
+                let message = format!("'sensitive' names '{name}', which is not an argument of '{id}'");
                 self.findings.push(Diagnostic::warning(&codes::NOT_CARRIED, item.span, message));
                 continue;
             };
@@ -296,6 +320,12 @@ enum Part {
     Last,
 }
 
+/// A call of a function with these arguments; one argument stands for itself.
+fn call(function: &str, arguments: impl Iterator<Item = String>) -> String {
+    let arguments: Vec<String> = arguments.collect();
+    if let [only] = arguments.as_slice() { only.clone() } else { format!("{function}({})", arguments.join(", ")) }
+}
+
 fn instance(
     state: &State<'_>,
     name: &str,
@@ -327,7 +357,7 @@ fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
-/// The members of both, those of the second first.
+/// The members of both; where both have one, that of the second.
 fn merged(first: Value, second: Value) -> Value {
     match (first, second) {
         (Value::Object(first), Value::Object(second)) => Value::Object(first.into_iter().chain(second).collect()),
