@@ -208,7 +208,9 @@ impl Read {
                 let (meta, functions): (Vec<Entry>, Vec<Entry>) =
                     members.into_iter().partition(|each| &*each.key == "META");
                 let mut meta = meta.into_iter().next().map(|each| each.value);
-                meta.iter_mut().for_each(|meta| template::restore(meta, &self.uses));
+                if let Some(meta) = &mut meta {
+                    template::restore(meta, &self.uses);
+                }
                 (functions, meta)
             }
             Kind::String(key) => {
@@ -282,7 +284,9 @@ impl Read {
                 Kind::String(_) if self.refuse_parameters(&item) => {}
                 Kind::String(function) => functions.push(function.into()),
                 Kind::Object(mut entries) => {
-                    entries.iter_mut().for_each(|entry| self.argument(entry));
+                    for entry in &mut entries {
+                        self.argument(entry);
+                    }
                     arguments.extend(entries);
                 }
                 _ => self.wrong(item.span, "this is not an argument", "write it as '- name: value'"),
