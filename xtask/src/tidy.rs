@@ -130,8 +130,23 @@ fn map(repository: &Repository) -> Vec<Finding> {
         parts.extend(below.map(|(folder, _)| format!("{folder}/")));
         let absent = parts.into_iter().filter(|part| !mentions(text, part));
         findings.extend(absent.map(|part| Finding::of(MAP, format!("does not mention {part} of {}", package.name()))));
+        findings.extend(vanished(repository, text, package.name(), &source));
     }
     findings
+}
+
+/// What the table of a crate in [`MAP`] names, and is not there.
+fn vanished(repository: &Repository, text: &str, name: &str, source: &str) -> Vec<Finding> {
+    let heading = format!("### crates/{name}:");
+    let section = text.split_once(&heading).map_or("", |(_, section)| section.split("\n##").next().unwrap_or_default());
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    let parts = rows.flat_map(|cell| cell.trim_end_matches('`').split("`, `"));
+    let is_there = |part: &&str| {
+        let path = format!("{source}{part}");
+        repository.files.keys().any(|file| *file == path || (part.ends_with('/') && file.starts_with(&path)))
+    };
+    let absent = parts.filter(|part| !is_there(part));
+    absent.map(|part| Finding::of(MAP, format!("names {part} of {name}, which is not there"))).collect()
 }
 
 /// What [`MAP`] says that always holds, each with a test or a case that is there.
@@ -345,12 +360,15 @@ mod tests {
 
     #[test]
     fn the_map_has_every_crate_and_folder() {
+        const MAPPED: &str =
+            "### crates/stead-core: begins with context/\n\n| `lib.rs`, `run.rs` | it |\n## `stead-core`";
         let packages: &[(&str, &[&str])] = &[("stead-core", &[]), ("stead-host", &[])];
         let files = [("crates/stead-core/src/lib.rs", ""), ("crates/stead-core/src/text/node.rs", "")];
         assert_eq!(messages(map(&made_up(packages, &files))), ["ARCHITECTURE.md: is missing"]);
-        let mapped = [files[0], files[1], ("ARCHITECTURE.md", "`stead-core` begins with context/")];
+        let mapped = [files[0], files[1], ("ARCHITECTURE.md", MAPPED)];
         let expected = [
             "ARCHITECTURE.md: does not mention text/ of stead-core",
+            "ARCHITECTURE.md: names run.rs of stead-core, which is not there",
             "ARCHITECTURE.md: does not mention stead-host of stead-host",
         ];
         assert_eq!(messages(map(&made_up(packages, &mapped))), expected);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 use stead_core::call::{Outcome, Restart};
 use stead_core::claims::Claims;
-use stead_core::diag::{any_error, render_all};
+use stead_core::diag::{count_errors, render_all};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::{Event, EventKind, Mode, SkipReason, Status};
 use stead_core::graph::{Graph, NeedKind, Node, Role};
@@ -268,8 +268,7 @@ pub(crate) fn prepare_or_explain(session: &mut Session, delivered: &Delivered) -
         Err(unusable) => unusable,
     };
     let unusable = session.with_properties(unusable, Mode::PLAN);
-    let errors = unusable.findings.iter().filter(|finding| any_error(std::slice::from_ref(*finding)));
-    Err((errors.count(), render_all(&unusable.findings, &session.sources, false)))
+    Err((count_errors(&unusable.findings), render_all(&unusable.findings, &session.sources, false)))
 }
 
 fn prepare(session: &mut Session, delivered: &Delivered) -> Result<Prepared, Unusable> {

@@ -407,7 +407,7 @@ impl Agent {
         Ok((spec, source.map_err(|error| error_chain(&error))?))
     }
 
-    /// Gives up on the job that was interrupted. Its document is read without the lock: nothing else begins or ends a job.
+    /// Gives up on the job that was interrupted. Its document is prepared without the lock: nothing else begins or ends a job.
     fn abandon<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
         let Some(job) = inner.state.job.clone() else { return inner };
         let (journal, spec) = (inner.store.journal(&job.id), self.spec(&inner, &job, true));

@@ -292,8 +292,7 @@ impl State {
 
     /// How many instances are worked on at once.
     ///
-    /// Guarantees: after a crash only one is, until every job that was interrupted comes to its end. Then it is that instance which the agent
-    /// crashed over, and no other is left out with it.
+    /// After a crash one at a time, until every interrupted job has ended; so the next crash can be blamed on one instance.
     pub fn width(&self) -> u32 {
         if self.crashes.in_a_row > 0 { 1 } else { self.settings.width }
     }

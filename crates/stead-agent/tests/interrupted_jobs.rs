@@ -1,5 +1,5 @@
-//! A job that ends at any point, as by a kill, and what follows as the agent has it: the machine ends as if nothing had
-//! happened, and nobody waits for a notification in vain.
+//! A run that ends at any point, as by a kill, and what follows by the rules of the agent: the machine ends as if nothing had
+//! happened, and nobody waits for a notification in vain. The agent itself is interrupted in `simulation.rs`.
 //!
 //! `STEAD_INTERRUPTIONS=20000 cargo test -p stead-agent --test interrupted_jobs -- --nocapture` interrupts so often.
 

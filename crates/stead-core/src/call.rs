@@ -255,6 +255,27 @@ pub enum Outcome {
     Failed(Box<Failure>),
 }
 
+impl Changed {
+    /// Why the desired state was not reached; `None` where it was, or where nobody can tell.
+    pub fn why_not_reached(&self) -> Option<String> {
+        let Verification::Differs(properties) = &self.verified else { return None };
+        let properties = properties.join(", ");
+        Some(format!("still not in the desired state after set; these properties differ: {properties}"))
+    }
+}
+
+impl Outcome {
+    /// Why the desired state was not reached, where that is known of a call: without secrets, in one or more sentences.
+    pub fn why_not_reached(&self) -> Option<String> {
+        match self {
+            Self::Failed(failure) => Some(failure.message.clone()),
+            Self::Pending(pending) => Some(pending.message.clone()),
+            Self::Changed(changed) => changed.why_not_reached(),
+            Self::Got(_) | Self::Tested(_) | Self::Deleted(_) | Self::Exported(_) => None,
+        }
+    }
+}
+
 /// What a resource says that is still working on a set.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -324,7 +324,8 @@ impl SkipReason {
         }
     }
 
-    fn blocks(&self) -> bool {
+    /// Whether what requires an instance that was skipped so cannot go on.
+    pub fn blocks(&self) -> bool {
         !matches!(self, Self::Condition | Self::NoChange | Self::NoFailure | Self::NotSelected | Self::LeftAlone)
     }
 }

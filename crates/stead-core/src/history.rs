@@ -264,9 +264,7 @@ impl<'a> AttemptResult<'a> {
     /// Why the desired state was not reached, where it was not.
     pub fn reason(self) -> Option<String> {
         match self {
-            Self::NotConverged(_, properties) => {
-                Some(format!("these properties differ after set: {}", properties.join(", ")))
-            }
+            Self::NotConverged(changed, _) => changed.why_not_reached(),
             Self::Pending(pending) => Some(pending.message.clone()),
             Self::Failed(failure) => Some(failure.message.clone()),
             Self::Read | Self::InState | Self::Drifted | Self::Changed(_) | Self::Deleted | Self::Interrupted => None,

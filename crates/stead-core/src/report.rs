@@ -497,25 +497,16 @@ impl Record {
 
     /// Why it failed, in one or more sentences; `None` where that is said of what is nested in it.
     pub fn why_failed(&self) -> Option<String> {
-        match (self.failure(), self.finding(), self.not_converged()) {
-            (Some(failure), _, _) => Some(failure.message.clone()),
-            (None, Some(finding), _) => Some(finding.message.clone()),
-            (None, None, Some(properties)) => Some(format!(
-                "still not in the desired state after set; these properties differ: {}",
-                properties.join(", ")
-            )),
-            (None, None, None) => None,
-        }
+        let problem = self.failure().map(|failure| &failure.message);
+        let problem = problem.or_else(|| self.finding().map(|finding| &finding.message)).cloned();
+        problem.or_else(|| self.response.as_ref()?.outcome.why_not_reached())
     }
 
     /// Why it did not reach the desired state, as far as it is known without the graph.
     pub fn why_ended(&self) -> Option<String> {
         match self.status()? {
             Status::Failed => self.why_failed(),
-            Status::Pending => match &self.response.as_ref()?.outcome {
-                Outcome::Pending(pending) => Some(pending.message.clone()),
-                _ => None,
-            },
+            Status::Pending => self.response.as_ref()?.outcome.why_not_reached(),
             Status::Skipped(SkipReason::Need(other)) => Some(format!("it depends on {}", other.label())),
             Status::Skipped(SkipReason::Container(other)) => Some(format!("it is nested in {}", other.label())),
             Status::Skipped(reason) => reason.clause().map(str::to_owned),

@@ -22,7 +22,7 @@ use stead_core::wire::results::{duration, operation_name, reason, restarts};
 use crate::difference::{Difference, printed};
 use crate::session::Session;
 use crate::summary::Summary;
-pub use history::{history, recorded_run, unreadable_run};
+pub use history::{end_word, history, recorded_run, unreadable_run};
 
 /// The report of a run: totals, every instance that it is about, restarts, outputs.
 pub fn report(session: &Session, run: &Run, summary: &Summary, elapsed: Duration) -> Json {

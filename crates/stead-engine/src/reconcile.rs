@@ -11,7 +11,7 @@ use stead_core::run::reconcile::{PendingRule, Reconciler, WhileProgress};
 use stead_core::text::{Span, Spanned};
 use stead_core::wait::Wait;
 use stead_host::catalog::Search;
-use stead_host::command::reconcile::{self, DecisionProgram, FindError, ProgramReconciler, ProgramRule, Role};
+use stead_host::command::reconcile::{self, DecisionProgram, DecisionRole, FindError, ProgramReconciler, ProgramRule};
 
 use crate::session::Session;
 
@@ -52,8 +52,8 @@ impl Session {
         options: &ReconcileOptions,
         stated: &document::Reconcile,
     ) -> Result<Arc<dyn Policy>, Vec<Diagnostic>> {
-        let name = Name::of(Role::Reconciler, options.reconciler.as_deref(), stated.reconciler.as_ref());
-        let rule = Name::of(Role::PendingRule, options.pending.as_deref(), stated.pending.as_ref());
+        let name = Name::of(DecisionRole::Reconciler, options.reconciler.as_deref(), stated.reconciler.as_ref());
+        let rule = Name::of(DecisionRole::PendingRule, options.pending.as_deref(), stated.pending.as_ref());
         let (program, rule_program) = match (self.decision_program(&name), self.decision_program(&rule)) {
             (Ok(program), Ok(rule_program)) => (program, rule_program),
             (program, rule_program) => {
@@ -102,25 +102,25 @@ fn max_unchanged(options: &ReconcileOptions, stated: &document::Reconcile) -> u3
 
 /// The name of a reconciler or a pending rule, and where it stands if that is in a document.
 struct Name<'a> {
-    role: Role,
+    role: DecisionRole,
     text: &'a str,
     place: Option<Span>,
 }
 
 impl<'a> Name<'a> {
-    fn of(role: Role, option: Option<&'a str>, stated: Option<&'a Spanned<String>>) -> Self {
+    fn of(role: DecisionRole, option: Option<&'a str>, stated: Option<&'a Spanned<String>>) -> Self {
         match (option, stated) {
             (Some(text), _) => Self { role, text, place: None },
             (None, Some(stated)) => Self { role, text: &stated.value, place: Some(stated.span) },
-            (None, None) if role == Role::Reconciler => Self { role, text: "continuous", place: None },
+            (None, None) if role == DecisionRole::Reconciler => Self { role, text: "continuous", place: None },
             (None, None) => Self { role, text: "default", place: None },
         }
     }
 
     fn built_in(&self) -> &'static [&'static str] {
         match self.role {
-            Role::Reconciler => &RECONCILERS,
-            Role::PendingRule => &PENDING_RULES,
+            DecisionRole::Reconciler => &RECONCILERS,
+            DecisionRole::PendingRule => &PENDING_RULES,
         }
     }
 
@@ -128,11 +128,11 @@ impl<'a> Name<'a> {
         let (word, name) = (self.role.word(), self.text);
         let (message, help) = match error {
             FindError::Name(_) => (
-                format!("'{name}' is not a valid name of a {word}"),
+                format!("'{name}' is not a valid name for a {word}"),
                 Some("use letters, digits, '-' and '_'".to_owned()),
             ),
             FindError::NotFound(file) => (format!("there is no {word} '{name}'"), Some(self.known(file, search))),
-            FindError::Refused { help, .. } => (format!("the {word} {error}"), help.clone()),
+            FindError::Refused { help, .. } => (format!("refusing to run the {word} {error}"), help.clone()),
         };
         let finding = Diagnostic::error(&codes::RECONCILER, self.place.unwrap_or_default(), message);
         Diagnostic { span: self.place, help, ..finding }
@@ -146,7 +146,6 @@ impl<'a> Name<'a> {
             return format!("did you mean '{near}'?");
         }
         let names = names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-        let directories: Vec<_> = search.directories.iter().map(|each| each.display().to_string()).collect();
-        format!("known: {names}; a program '{file}' was looked for in {}", directories.join(", "))
+        format!("known: {names}; no program '{file}' in DSC_RESOURCE_PATH or PATH")
     }
 }

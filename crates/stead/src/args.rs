@@ -329,13 +329,13 @@ pub(crate) struct Reconcile {
     /// The rule that says what is pending: default, or the program stead-pending-NAME [default: default]
     #[arg(short = 'P', long, value_name = "NAME")]
     pending: Option<String>,
-    /// How often something pending is run again at most [default: 600]
+    /// Maximum number of reruns [default: 600]
     #[arg(long, value_name = "COUNT")]
     max_pending_reruns: Option<u32>,
-    /// How many runs in a row may make no progress [default: 3]
+    /// Give up after this many reruns without progress [default: 3]
     #[arg(long, value_name = "COUNT")]
     max_unchanged_reruns: Option<u32>,
-    /// How long to wait in between: SECONDS, random:MIN,MAX or exponential:WAIT,MULTIPLIER[,CAP] [default: what the resource
+    /// Time between reruns: SECONDS, random:MIN,MAX or exponential:WAIT,MULTIPLIER[,CAP] [default: what the resource
     /// states, else 3]
     #[arg(long, value_name = "WAIT")]
     wait: Option<Wait>,
@@ -345,7 +345,8 @@ impl Reconcile {
     /// What is stated of it.
     pub(crate) fn options(&self) -> ReconcileOptions {
         ReconcileOptions {
-            reconciler: self.reconciler.clone(),
+            // A variable that is empty is one that is not set.
+            reconciler: self.reconciler.clone().filter(|name| !name.is_empty()),
             pending: self.pending.clone(),
             max_pending_reruns: self.max_pending_reruns,
             max_unchanged_reruns: self.max_unchanged_reruns,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use rustix::process::geteuid;
 use serde_json::{Value as Json, json};
-use stead_core::diag::{Diagnostic, any_error, counted, render_all};
+use stead_core::diag::{Diagnostic, any_error, count_errors, counted, render_all};
 use stead_core::document::ConfigurationMode;
 use stead_core::event::Mode;
 use stead_core::text::{Source, Sources};
@@ -96,7 +96,7 @@ impl Agent {
         wrong.extend(prepared.graph.refused(session.machine.elevated));
         let findings: Vec<Diagnostic> = prepared.warnings.iter().cloned().chain(wrong).collect();
         let rendered = render_all(&findings, &prepared.sources, false);
-        let errors = findings.iter().filter(|finding| any_error(std::slice::from_ref(*finding))).count();
+        let errors = count_errors(&findings);
         if errors > 0 {
             return Err(invalid(errors, rendered));
         }

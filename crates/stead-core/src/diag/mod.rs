@@ -205,7 +205,12 @@ impl Diagnostic {
 
 /// Whether any of them keeps a document from being used.
 pub fn any_error(findings: &[Diagnostic]) -> bool {
-    findings.iter().any(|finding| finding.severity == Severity::Error)
+    count_errors(findings) > 0
+}
+
+/// How many of them keep a document from being used.
+pub fn count_errors(findings: &[Diagnostic]) -> usize {
+    findings.iter().filter(|finding| finding.severity == Severity::Error).count()
 }
 
 /// A number of things: `1 error`, `2 errors`.

@@ -48,7 +48,7 @@ impl Reader<'_> {
         match Wait::from_json(node.literal().to_redacted_json()) {
             Ok(wait) => Some(Spanned::new(wait, node.span)),
             Err(why) => {
-                let finding = Diagnostic::error(&codes::WAIT, node.span, format!("{what} is not a way to wait: {why}"));
+                let finding = Diagnostic::error(&codes::WAIT, node.span, format!("{what} is not a valid wait: {why}"));
                 self.report(finding.with_help("for example 'static: 3' or 'exponential: {wait: 1, multiplier: 2}'"));
                 None
             }

@@ -1,9 +1,8 @@
 //! Whether an instance that is not in its desired state yet is run again, and when.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::call::{Outcome, Response, Verification};
+use crate::call::{Outcome, Response};
 use crate::instance_path::InstancePath;
 use crate::wait::Wait;
 
@@ -67,18 +66,8 @@ impl Attempt<'_> {
     }
 
     /// Why it is not in its desired state, without secrets; empty if nothing was said.
-    pub fn reason(&self) -> Cow<'_, str> {
-        match &self.response.outcome {
-            Outcome::Failed(failure) => Cow::Borrowed(&failure.message),
-            Outcome::Pending(pending) => Cow::Borrowed(&pending.message),
-            Outcome::Changed(changed) => match &changed.verified {
-                Verification::Differs(properties) => {
-                    format!("these properties differ: {}", properties.join(", ")).into()
-                }
-                _ => Cow::Borrowed(""),
-            },
-            _ => Cow::Borrowed(""),
-        }
+    pub fn reason(&self) -> String {
+        self.response.outcome.why_not_reached().unwrap_or_default()
     }
 }
 

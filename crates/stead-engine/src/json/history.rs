@@ -51,7 +51,8 @@ pub fn history(host: &Host, id: &str, history: &History, is_running: bool) -> Js
     all
 }
 
-fn end_word(end: RunEnd) -> &'static str {
+/// The word for how a run ended.
+pub fn end_word(end: RunEnd) -> &'static str {
     match end {
         RunEnd::Finished => "finished",
         RunEnd::Cancelled => "cancelled",

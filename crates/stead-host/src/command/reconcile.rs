@@ -1,6 +1,5 @@
 //! Reconcilers and pending rules that are programs: found and trusted like manifests, asked in lines of JSON.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,14 +23,14 @@ const LONGEST_ANSWER: Duration = Duration::from_secs(10);
 
 /// What a program decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum DecisionRole {
     /// Whether and when an instance is run again.
     Reconciler,
     /// Whether an instance is pending.
     PendingRule,
 }
 
-impl Role {
+impl DecisionRole {
     /// What the names of its programs begin with.
     pub fn prefix(self) -> &'static str {
         match self {
@@ -59,7 +58,7 @@ pub enum FindError {
     #[error("there is no program '{0}'")]
     NotFound(String),
     /// It is there and must not be run.
-    #[error("'{}' is not run as root: {why}", path.display())]
+    #[error("'{}' as root: {why}", path.display())]
     Refused {
         /// The program.
         path: PathBuf,
@@ -71,7 +70,7 @@ pub enum FindError {
 }
 
 /// The names of the programs that are there for a role. Whether they are trusted is not looked at.
-pub fn names(role: Role, search: &Search) -> BTreeSet<String> {
+pub fn names(role: DecisionRole, search: &Search) -> BTreeSet<String> {
     let entries = search.directories.iter().filter_map(|directory| directory.read_dir().ok()).flatten().flatten();
     let programs = entries.filter(|entry| is_program(&entry.path()));
     let files = programs.filter_map(|entry| entry.file_name().into_string().ok());
@@ -87,7 +86,7 @@ fn is_name(name: &str) -> bool {
 /// Guarantees: a question is answered within the deadline. A program that cannot be started, ends, is silent or gives an
 /// answer that is not understood is reported once and not asked again. It is given nothing but what reports show as well.
 pub struct DecisionProgram {
-    role: Role,
+    role: DecisionRole,
     executable: Executable,
     settings: Settings,
     context: Context,
@@ -106,7 +105,7 @@ impl DecisionProgram {
     ///
     /// `context` says where it works, how long it may take, what cancels it and where its messages go.
     pub fn find(
-        role: Role,
+        role: DecisionRole,
         name: &str,
         search: &Search,
         settings: Settings,
@@ -157,7 +156,7 @@ impl DecisionProgram {
         }
     }
 
-    fn ask<A: for<'de> Deserialize<'de>>(&self, question: &Question<'_>) -> Option<A> {
+    fn ask<A: for<'de> Deserialize<'de>>(&self, question: &Question) -> Option<A> {
         let line = serde_json::to_string(question).ok()? + "\n";
         self.with(|conversation, listener| {
             let answer = self.line(conversation, line.as_bytes(), listener)?;
@@ -205,7 +204,7 @@ impl DecisionProgram {
             variables: &variables,
             input: None,
         })?;
-        if self.role == Role::Reconciler {
+        if self.role == DecisionRole::Reconciler {
             let line = self.line(&mut conversation, b"", listener)?;
             let greeting: Greeting = serde_json::from_slice(&line).map_err(AskError::Answer)?;
             // The first word counts: a pace does not change.
@@ -229,12 +228,15 @@ impl DecisionProgram {
             return;
         }
         let instead = match self.role {
-            Role::Reconciler => "the default reconciler decides",
-            Role::PendingRule => "the default rule decides",
+            DecisionRole::Reconciler => "using the default reconciler",
+            DecisionRole::PendingRule => "using the default rule",
         };
         let (word, path) = (self.role.word(), self.executable.path().display());
         let why = with_causes(error).replace('`', "'");
-        tracing::warn!("{}", with_words(format!("the {word} '{path}' failed: {why}; from here on {instead}"), said));
+        tracing::warn!(
+            "{}",
+            with_words(format!("the {word} '{path}' failed: {why}; {instead} for the rest of the run"), said)
+        );
     }
 }
 
@@ -318,19 +320,19 @@ enum AskError {
 /// What a program is asked: an instance that is not in its desired state.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Question<'a> {
+struct Question {
     version: u32,
     instance: String,
     working: bool,
-    reason: Cow<'a, str>,
+    reason: String,
     re_runs: u32,
     unchanged: u32,
     run_re_runs: u32,
     wait: f64,
 }
 
-impl<'a> Question<'a> {
-    fn new(attempt: &'a Attempt<'_>, wait: Duration) -> Self {
+impl Question {
+    fn new(attempt: &Attempt<'_>, wait: Duration) -> Self {
         Self {
             version: VERSION,
             instance: attempt.instance.to_string(),

@@ -153,7 +153,7 @@ impl Provider for Echo {
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         self.validate(cx, input)?;
-        Ok(if is_covered(input.expose()) { input.clone() } else { Plain::new(covered(input.expose())) })
+        Ok(if holds_secret(input.expose()) { Plain::new(covered(input.expose())) } else { input.clone() })
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
@@ -186,12 +186,12 @@ fn is_wrapped(members: &Object) -> bool {
     members.contains_key("secureString") || members.contains_key("secureObject")
 }
 
-/// Whether no part of a value says by its form that it is secret.
-fn is_covered(value: &Value) -> bool {
+/// Whether a part of a value says by its form that it is secret.
+fn holds_secret(value: &Value) -> bool {
     match value {
-        Value::Object(members) => !is_wrapped(members) && members.values().all(is_covered),
-        Value::Array(items) => items.iter().all(is_covered),
-        _ => true,
+        Value::Object(members) => is_wrapped(members) || members.values().any(holds_secret),
+        Value::Array(items) => items.iter().any(holds_secret),
+        _ => false,
     }
 }
 

@@ -75,8 +75,7 @@ fn carried_out(arguments: &Arguments, env: &ProcessEnv) -> Result<(), Exit> {
         (Some(HistoryCommand::Show { run }), None) => chosen(run, &ids, &directory).map(drop),
         (None, runs) => {
             let newest = ids.iter().rev().take(arguments.lines);
-            let entries: Vec<_> = newest.filter_map(|id| Some(Entry::read(runs.as_ref()?, id))).collect();
-            list(&entries, arguments.output);
+            list(newest.filter_map(|id| Some(Entry::read(runs.as_ref()?, id))), arguments.output);
             Ok(())
         }
     }
@@ -133,13 +132,14 @@ impl<'a> Entry<'a> {
     }
 }
 
-fn list(entries: &[Entry<'_>], output: Output) {
+/// One run at a time is in memory: a listing keeps a line of each.
+fn list<'a>(entries: impl Iterator<Item = Entry<'a>>, output: Output) {
     if output == Output::Text {
         return print(&text::list(entries));
     }
-    let runs = entries.iter().map(|Entry { id, content }| match content {
+    let runs = entries.map(|Entry { id, content }| match content {
         Ok(run) => json::recorded_run(id.as_str(), &run.history, run.is_running),
-        Err(error) => json::unreadable_run(id.as_str(), &error_chain(error)),
+        Err(error) => json::unreadable_run(id.as_str(), &error_chain(&error)),
     });
     data_as(&json!({ "version": 1, "runs": runs.collect::<Vec<_>>() }), output);
 }

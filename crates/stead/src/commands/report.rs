@@ -8,7 +8,7 @@ use std::time::Duration;
 use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value as Json;
-use stead_core::call::{Changed, FailureKind, Operation, Outcome, Restart, code};
+use stead_core::call::{Changed, FailureKind, Operation, Restart, code};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::diag;
 use stead_core::event::{Event, EventKind, SkipReason};
@@ -131,7 +131,7 @@ impl<'a> Printer<'a> {
             return;
         }
         let record = run.report().record(node);
-        let why = pending_reason(record);
+        let why = record.response.as_ref().and_then(|response| response.outcome.why_not_reached());
         let why = why.as_deref().and_then(|why| why.lines().next()).map(values::plain).unwrap_or_default();
         let wait = wait.as_secs_f64();
         let wait = if wait < 0.1 { "less than 0.1 s".to_owned() } else { format!("{wait:.1} s") };
@@ -161,11 +161,8 @@ impl<'a> Printer<'a> {
         // A container is the sum of what is nested in it, which is printed by itself; only its failure is news.
         let printed = match status {
             Status::Failed | Status::Pending => true,
-            Status::Skipped(
-                SkipReason::Condition | SkipReason::NoChange | SkipReason::NoFailure | SkipReason::NotSelected,
-            )
-            | Status::Read
-            | Status::InState => self.style.volume == Volume::Verbose && !container,
+            Status::Read | Status::InState => self.style.volume == Volume::Verbose && !container,
+            Status::Skipped(reason) if !reason.blocks() => self.style.volume == Volume::Verbose && !container,
             Status::Skipped(_) | Status::Changed | Status::Drifted | Status::Unknown(_) => {
                 self.style.volume > Volume::Quiet && !container
             }
@@ -438,18 +435,6 @@ fn reconciled(re_runs: u32, given_up: usize) -> String {
         many => format!("{many} instances require"),
     };
     if re_runs == 0 && given_up == 0 { String::new() } else { format!("Re-runs: {re_runs}; {require} a re-run\n") }
-}
-
-/// Why an instance is pending.
-fn pending_reason(record: &Record) -> Option<String> {
-    if let Some(properties) = record.not_converged() {
-        return Some(format!("the set left {} as it was", properties.join(", ")));
-    }
-    match &record.response.as_ref()?.outcome {
-        Outcome::Failed(failure) => Some(failure.message.clone()),
-        Outcome::Pending(pending) => Some(pending.message.clone()),
-        _ => None,
-    }
 }
 
 pub(super) fn human(elapsed: Duration) -> String {

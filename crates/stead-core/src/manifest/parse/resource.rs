@@ -96,7 +96,7 @@ impl Parser<'_> {
         let stated = node.get("metadata")?.get("stead")?.get("reconcileWait")?;
         let wait = Wait::from_json(plain(stated));
         let wait = wait.map_err(|why| {
-            let message = format!("'reconcileWait' is not a way to wait: {why}");
+            let message = format!("'reconcileWait' is not a valid wait: {why}");
             self.reader.note(Diagnostic::error(&crate::diag::codes::document::WAIT, stated.span, message));
         });
         wait.ok()

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use stead_core::destruction::Effect;
 use stead_core::event::{Mode, Status};
-use stead_core::history::{AttemptRecord, AttemptResult, History, RunEnd};
+use stead_core::history::{AttemptRecord, AttemptResult, History};
 use stead_core::instance_path::InstancePath;
 use stead_core::report::Record;
 use stead_core::wire::results::operation_name;
-use stead_engine::{Difference, Host, error_chain};
+use stead_engine::{Difference, Host, error_chain, json};
 use stead_host::journal::RunId;
 
 use super::super::report::{self, counts, described, effect_word, heading, human, wording};
@@ -21,11 +21,11 @@ use super::{Entry, Recorded};
 use crate::dsc::listing::{table, terminal_width};
 
 /// Runs in a table, one a line.
-pub(super) fn list(entries: &[Entry<'_>]) -> String {
-    if entries.is_empty() {
+pub(super) fn list<'a>(entries: impl Iterator<Item = Entry<'a>>) -> String {
+    let rows: Vec<Vec<String>> = entries.map(|entry| row(&entry)).collect();
+    if rows.is_empty() {
         return "no recorded runs; 'stead apply --record' records one\n".to_owned();
     }
-    let rows: Vec<Vec<String>> = entries.iter().map(row).collect();
     table(&["Run", "Began", "Operation", "Document", "Re-runs", "Duration", "Result"], &rows, terminal_width())
 }
 
@@ -58,13 +58,7 @@ fn result(run: &Recorded) -> String {
 }
 
 fn end(run: &Recorded) -> &'static str {
-    match run.history.end() {
-        _ if run.is_running => "running",
-        RunEnd::Finished => "finished",
-        RunEnd::Cancelled => "cancelled",
-        RunEnd::Suspended => "suspended",
-        RunEnd::Interrupted => "interrupted",
-    }
+    if run.is_running { "running" } else { json::end_word(run.history.end()) }
 }
 
 fn operation(mode: Mode) -> &'static str {
