@@ -14,6 +14,7 @@ mod conflicts;
 mod difference;
 mod execution;
 mod host;
+mod invoke;
 pub mod json;
 mod property_check;
 mod reconcile;
@@ -26,6 +27,7 @@ pub use batch::{Batch, BatchDocument, BatchResult, Completed, Refused, RefusedDo
 pub use difference::{Difference, printed, schema};
 pub use execution::{Consumer, ENGINE_VERSION, Execution, ResumeError, RunError};
 pub use host::{DSC_VERSION, Host, HostOptions};
+pub use invoke::{InvokeError, Invoked, Method, ResourceSpecification};
 pub use reconcile::{PENDING_RULES, RECONCILERS, ReconcileOptions};
 pub use resource::{Refusal, ResourceCall, error_chain, failure_lines, finding_line, set_mode};
 pub use session::{NotFound, Prepared, Session, Unusable, folder_of, problem_text, unplaced};

@@ -43,12 +43,12 @@ pub(crate) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes of plan, check, apply, lint, graph, explain, sls and history:
+Exit codes of plan, check, apply, lint, graph, explain, sls, history and invoke:
   0    in the desired state; no findings (lint, sls)
   1    something failed
-  2    not in the desired state (plan, check); warnings (lint, sls)
+  2    not in the desired state (plan, check, invoke --method test); warnings (lint, sls)
   3    the document, its parameters, the policy or the command line is not valid; the run cannot
-       be recorded (apply --record); there is no such run (history)
+       be recorded (apply --record); there is no such run (history) or resource (invoke)
   4    apply gave up: re-runs made no progress or reached their limit
   6    ended early, by Ctrl-C or by the answer No
 Other commands have the exit codes of dsc. For all commands:
@@ -119,6 +119,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Resource,
     },
+    /// Call one method of one resource, as Invoke-DscResource does
+    Invoke(Invoke),
     /// List the functions of expressions
     Function {
         #[command(subcommand)]
@@ -155,7 +157,7 @@ impl Command {
     /// Whether it is one of the commands that dsc does not have.
     pub(crate) fn is_for_users(&self) -> bool {
         self.document().is_some()
-            || matches!(self, Self::Explain(_) | Self::Agent(_) | Self::Sls { .. } | Self::History(_))
+            || matches!(self, Self::Explain(_) | Self::Agent(_) | Self::Sls { .. } | Self::History(_) | Self::Invoke(_))
     }
 
     /// How long one program may take.
@@ -163,6 +165,7 @@ impl Command {
         match self {
             Self::Config(config) => config.deadline,
             Self::Resource { deadline, .. } => *deadline,
+            Self::Invoke(invoke) => invoke.deadline,
             other => other.document()?.deadline,
         }
     }
@@ -516,6 +519,44 @@ pub(crate) struct Graph {
     /// The language that the drawing is printed in, for --output text
     #[arg(long, value_enum, default_value_t = Drawing::Dot)]
     pub(crate) format: Drawing,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Invoke {
+    /// The resource: its type, or the part behind the slash where only one resource has that name
+    #[arg(value_name = "TYPE")]
+    pub(crate) resource: String,
+    /// The method
+    #[arg(short, long, value_enum, ignore_case = true)]
+    pub(crate) method: Method,
+    /// One property; parsed as JSON if valid and not declared as a string, otherwise used as a string
+    #[arg(short, long = "property", value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) properties: Vec<(String, String)>,
+    /// Properties as JSON or YAML; - reads standard input
+    #[arg(short, long, value_name = "JSON")]
+    pub(crate) input: Option<String>,
+    /// The module of the resource, or its owner: the part before the slash
+    #[arg(long, value_name = "NAME[@VERSION]")]
+    pub(crate) module: Option<String>,
+    /// Leave out the property PsDscRunAsCredential, instead of refusing it
+    #[arg(long)]
+    pub(crate) ignore_run_as_credential: bool,
+    /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
+    /// Output format [default: yaml on a terminal, else json]
+    #[arg(short, long, value_enum, ignore_case = true)]
+    pub(crate) output_format: Option<OutputFormat>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Method {
+    /// Read the actual state
+    Get,
+    /// Compare it with the desired one
+    Test,
+    /// Reach the desired state, without testing before
+    Set,
 }
 
 #[derive(Debug, Subcommand)]

@@ -225,7 +225,7 @@ fn declared_texts(document: Option<&Text>) -> BTreeSet<String> {
 }
 
 /// A value of the command line: JSON, or text. For what is declared as text only JSON in quotes is JSON.
-fn single(text: &str, is_text: bool) -> Value {
+pub(crate) fn single(text: &str, is_text: bool) -> Value {
     match serde_json::from_str::<serde_json::Value>(text) {
         Ok(json) if !is_text || json.is_string() => Value::from(json),
         _ => Value::from(text),

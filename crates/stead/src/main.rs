@@ -115,6 +115,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Lint(document) => commands::lint(&document, &env),
         Command::Explain(explain) => commands::explain(&explain),
         Command::History(history) => commands::history(&history, &env),
+        Command::Invoke(invoke) => commands::invoke(&invoke, &env),
         Command::Agent(agent) => agent::run(&agent, &env),
         Command::Sls { command: SlsCommand::Convert(convert) } => commands::sls::convert(&convert),
         Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &env),

@@ -1,9 +1,10 @@
-//! The commands for users: plan, apply, check, graph, lint, explain, sls, history.
+//! The commands for users: plan, apply, check, graph, lint, explain, sls, history, invoke.
 
 mod confirm;
 mod drawing;
 mod effects;
 mod history;
+mod invoke;
 mod report;
 pub(crate) mod sls;
 mod values;
@@ -27,6 +28,7 @@ use crate::output::{complain, complain_text, data_as, print, written_soon};
 use crate::process_env::ProcessEnv;
 use history::Recorder;
 pub(crate) use history::history;
+pub(crate) use invoke::invoke;
 use report::{Printer, Style};
 use stead_engine::{Execution, Prepared, ReconcileOptions, Session, Summary, error_chain, json};
 

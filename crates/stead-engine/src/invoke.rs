@@ -1,0 +1,237 @@
+//! One method of one resource, found by its short name, as `Invoke-DscResource` does; see RFC0047 of PowerShell.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use stead_core::call::{Execution, Operation, Outcome, Restart};
+use stead_core::diag::{did_you_mean, nearest};
+use stead_core::id::TypeName;
+use stead_core::manifest::{Implementation, Kind, Manifest, Version};
+use stead_core::value::{Object, Value};
+
+use crate::resource::{Refusal, ResourceCall};
+use crate::session::Session;
+
+/// A method that every resource has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// Reads the actual state.
+    Get,
+    /// Compares it with the desired one.
+    Test,
+    /// Reaches the desired state. Nothing is tested before.
+    Set,
+}
+
+/// Which resource is meant. Names are compared without regard to case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResourceSpecification {
+    /// The type `Owner/Name`, or the part behind the slash.
+    pub name: String,
+    /// The part in front of the slash: for PowerShell the module.
+    pub module: Option<String>,
+    /// The version, exactly.
+    pub version: Option<String>,
+}
+
+/// What a method answers.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Invoked {
+    /// To get: the properties, secrets covered.
+    State(Json),
+    /// To test.
+    InDesiredState(bool),
+    /// To set: whether the machine must be restarted before the state has effect.
+    RebootRequired(bool),
+}
+
+/// Why nothing was invoked, or how it failed.
+#[derive(Debug, thiserror::Error)]
+pub enum InvokeError {
+    /// There is no such resource.
+    #[error("there is no resource '{name}'")]
+    NotFound {
+        /// What was asked for.
+        name: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
+    /// There are several, or none of that version.
+    #[error("{message}")]
+    Specification {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        help: String,
+    },
+    /// The resource is none that has methods: an adapter or a composite.
+    #[error("'{0}' cannot be invoked: it only carries out or holds others")]
+    Implementation(TypeName),
+    /// The properties name another user.
+    #[error("'PsDscRunAsCredential' cannot be used with a resource that is invoked directly")]
+    RunAsCredential,
+    /// The resource refused its properties, or failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl InvokeError {
+    /// The fully qualified id of the error that `Invoke-DscResource` gives; that of stead for what only stead finds.
+    pub fn id(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound",
+            Self::Specification { .. } => "InvalidResourceSpecification,Invoke-DscResource",
+            Self::Implementation(_) => "UnsupportedResourceImplementation,Invoke-DscResource",
+            Self::RunAsCredential => "PsDscRunAsCredentialNotSupport,Invoke-DscResource",
+            Self::Failed(_) => "ResourceFailed,Invoke-DscResource",
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> Option<&str> {
+        match self {
+            Self::NotFound { help, .. } => help.as_deref(),
+            Self::Specification { help, .. } => Some(help),
+            Self::RunAsCredential => Some("'--ignore-run-as-credential' leaves it out"),
+            Self::Implementation(_) | Self::Failed(_) => None,
+        }
+    }
+}
+
+impl From<Refusal> for InvokeError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NotFound(message) | Refusal::Failed(message) => Self::Failed(message),
+            Refusal::Input(findings) => {
+                Self::Failed(findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("; "))
+            }
+        }
+    }
+}
+
+impl ResourceCall {
+    /// The one resource that a specification means.
+    pub fn specified(session: Session, wanted: &ResourceSpecification) -> Result<Self, InvokeError> {
+        let manifest = chosen(&session, wanted)?;
+        session.trace_problems();
+        match (manifest.kind, &manifest.implementation) {
+            (Kind::Adapter, _) | (_, Implementation::Engine) => {
+                Err(InvokeError::Implementation(manifest.type_name.clone()))
+            }
+            _ => Ok(Self { session, manifest }),
+        }
+    }
+
+    /// Calls one method with these properties.
+    ///
+    /// `PsDscRunAsCredential` is refused, whatever its case, or left out where `ignore_run_as` says so: what is invoked
+    /// directly runs as the user who invokes it.
+    pub fn invoke(&self, method: Method, properties: Object, ignore_run_as: bool) -> Result<Invoked, InvokeError> {
+        let is_run_as = |name: &str| name.eq_ignore_ascii_case("PsDscRunAsCredential");
+        if !ignore_run_as && properties.keys().any(|name| is_run_as(name)) {
+            return Err(InvokeError::RunAsCredential);
+        }
+        let properties = properties.into_iter().filter(|(name, _)| !is_run_as(name)).collect();
+        let operation = match method {
+            Method::Get => Operation::Get,
+            Method::Test => Operation::Test,
+            Method::Set => Operation::Set,
+        };
+        let record = self.ask(operation, Execution::Actual, Value::Object(properties))?;
+        let response = record.response.as_deref();
+        Ok(match (method, response.map(|response| &response.outcome)) {
+            (Method::Test, Some(Outcome::Tested(tested))) => Invoked::InDesiredState(tested.in_desired_state),
+            (Method::Get, Some(Outcome::Got(actual))) => Invoked::State(actual.to_redacted_json()),
+            (Method::Set, Some(_)) => {
+                let restarts = response.map_or(&[][..], |response| &response.restarts);
+                Invoked::RebootRequired(restarts.iter().any(|restart| matches!(restart, Restart::System(_))))
+            }
+            _ => return Err(InvokeError::Failed("the resource gave no answer".to_owned())),
+        })
+    }
+}
+
+/// All versions of each type that fits.
+type Candidates = BTreeMap<TypeName, Vec<Arc<Manifest>>>;
+
+fn chosen(session: &Session, wanted: &ResourceSpecification) -> Result<Arc<Manifest>, InvokeError> {
+    let all = everything(session);
+    let fits = |type_name: &TypeName| is_named(type_name, wanted);
+    let found: Candidates = all.iter().filter(|(name, _)| fits(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    let mut found = found.into_iter();
+    match (found.next(), found.next()) {
+        (None, _) => Err(not_found(wanted, all.keys())),
+        (Some((type_name, versions)), None) => version(&type_name, &versions, wanted),
+        (Some((first, _)), Some((second, _))) => {
+            let names = [first, second].into_iter().chain(found.map(|(name, _)| name));
+            let names = names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+            let message = format!("'{}' names more than one resource: {names}", wanted.name);
+            Err(InvokeError::Specification { message, help: "write the whole type, or name its module".to_owned() })
+        }
+    }
+}
+
+fn everything(session: &Session) -> Candidates {
+    let mut all = Candidates::new();
+    let discovery = &session.discovery;
+    let adapted: Vec<_> = discovery.adapters().iter().map(|adapter| discovery.adapted_by(adapter)).collect();
+    for catalog in std::iter::once(&discovery.discovered().catalog).chain(&adapted) {
+        for (type_name, versions) in catalog.iter() {
+            let known = all.entry(type_name.clone()).or_default();
+            let is_new = |manifest: &&Arc<Manifest>| known.iter().all(|other| other.version != manifest.version);
+            let new: Vec<_> = versions.iter().filter(is_new).cloned().collect();
+            known.extend(new);
+        }
+    }
+    all
+}
+
+fn is_named(type_name: &TypeName, wanted: &ResourceSpecification) -> bool {
+    let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
+    let owner = type_name.as_str().split_once('/').map_or("", |(owner, _)| owner);
+    let (module, name) = match wanted.name.split_once('/') {
+        Some((owner, name)) => (Some(owner), name),
+        None => (None, wanted.name.as_str()),
+    };
+    same(type_name.short(), name)
+        && module.into_iter().chain(wanted.module.as_deref()).all(|module| same(owner, module))
+}
+
+fn not_found<'a>(wanted: &ResourceSpecification, all: impl Iterator<Item = &'a TypeName> + Clone) -> InvokeError {
+    let name = match &wanted.module {
+        Some(module) if !wanted.name.contains('/') => format!("{module}/{}", wanted.name),
+        _ => wanted.name.clone(),
+    };
+    let near = if name.contains('/') {
+        nearest(&name, all.map(TypeName::as_str))
+    } else {
+        nearest(&name, all.map(TypeName::short))
+    };
+    let help = near.map(did_you_mean).or_else(|| Some("'stead resource list' lists resources".to_owned()));
+    InvokeError::NotFound { name, help }
+}
+
+/// The version that is asked for, or the only one.
+fn version(
+    type_name: &TypeName,
+    versions: &[Arc<Manifest>],
+    wanted: &ResourceSpecification,
+) -> Result<Arc<Manifest>, InvokeError> {
+    let there = || versions.iter().map(|manifest| manifest.version.to_string()).collect::<Vec<_>>().join(", ");
+    let wrong = |message, help| Err(InvokeError::Specification { message, help });
+    let Some(text) = &wanted.version else {
+        return match versions {
+            [only] => Ok(Arc::clone(only)),
+            several => {
+                let message = format!("there are {} versions of '{type_name}': {}", several.len(), there());
+                wrong(message, "name one of them: '--module NAME@VERSION'".to_owned())
+            }
+        };
+    };
+    let parsed = Version::parse(text).ok().or_else(|| Version::parse_module(text));
+    match versions.iter().find(|manifest| Some(&manifest.version) == parsed.as_ref()) {
+        Some(manifest) => Ok(Arc::clone(manifest)),
+        None => wrong(format!("there is no version {text} of '{type_name}'"), format!("available: {}", there())),
+    }
+}
