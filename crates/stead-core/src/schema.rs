@@ -6,8 +6,11 @@ use jsonschema::error::{ValidationError, ValidationErrorKind as Kind};
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Map, Value as Json};
 
+mod digest;
 mod mismatch;
 mod reason;
+
+pub use digest::digest;
 
 pub use mismatch::Mismatch;
 pub use reason::{Form, Reason, Type};

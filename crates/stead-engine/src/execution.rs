@@ -113,7 +113,10 @@ impl Session {
             if within {
                 return ControlFlow::Break(());
             }
-            tracing::warn!("waiting for {}", describe(owner));
+            // Calls of one process wait for each other in their turn, which is nothing to tell.
+            if owner.is_none_or(|owner| owner.pid != std::process::id()) {
+                tracing::warn!("waiting for {}", describe(owner));
+            }
             ControlFlow::Continue(())
         };
         let wait = Wait { cancel: &self.cancel, deadline: LONGEST_WAIT, on_wait: &mut on_wait };

@@ -77,6 +77,11 @@ impl Host {
         Session::new(self, root.into(), cancel)
     }
 
+    /// Does some work on a thread of this host; see [`WorkerPool::submit`].
+    pub fn submit(&self, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        self.pool.submit(work)
+    }
+
     /// How many calls are carried out at once unless somebody says otherwise: as many as there are processors.
     pub fn width(&self) -> NonZeroUsize {
         available_parallelism().unwrap_or(NonZeroUsize::MIN)

@@ -132,6 +132,17 @@ impl ResourceCall {
 
     /// The same, recorded and seen as `plan` says.
     pub fn run(&self, desired: Value, plan: Plan<'_>) -> Result<Record, Refusal> {
+        let (record, sources) = self.attempt(desired, plan)?;
+        match (record.failure(), record.finding(), &record.response) {
+            (Some(failure), _, _) => Err(failure.clone().into()),
+            (None, Some(finding), _) => Err(Refusal::Failed(finding_line(finding, &sources))),
+            (None, None, None) => Err(Refusal::Failed("the operation was cancelled".to_owned())),
+            (None, None, Some(_)) => Ok(record),
+        }
+    }
+
+    /// The same, and what it came to even where it failed; with the texts that findings of it point into.
+    pub fn attempt(&self, desired: Value, plan: Plan<'_>) -> Result<(Record, Arc<Sources>), RunError> {
         let graph = Graph::of_instance(Arc::clone(&self.manifest), self.manifest.type_name.as_str(), desired);
         let (sources, facts) = (Arc::new(self.session.sources.clone()), Facts::new());
         let origin = "<command line>".into();
@@ -144,13 +155,7 @@ impl ResourceCall {
             reconcile: stead_core::document::Reconcile::default(),
         };
         let run = self.session.run(&prepared, plan)?;
-        let record = run.report().record(NodeId(0));
-        match (record.failure(), record.finding(), &record.response) {
-            (Some(failure), _, _) => Err(failure.clone().into()),
-            (None, Some(finding), _) => Err(Refusal::Failed(finding_line(finding, &prepared.sources))),
-            (None, None, None) => Err(Refusal::Failed("the operation was cancelled".to_owned())),
-            (None, None, Some(_)) => Ok(record.clone()),
-        }
+        Ok((run.report().record(NodeId(0)).clone(), prepared.sources))
     }
 
     /// Whether it holds other instances, which the engine works on itself.

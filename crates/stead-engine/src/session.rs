@@ -158,6 +158,37 @@ impl Session {
         }
     }
 
+    /// Another piece of work with secrets of its own, for which resources are not looked for again.
+    #[must_use]
+    pub fn beside(&self, cancel: Cancel) -> Self {
+        let vault = Arc::<MemoryVault>::default();
+        let machine = machine(self.root.to_path_buf(), &self.host.options);
+        Self {
+            sources: Sources::default(),
+            machine: Arc::new(with_secrets(machine, &self.extensions, &vault)),
+            vault,
+            discovery: Arc::clone(&self.discovery),
+            extensions: Arc::clone(&self.extensions),
+            cancel,
+            suspend: Cancel::default(),
+            deadline: self.deadline,
+            settings: self.settings.clone(),
+            names: self.names,
+            values: self.values,
+            host: self.host.clone(),
+            providers: self.providers.clone(),
+            root: Arc::clone(&self.root),
+            system_root: self.system_root.clone(),
+            trace: Arc::clone(&self.trace),
+            writes: Writes::default().with_locks(Locks::of_this_user()),
+        }
+    }
+
+    /// Has messages of resources given to `trace` instead of the log of this process.
+    pub fn set_trace(&mut self, trace: Trace) {
+        self.trace = trace;
+    }
+
     /// What the calls of a run are carried out with.
     pub(crate) fn calls(&self) -> SessionCalls {
         SessionCalls {

@@ -133,6 +133,8 @@ pub(crate) enum Command {
     },
     /// Print the JSON Schema of documents or results
     Schema(Schema),
+    /// Answer the calls of another program, such as Puppet, over standard input and output
+    Serve(Serve),
     /// Serve the Model Context Protocol on standard input and output
     #[cfg(feature = "server")]
     #[command(visible_alias = "mcp")]
@@ -166,6 +168,7 @@ impl Command {
             Self::Config(config) => config.deadline,
             Self::Resource { deadline, .. } => *deadline,
             Self::Invoke(invoke) => invoke.deadline,
+            Self::Serve(serve) => serve.deadline,
             other => other.document()?.deadline,
         }
     }
@@ -538,8 +541,7 @@ pub(crate) struct Invoke {
     /// The module of the resource, or its owner: the part before the slash
     #[arg(long, value_name = "NAME[@VERSION]")]
     pub(crate) module: Option<String>,
-    /// Leave out the property PsDscRunAsCredential, instead of refusing it
-    #[arg(long)]
+    #[arg(long, help = "Leave out the property PsDscRunAsCredential, instead of refusing it")]
     pub(crate) ignore_run_as_credential: bool,
     /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -547,6 +549,19 @@ pub(crate) struct Invoke {
     /// Output format [default: yaml on a terminal, else json]
     #[arg(short, long, value_enum, ignore_case = true)]
     pub(crate) output_format: Option<OutputFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Read requests from standard input and print answers, as JSON lines, until the input ends
+    #[arg(long, required_unless_present = "replay")]
+    pub(crate) stdio: bool,
+    /// Answer the requests in a file, one after the other
+    #[arg(long, value_name = "FILE", conflicts_with = "stdio")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Time limit of a request that states none, in seconds [default: 600]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

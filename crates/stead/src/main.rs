@@ -12,6 +12,7 @@ mod process_env;
 #[cfg(test)]
 mod rights;
 mod schemas;
+mod serve;
 #[cfg(feature = "server")]
 mod server;
 mod trace;
@@ -123,6 +124,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Function { command } => dsc::function(&command),
         Command::Extension { command } => dsc::extension(&command, &env),
         Command::Schema(schema) => dsc::schema(&schema),
+        Command::Serve(arguments) => serve::serve(&arguments, &env),
         #[cfg(feature = "server")]
         Command::Server => server::serve(env),
         Command::Completer { shell } => dsc::completer(shell, program),

@@ -69,6 +69,14 @@ pub(crate) fn print(text: &str) {
     }
 }
 
+/// Prints a line on standard output, at once: somebody waits for it.
+pub(crate) fn print_now(line: &str) {
+    let mut buffer = buffer();
+    buffer.text.extend_from_slice(line.as_bytes());
+    buffer.text.push(b'\n');
+    buffer.write();
+}
+
 fn write_again_and_again() {
     const MOMENT: Duration = Duration::from_millis(50);
     loop {

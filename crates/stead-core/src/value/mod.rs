@@ -128,17 +128,23 @@ impl Value {
 
     /// The value as JSON, every sealed part replaced by [`REDACTED`].
     pub fn to_redacted_json(&self) -> serde_json::Value {
+        self.to_json_with(&|| serde_json::Value::String(REDACTED.to_owned()))
+    }
+
+    /// The value as JSON, every sealed part replaced by what `covered` gives.
+    pub fn to_json_with(&self, covered: &dyn Fn() -> serde_json::Value) -> serde_json::Value {
         use serde_json::Value as Json;
         match self {
             Self::Null => Json::Null,
             Self::Bool(truth) => Json::Bool(*truth),
             Self::Number(number) => Json::Number(number.clone()),
             Self::String(text) => Json::String(text.clone()),
-            Self::Array(items) => Json::Array(items.iter().map(Self::to_redacted_json).collect()),
+            Self::Array(items) => Json::Array(items.iter().map(|item| item.to_json_with(covered)).collect()),
             Self::Object(members) => {
-                Json::Object(members.iter().map(|(key, value)| (key.clone(), value.to_redacted_json())).collect())
+                let members = members.iter().map(|(key, value)| (key.clone(), value.to_json_with(covered)));
+                Json::Object(members.collect())
             }
-            Self::Sealed(_) => Json::String(REDACTED.to_owned()),
+            Self::Sealed(_) => covered(),
         }
     }
 }

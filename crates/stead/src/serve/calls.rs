@@ -1,0 +1,196 @@
+//! The methods of the protocol, each one a call of the engine.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json, json};
+use stead_core::call::{Execution, FailureKind, Operation, Outcome, code};
+use stead_core::diff::{Alteration, Change, exists};
+use stead_core::event::Mode;
+use stead_core::report::Record;
+use stead_core::schema::digest;
+use stead_core::value::{Object, Value};
+use stead_core::wire::results::restarts;
+use stead_engine::{Difference, Execution as Plan, Refusal, ResourceCall, Session, error_chain, finding_line};
+use stead_host::provider::{Cancel, TraceLevel};
+use stead_resources::BuiltIn;
+
+use super::protocol::{self, Initialize, Problem, Request, ResourceParams, VERSION};
+use crate::output::print_now;
+
+/// Says hello: the versions, and the digests of the schemas that the caller was made from as they are now.
+pub(super) fn initialize(session: &Session, request: &Request) -> Result<Json, Problem> {
+    let asked: Initialize = request.params()?;
+    if asked.protocol != VERSION {
+        let message = format!("this is version {VERSION} of the protocol, not {}", asked.protocol);
+        return Err(Problem::new(Problem::HANDSHAKE, message).with("protocol", VERSION));
+    }
+    let digest_of = |name: &String| {
+        let called = ResourceCall::find(session.beside(Cancel::default()), name, None).ok()?;
+        Some(digest(&called.schema().ok()?))
+    };
+    let schemas: Map<String, Json> = asked.schemas.keys().map(|name| (name.clone(), digest_of(name).into())).collect();
+    Ok(json!({ "protocol": VERSION, "engine": env!("CARGO_PKG_VERSION"), "schemas": schemas }))
+}
+
+/// Carries out a request. Messages of the resource are printed meanwhile.
+pub(super) fn carry_out(base: &Session, id: &Json, request: &Request, cancel: Cancel) -> Result<Json, Problem> {
+    let operation = match request.method.as_str() {
+        "get" | "schema" => Operation::Get,
+        "test" => Operation::Test,
+        "set" => Operation::Set,
+        "export" => Operation::Export,
+        other => return Err(Problem::new(Problem::METHOD, format!("there is no method '{other}'"))),
+    };
+    let params: ResourceParams = request.params()?;
+    let called = called(base, id, &params, cancel)?;
+    if request.method == "schema" {
+        return schema(&called);
+    }
+    let execution = if params.what_if { Execution::WhatIf } else { Execution::Actual };
+    let record = record(&called, operation, execution, params.properties)?;
+    Ok(result(&called, &record))
+}
+
+fn called(base: &Session, id: &Json, params: &ResourceParams, cancel: Cancel) -> Result<ResourceCall, Problem> {
+    let mut session = base.beside(cancel);
+    if let Some(seconds) = params.deadline {
+        session.deadline = Duration::try_from_secs_f64(seconds)
+            .map_err(|_| Problem::new(Problem::PARAMS, format!("'deadline': {seconds} is not a time in seconds")))?;
+    }
+    let id = id.clone();
+    session.set_trace(Arc::new(move |level, message| match level {
+        TraceLevel::Error => print_now(&protocol::log(&id, "error", message)),
+        TraceLevel::Warn => print_now(&protocol::log(&id, "warning", message)),
+        TraceLevel::Info => print_now(&protocol::log(&id, "info", message)),
+        TraceLevel::Debug | TraceLevel::Trace => {}
+    }));
+    let found = ResourceCall::find(session, &params.type_name, params.version.as_deref());
+    found.and_then(ResourceCall::not_an_adapter).map_err(|refusal| {
+        let (code, message) = match refusal {
+            Refusal::NotFound(message) => (Problem::NOT_FOUND, message),
+            Refusal::Failed(message) => (Problem::PARAMS, message),
+            Refusal::Input(_) => (Problem::PARAMS, "the type cannot be read".to_owned()),
+        };
+        Problem::new(code, message).with("type", params.type_name.as_str())
+    })
+}
+
+fn schema(called: &ResourceCall) -> Result<Json, Problem> {
+    let manifest = &called.manifest;
+    let schema = called.schema().map_err(|refusal| match refusal {
+        Refusal::NotFound(message) | Refusal::Failed(message) => Problem::new(Problem::FAILED, message),
+        Refusal::Input(_) => Problem::new(Problem::FAILED, "the schema cannot be read"),
+    })?;
+    let digest = digest(&schema);
+    Ok(json!({
+        "type": manifest.type_name.as_str(), "version": manifest.version.to_string(), "digest": digest, "schema": schema,
+    }))
+}
+
+fn record(
+    called: &ResourceCall,
+    operation: Operation,
+    execution: Execution,
+    properties: Object,
+) -> Result<Record, Problem> {
+    let type_name = called.manifest.type_name.as_str();
+    let failed = |code, message: String| Problem::new(code, message).with("type", type_name);
+    let plan = Plan::new(Mode::direct(operation, execution), NonZeroUsize::MIN);
+    let attempted = called.attempt(Value::Object(properties), plan);
+    let (record, sources) = attempted.map_err(|error| failed(Problem::FAILED, error_chain(&error)))?;
+    if let Some(failure) = record.failure() {
+        let number = match failure.kind {
+            FailureKind::Deadline => Problem::DEADLINE,
+            FailureKind::Cancelled => Problem::CANCELLED,
+            _ => Problem::FAILED,
+        };
+        let problem = failed(number, failure.message.trim_end().to_owned());
+        let problem = problem.with("code", code(&failure.kind).id).with("retryable", failure.can_heal());
+        return Err(match &failure.property {
+            Some(property) => problem.with("property", property.as_str()),
+            None => problem,
+        });
+    }
+    match (record.finding(), &record.response) {
+        (Some(finding), _) => {
+            Err(failed(Problem::FAILED, finding_line(finding, &sources)).with("code", finding.code.id))
+        }
+        (None, None) => Err(failed(Problem::CANCELLED, "the request was cancelled".to_owned())),
+        (None, Some(_)) => Ok(record),
+    }
+}
+
+fn result(called: &ResourceCall, record: &Record) -> Json {
+    let Some(response) = record.response.as_deref() else { return Json::Null };
+    match &response.outcome {
+        Outcome::Got(actual) => json!({ "exists": is_there(actual), "actual": plain(actual) }),
+        Outcome::Tested(tested) => {
+            let schema = called.session.built_in(&called.manifest.type_name).map(BuiltIn::schema);
+            let differs = Difference::of_record(record, schema).filter(|_| !tested.in_desired_state);
+            let found = differs.iter().flat_map(|difference| &difference.properties).map(differing);
+            let mut found: Vec<Json> = found.collect();
+            let unexplained = tested.differing.iter().filter(|name| !is_within(&found, name));
+            let unexplained: Vec<Json> = unexplained.map(|name| undetailed(name, record, &tested.actual)).collect();
+            found.extend(unexplained);
+            json!({
+                "inDesiredState": tested.in_desired_state, "exists": is_there(&tested.actual),
+                "actual": plain(&tested.actual), "differing": found,
+            })
+        }
+        Outcome::Changed(changed) => json!({
+            "before": plain(&changed.before), "after": plain(&changed.after), "exists": is_there(&changed.after),
+            "changed": changed.changed.clone().unwrap_or_default(), "messages": changed.what_if,
+            "restartRequired": restarts(&response.restarts),
+        }),
+        Outcome::Exported(found) => {
+            let each = found.iter().map(|each| {
+                let mut instance = Map::new();
+                instance.extend(each.name.as_ref().map(|name| ("name".to_owned(), Json::from(name.as_str()))));
+                instance.insert("properties".to_owned(), plain(&each.properties));
+                Json::Object(instance)
+            });
+            json!({ "instances": each.collect::<Vec<_>>() })
+        }
+        Outcome::Deleted(words) => json!({ "exists": false, "changed": ["_exist"], "messages": words }),
+        Outcome::Pending(_) | Outcome::Failed(_) => Json::Null,
+    }
+}
+
+/// A difference: what is desired is what is there after, or nothing.
+fn differing(change: &Change) -> Json {
+    let property = change.path.trim_start_matches('/');
+    match &change.what {
+        Alteration::Added(new) => json!({ "property": property, "desired": plain(new) }),
+        Alteration::Removed(old) => json!({ "property": property, "actual": plain(old) }),
+        Alteration::Replaced { old, new } => {
+            json!({ "property": property, "actual": plain(old), "desired": plain(new) })
+        }
+    }
+}
+
+/// That a property differs, with what is stated and found of it.
+fn undetailed(name: &str, record: &Record, actual: &Value) -> Json {
+    let mut found = Map::from_iter([("property".to_owned(), name.into())]);
+    let desired = record.desired.as_ref().and_then(|desired| desired.get(name));
+    for (word, value) in [("actual", actual.get(name)), ("desired", desired)] {
+        found.extend(value.map(|value| (word.to_owned(), plain(value))));
+    }
+    found.into()
+}
+
+/// Whether a difference is within a property.
+fn is_within(found: &[Json], name: &str) -> bool {
+    let of = |one: &Json| one["property"].as_str().and_then(|path| path.split('/').next()) == Some(name);
+    found.iter().any(of)
+}
+
+fn is_there(state: &Value) -> bool {
+    state.as_object().is_none_or(exists)
+}
+
+/// A value as the protocol has it: where a secret is, only that there is one.
+fn plain(value: &Value) -> Json {
+    value.to_json_with(&|| json!({ "$secret": true }))
+}

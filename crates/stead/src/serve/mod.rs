@@ -1,0 +1,188 @@
+//! `serve`: calls of resources for another program, which asks many times and starts this one once.
+//!
+//! Requests are carried out side by side and answered when they are done, by runs of a single instance as everywhere.
+
+mod calls;
+mod protocol;
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value as Json;
+use stead_engine::Session;
+use stead_host::provider::Cancel;
+
+use crate::args::Serve;
+use crate::exit::Exit;
+use crate::input;
+use crate::interrupt;
+use crate::output::{complain, print_now};
+use crate::process_env::ProcessEnv;
+use protocol::{CancelParams, Problem, Request, answer};
+
+/// How many requests may be under way at once.
+const MOST_UNDER_WAY: usize = 256;
+
+/// The longest request, in bytes.
+const LONGEST_REQUEST: u64 = 64 << 20;
+
+/// Answers requests until the input ends.
+pub(crate) fn serve(arguments: &Serve, env: &ProcessEnv) -> Exit {
+    let session = env.host.session(input::current_folder());
+    interrupt::catch(&session);
+    let cancel = session.cancel.clone();
+    let server = Arc::new(Server { session, state: Mutex::default(), ended: Condvar::new() });
+    let done = match &arguments.replay {
+        Some(path) => server.replay(path),
+        None => server.read(io::stdin().lock()),
+    };
+    server.end();
+    match done {
+        Ok(()) => interrupt::exit(&cancel, Exit::Success),
+        Err(why) => {
+            complain(&format!("error: {why}"));
+            Exit::Unusable
+        }
+    }
+}
+
+struct Server {
+    /// What requests have in common: the resources that there are.
+    session: Session,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    greeted: bool,
+    /// What ends each request that is under way, by its id.
+    under_way: HashMap<String, Cancel>,
+}
+
+impl Server {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries out each line, until they end or one of them says so.
+    fn read(self: &Arc<Self>, mut lines: impl BufRead) -> Result<(), String> {
+        loop {
+            let mut line = Vec::new();
+            let read = lines.by_ref().take(LONGEST_REQUEST).read_until(b'\n', &mut line);
+            match read.map_err(|error| format!("cannot read requests: {error}"))? {
+                0 => return Ok(()),
+                // What follows is the rest of this request, and means nothing by itself.
+                length if length as u64 == LONGEST_REQUEST => return Err("a request is too long".to_owned()),
+                _ if line.trim_ascii().is_empty() => {}
+                _ => {
+                    if !self.take(&String::from_utf8_lossy(&line)) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins with one request. False at the last one.
+    fn take(self: &Arc<Self>, line: &str) -> bool {
+        let request = match Request::read(line) {
+            Ok(request) => request,
+            Err(problem) => {
+                print_now(&answer(&Json::Null, Err(problem)));
+                return true;
+            }
+        };
+        let Some(id) = request.id.clone() else {
+            self.notified(&request);
+            return true;
+        };
+        match request.method.as_str() {
+            "shutdown" => {
+                self.wait();
+                print_now(&answer(&id, Ok(Json::Null)));
+                return false;
+            }
+            // Its answer comes before anything else is read.
+            "initialize" => {
+                let result = calls::initialize(&self.session, &request);
+                self.state().greeted |= result.is_ok();
+                print_now(&answer(&id, result));
+            }
+            _ => {
+                if let Err(problem) = self.begin(&id, request) {
+                    print_now(&answer(&id, Err(problem)));
+                }
+            }
+        }
+        true
+    }
+
+    fn notified(&self, request: &Request) {
+        if request.method == "$/cancel"
+            && let Ok(CancelParams { id }) = request.params()
+            && let Some(cancel) = self.state().under_way.get(&id.to_string())
+        {
+            cancel.cancel();
+        }
+    }
+
+    fn begin(self: &Arc<Self>, id: &Json, request: Request) -> Result<(), Problem> {
+        let cancel = Cancel::default();
+        {
+            let mut state = self.state();
+            if !state.greeted {
+                return Err(Problem::new(Problem::HANDSHAKE, "the first request must be 'initialize'"));
+            }
+            if state.under_way.len() >= MOST_UNDER_WAY {
+                let message = format!("more than {MOST_UNDER_WAY} requests are under way");
+                return Err(Problem::new(Problem::LIMIT, message).with("retryable", true));
+            }
+            if state.under_way.insert(id.to_string(), cancel.clone()).is_some() {
+                return Err(Problem::new(Problem::REQUEST, format!("request {id} is under way")));
+            }
+        }
+        let (server, id) = (Arc::clone(self), id.clone());
+        let work = move || {
+            let call = AssertUnwindSafe(|| calls::carry_out(&server.session, &id, &request, cancel));
+            // The hook has reported where it was.
+            let result = catch_unwind(call).unwrap_or_else(|_| Err(Problem::new(Problem::INTERNAL, "internal error")));
+            print_now(&answer(&id, result));
+            server.state().under_way.remove(&id.to_string());
+            server.ended.notify_all();
+        };
+        self.session.host().submit(work).map_err(|error| {
+            self.state().under_way.clear();
+            Problem::new(Problem::LIMIT, format!("the system gives no thread: {error}")).with("retryable", true)
+        })
+    }
+
+    /// Waits until nothing is under way.
+    fn wait(&self) {
+        let state = self.state();
+        let is_busy = |state: &mut State| !state.under_way.is_empty();
+        drop(self.ended.wait_while(state, is_busy).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Ends what is under way: nobody reads its answers any more.
+    fn end(&self) {
+        self.state().under_way.values().for_each(Cancel::cancel);
+        self.wait();
+    }
+
+    /// Carries out the requests of a file, each after the one before. A file need not begin with `initialize`.
+    fn replay(self: &Arc<Self>, path: &Path) -> Result<(), String> {
+        let text = input::read(path).map_err(|error| error.to_string())?;
+        self.state().greeted = true;
+        for line in text.text.lines().filter(|line| !line.trim().is_empty()) {
+            if !self.take(line) {
+                break;
+            }
+            self.wait();
+        }
+        Ok(())
+    }
+}

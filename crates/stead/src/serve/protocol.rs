@@ -1,0 +1,140 @@
+//! What goes over the wire: requests and answers of JSON-RPC 2.0, one a line. `docs/serve.md` is the contract.
+
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+use stead_core::value::Object;
+
+/// The version of the protocol; a caller that speaks another one is refused.
+pub(super) const VERSION: u64 = 1;
+
+/// What a line asks for.
+#[derive(Deserialize)]
+pub(super) struct Request {
+    /// Absent in a notification.
+    pub(super) id: Option<Json>,
+    pub(super) method: String,
+    #[serde(default)]
+    pub(super) params: Json,
+}
+
+impl Request {
+    /// Reads a line.
+    pub(super) fn read(line: &str) -> Result<Self, Problem> {
+        let json: Json =
+            serde_json::from_str(line).map_err(|error| Problem::new(Problem::PARSE, format!("not JSON: {error}")))?;
+        let is_valid_id = json.get("id").is_none_or(|id| id.is_string() || id.is_number());
+        let request = serde_json::from_value(json).ok().filter(|_| is_valid_id);
+        request.ok_or_else(|| {
+            Problem::new(Problem::REQUEST, "not a request: it needs 'method', and an 'id' that is a number or a string")
+        })
+    }
+
+    /// The parameters, in the form that the method asks for.
+    pub(super) fn params<'a, P: Deserialize<'a>>(&'a self) -> Result<P, Problem> {
+        P::deserialize(&self.params)
+            .map_err(|error| Problem::new(Problem::PARAMS, format!("the parameters of '{}': {error}", self.method)))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Initialize {
+    pub(super) protocol: u64,
+    /// The schemas that the caller was made from, by type.
+    #[serde(default)]
+    pub(super) schemas: Map<String, Json>,
+}
+
+/// A call of one resource.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ResourceParams {
+    #[serde(rename = "type")]
+    pub(super) type_name: String,
+    #[serde(default)]
+    pub(super) version: Option<String>,
+    #[serde(default)]
+    pub(super) properties: Object,
+    /// Set alone: only say what would be done.
+    #[serde(default)]
+    pub(super) what_if: bool,
+    /// In seconds.
+    #[serde(default)]
+    pub(super) deadline: Option<f64>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CancelParams {
+    pub(super) id: Json,
+}
+
+/// Why a request is not answered with a result.
+#[derive(Debug)]
+pub(super) struct Problem {
+    code: i32,
+    message: String,
+    data: Map<String, Json>,
+}
+
+impl Problem {
+    /// The line is not JSON.
+    pub(super) const PARSE: i32 = -32700;
+    /// It is not a request.
+    pub(super) const REQUEST: i32 = -32600;
+    /// There is no such method.
+    pub(super) const METHOD: i32 = -32601;
+    /// The parameters are not what the method asks for.
+    pub(super) const PARAMS: i32 = -32602;
+    /// A defect of this program.
+    pub(super) const INTERNAL: i32 = -32603;
+    /// The resource failed.
+    pub(super) const FAILED: i32 = -32000;
+    /// It took longer than allowed.
+    pub(super) const DEADLINE: i32 = -32001;
+    /// The caller cancelled it.
+    pub(super) const CANCELLED: i32 = -32002;
+    /// There is no such resource.
+    pub(super) const NOT_FOUND: i32 = -32003;
+    /// The caller has not said hello, or speaks another version.
+    pub(super) const HANDSHAKE: i32 = -32004;
+    /// Too much is under way, or the answer is too long.
+    pub(super) const LIMIT: i32 = -32005;
+
+    pub(super) fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: Map::new() }
+    }
+
+    /// The same, with a member of `data`.
+    pub(super) fn with(mut self, name: &str, value: impl Into<Json>) -> Self {
+        self.data.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+/// The longest answer, in bytes. A caller may read a line into memory without fear.
+const LONGEST_ANSWER: usize = 64 << 20;
+
+/// The line that answers a request.
+pub(super) fn answer(id: &Json, result: Result<Json, Problem>) -> String {
+    let line = match result {
+        Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+        Err(Problem { code, message, data }) if data.is_empty() => {
+            json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+        }
+        Err(Problem { code, message, data }) => {
+            json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message, "data": data } })
+        }
+    };
+    let line = line.to_string();
+    if line.len() > LONGEST_ANSWER {
+        let message = format!("the answer has {} bytes, more than {LONGEST_ANSWER}", line.len());
+        return answer(id, Err(Problem::new(Problem::LIMIT, message)));
+    }
+    line
+}
+
+/// The line that tells a message of a resource.
+pub(super) fn log(id: &Json, level: &str, message: &str) -> String {
+    json!({ "jsonrpc": "2.0", "method": "$/log", "params": { "id": id, "level": level, "message": message } })
+        .to_string()
+}

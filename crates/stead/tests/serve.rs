@@ -1,0 +1,149 @@
+//! `stead serve` from the side of its caller: order, cancelling, deadlines, the end of the input, secrets.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+struct Server {
+    child: Child,
+    requests: Option<ChildStdin>,
+    answers: Lines<BufReader<ChildStdout>>,
+    folder: TempDir,
+}
+
+impl Server {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut program = Command::new(env!("CARGO_BIN_EXE_stead"));
+        program.args(["serve", "--stdio"]).current_dir(folder.path());
+        program.env("HOME", folder.path()).env("STEAD_LOCKS", folder.path());
+        let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (requests, answers) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()).lines());
+        let mut server = Self { child, requests, answers, folder };
+        let hello = server.ask(0, "initialize", &json!({ "protocol": 1 }));
+        assert_eq!(hello["result"]["protocol"], 1);
+        server
+    }
+
+    fn send(&mut self, id: u64, method: &str, params: &Json) {
+        let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        writeln!(self.requests.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn answer(&mut self) -> Json {
+        serde_json::from_str(&self.answers.next().unwrap().unwrap()).unwrap()
+    }
+
+    fn ask(&mut self, id: u64, method: &str, params: &Json) -> Json {
+        self.send(id, method, params);
+        self.answer()
+    }
+
+    /// Ends the input. Returns what was still answered, and what is on standard error.
+    fn end(mut self) -> (Vec<Json>, String, bool) {
+        drop(self.requests.take());
+        let rest = self.answers.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+        let output = self.child.wait_with_output().unwrap();
+        (rest, String::from_utf8(output.stderr).unwrap(), output.status.success())
+    }
+}
+
+fn command(test: &str, set: &str) -> Json {
+    json!({ "type": "Stead/Command", "properties": { "test": test, "set": set } })
+}
+
+#[test]
+fn one_that_takes_long_holds_up_no_other() {
+    let mut server = Server::start();
+    let pipe = server.folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    server.send(1, "test", &command("cat pipe", "true"));
+    let quick = server.ask(2, "get", &json!({ "type": "Stead/File", "properties": { "path": "x" } }));
+    assert_eq!((&quick["id"], &quick["result"]["exists"]), (&2.into(), &false.into()));
+    std::fs::write(&pipe, "").unwrap();
+    let slow = server.answer();
+    assert_eq!((&slow["id"], &slow["result"]["inDesiredState"]), (&1.into(), &true.into()));
+    let (rest, log, success) = server.end();
+    assert!(rest.is_empty() && log.is_empty() && success, "{rest:?} {log}");
+}
+
+#[test]
+fn what_is_cancelled_or_too_slow_is_answered_and_leaves_nothing() {
+    let mut server = Server::start();
+    server.send(1, "set", &command("false", "echo $$ > first; sleep 1000"));
+    let first = server.folder.path().join("first");
+    while std::fs::read_to_string(&first).unwrap_or_default().is_empty() {
+        std::thread::yield_now();
+    }
+    let line = json!({ "jsonrpc": "2.0", "method": "$/cancel", "params": { "id": 1 } });
+    writeln!(server.requests.as_mut().unwrap(), "{line}").unwrap();
+    assert_eq!(server.answer()["error"]["code"], -32002);
+    let process = std::fs::read_to_string(&first).unwrap();
+    assert!(!std::path::Path::new("/proc").join(process.trim()).exists());
+
+    let mut late = command("sleep 1000", "true");
+    late["deadline"] = 0.1.into();
+    let late = server.ask(2, "test", &late);
+    assert_eq!(late["error"]["code"], -32001, "{late}");
+    assert_eq!(late["error"]["data"]["code"], "E0806", "{late}");
+}
+
+/// A caller that is killed leaves nothing at work.
+#[test]
+fn the_end_of_the_input_ends_what_is_under_way() {
+    let mut server = Server::start();
+    server.send(1, "set", &command("false", "echo $$ > first; sleep 1000"));
+    let first = server.folder.path().join("first");
+    while std::fs::read_to_string(&first).unwrap_or_default().is_empty() {
+        std::thread::yield_now();
+    }
+    let folder = std::fs::read_to_string(&first).unwrap();
+    let (rest, _, _) = server.end();
+    assert_eq!(rest[0]["error"]["code"], -32002, "{rest:?}");
+    assert!(!std::path::Path::new("/proc").join(folder.trim()).exists());
+}
+
+#[test]
+fn each_of_many_requests_is_answered_once() {
+    let mut server = Server::start();
+    for id in 1..=200 {
+        let params = json!({ "type": "Stead/File", "properties": { "path": format!("f{id}"), "content": "x" } });
+        server.send(id, if id % 2 == 0 { "set" } else { "test" }, &params);
+    }
+    let mut answered: BTreeMap<u64, usize> = BTreeMap::new();
+    for _ in 1..=200 {
+        let answer = server.answer();
+        assert!(answer["error"].is_null(), "{answer}");
+        *answered.entry(answer["id"].as_u64().unwrap()).or_default() += 1;
+    }
+    assert!((1..=200).all(|id| answered.get(&id) == Some(&1)));
+    let made = std::fs::read_dir(server.folder.path()).unwrap().flatten();
+    assert_eq!(made.filter(|entry| entry.file_name().to_string_lossy().starts_with('f')).count(), 100);
+}
+
+#[test]
+fn a_secret_goes_in_and_never_comes_back() {
+    const SECRET: &str = "correct-horse-battery";
+    let mut server = Server::start();
+    let file = |content: &Json| json!({ "type": "Stead/File", "properties": { "path": "x", "content": content } });
+    let secret = json!({ "secureString": SECRET });
+    let set = server.ask(1, "set", &file(&secret));
+    assert_eq!(std::fs::read_to_string(server.folder.path().join("x")).unwrap(), SECRET);
+    assert_eq!(set["result"]["after"]["content"], json!({ "$secret": true }));
+    let same = server.ask(2, "test", &file(&secret));
+    let other = server.ask(3, "test", &file(&json!({ "secureString": "another" })));
+    assert_eq!((&same["result"]["inDesiredState"], &other["result"]["inDesiredState"]), (&true.into(), &false.into()));
+    let mut nowhere = file(&secret);
+    nowhere["properties"]["path"] = "no/such/folder".into();
+    let failed = server.ask(4, "set", &nowhere);
+    assert_eq!(failed["error"]["data"]["code"], "E0812", "{failed}");
+    let (_, log, _) = server.end();
+    for text in [set.to_string(), same.to_string(), other.to_string(), failed.to_string(), log] {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+}
