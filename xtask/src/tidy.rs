@@ -9,8 +9,16 @@ use crate::language;
 use crate::repository::{Finding, Package, Repository, array, has_extension, string};
 
 /// What ships, from the bottom up: each may need those in front of it only.
-const LAYERS: &[&str] =
-    &["stead-core", "stead-host", "stead-resources", "stead-engine", "stead-agent", "stead-server", "stead"];
+const LAYERS: &[&str] = &[
+    "stead-core",
+    "stead-host",
+    "stead-resources",
+    "stead-powershell",
+    "stead-engine",
+    "stead-agent",
+    "stead-server",
+    "stead",
+];
 
 /// What only developers build: nothing that ships may need one outside of tests.
 const TOOLS: &[&str] = &["stead-bench", "stead-test-resources", "stead-testkit", "xtask"];

@@ -65,6 +65,9 @@ pub fn all() -> Vec<Code> {
         codes::parameters::CODES,
         codes::call::CODES,
         codes::sls::CODES,
+        codes::powershell::script::CODES,
+        codes::powershell::module::CODES,
+        codes::powershell::call::CODES,
     ]
     .concat()
 }

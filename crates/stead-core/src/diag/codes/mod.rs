@@ -7,6 +7,7 @@ pub mod expr;
 pub mod graph;
 pub mod manifest;
 pub mod parameters;
+pub mod powershell;
 pub mod run;
 pub mod sls;
 pub mod text;

@@ -1,0 +1,3 @@
+//! The codes of what can be wrong with modules of PowerShell: manifests, schemas, composites.
+
+crate::codes! {}

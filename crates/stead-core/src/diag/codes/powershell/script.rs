@@ -1,0 +1,3 @@
+//! The codes of what can be wrong with scripts of PowerShell.
+
+crate::codes! {}

@@ -1,0 +1,15 @@
+//! PowerShell DSC resources: found without PowerShell, called in warm workers.
+//!
+//! ```text
+//! files ──read──▶ Module ──▶ Resource ──▶ JSON Schema
+//!                               │
+//! properties ──convert──▶ call ─┴─▶ worker (PowerShell) ──▶ state, verdict, records
+//! ```
+//!
+//! Reading runs nothing of a module: manifests are evaluated as restricted language, classes are read from the text of
+//! scripts, script resources from their MOF schema.
+
+pub mod finding;
+pub mod resource;
+pub mod text;
+pub mod types;
