@@ -13,7 +13,8 @@ use crate::text::Place;
 pub struct Finding {
     /// What kind of finding it is.
     pub code: Code,
-    /// An error where PowerShell refuses or skips what the finding is about.
+    /// An error where what the finding is about cannot be used; a warning where it can, although PowerShell refuses or
+    /// ignores it.
     pub severity: Severity,
     /// What is wrong, in one sentence.
     pub message: String,

@@ -10,6 +10,7 @@
 //! scripts, script resources from their MOF schema.
 
 pub mod finding;
+pub mod mof;
 pub mod resource;
 pub mod text;
 pub mod types;

@@ -77,6 +77,8 @@ pub struct Property {
     pub rules: Vec<Rule>,
     /// What it says about itself.
     pub description: Option<String>,
+    /// The text of its default, as written.
+    pub default: Option<String>,
     /// The class that declares it, where that is a base class.
     pub declared_in: Option<String>,
     /// Where it is declared.

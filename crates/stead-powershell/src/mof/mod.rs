@@ -1,0 +1,121 @@
+//! Schemas of script resources: `.schema.mof`.
+//!
+//! A file that PowerShell refuses is an error where its meaning is not clear either; where it is clear, it is read and
+//! there is a warning at the place that PowerShell refuses.
+
+mod check;
+mod convert;
+mod declaration;
+mod decode;
+mod lex;
+mod parse;
+mod qualifier;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use stead_core::diag::codes::powershell::module as codes;
+use stead_core::diag::{Code, Severity};
+
+pub use declaration::{ClassDeclaration, PropertyDeclaration, Qualifier, Qualifiers, Value};
+
+use crate::finding::Finding;
+use crate::resource::Resource;
+use crate::text::Text;
+
+/// What a schema holds.
+#[derive(Clone, Debug, Default)]
+pub struct Schema {
+    /// The classes as declared; none if the file cannot be read.
+    pub classes: Vec<ClassDeclaration>,
+    /// The resources: classes that derive from `OMI_BaseResource`. At most one, because its name is that of the file.
+    pub resources: Vec<Resource>,
+    /// What is wrong, by place.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads a schema.
+///
+/// Guarantees: bad input produces findings, never a panic; an error means that there is no resource. The implementation of
+/// the resource is the schema itself: who knows the folder replaces it.
+pub fn read(bytes: &[u8], file: &Arc<PathBuf>) -> Schema {
+    let text = match decode::decode(bytes) {
+        Ok(text) => text,
+        Err(fault) => return Schema::refused(vec![fault.finding(&Text::new(String::new()), file)]),
+    };
+    let mut faults = Vec::new();
+    if let Some(offset) = decode::misread(bytes) {
+        let message =
+            "PowerShell reads these bytes as text of the code page of Windows, because the file has no byte order mark";
+        faults.push(Fault::ignored(offset, message.to_owned()).help("save the file as UTF-8 with a byte order mark"));
+    }
+    let parsed = match parse::parse(text.as_str()) {
+        Ok(parsed) => parsed,
+        Err(fault) => return Schema::refused(vec![fault.finding(&text, file)]),
+    };
+    faults.extend(check::check(&parsed, file));
+    faults.extend(parsed.refused);
+    let resources = convert::resources(&parsed.classes, &text, file, &mut faults);
+    let refused = faults.iter().any(|fault| fault.severity == Severity::Error);
+    let mut findings: Vec<_> = faults.iter().map(|fault| fault.finding(&text, file)).collect();
+    findings.sort_by_key(|finding| finding.place);
+    Schema { resources: if refused { Vec::new() } else { resources }, classes: parsed.classes, findings }
+}
+
+impl Schema {
+    fn refused(findings: Vec<Finding>) -> Self {
+        Self { findings, ..Self::default() }
+    }
+}
+
+/// Something wrong at an offset.
+#[derive(Clone, Debug)]
+struct Fault {
+    code: Code,
+    severity: Severity,
+    offset: usize,
+    message: String,
+    help: Option<String>,
+}
+
+impl Fault {
+    fn new(code: Code, severity: Severity, offset: usize, message: String) -> Self {
+        Self { code, severity, offset, message, help: None }
+    }
+
+    /// Not the grammar of MOF.
+    fn syntax(offset: usize, message: String) -> Self {
+        Self::new(&codes::SCHEMA_SYNTAX, Severity::Error, offset, message)
+    }
+
+    /// Against a rule of MOF or DSC.
+    fn invalid(offset: usize, message: String) -> Self {
+        Self::new(&codes::SCHEMA_INVALID, Severity::Error, offset, message)
+    }
+
+    /// Clear, and refused by PowerShell.
+    fn refused(offset: usize, message: String) -> Self {
+        Self::new(&codes::SCHEMA_REFUSED, Severity::Warning, offset, message)
+    }
+
+    /// Read by PowerShell as something else, or not at all.
+    fn ignored(offset: usize, message: String) -> Self {
+        Self::new(&codes::SCHEMA_IGNORED, Severity::Warning, offset, message)
+    }
+
+    fn help(mut self, help: &str) -> Self {
+        self.help = Some(help.to_owned());
+        self
+    }
+
+    fn finding(&self, text: &Text, file: &Arc<PathBuf>) -> Finding {
+        Finding {
+            code: self.code,
+            severity: self.severity,
+            message: self.message.clone(),
+            help: self.help.clone(),
+            file: file.clone(),
+            place: text.place(self.offset),
+        }
+    }
+}
