@@ -10,9 +10,11 @@
 //! scripts, script resources from their MOF schema.
 
 pub mod finding;
+pub mod manifest;
+pub mod module;
 pub mod mof;
 pub mod resource;
 pub mod text;
-#[expect(dead_code, unused_imports, reason = "what reads tokens is on its way")]
+#[expect(dead_code, reason = "what reads tokens is on its way")]
 mod token;
 pub mod types;

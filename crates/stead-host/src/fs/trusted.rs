@@ -191,6 +191,14 @@ impl TrustedDirectory {
         }
     }
 
+    /// Opens the directory that a name in it leads to, links followed.
+    pub fn directory(&self, name: &OsStr) -> Result<Self, OpenError> {
+        match Walk::from(self.clone()).to(Path::new(name))? {
+            Found::Directory(directory) => Ok(directory),
+            Found::File(file) => Err(OpenError::system(&file.path(), Errno::NOTDIR)),
+        }
+    }
+
     /// The names in it.
     pub fn names(&self) -> io::Result<BTreeSet<OsString>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

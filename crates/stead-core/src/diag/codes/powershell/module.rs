@@ -15,4 +15,16 @@ crate::codes! {
          PowerShell do not find it.";
     SCHEMA_IGNORED = "W1135", "PowerShell reads a part of a schema differently, or not at all",
         "The schema is valid. The message says what PowerShell makes of the place.";
+    MANIFEST = "E1136", "the manifest of a module is not valid",
+        "A manifest is one table in PowerShell's restricted language, with a `ModuleVersion` and members that PowerShell\n\
+         knows. PowerShell lists a module with a broken manifest with version 0.0 and without resources.";
+    MODULE_FILE = "W1137", "a module names a file that it does not have",
+        "`RootModule`, `NestedModules` and `ScriptsToProcess` name files below the folder of the module, with their case.\n\
+         PowerShell lists the module and fails to import it.";
+    RESOURCE_FILE = "E1138", "a file of a resource is missing",
+        "A script resource is a folder `DscResources/NAME` with `NAME.schema.mof` and `NAME.psm1`, or `NAME.psd1`.";
+    EXPORT = "W1139", "a module exports a resource that it does not have",
+        "`DscResourcesToExport` is taken as written. A name that no resource has is a misspelling or a leftover.";
+    UNREADABLE = "E1140", "a file of a module cannot be read",
+        "The message says why. What root reads may be changed by root only, with every folder on the way to it.";
 }

@@ -1,9 +1,4 @@
-//! Schemas of script resources, held against hand-written expectations.
-//!
-//! The expectations lie outside of the repository.
-
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
-#![expect(clippy::disallowed_methods, reason = "schemas are files")]
+//! Schemas of script resources.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,16 +11,12 @@ use stead_powershell::mof::{self, PropertyDeclaration, Schema, Value};
 use stead_powershell::resource::Property;
 use stead_powershell::types::{Class, Type};
 
-const NAME: &str = "every_schema_is_read_as_expected";
-
 #[test]
 fn every_schema_is_read_as_expected() {
-    let folder = stead_testkit::repository().join("../shared/corpus/powershell/discovery");
-    let Ok(rows) = fs::read_to_string(folder.join("script-expected.jsonl")) else {
-        return stead_testkit::skip(NAME, "the expectations are not there");
-    };
+    let Some(rows) = super::recorded("every_schema_is_read_as_expected", "script-expected.jsonl") else { return };
+    let folder = super::discovery();
     let (mut wrong, mut schemas, mut refused) = (String::new(), 0, 0);
-    for row in rows.lines().map(|row| serde_json::from_str::<Json>(row).unwrap()) {
+    for row in rows {
         let module = folder.join("modules").join(row["module"].as_str().unwrap());
         for expected in row["script"].as_array().into_iter().flatten().filter(|entry| entry["kind"] == "script") {
             schemas += 1;

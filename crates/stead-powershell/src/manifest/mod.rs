@@ -1,0 +1,42 @@
+//! Manifests of modules: `.psd1`, evaluated as PowerShell evaluates them, in its restricted language.
+
+mod evaluate;
+mod expression;
+mod value;
+pub(crate) mod wildcard;
+
+pub use value::Value;
+
+/// What the values of a manifest can depend on.
+pub struct Surroundings<'a> {
+    /// `$PSScriptRoot`: the folder of the manifest.
+    pub folder: &'a str,
+    /// The variables of the environment.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// Why a manifest has no value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Where.
+    pub offset: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Evaluates a manifest: exactly one table.
+///
+/// Guarantees: nothing is run, whatever the text says; time and depth are bounded by the length of the text.
+pub fn read(text: &str, surroundings: &Surroundings<'_>) -> Result<Value, Fault> {
+    let statements = expression::parse(text)?;
+    let mut outputs = evaluate::outputs(&statements, surroundings)?;
+    match (outputs.pop(), outputs.is_empty()) {
+        (Some(table @ Value::Table(_)), true) => Ok(table),
+        _ => Err(Fault { offset: 0, message: "a manifest must be exactly one table '@{ .. }'".to_owned() }),
+    }
+}
+
+/// Whether two names are the same to PowerShell.
+pub(crate) fn same(left: &str, right: &str) -> bool {
+    left.eq_ignore_ascii_case(right) || (!left.is_ascii() && left.to_lowercase() == right.to_lowercase())
+}

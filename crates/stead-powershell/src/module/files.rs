@@ -1,0 +1,111 @@
+//! The file system as far as modules are read from it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use stead_host::fs::{Kind, OpenError, Trust, TrustedDirectory, entries};
+
+/// What a directory holds: whether each name may be that of a directory, and whether of a file.
+pub type Names = BTreeMap<String, Entry>;
+
+/// What a name in a directory is. A link may be either.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// A directory.
+    Directory,
+    /// A file.
+    File,
+    /// A symbolic link.
+    Link,
+}
+
+impl Entry {
+    /// Whether it may be a file.
+    pub fn may_be_file(self) -> bool {
+        self != Self::Directory
+    }
+
+    /// Whether it may be a directory.
+    pub fn may_be_directory(self) -> bool {
+        self != Self::File
+    }
+}
+
+/// Reads directories and files. All effects of reading modules are here.
+pub trait Files {
+    /// What a directory holds; names that are not UTF-8 are left out.
+    fn list(&self, directory: &Path) -> Result<Names, OpenError>;
+
+    /// The content of a file.
+    fn read(&self, file: &Path) -> Result<Vec<u8>, OpenError>;
+}
+
+/// Larger files are not read: the largest script of a known module has 3 MB.
+const LARGEST: u64 = 64 << 20;
+
+/// The files of this machine.
+///
+/// Guarantees: with [`Trust::Root`], nothing is read that anybody but root could change, links included.
+#[derive(Debug)]
+pub struct Disk {
+    trust: Trust,
+    /// The directories on the way to the last one: a walk opens each once.
+    opened: Mutex<Vec<(PathBuf, TrustedDirectory)>>,
+}
+
+impl Disk {
+    /// Reads what is trusted.
+    pub fn new(trust: Trust) -> Self {
+        Self { trust, opened: Mutex::default() }
+    }
+
+    fn open(&self, path: &Path) -> Result<TrustedDirectory, OpenError> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        while opened.last().is_some_and(|(above, _)| !path.starts_with(above)) {
+            opened.pop();
+        }
+        let Some((above, mut directory)) = opened.last().cloned() else {
+            let directory = TrustedDirectory::open(path, self.trust)?;
+            opened.push((path.to_owned(), directory.clone()));
+            return Ok(directory);
+        };
+        let mut at = above.clone();
+        for name in path.strip_prefix(&above).unwrap_or(Path::new("")) {
+            at.push(name);
+            directory = directory.directory(name)?;
+            opened.push((at.clone(), directory.clone()));
+        }
+        Ok(directory)
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> OpenError {
+    OpenError::System { path: path.to_owned(), source }
+}
+
+impl Files for Disk {
+    fn list(&self, directory: &Path) -> Result<Names, OpenError> {
+        let opened = self.open(directory)?;
+        let found = entries(&opened, directory).map_err(|error| failed(directory, io::Error::other(error)))?;
+        let entry = |kind| match kind {
+            Kind::Directory => Some(Entry::Directory),
+            Kind::File => Some(Entry::File),
+            Kind::Symlink => Some(Entry::Link),
+            _ => None,
+        };
+        let named = |(name, kind): (std::ffi::OsString, _)| Some((name.into_string().ok()?, entry(kind)?));
+        Ok(found.into_iter().filter_map(named).collect())
+    }
+
+    fn read(&self, file: &Path) -> Result<Vec<u8>, OpenError> {
+        let missing = || failed(file, io::ErrorKind::NotFound.into());
+        let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return Err(missing()) };
+        let opened = self.open(folder)?.file(name)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(opened.metadata().len().min(LARGEST)).unwrap_or(0) + 1);
+        let read = opened.read()?.take(LARGEST + 1).read_to_end(&mut bytes);
+        read.map_err(|source| failed(file, source))?;
+        if bytes.len() as u64 > LARGEST { Err(failed(file, io::ErrorKind::FileTooLarge.into())) } else { Ok(bytes) }
+    }
+}

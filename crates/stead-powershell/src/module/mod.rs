@@ -1,0 +1,101 @@
+//! Modules: where they lie, what their manifests say, and the resources in them.
+
+mod files;
+mod find;
+mod manifest;
+mod read;
+mod version;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use files::{Disk, Entry, Files, Names};
+pub use find::{Found, find, module_path};
+pub use manifest::{Exports, Manifest};
+pub use version::Version;
+
+use crate::finding::Finding;
+use crate::manifest::same;
+use crate::resource::{Kind, Resource};
+
+/// The variables of the environment.
+pub type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// A module and what is in it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Module {
+    /// Its name.
+    pub name: String,
+    /// Its version; 0.0 without a valid manifest.
+    pub version: Version,
+    /// Its manifest, or its script where it has none.
+    pub file: Arc<PathBuf>,
+    /// What the manifest says; `None` without a valid one.
+    pub manifest: Option<Manifest>,
+    /// The scripts that are loaded with it, and why.
+    pub scripts: Vec<Script>,
+    /// All resources in it, those that are not exported included.
+    pub resources: Vec<Resource>,
+    /// What is wrong, by file and place.
+    pub findings: Vec<Finding>,
+}
+
+/// A script of a module.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Script {
+    /// The file.
+    pub file: Arc<PathBuf>,
+    /// Why it is loaded.
+    pub role: Role,
+}
+
+/// Why a script is loaded with its module.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Role {
+    /// `RootModule`, or the module itself.
+    Root,
+    /// `NestedModules`, of nested manifests as well.
+    Nested,
+    /// `ScriptsToProcess`.
+    Process,
+}
+
+impl Module {
+    /// Whether users can name a resource of it: a class must be exported, a resource with a folder of its own needs to be only
+    /// where there is a list.
+    pub fn exports(&self, resource: &Resource) -> bool {
+        match self.manifest.as_ref().map(|manifest| &manifest.exports) {
+            None => false,
+            Some(Exports::All) => true,
+            Some(Exports::Unstated) => resource.kind != Kind::Class,
+            Some(Exports::Named(names)) => names.iter().any(|name| same(name, &resource.name)),
+        }
+    }
+
+    /// The folder that it lies in.
+    pub fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new("/"))
+    }
+}
+
+/// Reads the modules below directories.
+pub struct Modules<'a> {
+    /// What reads directories and files.
+    pub files: &'a dyn Files,
+    /// The variables of the environment, which manifests may name.
+    pub environment: &'a Environment<'a>,
+}
+
+impl Modules<'_> {
+    /// All modules below directories, in the order of these and of paths; of one name the highest version first.
+    ///
+    /// Guarantees: nothing of a module is run, and one that is broken hides no other: what is wrong with it is among its
+    /// findings. Only a folder whose version is not the one of its manifest is left out, as PowerShell does.
+    pub fn read(&self, directories: &[PathBuf]) -> Vec<Module> {
+        let found = directories.iter().flat_map(|directory| find(directory, self.files));
+        found.filter_map(|found| read::read(self, &found)).collect()
+    }
+}

@@ -1,0 +1,228 @@
+//! What a module consists of.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stead_core::diag::codes::powershell::module as codes;
+use stead_core::diag::{Code, Severity};
+
+use super::find::holds;
+use super::{Found, Manifest, Module, Modules, Role, Script, Version, manifest};
+use crate::finding::Finding;
+use crate::manifest::same;
+use crate::mof;
+use crate::resource::Resource;
+use crate::text::{Place, Text};
+
+/// Reads a module; `None` when PowerShell does not see it, because its folder is named by another version.
+pub(super) fn read(modules: &Modules<'_>, found: &Found) -> Option<Module> {
+    let file = Arc::new(found.file.clone());
+    let mut reader = Reader {
+        modules,
+        folder: found.file.parent().unwrap_or(Path::new("/")).to_owned(),
+        scripts: Vec::new(),
+        resources: Vec::new(),
+        findings: Vec::new(),
+    };
+    let manifest = if has_extension(&file, "psd1") { reader.manifest(&file) } else { None };
+    let version = manifest.as_ref().and_then(|manifest| manifest.version.clone()).unwrap_or_else(Version::none);
+    if found.folder_version.as_ref().is_some_and(|folder| *folder != version) {
+        return None;
+    }
+    match &manifest {
+        Some(manifest) => reader.members(manifest, 0),
+        None if has_extension(&file, "psm1") => reader.script(&found.file, Role::Root),
+        None => {}
+    }
+    if manifest.is_some() {
+        reader.resource_folders();
+    }
+    let mut module = Module {
+        name: found.name.clone(),
+        version,
+        file,
+        manifest,
+        scripts: reader.scripts,
+        resources: reader.resources,
+        findings: reader.findings,
+    };
+    check_exports(&mut module);
+    module.findings.sort_by(|left, right| (&left.file, left.place).cmp(&(&right.file, right.place)));
+    Some(module)
+}
+
+/// How deep manifests nest.
+const DEEPEST: usize = 8;
+
+fn has_extension(file: &Path, extension: &str) -> bool {
+    file.extension().is_some_and(|own| own.eq_ignore_ascii_case(extension))
+}
+
+const START: Place = Place { line: 1, column: 1 };
+
+struct Reader<'a> {
+    modules: &'a Modules<'a>,
+    folder: PathBuf,
+    scripts: Vec<Script>,
+    resources: Vec<Resource>,
+    findings: Vec<Finding>,
+}
+
+impl Reader<'_> {
+    fn report(&mut self, code: Code, severity: Severity, file: &Arc<PathBuf>, place: Place, message: String) {
+        self.findings.push(Finding { code, severity, message, help: None, file: file.clone(), place });
+    }
+
+    fn bytes(&mut self, file: &Arc<PathBuf>) -> Option<Vec<u8>> {
+        match self.modules.files.read(file) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+                self.report(&codes::UNREADABLE, Severity::Error, file, START, format!("{error}{source}"));
+                None
+            }
+        }
+    }
+
+    fn manifest(&mut self, file: &Arc<PathBuf>) -> Option<Manifest> {
+        let text = Text::decode(&self.bytes(file)?);
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        match manifest::read(text.as_str(), folder, self.modules.environment) {
+            Ok(manifest) => Some(manifest),
+            Err(fault) => {
+                self.report(&codes::MANIFEST, Severity::Error, file, text.place(fault.offset), fault.message);
+                None
+            }
+        }
+    }
+
+    /// The scripts that a manifest names.
+    fn members(&mut self, manifest: &Manifest, depth: usize) {
+        let folder = self.folder.clone();
+        for script in &manifest.scripts {
+            self.member(&folder, script, Role::Process, depth);
+        }
+        let role = if depth == 0 { Role::Root } else { Role::Nested };
+        if let Some(root) = &manifest.root {
+            self.member(&folder, root, role, depth);
+        }
+        for nested in &manifest.nested {
+            self.member(&folder, nested, Role::Nested, depth);
+        }
+    }
+
+    fn member(&mut self, folder: &Path, name: &str, role: Role, depth: usize) {
+        let Some(file) = self.locate(folder, name) else {
+            let manifest = Arc::new(folder.to_owned());
+            let message = format!("the module has no file '{name}'");
+            return self.report(&codes::MODULE_FILE, Severity::Warning, &manifest, START, message);
+        };
+        if !has_extension(&file, "psd1") {
+            return self.script(&file, role);
+        }
+        if depth < DEEPEST
+            && let Some(manifest) = self.manifest(&Arc::new(file.clone()))
+        {
+            let inner = file.parent().unwrap_or(folder).to_owned();
+            let outer = std::mem::replace(&mut self.folder, inner);
+            self.members(&manifest, depth + 1);
+            self.folder = outer;
+        }
+    }
+
+    /// The file that a manifest means: a path with or without extension, or the name of a folder.
+    fn locate(&self, folder: &Path, name: &str) -> Option<PathBuf> {
+        let name = name.replace('\\', "/");
+        let path = folder.join(name.strip_prefix("./").unwrap_or(&name));
+        let last = path.file_name()?.to_str()?;
+        let within = |folder: &Path, name: &str| holds(self.modules.files, folder, name).then(|| folder.join(name));
+        let parent = path.parent()?;
+        within(parent, last).or_else(|| {
+            let with = |extension: &&str| format!("{last}.{extension}");
+            let beside = ["psd1", "psm1", "cdxml", "dll"].iter().find_map(|extension| within(parent, &with(extension)));
+            beside.or_else(|| ["psd1", "psm1"].iter().find_map(|extension| within(&path, &with(extension))))
+        })
+    }
+
+    fn script(&mut self, file: &Path, role: Role) {
+        let text = has_extension(file, "psm1") || has_extension(file, "ps1");
+        if text && !self.scripts.iter().any(|script| *script.file == file) {
+            self.scripts.push(Script { file: Arc::new(file.to_owned()), role });
+        }
+    }
+
+    /// The resources that have a folder of their own, `DscResources/NAME`.
+    fn resource_folders(&mut self) {
+        let names = self.modules.files.list(&self.folder).unwrap_or_default();
+        let Some((name, _)) = names.iter().find(|(name, entry)| entry.may_be_directory() && same(name, "DscResources"))
+        else {
+            return;
+        };
+        let folder = self.folder.join(name);
+        for (name, entry) in self.modules.files.list(&folder).unwrap_or_default() {
+            if entry.may_be_directory() {
+                self.resource_folder(&folder.join(&name), &name);
+            }
+        }
+    }
+
+    fn resource_folder(&mut self, folder: &Path, name: &str) {
+        let names = self.modules.files.list(folder).unwrap_or_default();
+        let ending = |suffix: &str| -> Vec<&String> {
+            let ends = |name: &str| {
+                name.len() > suffix.len() && name.get(name.len() - suffix.len()..).is_some_and(|end| same(end, suffix))
+            };
+            names.iter().filter(|(name, entry)| entry.may_be_file() && ends(name)).map(|(name, _)| name).collect()
+        };
+        let (schemas, composites) = (ending(".schema.mof"), ending(".schema.psm1"));
+        for schema in &schemas {
+            self.schema(folder, schema, &names);
+        }
+        let script = folder.join(format!("{name}.psm1"));
+        let loose =
+            names.contains_key(&format!("{name}.psm1")) && !self.scripts.iter().any(|known| *known.file == script);
+        if schemas.is_empty() && composites.is_empty() && loose {
+            let message = format!("resource '{name}' has no schema '{name}.schema.mof'");
+            self.report(&codes::RESOURCE_FILE, Severity::Error, &Arc::new(folder.to_owned()), START, message);
+        }
+    }
+
+    fn schema(&mut self, folder: &Path, name: &str, names: &super::Names) {
+        let file = Arc::new(folder.join(name));
+        let Some(bytes) = self.bytes(&file) else { return };
+        let schema = mof::read(&bytes, &file);
+        self.findings.extend(schema.findings);
+        let stem = name.get(..name.len() - ".schema.mof".len()).unwrap_or_default();
+        let implements = |extension: &&str| names.keys().find(|known| same(known, &format!("{stem}.{extension}")));
+        let implementation = ["psd1", "psm1", "dll", "cdxml"].iter().find_map(implements);
+        for mut resource in schema.resources {
+            match implementation {
+                Some(implementation) => resource.implementation = Arc::new(folder.join(implementation)),
+                None => {
+                    let message = format!("resource '{}' has no implementation '{stem}.psm1'", resource.name);
+                    self.report(&codes::RESOURCE_FILE, Severity::Error, &Arc::new(folder.to_owned()), START, message);
+                }
+            }
+            self.resources.push(resource);
+        }
+    }
+}
+
+/// Names that are exported and not there.
+fn check_exports(module: &mut Module) {
+    let Some(super::Exports::Named(names)) = module.manifest.as_ref().map(|manifest| &manifest.exports) else { return };
+    let known = |name: &String| module.resources.iter().any(|resource| same(&resource.name, name));
+    // A script may hold what cannot be seen from here: only a module without any is known to lack a resource.
+    let missing = names.iter().filter(|name| module.scripts.is_empty() && !known(name));
+    let findings: Vec<_> = missing
+        .map(|name| Finding {
+            code: &codes::EXPORT,
+            severity: Severity::Warning,
+            message: format!("'DscResourcesToExport' names '{name}', which the module does not have"),
+            help: None,
+            file: module.file.clone(),
+            place: START,
+        })
+        .collect();
+    module.findings.extend(findings);
+}
