@@ -14,6 +14,7 @@ pub mod manifest;
 pub mod module;
 pub mod mof;
 pub mod resource;
+pub mod schema;
 pub mod text;
 #[expect(dead_code, reason = "what reads tokens is on its way")]
 mod token;

@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -201,15 +201,20 @@ impl TrustedDirectory {
 
     /// The names in it.
     pub fn names(&self) -> io::Result<BTreeSet<OsString>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut names = BTreeSet::new();
-        for entry in Dir::new(openat(&*self.file, ".", flags, Mode::empty())?)? {
+        for entry in Dir::new(self.listable()?)? {
             let name = entry?.file_name().to_bytes().to_vec();
             if name != b"." && name != b".." {
                 names.insert(OsString::from_vec(name));
             }
         }
         Ok(names)
+    }
+
+    /// A descriptor of it that names can be read from.
+    pub fn listable(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(openat(&*self.file, ".", flags, Mode::empty())?)
     }
 
     /// What the system knew of it when it was judged.

@@ -87,7 +87,7 @@ fn failed(path: &Path, source: io::Error) -> OpenError {
 
 impl Files for Disk {
     fn list(&self, directory: &Path) -> Result<Names, OpenError> {
-        let opened = self.open(directory)?;
+        let opened = self.open(directory)?.listable().map_err(|source| failed(directory, source))?;
         let found = entries(&opened, directory).map_err(|error| failed(directory, io::Error::other(error)))?;
         let entry = |kind| match kind {
             Kind::Directory => Some(Entry::Directory),

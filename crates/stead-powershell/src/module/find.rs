@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use stead_host::fs::OpenError;
+
 use super::Version;
 use super::files::{Files, Names};
 use crate::module::Environment;
@@ -40,21 +42,26 @@ pub fn module_path(environment: &Environment<'_>, pwsh: Option<&Path>) -> Vec<Pa
 /// The modules below a directory, by path; of one name the highest version first.
 ///
 /// A folder is a module when it holds a file of its own name, or a folder that is named by a version and holds a manifest of
-/// that name; the second hides the first. Folders inside of a module are not looked into. A directory that cannot be read
-/// holds nothing.
-pub fn find(root: &Path, files: &dyn Files) -> Vec<Found> {
-    let mut found = Vec::new();
-    below(root, files, 0, &mut found);
-    found
+/// that name; the second hides the first. Folders inside of a module are not looked into. Directories that cannot be read are
+/// reported; one that is not there holds nothing.
+pub fn find(root: &Path, files: &dyn Files) -> (Vec<Found>, Vec<OpenError>) {
+    let mut search = (Vec::new(), Vec::new());
+    below(root, files, 0, &mut search);
+    search
 }
 
-fn below(folder: &Path, files: &dyn Files, depth: usize, found: &mut Vec<Found>) {
-    let names = files.list(folder).unwrap_or_default();
+fn below(folder: &Path, files: &dyn Files, depth: usize, search: &mut (Vec<Found>, Vec<OpenError>)) {
+    let (found, errors) = search;
+    let names = match files.list(folder) {
+        Ok(names) => names,
+        Err(error) if error.is_not_found() => return,
+        Err(error) => return errors.push(error),
+    };
     if depth > 0 && module(folder, &names, files, found) || depth == DEEPEST {
         return;
     }
     for (name, _) in names.iter().filter(|(_, entry)| entry.may_be_directory()) {
-        below(&folder.join(name), files, depth + 1, found);
+        below(&folder.join(name), files, depth + 1, search);
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use stead_host::fs::OpenError;
 
 pub use files::{Disk, Entry, Files, Names};
 pub use find::{Found, find, module_path};
@@ -90,12 +91,18 @@ pub struct Modules<'a> {
 }
 
 impl Modules<'_> {
-    /// All modules below directories, in the order of these and of paths; of one name the highest version first.
+    /// All modules below directories, in the order of these and of paths; of one name the highest version first. Besides them
+    /// the directories that cannot be read, or are not trusted.
     ///
     /// Guarantees: nothing of a module is run, and one that is broken hides no other: what is wrong with it is among its
     /// findings. Only a folder whose version is not the one of its manifest is left out, as PowerShell does.
-    pub fn read(&self, directories: &[PathBuf]) -> Vec<Module> {
-        let found = directories.iter().flat_map(|directory| find(directory, self.files));
-        found.filter_map(|found| read::read(self, &found)).collect()
+    pub fn read(&self, directories: &[PathBuf]) -> (Vec<Module>, Vec<OpenError>) {
+        let (mut modules, mut errors) = (Vec::new(), Vec::new());
+        for directory in directories {
+            let (found, unreadable) = find(directory, self.files);
+            modules.extend(found.iter().filter_map(|found| read::read(self, found)));
+            errors.extend(unreadable);
+        }
+        (modules, errors)
     }
 }

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![expect(clippy::disallowed_methods, reason = "modules are files")]
 
+mod cases;
 mod manifest;
 mod module;
 mod mof;

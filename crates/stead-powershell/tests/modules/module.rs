@@ -15,7 +15,9 @@ fn modules() -> BTreeMap<String, Vec<Module>> {
     let environment = |name: &str| (name == "HOME").then(|| "${WORK}/home".to_owned());
     let modules = Modules { files: &Disk::new(Trust::Everyone), environment: &environment };
     let mut cases = BTreeMap::<_, Vec<_>>::new();
-    for module in modules.read(std::slice::from_ref(&folder)) {
+    let (modules, errors) = modules.read(std::slice::from_ref(&folder));
+    assert!(errors.is_empty(), "{errors:?}");
+    for module in modules {
         let case = module.file.strip_prefix(&folder).unwrap().components().next().unwrap();
         cases.entry(case.as_os_str().to_str().unwrap().to_owned()).or_default().push(module);
     }
