@@ -15,7 +15,7 @@ pub mod module;
 pub mod mof;
 pub mod resource;
 pub mod schema;
+pub mod script;
 pub mod text;
-#[expect(dead_code, reason = "what reads tokens is on its way")]
 mod token;
 pub mod types;

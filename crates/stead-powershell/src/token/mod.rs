@@ -12,7 +12,7 @@ mod strings;
 pub(crate) use chars::{is_dash, is_double_quote, is_name, is_single_quote};
 pub(crate) use number::Number;
 pub(crate) use operator::Level;
-pub(crate) use strings::{Part, parts, unquote};
+pub(crate) use strings::{Nested, Part, parts, unquote, variable_name};
 
 use chars::{blank_width, ends_word};
 
@@ -402,15 +402,18 @@ impl<'a> Lexer<'a> {
     fn name_or_operator(&mut self, at: usize, belongs: fn(char) -> bool) -> (Kind, usize) {
         let rest = self.text.get(at..).unwrap_or_default();
         let length = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
-        let number = rest.starts_with(|c: char| c.is_ascii_digit());
-        match length {
+        let name = rest.get(..length).unwrap_or_default();
+        let number = name.starts_with(|c: char| c.is_ascii_digit()) && !belongs('.');
+        let kind = match length {
             0 => {
-                operator::scan(rest).map_or((Kind::Unknown, at + self.char(at).len_utf8()), |(kind, n)| (kind, at + n))
+                let width = self.char(at).len_utf8();
+                return operator::scan(rest).map_or((Kind::Unknown, at + width), |(kind, length)| (kind, at + length));
             }
-            _ if number && belongs('.') => (Kind::Word, at + length),
-            _ if number => self.expression(at),
-            _ => (Kind::Word, at + length),
-        }
+            _ if !number => Kind::Word,
+            _ if name.bytes().all(|byte| byte.is_ascii_digit()) => Kind::Number,
+            _ => Kind::Unknown,
+        };
+        (kind, at + length)
     }
 
     fn expression(&mut self, at: usize) -> (Kind, usize) {
@@ -419,6 +422,9 @@ impl<'a> Lexer<'a> {
             && let Some(end) = number::end(self.text, at).filter(|end| chars::ends_number(self.char(*end)))
         {
             return (Kind::Number, end);
+        }
+        if rest.strip_prefix(':').is_some_and(|name| name.starts_with(|c: char| c.is_alphabetic() || c == '_')) {
+            return (Kind::Label, self.word_end(at + 1));
         }
         if let Some((kind, length)) = operator::scan(rest) {
             return (kind, at + length);
@@ -503,7 +509,8 @@ impl<'a> Lexer<'a> {
         if self.newline(at) == 0 {
             let flaw = if at < bytes.len() { Flaw::HereStringHeader } else { Flaw::UnterminatedString };
             self.flaw(flaw, start);
-            return at;
+            let line = self.text.get(at..self.line_end(at)).unwrap_or_default();
+            return line.find("'@").or_else(|| line.find("\"@")).map_or(at, |length| at + length + 2);
         }
         self.here_body_end(start, at, is_double_quote(quote))
     }

@@ -1,0 +1,234 @@
+//! The state of the parser, and what all of its rules use.
+
+use stead_core::diag::Code;
+use stead_core::diag::codes::powershell::script as codes;
+
+use super::problem::Problem;
+use super::{Scope, Script};
+use crate::token::{Kind, Lexer, Mode, Nested, Part, Token, parts};
+
+/// How deeply constructs may be nested. PowerShell reads a few thousand levels; no script that people write has a hundred.
+const MAX_DEPTH: usize = 200;
+
+/// What a script in a text counts as, since each level of them is read once more.
+const DEPTH_OF_TEXT: usize = 12;
+
+/// A construct that could not be finished; the reason is among the problems.
+#[derive(Debug)]
+pub(super) struct Broken;
+
+pub(super) type Parsed<T> = Result<T, Broken>;
+
+/// Where the text of a parser lies in the file.
+#[derive(Clone, Copy)]
+enum Origin<'p> {
+    File,
+    Nested(&'p Nested, usize, &'p Origin<'p>),
+}
+
+impl Origin<'_> {
+    fn offset(&self, offset: usize) -> usize {
+        match self {
+            Self::File => offset,
+            Self::Nested(nested, start, outer) => outer.offset(start + nested.origin(offset)),
+        }
+    }
+}
+
+/// Reads a script by recursive descent.
+pub(super) struct Parser<'a, 'p> {
+    pub(super) lexer: Lexer<'a>,
+    pub(super) script: Script,
+    pub(super) scope: Scope,
+    /// Whether a comma ends an expression instead of making a list.
+    pub(super) comma_ends: bool,
+    /// The offsets of brackets at the start of a statement that are known to start no definition.
+    pub(super) no_definition: std::collections::BTreeSet<usize>,
+    depth: usize,
+    stopped: bool,
+    origin: Origin<'p>,
+}
+
+/// Reads the text of a file.
+pub(super) fn parse(text: &str) -> Script {
+    let mut parser = Parser::new(text, Origin::File, Scope::Top, 0);
+    parser.file();
+    parser.finish()
+}
+
+impl<'a, 'p> Parser<'a, 'p> {
+    fn new(text: &'a str, origin: Origin<'p>, scope: Scope, depth: usize) -> Self {
+        Self {
+            lexer: Lexer::new(text),
+            script: Script::default(),
+            scope,
+            comma_ends: false,
+            no_definition: std::collections::BTreeSet::new(),
+            depth,
+            stopped: false,
+            origin,
+        }
+    }
+
+    fn finish(self) -> Script {
+        let mut script = self.script;
+        if !self.stopped {
+            let flaws = self.lexer.into_flaws().into_iter();
+            script.problems.extend(flaws.map(|(flaw, at)| Problem::of_token(flaw, self.origin.offset(at))));
+        }
+        script.problems.sort_by_key(|problem| problem.at);
+        script
+    }
+
+    fn file(&mut self) {
+        self.usings();
+        self.block_content();
+        self.rest();
+    }
+
+    /// What follows a bracket that closes nothing.
+    fn rest(&mut self) {
+        while self.peek().kind != Kind::End {
+            let stray = self.take();
+            self.unexpected(stray);
+            self.statements();
+        }
+    }
+
+    /// The offset in the file of an offset in the text that is parsed.
+    pub(super) fn place(&self, offset: usize) -> usize {
+        self.origin.offset(offset)
+    }
+
+    pub(super) fn peek(&mut self) -> Token {
+        self.lexer.peek(Mode::Expression)
+    }
+
+    pub(super) fn take(&mut self) -> Token {
+        self.lexer.next(Mode::Expression)
+    }
+
+    /// Takes the next token when it is of that kind.
+    pub(super) fn accept(&mut self, kind: Kind) -> Option<Token> {
+        (self.peek().kind == kind).then(|| self.take())
+    }
+
+    pub(super) fn skip_lines(&mut self) {
+        while self.accept(Kind::NewLine).is_some() {}
+    }
+
+    pub(super) fn skip_ends(&mut self) {
+        while matches!(self.peek().kind, Kind::NewLine | Kind::Semicolon) {
+            self.take();
+        }
+    }
+
+    /// The next token, which closes what opened before; or a problem that names what is missing.
+    pub(super) fn close(&mut self, kind: Kind, opened: Token) -> Parsed<Token> {
+        self.skip_lines();
+        if let Some(token) = self.accept(kind) {
+            return Ok(token);
+        }
+        let open = self.lexer.text(opened).to_owned();
+        self.fail(&codes::NOT_CLOSED, opened.start, format!("'{open}' is not closed"))
+    }
+
+    /// The text of the next token if it is a word, as the start of a statement sees it.
+    pub(super) fn word(&mut self) -> Option<&'a str> {
+        let token = self.peek();
+        (token.kind == Kind::Word).then(|| self.lexer.text(token))
+    }
+
+    pub(super) fn is_word(&mut self, word: &str) -> bool {
+        self.word().is_some_and(|text| text.eq_ignore_ascii_case(word))
+    }
+
+    pub(super) fn report(&mut self, code: Code, at: usize, message: impl Into<String>) {
+        if !self.stopped {
+            let at = self.place(at);
+            self.script.problems.push(Problem::new(code, at, message));
+        }
+    }
+
+    pub(super) fn fail<T>(&mut self, code: Code, at: usize, message: impl Into<String>) -> Parsed<T> {
+        self.report(code, at, message);
+        Err(Broken)
+    }
+
+    pub(super) fn unexpected(&mut self, token: Token) {
+        let text: String = self.lexer.text(token).chars().take(40).collect();
+        let message = match token.kind {
+            Kind::End => "the script ends too early".to_owned(),
+            Kind::NewLine => "the line ends too early".to_owned(),
+            _ => format!("'{text}' is not valid here"),
+        };
+        self.report(&codes::UNEXPECTED, token.start, message);
+    }
+
+    /// Runs a rule one level deeper, unless that is too deep: then the rest of the text is not read.
+    pub(super) fn nest<T>(&mut self, rule: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= MAX_DEPTH {
+            let at = self.lexer.offset();
+            self.stop(at);
+            return Err(Broken);
+        }
+        self.depth += 1;
+        let parsed = rule(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    fn stop(&mut self, at: usize) {
+        self.report(&codes::TOO_DEEP, at, format!("more than {MAX_DEPTH} levels of nesting"));
+        self.stopped = true;
+        self.lexer.reset(self.lexer.source().len());
+    }
+
+    /// Runs a rule in another scope.
+    pub(super) fn within<T>(&mut self, scope: Scope, rule: impl FnOnce(&mut Self) -> T) -> T {
+        let (scope, comma) = (std::mem::replace(&mut self.scope, scope), std::mem::take(&mut self.comma_ends));
+        let result = rule(self);
+        (self.scope, self.comma_ends) = (scope, comma);
+        result
+    }
+
+    /// How much was found so far, to come back to with [`Self::undo`].
+    pub(super) fn marks(&self) -> [usize; 4] {
+        let Script { types, functions, configurations, problems, .. } = &self.script;
+        [types.len(), functions.len(), configurations.len(), problems.len()]
+    }
+
+    /// Forgets what was found since then.
+    pub(super) fn undo(&mut self, [types, functions, configurations, problems]: [usize; 4]) {
+        self.script.types.truncate(types);
+        self.script.functions.truncate(functions);
+        self.script.configurations.truncate(configurations);
+        if !self.stopped {
+            self.script.problems.truncate(problems);
+        }
+    }
+
+    /// Reads the scripts in a text that was taken.
+    pub(super) fn text(&mut self, token: Token) {
+        let text = self.lexer.text(token);
+        if self.stopped || !text.contains("$(") {
+            return;
+        }
+        for part in parts(text) {
+            let Part::SubExpression(nested) = part else { continue };
+            let depth = self.depth + DEPTH_OF_TEXT;
+            if depth >= MAX_DEPTH {
+                return self.stop(token.start);
+            }
+            let origin = Origin::Nested(&nested, token.start, &self.origin);
+            let mut parser = Parser::new(&nested.script, origin, Scope::SubExpression, depth);
+            parser.statements();
+            parser.rest();
+            self.stopped |= parser.stopped;
+            let inner = parser.finish();
+            self.script.types.extend(inner.types);
+            self.script.functions.extend(inner.functions);
+            self.script.problems.extend(inner.problems);
+        }
+    }
+}

@@ -1,0 +1,614 @@
+//! Statements, pipelines and commands.
+
+use stead_core::diag::codes::powershell::script as codes;
+
+use super::parser::{Parsed, Parser};
+use super::{Scope, Using, UsingKind};
+use crate::token::{Kind, Mode, Token};
+
+/// The names of blocks that a script block may consist of.
+const BLOCKS: &[&str] = &["begin", "process", "end", "clean", "dynamicparam"];
+
+/// Words that are kept for later versions of the language.
+const RESERVED: &[&str] = &["define", "from", "var"];
+
+impl Parser<'_, '_> {
+    /// The using statements at the start of a file.
+    pub(super) fn usings(&mut self) {
+        self.skip_ends();
+        while self.is_word("using") {
+            let _ = self.using(true);
+            self.skip_ends();
+        }
+    }
+
+    fn using(&mut self, allowed: bool) -> Parsed<()> {
+        let keyword = self.take();
+        if !allowed {
+            self.report(&codes::USING, keyword.start, "'using' is only valid before everything else in a script");
+        }
+        let word = self.lexer.next(Mode::Argument);
+        let kind = match self.lexer.text(word).to_ascii_lowercase().as_str() {
+            "assembly" => UsingKind::Assembly,
+            "module" => UsingKind::Module,
+            "namespace" => UsingKind::Namespace,
+            _ => {
+                return self.fail(
+                    &codes::USING,
+                    word.start,
+                    "expected 'namespace', 'module' or 'assembly' after 'using'",
+                );
+            }
+        };
+        let start = self.lexer.peek(Mode::Argument);
+        if matches!(start.kind, Kind::NewLine | Kind::Semicolon | Kind::End) {
+            return self.fail(&codes::USING, start.start, "'using' names nothing");
+        }
+        let name = match start.kind {
+            Kind::TableOpen => {
+                self.unary()?;
+                self.since(start.start).to_owned()
+            }
+            _ => {
+                let token = self.lexer.next(Mode::Argument);
+                self.plain(token)
+            }
+        };
+        self.end_of_statement()?;
+        let at = self.place(keyword.start);
+        self.script.usings.push(Using { kind, name, at });
+        Ok(())
+    }
+
+    /// The text from that offset to the last token that was taken.
+    pub(super) fn since(&self, start: usize) -> &str {
+        self.lexer.source().get(start..self.lexer.offset()).unwrap_or_default()
+    }
+
+    /// What stands in a file or a script block: parameters, then named blocks or statements.
+    pub(super) fn block_content(&mut self) -> Vec<super::Parameter> {
+        self.skip_lines();
+        let parameters = self.leading_parameters();
+        self.skip_ends();
+        if self.word().is_some_and(|word| is_one_of(word, BLOCKS)) {
+            self.named_blocks();
+        } else {
+            self.statements();
+        }
+        parameters
+    }
+
+    fn named_blocks(&mut self) {
+        while self.word().is_some_and(|word| is_one_of(word, BLOCKS)) {
+            let keyword = self.take();
+            self.skip_lines();
+            if self.peek().kind != Kind::BraceOpen {
+                let name = self.lexer.text(keyword).to_owned();
+                self.report(&codes::INCOMPLETE, keyword.start, format!("'{name}' requires a block"));
+                break;
+            }
+            let scope = self.scope;
+            let _ = self.statement_block(if scope == Scope::Top { Scope::Statement } else { scope });
+            self.skip_ends();
+        }
+        if !matches!(self.peek().kind, Kind::End | Kind::BraceClose) {
+            let token = self.peek();
+            self.unexpected(token);
+            self.statements();
+        }
+    }
+
+    /// Statements up to a bracket that closes, or the end.
+    pub(super) fn statements(&mut self) {
+        loop {
+            self.skip_ends();
+            let token = self.peek();
+            if matches!(token.kind, Kind::End | Kind::BraceClose | Kind::ParenClose) {
+                return;
+            }
+            let _ = self.statement();
+            if self.lexer.offset() <= token.start {
+                // A rule that takes nothing must not be tried again at the same place.
+                self.unexpected(token);
+                self.take();
+            }
+        }
+    }
+
+    /// `{ ... }` of a statement.
+    pub(super) fn statement_block(&mut self, scope: Scope) -> Parsed<()> {
+        self.skip_lines();
+        let Some(open) = self.accept(Kind::BraceOpen) else {
+            let token = self.peek();
+            return self.fail(&codes::INCOMPLETE, token.start, "a block in braces is missing");
+        };
+        self.within(scope, |parser| {
+            parser.statements();
+            parser.close(Kind::BraceClose, open)
+        })?;
+        Ok(())
+    }
+
+    fn body(&mut self) -> Parsed<()> {
+        self.statement_block(Scope::Statement)
+    }
+
+    /// One statement.
+    pub(super) fn statement(&mut self) -> Parsed<()> {
+        self.nest(Self::statement_here)
+    }
+
+    fn statement_here(&mut self) -> Parsed<()> {
+        let token = self.peek();
+        match token.kind {
+            Kind::Word => match self.lexer.text(token).to_ascii_lowercase().as_str() {
+                "if" => self.if_statement(),
+                "switch" => self.switch_statement(),
+                "while" => self.while_statement(),
+                "for" => self.for_statement(),
+                "foreach" => self.foreach_statement(),
+                "do" => self.do_statement(),
+                "try" => self.try_statement(),
+                "trap" => self.trap_statement(),
+                "data" => self.data_statement(),
+                "return" | "throw" | "exit" => self.leave_statement(),
+                "break" | "continue" => self.jump_statement(),
+                "function" | "filter" | "workflow" => self.function(),
+                "configuration" => self.configuration(),
+                "class" => self.class(Vec::new(), token.start),
+                "enum" => self.enumeration(Vec::new(), token.start),
+                "using" => self.using(false),
+                word if RESERVED.contains(&word) => {
+                    self.take();
+                    self.fail(&codes::UNEXPECTED, token.start, format!("'{word}' is a reserved word"))
+                }
+                _ => self.pipelines(),
+            },
+            Kind::BracketOpen => match self.attributes_of_definition()? {
+                Some((attributes, at)) if self.is_word("enum") => self.enumeration(attributes, at),
+                Some((attributes, at)) => self.class(attributes, at),
+                None => self.pipelines(),
+            },
+            Kind::Label => {
+                self.take();
+                self.skip_lines();
+                self.statement()
+            }
+            _ => self.pipelines(),
+        }
+    }
+
+    /// `( ... )` with a condition in it.
+    fn condition(&mut self) -> Parsed<()> {
+        self.skip_lines();
+        let Some(open) = self.accept(Kind::ParenOpen) else {
+            let token = self.peek();
+            return self.fail(&codes::INCOMPLETE, token.start, "a condition in parentheses is missing");
+        };
+        self.skip_lines();
+        self.within(self.scope, Self::pipeline)?;
+        self.close(Kind::ParenClose, open)?;
+        Ok(())
+    }
+
+    /// Whether that word comes next, behind any number of lines; it is taken then.
+    fn continues(&mut self, word: &str) -> bool {
+        let before = self.lexer.offset();
+        self.skip_lines();
+        if self.is_word(word) {
+            self.take();
+            return true;
+        }
+        self.lexer.reset(before);
+        false
+    }
+
+    fn if_statement(&mut self) -> Parsed<()> {
+        self.take();
+        loop {
+            self.condition()?;
+            self.body()?;
+            if self.continues("elseif") {
+                continue;
+            }
+            return if self.continues("else") { self.body() } else { Ok(()) };
+        }
+    }
+
+    fn while_statement(&mut self) -> Parsed<()> {
+        self.take();
+        self.condition()?;
+        self.body()
+    }
+
+    fn do_statement(&mut self) -> Parsed<()> {
+        self.take();
+        self.body()?;
+        if self.continues("while") || self.continues("until") {
+            return self.condition();
+        }
+        let token = self.peek();
+        self.fail(&codes::INCOMPLETE, token.start, "'while' or 'until' is missing after the block of 'do'")
+    }
+
+    fn for_statement(&mut self) -> Parsed<()> {
+        self.take();
+        self.skip_lines();
+        let Some(open) = self.accept(Kind::ParenOpen) else {
+            let token = self.peek();
+            return self.fail(&codes::INCOMPLETE, token.start, "'(' is missing after 'for'");
+        };
+        for _ in 0..3 {
+            self.skip_lines();
+            if !matches!(self.peek().kind, Kind::Semicolon | Kind::ParenClose) {
+                self.within(self.scope, Self::pipeline)?;
+            }
+            if !matches!(self.peek().kind, Kind::Semicolon | Kind::NewLine) {
+                break;
+            }
+            self.take();
+        }
+        self.close(Kind::ParenClose, open)?;
+        self.body()
+    }
+
+    fn foreach_statement(&mut self) -> Parsed<()> {
+        self.take();
+        self.skip_lines();
+        while self.lexer.peek(Mode::Argument).kind == Kind::Parameter {
+            let flag = self.lexer.next(Mode::Argument);
+            if self.lexer.text(flag).eq_ignore_ascii_case("-throttlelimit") {
+                self.argument()?;
+            }
+            self.skip_lines();
+        }
+        let Some(open) = self.accept(Kind::ParenOpen) else {
+            let token = self.peek();
+            return self.fail(&codes::INCOMPLETE, token.start, "'(' is missing after 'foreach'");
+        };
+        self.skip_lines();
+        if self.accept(Kind::Variable).is_none() {
+            let token = self.peek();
+            return self.fail(&codes::INCOMPLETE, token.start, "'foreach' requires a variable");
+        }
+        self.skip_lines();
+        if !self.is_word("in") {
+            let token = self.peek();
+            return self.fail(&codes::INCOMPLETE, token.start, "'in' is missing after the variable of 'foreach'");
+        }
+        self.take();
+        self.skip_lines();
+        self.within(self.scope, Self::pipeline)?;
+        self.close(Kind::ParenClose, open)?;
+        self.body()
+    }
+
+    fn switch_statement(&mut self) -> Parsed<()> {
+        self.take();
+        self.skip_lines();
+        let mut file = false;
+        while self.lexer.peek(Mode::Argument).kind == Kind::Parameter {
+            let flag = self.lexer.next(Mode::Argument);
+            let name = self.lexer.text(flag).to_ascii_lowercase();
+            if "-file".starts_with(&name) {
+                file = true;
+                self.argument()?;
+            }
+            self.skip_lines();
+        }
+        if !file {
+            self.condition()?;
+        }
+        self.skip_lines();
+        let Some(open) = self.accept(Kind::BraceOpen) else {
+            let token = self.peek();
+            return self.fail(&codes::INCOMPLETE, token.start, "'{' is missing after the condition of 'switch'");
+        };
+        self.within(Scope::Statement, |parser| {
+            parser.skip_ends();
+            while !matches!(parser.peek().kind, Kind::BraceClose | Kind::End) {
+                parser.argument()?;
+                parser.body()?;
+                parser.skip_ends();
+            }
+            parser.close(Kind::BraceClose, open)
+        })?;
+        Ok(())
+    }
+
+    fn try_statement(&mut self) -> Parsed<()> {
+        let keyword = self.take();
+        self.body()?;
+        let mut handled = false;
+        while self.continues("catch") {
+            handled = true;
+            self.skip_lines();
+            while self.peek().kind == Kind::BracketOpen {
+                self.bracketed()?;
+                self.skip_lines();
+                if self.accept(Kind::Comma).is_some() {
+                    self.skip_lines();
+                }
+            }
+            self.body()?;
+        }
+        if self.continues("finally") {
+            return self.body();
+        }
+        if handled {
+            return Ok(());
+        }
+        self.fail(&codes::INCOMPLETE, keyword.start, "'try' requires 'catch' or 'finally'")
+    }
+
+    fn trap_statement(&mut self) -> Parsed<()> {
+        self.take();
+        self.skip_lines();
+        if self.peek().kind == Kind::BracketOpen {
+            self.bracketed()?;
+        }
+        self.body()
+    }
+
+    fn data_statement(&mut self) -> Parsed<()> {
+        self.take();
+        self.skip_lines();
+        if self.lexer.peek(Mode::Argument).kind == Kind::Word {
+            self.lexer.next(Mode::Argument);
+            self.skip_lines();
+        }
+        while self.lexer.peek(Mode::Argument).kind == Kind::Parameter {
+            self.lexer.next(Mode::Argument);
+            self.argument_list()?;
+            self.skip_lines();
+        }
+        self.body()
+    }
+
+    fn leave_statement(&mut self) -> Parsed<()> {
+        self.take();
+        if self.ends_pipeline() {
+            return Ok(());
+        }
+        self.pipelines()
+    }
+
+    fn jump_statement(&mut self) -> Parsed<()> {
+        self.take();
+        if !self.ends_pipeline() {
+            self.argument()?;
+        }
+        self.end_of_statement()
+    }
+
+    /// Whether nothing more of a pipeline follows.
+    fn ends_pipeline(&mut self) -> bool {
+        let kind = self.peek().kind;
+        matches!(kind, Kind::NewLine | Kind::Semicolon | Kind::End | Kind::BraceClose | Kind::ParenClose)
+    }
+
+    /// Checks that a statement is over.
+    fn end_of_statement(&mut self) -> Parsed<()> {
+        if self.ends_pipeline() {
+            return Ok(());
+        }
+        let token = self.peek();
+        self.unexpected(token);
+        Err(super::parser::Broken)
+    }
+
+    /// Pipelines with `&&` and `||` between them, as a whole statement.
+    fn pipelines(&mut self) -> Parsed<()> {
+        self.pipeline()?;
+        self.end_of_statement()
+    }
+
+    /// Pipelines with `&&` and `||` between them.
+    pub(super) fn pipeline(&mut self) -> Parsed<()> {
+        loop {
+            self.single_pipeline()?;
+            if self.accept(Kind::Ampersand).is_some() {
+                return Ok(());
+            }
+            if !self.pipe_follows(Kind::Chain) {
+                return Ok(());
+            }
+            self.take();
+            self.skip_lines();
+        }
+    }
+
+    /// Whether that comes next, on this line or at the start of the next that is not empty.
+    fn pipe_follows(&mut self, kind: Kind) -> bool {
+        if self.peek().kind != Kind::NewLine {
+            return self.peek().kind == kind;
+        }
+        let before = self.lexer.offset();
+        self.skip_lines();
+        let follows = self.peek().kind == kind;
+        if !follows {
+            self.lexer.reset(before);
+        }
+        follows
+    }
+
+    fn single_pipeline(&mut self) -> Parsed<()> {
+        let first = self.peek();
+        if self.expression()? {
+            if self.peek().kind == Kind::Assign {
+                return self.assignment();
+            }
+            self.redirections()?;
+        } else if matches!(first.kind, Kind::Pipe | Kind::Chain) {
+            return self.fail(&codes::EMPTY_PIPE, first.start, "a command is missing before the pipe");
+        } else if self.ends_pipeline() {
+            return self.fail(&codes::MISSING_EXPRESSION, first.start, "an expression is missing");
+        } else {
+            self.command()?;
+        }
+        while self.pipe_follows(Kind::Pipe) {
+            let pipe = self.take();
+            self.skip_lines();
+            self.piped(pipe)?;
+        }
+        Ok(())
+    }
+
+    fn piped(&mut self, pipe: Token) -> Parsed<()> {
+        let token = self.peek();
+        if self.ends_pipeline() || matches!(token.kind, Kind::Pipe | Kind::Chain) {
+            return self.fail(&codes::EMPTY_PIPE, pipe.start, "a command is missing after the pipe");
+        }
+        if self.expression()? {
+            return self.fail(
+                &codes::EMPTY_PIPE,
+                token.start,
+                "an expression is only valid at the start of a pipeline",
+            );
+        }
+        self.command()
+    }
+
+    /// What follows the target of an assignment, which may be any statement.
+    fn assignment(&mut self) -> Parsed<()> {
+        let operator = self.take();
+        self.skip_lines();
+        if self.ends_pipeline() {
+            return self.fail(&codes::MISSING_EXPRESSION, operator.start, "a value is missing after the assignment");
+        }
+        self.nest(Self::assigned_statement)
+    }
+
+    fn assigned_statement(&mut self) -> Parsed<()> {
+        match self.word() {
+            Some(word) if is_one_of(word, STATEMENTS) => self.statement_here(),
+            _ => self.pipeline(),
+        }
+    }
+
+    fn redirections(&mut self) -> Parsed<()> {
+        loop {
+            match self.peek().kind {
+                Kind::Merge => {
+                    self.take();
+                }
+                Kind::Redirect => self.redirection()?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn redirection(&mut self) -> Parsed<()> {
+        let arrow = self.take();
+        if !self.argument()? {
+            return self.fail(&codes::INCOMPLETE, arrow.start, "the name of a file is missing after the redirection");
+        }
+        Ok(())
+    }
+
+    /// A command with its arguments.
+    fn command(&mut self) -> Parsed<()> {
+        let first = self.lexer.peek(Mode::Argument);
+        let invokes = matches!(first.kind, Kind::Ampersand) || self.lexer.text(first) == ".";
+        if invokes {
+            self.lexer.next(Mode::Argument);
+            self.lexer.peek(Mode::Argument);
+        }
+        if !self.argument()? {
+            let token = self.lexer.peek(Mode::Argument);
+            self.unexpected(token);
+            if !invokes {
+                self.lexer.next(Mode::Argument);
+            }
+            return Err(super::parser::Broken);
+        }
+        self.arguments()
+    }
+
+    fn arguments(&mut self) -> Parsed<()> {
+        loop {
+            let token = self.lexer.peek(Mode::Argument);
+            match token.kind {
+                Kind::Redirect => self.redirection()?,
+                Kind::Merge | Kind::Verbatim => {
+                    self.lexer.next(Mode::Argument);
+                }
+                Kind::Input => {
+                    return self.fail(&codes::UNEXPECTED, token.start, "'<' is reserved");
+                }
+                Kind::Parameter => {
+                    self.lexer.next(Mode::Argument);
+                    if self.lexer.text(token).ends_with(':') && !self.argument()? {
+                        return self.fail(&codes::INCOMPLETE, token.start, "the value of this parameter is missing");
+                    }
+                }
+                Kind::Comma => {
+                    self.lexer.next(Mode::Argument);
+                    self.skip_lines();
+                    self.element()?;
+                }
+                _ if self.argument()? => {}
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// An argument after a comma.
+    fn element(&mut self) -> Parsed<()> {
+        if self.argument()? {
+            return Ok(());
+        }
+        let token = self.lexer.peek(Mode::Argument);
+        self.fail(&codes::MISSING_EXPRESSION, token.start, "an argument is missing after the comma")
+    }
+
+    fn argument_list(&mut self) -> Parsed<()> {
+        self.element()?;
+        while self.lexer.peek(Mode::Argument).kind == Kind::Comma {
+            self.lexer.next(Mode::Argument);
+            self.skip_lines();
+            self.element()?;
+        }
+        Ok(())
+    }
+
+    /// One argument of a command, if there is one.
+    pub(super) fn argument(&mut self) -> Parsed<bool> {
+        let token = self.lexer.peek(Mode::Argument);
+        match token.kind {
+            Kind::Word | Kind::Number | Kind::Parameter | Kind::Splat => {
+                self.lexer.next(Mode::Argument);
+                self.text(token);
+                Ok(true)
+            }
+            Kind::Literal
+            | Kind::Expandable
+            | Kind::Variable
+            | Kind::ParenOpen
+            | Kind::BraceOpen
+            | Kind::SubOpen
+            | Kind::ArrayOpen
+            | Kind::TableOpen => {
+                self.nest(|parser| {
+                    parser.lexer.peek(Mode::Expression);
+                    parser.primary()?;
+                    parser.selectors(false)
+                })?;
+                Ok(true)
+            }
+            Kind::Unknown => {
+                self.lexer.next(Mode::Argument);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+/// The words that start statements that may be the value of an assignment.
+const STATEMENTS: &[&str] =
+    &["if", "switch", "while", "for", "foreach", "do", "try", "trap", "data", "class", "enum", "configuration"];
+
+fn is_one_of(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
