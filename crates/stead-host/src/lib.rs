@@ -2,6 +2,7 @@
 //!
 //! Blocking calls on plain threads; no async runtime.
 
+pub mod cache;
 pub mod catalog;
 pub mod check;
 pub mod command;

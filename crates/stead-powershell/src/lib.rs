@@ -9,7 +9,9 @@
 //! Reading runs nothing of a module: manifests are evaluated as restricted language, classes are read from the text of
 //! scripts, script resources from their MOF schema.
 
+mod composite;
 pub mod finding;
+pub mod index;
 pub mod manifest;
 pub mod module;
 pub mod mof;

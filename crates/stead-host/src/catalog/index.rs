@@ -4,19 +4,14 @@
 //! as empty.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::fs::{File, Metadata};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use sha2::{Digest, Sha256};
 
-use super::stamp::Stamp;
-use crate::fs::{OpenError, TrustedDirectory, User};
+use crate::cache::{CacheFile, Stamp, Unusable};
+use crate::fs::User;
 
 /// Directories by path.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -46,12 +41,9 @@ pub(super) struct Content {
     pub(super) json: Json,
 }
 
-/// The first line of the file, in front of the digest of the rest. The version is part of it, because what one version
-/// reads without a finding another may not.
-const HEADER: &str = concat!("stead manifests 2 ", env!("CARGO_PKG_VERSION"), " ");
-const FILE: &str = "manifests.index";
-/// Larger ones are not read; a machine with a thousand manifests has about 5 MiB.
-const LARGEST: u64 = 64 << 20;
+/// A machine with a thousand manifests has about 5 MiB.
+const CACHE: CacheFile =
+    CacheFile::new("manifests.index", concat!("stead manifests 2 ", env!("CARGO_PKG_VERSION"), " "));
 /// Directories of other searches that are kept, so that changing search paths take turns without work.
 const KEPT: usize = 256;
 
@@ -82,80 +74,22 @@ impl Index {
     }
 
     fn write(&self, cache: &Path, user: User) -> Result<(), Unusable> {
-        let directory = TrustedDirectory::create(cache, user.trust())?;
-        let body = serde_json::to_vec(self).map_err(io::Error::from)?;
-        let temporary = format!("{FILE}.{}", std::process::id());
-        let mut file = create(&directory, &temporary)?;
-        let header = format!("{HEADER}{}\n", digest(&body));
-        let written = file.write_all(header.as_bytes()).and_then(|()| file.write_all(&body));
-        let renamed = written.and_then(|()| Ok(renameat(&directory, &temporary, &directory, FILE)?));
-        if renamed.is_err() {
-            let _ = unlinkat(&directory, &temporary, AtFlags::empty());
-        }
-        Ok(renamed?)
+        CACHE.write(cache, user, &serde_json::to_vec(self).map_err(io::Error::from)?)
     }
-}
-
-/// A new file that nobody else can write or read.
-fn create(directory: &TrustedDirectory, name: &str) -> io::Result<File> {
-    // Left behind by a process of that number that ended in the middle.
-    let _ = unlinkat(directory, name, AtFlags::empty());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
-}
-
-/// Why an index is not used.
-#[derive(Debug, thiserror::Error)]
-enum Unusable {
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error("others can write it")]
-    Writable,
-    #[error("it is too large")]
-    Size,
-    #[error("it is damaged or from another version")]
-    Damaged,
 }
 
 fn load(cache: &Path, user: User) -> Result<Index, Unusable> {
-    let directory = TrustedDirectory::open(cache, user.trust())?;
-    private(user, directory.metadata())?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(openat(&directory, FILE, flags, Mode::empty()).map_err(io::Error::from)?);
-    let metadata = file.metadata()?;
-    private(user, &metadata)?;
-    if !metadata.is_file() || metadata.size() > LARGEST {
-        return Err(Unusable::Size);
-    }
-    let mut text = Vec::with_capacity(usize::try_from(metadata.size()).unwrap_or(0));
-    file.take(LARGEST).read_to_end(&mut text)?;
-    decode(&text).ok_or(Unusable::Damaged)
+    decode(&CACHE.read(cache, user)?).ok_or(Unusable::Damaged)
 }
 
 fn decode(text: &[u8]) -> Option<Index> {
-    let rest = text.strip_prefix(HEADER.as_bytes())?;
-    let end = rest.iter().position(|byte| *byte == b'\n')?;
-    let (expected, body) = (rest.get(..end)?, rest.get(end + 1..)?);
-    (digest(body).as_bytes() == expected).then(|| serde_json::from_slice(body).ok()).flatten()
-}
-
-fn private(user: User, metadata: &Metadata) -> Result<(), Unusable> {
-    if metadata.uid() == user.id && metadata.mode() & 0o022 == 0 { Ok(()) } else { Err(Unusable::Writable) }
-}
-
-fn digest(body: &[u8]) -> String {
-    Sha256::digest(body).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    CACHE.body(text).and_then(|body| serde_json::from_slice(body).ok())
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use super::*;
 
@@ -175,7 +109,7 @@ mod tests {
         index.store(&cache, User::current());
         assert_eq!(Index::load(&cache, User::current()), index);
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
-        assert_eq!((mode(&cache), mode(&cache.join(FILE))), (0o700, 0o600));
+        assert_eq!((mode(&cache), mode(&cache.join("manifests.index"))), (0o700, 0o600));
         assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
     }
 
@@ -184,7 +118,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let cache = home.path().join("cache");
         sample(home.path()).store(&cache, User::current());
-        let file = cache.join(FILE);
+        let file = cache.join("manifests.index");
         let whole = fs::read(&file).unwrap();
         for at in 0..whole.len() {
             let mut damaged = whole.clone();

@@ -8,7 +8,6 @@ mod load;
 mod problem;
 mod scan;
 mod search;
-mod stamp;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

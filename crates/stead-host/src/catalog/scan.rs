@@ -13,8 +13,8 @@ use stead_core::manifest::{self, Declared, Form};
 use stead_core::text::{Limits, Source, SourceId, read};
 
 use super::index::{Content, Directory, Entry, Index};
-use super::stamp::Stamp;
 use super::{Problem, Reason, Search};
+use crate::cache::Stamp;
 use crate::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, User};
 
 /// The manifests that were found, in the order of the search and of names.

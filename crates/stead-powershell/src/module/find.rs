@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use stead_host::fs::OpenError;
 
 use super::Version;
@@ -9,7 +10,7 @@ use super::files::{Files, Names};
 use crate::module::Environment;
 
 /// A module that was found.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Found {
     /// Its name, which is that of its folder.
     pub name: String,

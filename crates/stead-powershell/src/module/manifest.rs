@@ -18,6 +18,8 @@ pub struct Manifest {
     pub root: Option<String>,
     /// The paths and names in `NestedModules`.
     pub nested: Vec<String>,
+    /// Those of them that are given with a version: PowerShell refuses a module that lacks one of these.
+    pub specified: Vec<String>,
     /// `ScriptsToProcess`.
     pub scripts: Vec<String>,
     /// The names in `RequiredModules`.
@@ -129,6 +131,7 @@ pub(super) fn read(text: &str, folder: &Path, environment: &Environment<'_>) -> 
         prerelease: prerelease(&table),
         root: root.or(older),
         nested: modules(&table, "NestedModules"),
+        specified: specified(&table),
         scripts: texts(&table, "ScriptsToProcess"),
         required: modules(&table, "RequiredModules"),
         exports: exports(table.get("DscResourcesToExport")),
@@ -169,7 +172,19 @@ fn modules(table: &Value, key: &str) -> Vec<String> {
         Value::Table(_) => value.get("ModuleName").map(Value::to_text),
         other => Some(other.to_text()),
     };
-    values.iter().filter_map(name).filter(|name| !name.is_empty()).collect()
+    let mut names: Vec<String> = Vec::new();
+    for name in values.iter().filter_map(name).filter(|name| !name.is_empty()) {
+        if !names.iter().any(|known| same(known, &name)) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The nested modules that are tables.
+fn specified(table: &Value) -> Vec<String> {
+    let values = table.get("NestedModules").cloned().map(Value::elements).unwrap_or_default();
+    values.iter().filter_map(|value| value.get("ModuleName").map(Value::to_text)).collect()
 }
 
 /// Where the text of a manifest names a member.

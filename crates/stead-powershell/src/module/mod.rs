@@ -100,9 +100,14 @@ impl Modules<'_> {
         let (mut modules, mut errors) = (Vec::new(), Vec::new());
         for directory in directories {
             let (found, unreadable) = find(directory, self.files);
-            modules.extend(found.iter().filter_map(|found| read::read(self, found)));
+            modules.extend(found.iter().filter_map(|found| self.module(found)));
             errors.extend(unreadable);
         }
         (modules, errors)
+    }
+
+    /// The module that was found there; `None` when PowerShell does not see it, because its folder is named by another version.
+    pub fn module(&self, found: &Found) -> Option<Module> {
+        read::read(self, found)
     }
 }

@@ -8,6 +8,7 @@ use stead_core::diag::{Code, Severity};
 
 use super::find::holds;
 use super::{Found, Manifest, Module, Modules, Role, Script, Version, manifest};
+use crate::composite;
 use crate::finding::Finding;
 use crate::manifest::same;
 use crate::mof;
@@ -25,6 +26,7 @@ pub(super) fn read(modules: &Modules<'_>, found: &Found) -> Option<Module> {
         findings: Vec::new(),
     };
     let manifest = if has_extension(&file, "psd1") { reader.manifest(&file) } else { None };
+    let manifest = manifest.filter(|manifest| reader.has_specified(manifest, &file));
     let version = manifest.as_ref().and_then(|manifest| manifest.version.clone()).unwrap_or_else(Version::none);
     if found.folder_version.as_ref().is_some_and(|folder| *folder != version) {
         return None;
@@ -94,6 +96,16 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    /// Whether the nested modules that are given with a version are there.
+    fn has_specified(&mut self, manifest: &Manifest, file: &Arc<PathBuf>) -> bool {
+        let missing = manifest.specified.iter().find(|name| self.locate(&self.folder, name).is_none());
+        if let Some(name) = missing {
+            let message = format!("the module lacks the nested module '{name}', which it names with a version");
+            self.report(&codes::MANIFEST, Severity::Error, file, START, message);
+        }
+        missing.is_none()
     }
 
     /// The scripts that a manifest names.
@@ -177,6 +189,14 @@ impl Reader<'_> {
         let (schemas, composites) = (ending(".schema.mof"), ending(".schema.psm1"));
         for schema in &schemas {
             self.schema(folder, schema, &names);
+        }
+        for composite in &composites {
+            let file = Arc::new(folder.join(composite));
+            if let Some(bytes) = self.bytes(&file) {
+                let (resources, findings) = composite::read(&Text::decode(&bytes), &file);
+                self.resources.extend(resources);
+                self.findings.extend(findings);
+            }
         }
         let script = folder.join(format!("{name}.psm1"));
         let loose =

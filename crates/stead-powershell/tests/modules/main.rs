@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "modules are files")]
 
 mod cases;
+mod index;
 mod manifest;
 mod module;
 mod mof;

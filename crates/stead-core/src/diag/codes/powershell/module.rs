@@ -27,4 +27,7 @@ crate::codes! {
         "`DscResourcesToExport` is taken as written. A name that no resource has is a misspelling or a leftover.";
     UNREADABLE = "E1140", "a file of a module cannot be read",
         "The message says why. What root reads may be changed by root only, with every folder on the way to it.";
+    COMPOSITE = "E1141", "a composite resource without a configuration",
+        "A composite resource is a `Configuration` in `DscResources/NAME/NAME.schema.psm1`. Its parameters are the\n\
+         properties of the resource. A configuration within a function or a block is not one that PowerShell finds.";
 }

@@ -1,0 +1,154 @@
+//! Caches: files that may be deleted at any time, and what tells that they still hold.
+
+use std::fmt::Write as _;
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::fs::{OpenError, TrustedDirectory, User};
+
+/// Identity and times of a file or directory.
+///
+/// Two equal stamps mean unchanged content if the first was [`settled`](Self::settled) when it was taken: every change
+/// sets `ctime`, which programs cannot set back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// How old a change must be for the next one to show in the time stamps: file systems keep them in steps of up to
+/// two seconds.
+const STEP: Duration = Duration::from_secs(2);
+
+impl Stamp {
+    /// The stamp of what the system says about a file.
+    pub fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// What tells a directory from every other, whatever its content.
+    pub fn identity(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    /// Whether a change after `now` cannot leave the times as they are. `now` must be taken before the stamp.
+    pub fn settled(&self, now: SystemTime) -> bool {
+        let limit = now.checked_sub(STEP).and_then(|limit| limit.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let limit = limit.map(|limit| (i64::try_from(limit.as_secs()).unwrap_or(0), i64::from(limit.subsec_nanos())));
+        limit.is_some_and(|limit| self.modified < limit && self.changed < limit)
+    }
+}
+
+/// A file of a cache directory: private, written all or nothing, and checked by its digest.
+///
+/// One that cannot be read, is not ours or is damaged counts as missing.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheFile {
+    name: &'static str,
+    /// The first line of the file, in front of the digest of the rest. The version is part of it, because what one version
+    /// reads without a finding another may not.
+    header: &'static str,
+}
+
+/// Larger ones are not read.
+const LARGEST: u64 = 64 << 20;
+
+/// Why a file of a cache is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// Its directory cannot be opened, or is not trusted.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The system refused it.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Somebody else could have written it.
+    #[error("others can write it")]
+    Writable,
+    /// It is not a file, or a very large one.
+    #[error("it is too large")]
+    Size,
+    /// It is not what was written, or of another version.
+    #[error("it is damaged or from another version")]
+    Damaged,
+}
+
+impl CacheFile {
+    /// The file of that name. The header names what is in it and the version that wrote it, and ends in a blank.
+    pub const fn new(name: &'static str, header: &'static str) -> Self {
+        Self { name, header }
+    }
+
+    /// Writes the file; all or nothing.
+    pub fn write(&self, cache: &Path, user: User, body: &[u8]) -> Result<(), Unusable> {
+        let directory = TrustedDirectory::create(cache, user.trust())?;
+        let temporary = format!("{}.{}", self.name, std::process::id());
+        let mut file = create(&directory, &temporary)?;
+        let header = format!("{}{}\n", self.header, digest(body));
+        let written = file.write_all(header.as_bytes()).and_then(|()| file.write_all(body));
+        let renamed = written.and_then(|()| Ok(renameat(&directory, &temporary, &directory, self.name)?));
+        if renamed.is_err() {
+            let _ = unlinkat(&directory, &temporary, AtFlags::empty());
+        }
+        Ok(renamed?)
+    }
+
+    /// The whole file, if it is private to this user; see [`Self::body`].
+    pub fn read(&self, cache: &Path, user: User) -> Result<Vec<u8>, Unusable> {
+        let directory = TrustedDirectory::open(cache, user.trust())?;
+        private(user, directory.metadata())?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(openat(&directory, self.name, flags, Mode::empty()).map_err(io::Error::from)?);
+        let metadata = file.metadata()?;
+        private(user, &metadata)?;
+        if !metadata.is_file() || metadata.size() > LARGEST {
+            return Err(Unusable::Size);
+        }
+        let mut text = Vec::with_capacity(usize::try_from(metadata.size()).unwrap_or(0) + 1);
+        file.take(LARGEST).read_to_end(&mut text)?;
+        Ok(text)
+    }
+
+    /// What was written, given the whole file; `None` if that is damaged or from another version.
+    pub fn body<'a>(&self, text: &'a [u8]) -> Option<&'a [u8]> {
+        let rest = text.strip_prefix(self.header.as_bytes())?;
+        let end = rest.iter().position(|byte| *byte == b'\n')?;
+        let (expected, body) = (rest.get(..end)?, rest.get(end + 1..)?);
+        (digest(body).as_bytes() == expected).then_some(body)
+    }
+}
+
+/// A new file that nobody else can write or read.
+fn create(directory: &TrustedDirectory, name: &str) -> io::Result<File> {
+    // Left behind by a process of that number that ended in the middle.
+    let _ = unlinkat(directory, name, AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+}
+
+fn private(user: User, metadata: &Metadata) -> Result<(), Unusable> {
+    if metadata.uid() == user.id && metadata.mode() & 0o022 == 0 { Ok(()) } else { Err(Unusable::Writable) }
+}
+
+fn digest(body: &[u8]) -> String {
+    Sha256::digest(body).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
