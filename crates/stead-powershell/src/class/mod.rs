@@ -1,0 +1,318 @@
+//! Resources out of classes: what a class with `[DscResource()]` declares, with what it inherits.
+
+mod attributes;
+mod names;
+mod rules;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stead_core::diag::codes::powershell::script as codes;
+use stead_core::diag::{Code, Severity};
+
+use crate::finding::Finding;
+use crate::resource::{Kind, Methods, Property, Resource};
+use crate::script::{Constant, Member, MemberKind, Script, TypeDefinition, TypeForm, UsingKind};
+use crate::text::Text;
+use crate::types::{Class, Enumeration, Type};
+
+/// A script that was read.
+#[derive(Debug)]
+pub struct File {
+    /// Where it lies.
+    pub path: Arc<PathBuf>,
+    /// Its text.
+    pub text: Text,
+    /// What it defines.
+    pub script: Script,
+}
+
+impl File {
+    /// Reads the bytes of a script.
+    pub fn read(path: Arc<PathBuf>, bytes: &[u8]) -> Self {
+        let text = Text::decode(bytes);
+        let script = Script::read(&text);
+        Self { path, text, script }
+    }
+
+    fn finding(&self, code: Code, at: usize, message: String) -> Finding {
+        let place = self.text.place(at);
+        Finding { code, severity: Severity::Error, message, help: None, file: self.path.clone(), place }
+    }
+}
+
+/// Finds the files that scripts name.
+pub trait Modules {
+    /// The script of the module that `using module NAME` in that file names: a file, or the root of a module. The name is
+    /// the text of a table when a script gives a version. `None` when there is none.
+    fn using(&self, from: &Path, name: &str) -> Option<Arc<File>>;
+}
+
+/// What a script declares for users of its module.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Declared {
+    /// The classes with `[DscResource()]`, in the order of the text.
+    pub resources: Vec<Resource>,
+    /// What PowerShell refuses, in the order of the text.
+    pub findings: Vec<Finding>,
+}
+
+/// A file and the types that it sees.
+pub struct Types<'a> {
+    file: &'a File,
+    used: Vec<Arc<File>>,
+    /// Whether types may be there that this cannot see.
+    open: bool,
+    missing: Vec<(usize, String)>,
+    classes: Mutex<BTreeMap<String, Arc<Class>>>,
+}
+
+/// A member with the class and the file that declare it.
+#[derive(Clone, Copy)]
+pub struct Inherited<'t> {
+    /// The file.
+    pub file: &'t File,
+    /// The class.
+    pub class: &'t TypeDefinition,
+    /// The member.
+    pub member: &'t Member,
+}
+
+/// Reads what a script declares.
+pub fn declared(file: &File, modules: &dyn Modules) -> Declared {
+    let types = Types::new(file, modules);
+    let resources = file.script.types.iter().filter(|ty| attributes::is(&ty.attributes, "dscresource"));
+    let resources = resources.map(|ty| types.resource(ty)).collect();
+    let mut findings: Vec<_> = file
+        .script
+        .problems
+        .iter()
+        .map(|problem| file.finding(problem.code, problem.at, problem.message.clone()))
+        .collect();
+    rules::check(&types, &mut findings);
+    findings.sort_by_key(|finding| finding.place);
+    Declared { resources, findings }
+}
+
+impl<'a> Types<'a> {
+    /// The types that a file sees: its own and those of modules that it uses.
+    pub fn new(file: &'a File, modules: &dyn Modules) -> Self {
+        let (mut used, mut missing, mut open) = (Vec::new(), Vec::new(), false);
+        for using in &file.script.usings {
+            match using.kind {
+                UsingKind::Module => match modules.using(&file.path, &using.name) {
+                    Some(file) => used.push(file),
+                    None => missing.push((using.at, using.name.clone())),
+                },
+                UsingKind::Assembly => open = true,
+                UsingKind::Namespace => open |= !using.name.eq_ignore_ascii_case("System"),
+            }
+        }
+        Self { file, used, open, missing, classes: Mutex::default() }
+    }
+
+    /// The class or enumeration of that name that PowerShell finds.
+    pub fn find(&self, name: &str) -> Option<(&File, &TypeDefinition)> {
+        let files = std::iter::once(self.file).chain(self.used.iter().map(AsRef::as_ref));
+        let mut found = files.flat_map(|file| file.script.types.iter().map(move |ty| (file, ty)));
+        found.find(|(_, ty)| ty.name.eq_ignore_ascii_case(name))
+    }
+
+    /// A class and its base classes, the outermost base first. One that is its own base is listed once.
+    fn lineage<'t>(&'t self, file: &'t File, class: &'t TypeDefinition) -> Vec<(&'t File, &'t TypeDefinition)> {
+        let mut line = vec![(file, class)];
+        while let Some((_, last)) = line.last()
+            && let Some(TypeForm::Name(base)) = last.bases.first().map(|base| &base.form)
+            && let Some((file, class)) = self.find(base)
+            && !class.enumeration
+            && !line.iter().any(|(_, known)| std::ptr::eq(*known, class))
+        {
+            line.push((file, class));
+        }
+        line.reverse();
+        line
+    }
+
+    /// The members of a class, those of base classes first. What a class declares again is listed twice.
+    pub fn members<'t>(&'t self, file: &'t File, class: &'t TypeDefinition) -> Vec<Inherited<'t>> {
+        let lineage = self.lineage(file, class).into_iter();
+        lineage
+            .flat_map(|(file, class)| class.members.iter().map(move |member| Inherited { file, class, member }))
+            .collect()
+    }
+
+    /// The properties of instances of a class, each once: where it was first declared, as it was last.
+    fn properties<'t>(&'t self, file: &'t File, class: &'t TypeDefinition) -> Vec<Inherited<'t>> {
+        let mut found: Vec<Inherited<'_>> = Vec::new();
+        let mut index = BTreeMap::new();
+        for member in self.members(file, class) {
+            if !matches!(member.member.kind, MemberKind::Property(_)) || member.member.is_static {
+                continue;
+            }
+            let at = *index.entry(member.member.name.to_lowercase()).or_insert(found.len());
+            match found.get_mut(at) {
+                Some(known) => *known = member,
+                None => found.push(member),
+            }
+        }
+        found
+    }
+
+    fn resource(&self, class: &TypeDefinition) -> Resource {
+        let properties = self.properties(self.file, class).into_iter();
+        let properties = properties.filter(|property| attributes::is(&property.member.attributes, "dscproperty"));
+        let properties = properties.map(|property| self.property(property, class)).collect();
+        Resource {
+            name: class.name.clone(),
+            class_name: None,
+            kind: Kind::Class,
+            version: None,
+            file: self.file.path.clone(),
+            implementation: self.file.path.clone(),
+            place: self.file.text.place(class.at),
+            description: attributes::comment_before(self.file, class.at),
+            properties,
+            methods: self.methods(class),
+        }
+    }
+
+    fn methods(&self, class: &TypeDefinition) -> Methods {
+        let members = self.members(self.file, class);
+        let has = |name: &str, is_static: bool| {
+            members.iter().any(|Inherited { member, .. }| {
+                let method = matches!(member.kind, MemberKind::Method(_)) && member.is_static == is_static;
+                method && member.name.eq_ignore_ascii_case(name)
+            })
+        };
+        Methods {
+            delete: has("Delete", false),
+            export: has("Export", true),
+            what_if: has("WhatIf", false),
+            set_handles_exist: has("SetHandlesExist", false),
+        }
+    }
+
+    fn property(&self, property: Inherited<'_>, class: &TypeDefinition) -> Property {
+        let Inherited { file, class: declaring, member } = property;
+        let flag = |name| attributes::flag(&member.attributes, name);
+        Property {
+            name: member.name.clone(),
+            written: member.ty.as_ref().map(|ty| ty.text.clone()),
+            ty: self.type_of(member),
+            key: flag("key"),
+            mandatory: flag("mandatory"),
+            read_only: flag("notconfigurable"),
+            rules: attributes::rules(&member.attributes),
+            description: attributes::comment_before(file, member.at),
+            default: default(member),
+            declared_in: (!std::ptr::eq(declaring, class)).then(|| declaring.name.clone()),
+            place: file.text.place(member.at),
+        }
+    }
+
+    /// The type of a property.
+    pub fn type_of(&self, member: &Member) -> Type {
+        member.ty.as_ref().map_or(Type::Object, |ty| self.resolve(&ty.form, &mut Vec::new()))
+    }
+
+    /// The type that a name stands for. `within` holds the names of the classes that are being read.
+    fn resolve(&self, form: &TypeForm, within: &mut Vec<String>) -> Type {
+        match form {
+            TypeForm::Array(element, _) => Type::Array(Box::new(self.resolve(element, within))),
+            TypeForm::Generic(name, arguments) => match arguments.as_slice() {
+                [element] if is_nullable(name) => Type::Nullable(Box::new(self.resolve(element, within))),
+                _ => Type::Other(full_name(form)),
+            },
+            TypeForm::Name(name) => match self.find(name) {
+                Some((_, ty)) if ty.enumeration => Type::Enumeration(Arc::new(enumeration(ty))),
+                Some((file, ty)) => Type::Class(self.class(file, ty, within)),
+                None if name.eq_ignore_ascii_case("array") => Type::Array(Box::new(Type::Object)),
+                None => known(name).unwrap_or_else(|| Type::Other(full_name(form))),
+            },
+        }
+    }
+
+    /// A class as the type of values. One that is read already is not read again within itself.
+    fn class(&self, file: &File, ty: &TypeDefinition, within: &mut Vec<String>) -> Arc<Class> {
+        let name = ty.name.to_lowercase();
+        let known = self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
+        if let Some(class) = known {
+            return class;
+        }
+        let mut class = Class { name: ty.name.clone(), properties: Vec::new() };
+        if within.contains(&name) {
+            return Arc::new(class);
+        }
+        within.push(name.clone());
+        for property in self.properties(file, ty) {
+            let form = property.member.ty.as_ref().map(|ty| &ty.form);
+            let resolved = form.map_or(Type::Object, |form| self.resolve(form, within));
+            let flat = Member { ty: None, ..property.member.clone() };
+            let property = Inherited { member: &flat, ..property };
+            let written = form.is_some().then(|| property_text(file, property, ty)).flatten();
+            class.properties.push(Property { ty: resolved, written, ..self.property(property, ty) });
+        }
+        within.pop();
+        let class = Arc::new(class);
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).insert(name, class.clone());
+        class
+    }
+}
+
+/// The text of the default of a property.
+fn default(member: &Member) -> Option<String> {
+    if let MemberKind::Property(default) = &member.kind { default.clone() } else { None }
+}
+
+/// The type of a property as written.
+fn property_text(_: &File, property: Inherited<'_>, _: &TypeDefinition) -> Option<String> {
+    let declared = property.class.members.iter().find(|member| member.at == property.member.at)?;
+    declared.ty.as_ref().map(|ty| ty.text.clone())
+}
+
+fn is_nullable(name: &str) -> bool {
+    name.trim_end_matches("`1").trim_start_matches("System.").eq_ignore_ascii_case("nullable")
+        || name.to_ascii_lowercase().trim_start_matches("system.").trim_end_matches("`1") == "nullable"
+}
+
+fn known(name: &str) -> Option<Type> {
+    names::known(&names::full(name).unwrap_or_else(|| name.to_owned()))
+}
+
+/// The name of a type as .NET writes it, as far as it is known.
+fn full_name(form: &TypeForm) -> String {
+    match form {
+        TypeForm::Name(name) => names::full(name).unwrap_or_else(|| name.clone()),
+        TypeForm::Array(element, rank) => format!("{}[{}]", full_name(element), ",".repeat(rank - 1)),
+        TypeForm::Generic(name, arguments) => {
+            let plain = name.split('`').next().unwrap_or(name);
+            let full = names::full(plain).unwrap_or_else(|| plain.to_owned());
+            let list: Vec<_> = arguments.iter().map(full_name).collect();
+            format!("{full}`{}[{}]", arguments.len(), list.join(","))
+        }
+    }
+}
+
+/// An enumeration: a member without a value is one above the member before it.
+pub fn enumeration(ty: &TypeDefinition) -> Enumeration {
+    let mut next = 0;
+    let members = ty.members.iter().map(|member| {
+        let value = match &member.kind {
+            MemberKind::Value(Some(argument)) => argument.value.as_ref().and_then(Constant::to_integer).unwrap_or(next),
+            _ => next,
+        };
+        next = value.saturating_add(1);
+        (member.name.clone(), value)
+    });
+    let members = members.collect();
+    Enumeration { name: ty.name.clone(), flags: attributes::is(&ty.attributes, "flags"), members }
+}
+
+impl Types<'_> {
+    fn missing_modules(&self, findings: &mut Vec<Finding>) {
+        for (at, name) in &self.missing {
+            findings.push(self.file.finding(&codes::MODULE, *at, format!("cannot find the module '{name}'")));
+        }
+    }
+}
