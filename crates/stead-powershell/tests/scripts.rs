@@ -4,43 +4,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+#[path = "support/recordings.rs"]
+mod recordings;
+
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use stead_powershell::script::{Script, TypeDefinition};
 use stead_powershell::text::Text;
-
-/// The lines of a recording, if this machine has it.
-fn recordings(test: &str, file: &str) -> Option<Vec<Value>> {
-    let path = folder().join(file);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        stead_testkit::skip(test, "the recorded modules are not there");
-        return None;
-    };
-    Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
-}
-
-fn folder() -> PathBuf {
-    stead_testkit::repository().join("../shared/corpus/powershell/discovery")
-}
-
-/// What deviates on purpose, by name, with the reason.
-fn deviations(of: &str) -> BTreeMap<String, String> {
-    let path = stead_testkit::repository().join("corpus/powershell/script/deviations.json");
-    let all: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    serde_json::from_value(all[of].clone()).unwrap()
-}
-
-/// Fails with what deviates without a reason, and with reasons for what does not deviate.
-fn check<T: std::fmt::Debug>(what: &str, count: usize, mut found: BTreeMap<String, T>) {
-    let known = deviations(what);
-    eprintln!("{count} {what}, {} deviate", found.len());
-    let stale: Vec<_> = known.keys().filter(|name| !found.contains_key(*name)).collect();
-    assert!(stale.is_empty(), "these do not deviate: {stale:?}");
-    found.retain(|name, _| !known.contains_key(name));
-    assert!(found.is_empty(), "{found:#?}");
-}
 
 /// Errors that are found with all types of a module at hand; they are compared over whole modules.
 const OF_MEANING: &[&str] =
@@ -48,7 +19,9 @@ const OF_MEANING: &[&str] =
 
 #[test]
 fn snippets_have_the_types_and_errors_of_powershell() {
-    let Some(rows) = recordings("snippets_have_the_types_and_errors_of_powershell", "snippets.jsonl") else { return };
+    let Some(rows) = recordings::lines("snippets_have_the_types_and_errors_of_powershell", "snippets.jsonl") else {
+        return;
+    };
     let mut found = BTreeMap::new();
     let mut lines = 0;
     for row in &rows {
@@ -68,7 +41,7 @@ fn snippets_have_the_types_and_errors_of_powershell() {
         }
     }
     eprintln!("{lines} first errors are on another line");
-    check("snippets", rows.len(), found);
+    recordings::check("snippets", rows.len(), found);
 }
 
 fn type_of(text: &Text, ty: &TypeDefinition) -> Value {
@@ -80,4 +53,43 @@ fn type_of(text: &Text, ty: &TypeDefinition) -> Value {
         "members": ty.members.iter().map(|member| member.name.clone()).collect::<Vec<_>>(),
         "line": text.place(ty.at).line,
     })
+}
+
+/// Scripts that PowerShell ran when the recordings were made.
+#[test]
+fn scripts_that_ran_have_no_problems() {
+    let folder = recordings::folder().join("..");
+    let mut files = Vec::new();
+    for folder in [folder.clone(), folder.join("discovery"), folder.join("../../prototypes/powershell")] {
+        collect(&folder, "ps1", &mut files);
+    }
+    for folder in ["behaviour", "invoke"] {
+        collect(&recordings::folder().join("..").join(folder).join("modules"), "psm1", &mut files);
+    }
+    files.retain(|file| !file.to_string_lossy().contains("discovery/modules") && !file.ends_with("SBroken.psm1"));
+    if files.is_empty() {
+        return stead_testkit::skip("scripts_that_ran_have_no_problems", "the recorded modules are not there");
+    }
+    let mut wrong = BTreeMap::new();
+    for file in &files {
+        let text = Text::decode(&std::fs::read(file).unwrap());
+        let problems = Script::read(&text).problems;
+        let messages: Vec<_> = problems.iter().map(|found| (text.place(found.at), found.message.clone())).collect();
+        if !messages.is_empty() {
+            wrong.insert(file, messages);
+        }
+    }
+    eprintln!("{} scripts, {} with problems", files.len(), wrong.len());
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn collect(folder: &std::path::Path, extension: &str, files: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, extension, files);
+        } else if path.extension().is_some_and(|found| found == extension) {
+            files.push(path);
+        }
+    }
 }

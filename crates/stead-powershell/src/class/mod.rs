@@ -17,6 +17,9 @@ use crate::script::{Constant, Member, MemberKind, Script, TypeDefinition, TypeFo
 use crate::text::Text;
 use crate::types::{Class, Enumeration, Type};
 
+/// How many enumerations in a row may name values of another.
+const MAX_REFERENCES: usize = 4;
+
 /// A script that was read.
 #[derive(Debug)]
 pub struct File {
@@ -152,7 +155,9 @@ impl<'a> Types<'a> {
             }
             let at = *index.entry(member.member.name.to_lowercase()).or_insert(found.len());
             match found.get_mut(at) {
-                Some(known) => *known = member,
+                // Twice in one class is an error; the first is as good as the second.
+                Some(known) if !std::ptr::eq(known.class, member.class) => *known = member,
+                Some(_) => {}
                 None => found.push(member),
             }
         }
@@ -162,7 +167,7 @@ impl<'a> Types<'a> {
     fn resource(&self, class: &TypeDefinition) -> Resource {
         let properties = self.properties(self.file, class).into_iter();
         let properties = properties.filter(|property| attributes::is(&property.member.attributes, "dscproperty"));
-        let properties = properties.map(|property| self.property(property, class)).collect();
+        let properties = properties.map(|property| self.property(property, class, &mut Vec::new())).collect();
         Resource {
             name: class.name.clone(),
             class_name: None,
@@ -193,13 +198,13 @@ impl<'a> Types<'a> {
         }
     }
 
-    fn property(&self, property: Inherited<'_>, class: &TypeDefinition) -> Property {
+    fn property(&self, property: Inherited<'_>, class: &TypeDefinition, within: &mut Vec<String>) -> Property {
         let Inherited { file, class: declaring, member } = property;
         let flag = |name| attributes::flag(&member.attributes, name);
         Property {
             name: member.name.clone(),
             written: member.ty.as_ref().map(|ty| ty.text.clone()),
-            ty: self.type_of(member),
+            ty: member.ty.as_ref().map_or(Type::Object, |ty| self.resolve(&ty.form, within)),
             key: flag("key"),
             mandatory: flag("mandatory"),
             read_only: flag("notconfigurable"),
@@ -219,13 +224,14 @@ impl<'a> Types<'a> {
     /// The type that a name stands for. `within` holds the names of the classes that are being read.
     fn resolve(&self, form: &TypeForm, within: &mut Vec<String>) -> Type {
         match form {
-            TypeForm::Array(element, _) => Type::Array(Box::new(self.resolve(element, within))),
+            TypeForm::Array(element, 1) => Type::Array(Box::new(self.resolve(element, within))),
+            TypeForm::Array(..) => Type::Other(full_name(form)),
             TypeForm::Generic(name, arguments) => match arguments.as_slice() {
                 [element] if is_nullable(name) => Type::Nullable(Box::new(self.resolve(element, within))),
                 _ => Type::Other(full_name(form)),
             },
             TypeForm::Name(name) => match self.find(name) {
-                Some((_, ty)) if ty.enumeration => Type::Enumeration(Arc::new(enumeration(ty))),
+                Some((_, ty)) if ty.enumeration => Type::Enumeration(Arc::new(self.enumeration(ty))),
                 Some((file, ty)) => Type::Class(self.class(file, ty, within)),
                 None if name.eq_ignore_ascii_case("array") => Type::Array(Box::new(Type::Object)),
                 None => known(name).unwrap_or_else(|| Type::Other(full_name(form))),
@@ -246,12 +252,7 @@ impl<'a> Types<'a> {
         }
         within.push(name.clone());
         for property in self.properties(file, ty) {
-            let form = property.member.ty.as_ref().map(|ty| &ty.form);
-            let resolved = form.map_or(Type::Object, |form| self.resolve(form, within));
-            let flat = Member { ty: None, ..property.member.clone() };
-            let property = Inherited { member: &flat, ..property };
-            let written = form.is_some().then(|| property_text(file, property, ty)).flatten();
-            class.properties.push(Property { ty: resolved, written, ..self.property(property, ty) });
+            class.properties.push(self.property(property, ty, within));
         }
         within.pop();
         let class = Arc::new(class);
@@ -260,20 +261,10 @@ impl<'a> Types<'a> {
     }
 }
 
-/// The text of the default of a property.
-fn default(member: &Member) -> Option<String> {
-    if let MemberKind::Property(default) = &member.kind { default.clone() } else { None }
-}
-
-/// The type of a property as written.
-fn property_text(_: &File, property: Inherited<'_>, _: &TypeDefinition) -> Option<String> {
-    let declared = property.class.members.iter().find(|member| member.at == property.member.at)?;
-    declared.ty.as_ref().map(|ty| ty.text.clone())
-}
-
 fn is_nullable(name: &str) -> bool {
-    name.trim_end_matches("`1").trim_start_matches("System.").eq_ignore_ascii_case("nullable")
-        || name.to_ascii_lowercase().trim_start_matches("system.").trim_end_matches("`1") == "nullable"
+    let name = name.to_ascii_lowercase();
+    let name = name.strip_suffix("`1").unwrap_or(&name);
+    matches!(name, "nullable" | "system.nullable")
 }
 
 fn known(name: &str) -> Option<Type> {
@@ -294,22 +285,37 @@ fn full_name(form: &TypeForm) -> String {
     }
 }
 
-/// An enumeration: a member without a value is one above the member before it.
-pub fn enumeration(ty: &TypeDefinition) -> Enumeration {
-    let mut next = 0;
-    let members = ty.members.iter().map(|member| {
-        let value = match &member.kind {
-            MemberKind::Value(Some(argument)) => argument.value.as_ref().and_then(Constant::to_integer).unwrap_or(next),
-            _ => next,
-        };
-        next = value.saturating_add(1);
-        (member.name.clone(), value)
-    });
-    let members = members.collect();
-    Enumeration { name: ty.name.clone(), flags: attributes::is(&ty.attributes, "flags"), members }
-}
-
 impl Types<'_> {
+    /// An enumeration: a member without a value is one above the member before it.
+    pub fn enumeration(&self, ty: &TypeDefinition) -> Enumeration {
+        self.enumeration_within(ty, MAX_REFERENCES)
+    }
+
+    fn enumeration_within(&self, ty: &TypeDefinition, references: usize) -> Enumeration {
+        let mut next = 0_i128;
+        let members = ty.members.iter().map(|member| {
+            let value = match &member.kind {
+                MemberKind::Value(Some(argument)) => {
+                    argument.value.as_ref().and_then(|value| self.integer(value, references))
+                }
+                _ => None,
+            };
+            let value = value.unwrap_or(next);
+            next = value.saturating_add(1);
+            (member.name.clone(), value)
+        });
+        let members = members.collect();
+        Enumeration { name: ty.name.clone(), flags: attributes::is(&ty.attributes, "flags"), members }
+    }
+
+    /// The integer that a constant says, which may be a name of another enumeration.
+    fn integer(&self, value: &Constant, references: usize) -> Option<i128> {
+        let Constant::Member(ty, name) = value else { return value.to_integer() };
+        let Some((_, ty)) = self.find(ty).filter(|(_, ty)| ty.enumeration) else { return value.to_integer() };
+        let members = self.enumeration_within(ty, references.checked_sub(1)?).members;
+        members.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
     fn missing_modules(&self, findings: &mut Vec<Finding>) {
         for (at, name) in &self.missing {
             findings.push(self.file.finding(&codes::MODULE, *at, format!("cannot find the module '{name}'")));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stead_core::diag::codes::powershell::script as codes;
 
-use super::{Inherited, Types, attributes, enumeration, known, names};
+use super::{Inherited, Types, attributes, known, names};
 use crate::finding::Finding;
 use crate::script::{Attribute, Member, MemberKind, TypeDefinition, TypeForm, TypeName};
 use crate::types::Type;
@@ -105,7 +105,7 @@ impl Checker<'_, '_> {
         let high = 1_i128 << (u32::from(bits) - u32::from(signed));
         let low = if signed { -high } else { 0 };
         let mut names = BTreeSet::new();
-        for (member, (name, value)) in ty.members.iter().zip(enumeration(ty).members) {
+        for (member, (name, value)) in ty.members.iter().zip(self.types.enumeration(ty).members) {
             if !(low..high).contains(&value) {
                 self.report(&codes::ENUMERATION, member.at, format!("the value of '{name}' does not fit its type"));
             }
@@ -125,16 +125,15 @@ impl Checker<'_, '_> {
             if let Some(name) = &member.ty {
                 self.type_exists(name);
             }
-            let method = matches!(member.kind, MemberKind::Method(_));
-            self.attributes(&member.attributes, |name| {
-                !method || !(name.starts_with("validate") || name == "dscproperty")
-            });
             if !names.insert(signature(member)) {
-                self.report(
-                    &codes::DUPLICATE,
-                    member.at,
-                    format!("'{}' is already a member of this class", member.name),
-                );
+                let message = format!("'{}' is already a member of this class", member.name);
+                self.report(&codes::DUPLICATE, member.at, message);
+            }
+            let method = matches!(member.kind, MemberKind::Method(_));
+            self.attributes(&member.attributes, |name| !method || !is_of_property(name));
+            let MemberKind::Method(parameters) = &member.kind else { continue };
+            for parameter in parameters {
+                self.attributes(&parameter.attributes, |name| !is_of_property(name));
             }
         }
     }
@@ -257,6 +256,11 @@ impl Checker<'_, '_> {
             }
         }
     }
+}
+
+/// Whether an attribute belongs to properties and parameters of functions; parameters of methods are neither.
+fn is_of_property(name: &str) -> bool {
+    name.starts_with("validate") || name.starts_with("allow") || matches!(name, "dscproperty" | "parameter" | "alias")
 }
 
 fn is_constructor(ty: &TypeDefinition, member: &Member) -> bool {

@@ -116,7 +116,7 @@ impl Parser<'_, '_> {
             Kind::ParenOpen => self.parentheses()?,
             Kind::SubOpen | Kind::ArrayOpen => {
                 self.take();
-                self.within(Scope::SubExpression, |parser| {
+                self.within(Scope::Statement, |parser| {
                     parser.statements();
                     parser.close(Kind::ParenClose, token)
                 })?;

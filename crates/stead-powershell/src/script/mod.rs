@@ -62,14 +62,12 @@ pub enum UsingKind {
 pub enum Scope {
     /// In nothing.
     Top,
-    /// In the block of a statement such as `if`.
+    /// In the block of a statement such as `if`, or in `$( )` or `@( )`.
     Statement,
     /// In a function or a method.
     Function,
     /// In a script block.
     ScriptBlock,
-    /// In `$( )` or `@( )`.
-    SubExpression,
 }
 
 /// A class or an enumeration.

@@ -221,7 +221,7 @@ impl<'a, 'p> Parser<'a, 'p> {
                 return self.stop(token.start);
             }
             let origin = Origin::Nested(&nested, token.start, &self.origin);
-            let mut parser = Parser::new(&nested.script, origin, Scope::SubExpression, depth);
+            let mut parser = Parser::new(&nested.script, origin, Scope::Statement, depth);
             parser.statements();
             parser.rest();
             self.stopped |= parser.stopped;
