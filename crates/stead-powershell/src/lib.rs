@@ -11,14 +11,17 @@
 
 pub mod class;
 mod composite;
+pub mod convert;
 pub mod finding;
 pub mod index;
 pub mod manifest;
 pub mod module;
 pub mod mof;
+pub mod provider;
 pub mod resource;
 pub mod schema;
 pub mod script;
 pub mod text;
 mod token;
 pub mod types;
+pub mod worker;

@@ -32,7 +32,7 @@ mod invoke;
 pub mod output;
 mod program;
 pub mod reconcile;
-mod secrets;
+pub mod secrets;
 mod shape;
 pub mod stderr;
 

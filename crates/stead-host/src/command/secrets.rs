@@ -15,14 +15,14 @@ const SHORTEST_TO_REPLACE: usize = 4;
 /// Secrets that came without this wrapping are known to be there, but not which they are: whoever opened them covers
 /// them in what is said.
 #[derive(Default)]
-pub(super) struct Secrets {
+pub struct Secrets {
     texts: Vec<String>,
     any: bool,
 }
 
 impl Secrets {
     /// Finds every secret of an input.
-    pub(super) fn of(input: &Plain) -> Self {
+    pub fn of(input: &Plain) -> Self {
         let mut secrets = Self { any: input.is_secret(), ..Self::default() };
         secrets.look(input.expose());
         // The longest first: a secret may be part of another.
@@ -32,12 +32,12 @@ impl Secrets {
     }
 
     /// Whether there is none.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         !self.any
     }
 
     /// The text without any secret; nothing of it, when that could not be separated from the rest.
-    pub(super) fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut clean = Cow::Borrowed(text);
         for secret in &self.texts {
             if !clean.contains(secret.as_str()) {

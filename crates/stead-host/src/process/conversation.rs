@@ -138,6 +138,7 @@ impl Conversation {
             stdout: self.stdout.as_ref().map(AsFd::as_fd),
             stderr: self.stderr.as_ref().map(AsFd::as_fd),
             exit: self.leader.awaited(),
+            ..Awaited::default()
         };
         let ready = os::wait(&awaited, timeout).map_err(failed)?;
         if ready.stderr {

@@ -19,6 +19,7 @@ mod leader;
 mod os;
 mod pump;
 mod running;
+mod session;
 mod supervisor;
 mod tree;
 
@@ -26,6 +27,7 @@ pub use conversation::{Conversation, ConversationError};
 pub(crate) use environment::is_program;
 pub use environment::{Environment, INHERITED, Inherited};
 pub use os::{LONGEST_ARGUMENT, forbid_core_dumps, is_ancestor};
+pub use session::{Hear, Heard, Session};
 pub use supervisor::{Supervision, end_left_behind, mark, start_supervision, supervise};
 pub use tree::{MARKER, Resident};
 

@@ -54,7 +54,7 @@ impl<'a> Pump<'a> {
             stdin: self.stdin.as_ref().map(AsFd::as_fd),
             stdout: self.stdout.as_ref().map(AsFd::as_fd),
             stderr: self.stderr.as_ref().map(AsFd::as_fd),
-            exit: None,
+            ..Awaited::default()
         }
     }
 

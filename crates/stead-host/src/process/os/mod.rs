@@ -77,11 +77,12 @@ pub(super) fn set_nonblocking(pipe: &impl AsFd) -> io::Result<()> {
 
 /// What can go on without waiting.
 #[derive(Clone, Copy, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "one for each of four independent descriptors")]
+#[expect(clippy::struct_excessive_bools, reason = "one for each of five independent descriptors")]
 pub(super) struct Ready {
     pub(super) stdin: bool,
     pub(super) stdout: bool,
     pub(super) stderr: bool,
+    pub(super) channel: bool,
     pub(super) exit: bool,
 }
 
@@ -91,6 +92,8 @@ pub(super) struct Awaited<'a> {
     pub(super) stdin: Option<BorrowedFd<'a>>,
     pub(super) stdout: Option<BorrowedFd<'a>>,
     pub(super) stderr: Option<BorrowedFd<'a>>,
+    /// A socket besides.
+    pub(super) channel: Option<BorrowedFd<'a>>,
     pub(super) exit: Option<BorrowedFd<'a>>,
 }
 
@@ -100,6 +103,7 @@ pub(super) fn wait(awaited: &Awaited<'_>, timeout: Duration) -> io::Result<Ready
         (awaited.stdin, PollFlags::OUT),
         (awaited.stdout, PollFlags::IN),
         (awaited.stderr, PollFlags::IN),
+        (awaited.channel, PollFlags::IN),
         (awaited.exit, PollFlags::IN),
     ];
     let mut polled: Vec<_> =
@@ -115,6 +119,7 @@ pub(super) fn wait(awaited: &Awaited<'_>, timeout: Duration) -> io::Result<Ready
         stdin: ready(awaited.stdin),
         stdout: ready(awaited.stdout),
         stderr: ready(awaited.stderr),
+        channel: ready(awaited.channel),
         exit: ready(awaited.exit),
     })
 }

@@ -1,0 +1,244 @@
+//! A program that is talked to over a socket of its own while it runs: what it prints is not part of the protocol.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{ChildStderr, ChildStdout};
+use std::time::{Duration, Instant};
+
+use super::leader::Leader;
+use super::os::{self, Awaited, Moved, Ready, procfs};
+use super::running::TICK;
+use super::{ConversationError, ProcessError, Program, Stream};
+use crate::provider::Cancel;
+
+const CHUNK: usize = 64 << 10;
+
+/// A program that connected to a socket.
+///
+/// Guarantees: as for [`super::Conversation`].
+pub struct Session {
+    leader: Leader,
+    channel: UnixStream,
+    printed: Printed,
+    /// What was read and is not a whole line yet.
+    unread: Vec<u8>,
+    /// The longest line that is taken.
+    limit: usize,
+}
+
+/// What a program does while it is waited for.
+pub enum Heard<'a> {
+    /// It sent a line, here without its end.
+    Line(&'a [u8]),
+    /// It printed.
+    Printed(Stream, &'a [u8]),
+}
+
+/// Decides by what was heard whether to wait any longer.
+pub type Hear<'a> = dyn FnMut(Heard<'_>) -> ControlFlow<()> + 'a;
+
+impl Session {
+    /// Starts the program and waits for it to connect. A process that does not belong to it is turned away.
+    ///
+    /// Lines that are longer than `limit` bytes end the session.
+    pub fn start(
+        program: &Program<'_>,
+        listener: &UnixListener,
+        limit: usize,
+        deadline: Duration,
+        cancel: &Cancel,
+        hear: &mut Hear<'_>,
+    ) -> Result<Self, ConversationError> {
+        let begun = Instant::now();
+        let mut leader = Leader::start(program)?;
+        let mut printed = Printed::of(&mut leader).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        loop {
+            let left = remaining(begun, deadline, cancel)?;
+            let awaited = Awaited { channel: Some(listener.as_fd()), ..printed.awaited(&leader) };
+            let ready = os::wait(&awaited, left.min(TICK)).map_err(failed)?;
+            printed.read(ready, hear).map_err(failed)?;
+            if ready.channel
+                && let Ok((channel, _)) = listener.accept()
+                && belongs(&channel, leader.child.id())
+            {
+                channel.set_nonblocking(true).map_err(failed)?;
+                return Ok(Self { leader, channel, printed, unread: Vec::new(), limit });
+            }
+            if ready.exit {
+                leader.note_end().map_err(failed)?;
+                printed.drain(hear);
+                return Err(ConversationError::Ended(leader.exit()));
+            }
+        }
+    }
+
+    /// Sends bytes and hands on what is heard until `hear` has heard enough. Returns within the deadline; after an error the
+    /// program is of no use any more.
+    pub fn exchange(
+        &mut self,
+        mut message: &[u8],
+        deadline: Duration,
+        cancel: &Cancel,
+        hear: &mut Hear<'_>,
+    ) -> Result<(), ConversationError> {
+        let begun = Instant::now();
+        loop {
+            if self.take_lines(hear).is_break() {
+                // What was printed before the last line is there already.
+                self.printed.drain(hear);
+                return Ok(());
+            }
+            let left = remaining(begun, deadline, cancel)?;
+            let writing = (!message.is_empty()).then(|| self.channel.as_fd());
+            let channel = Some(self.channel.as_fd());
+            let awaited = Awaited { stdin: writing, channel, ..self.printed.awaited(&self.leader) };
+            let ready = os::wait(&awaited, left.min(TICK)).map_err(failed)?;
+            self.printed.read(ready, hear).map_err(failed)?;
+            if ready.stdin
+                && let Moved::Bytes(count) = os::write(&self.channel, message).map_err(failed)?
+            {
+                message = message.get(count..).unwrap_or_default();
+            }
+            if ready.channel && self.read()? || ready.exit {
+                if self.take_lines(hear).is_break() {
+                    return Ok(());
+                }
+                return Err(ConversationError::Ended(self.await_end(hear)));
+            }
+        }
+    }
+
+    /// How much memory its first process takes, in bytes.
+    pub fn resident_memory(&self) -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.leader.child.id())).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.leader.note_end().is_ok() && self.leader.exit().is_none()
+    }
+
+    /// Reads what is there; whether the other end is closed.
+    fn read(&mut self) -> Result<bool, ConversationError> {
+        let closed = match os::read(&self.channel, &mut self.unread, CHUNK) {
+            Ok(moved) => matches!(moved, Moved::Closed),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => true,
+            Err(error) => return Err(failed(error).into()),
+        };
+        if self.unread.len() > self.limit + CHUNK { Err(ConversationError::TooMuch) } else { Ok(closed) }
+    }
+
+    fn take_lines(&mut self, hear: &mut Hear<'_>) -> ControlFlow<()> {
+        let mut from = 0;
+        let mut flow = ControlFlow::Continue(());
+        while flow.is_continue()
+            && let Some(end) = self.unread.get(from..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n'))
+        {
+            flow = hear(Heard::Line(self.unread.get(from..from + end).unwrap_or_default()));
+            from += end + 1;
+        }
+        self.unread.drain(..from);
+        flow
+    }
+
+    /// How it ended, if it does so in a moment, and what it printed last.
+    fn await_end(&mut self, hear: &mut Hear<'_>) -> Option<super::Exit> {
+        let begun = Instant::now();
+        while self.leader.exit().is_none()
+            && let Some(left) = TICK.checked_sub(begun.elapsed())
+        {
+            let ready = os::wait(&self.printed.awaited(&self.leader), left).ok()?;
+            self.printed.read(ready, hear).ok()?;
+            if ready.exit {
+                self.leader.note_end().ok()?;
+            }
+        }
+        self.printed.drain(hear);
+        self.leader.exit()
+    }
+}
+
+impl Drop for Session {
+    /// The program itself is ended with its [`Leader`]; here it is what it left behind.
+    fn drop(&mut self) {
+        if self.leader.exit().is_some() && self.leader.tree.has_survivors() {
+            self.leader.end_all();
+        }
+    }
+}
+
+/// What a program prints.
+struct Printed {
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+}
+
+impl Printed {
+    fn of(leader: &mut Leader) -> io::Result<Self> {
+        let printed = Self { stdout: leader.child.stdout.take(), stderr: leader.child.stderr.take() };
+        printed.stdout.iter().try_for_each(os::set_nonblocking)?;
+        printed.stderr.iter().try_for_each(os::set_nonblocking)?;
+        Ok(printed)
+    }
+
+    fn awaited<'a>(&'a self, leader: &'a Leader) -> Awaited<'a> {
+        let (stdout, stderr) = (self.stdout.as_ref().map(AsFd::as_fd), self.stderr.as_ref().map(AsFd::as_fd));
+        Awaited { stdout, stderr, exit: leader.awaited(), ..Awaited::default() }
+    }
+
+    /// Hands on a piece of what is there; whether there was any.
+    fn read(&mut self, ready: Ready, hear: &mut Hear<'_>) -> io::Result<bool> {
+        let stdout = ready.stdout && read(&mut self.stdout, Stream::Stdout, hear)?;
+        let stderr = ready.stderr && read(&mut self.stderr, Stream::Stderr, hear)?;
+        Ok(stdout || stderr)
+    }
+
+    /// Hands on what was printed so far, but not without end.
+    fn drain(&mut self, hear: &mut Hear<'_>) {
+        const MOST_PIECES: usize = 64;
+        let both = Ready { stdout: true, stderr: true, ..Ready::default() };
+        for _ in 0..MOST_PIECES {
+            if !self.read(both, hear).unwrap_or(false) {
+                return;
+            }
+        }
+    }
+}
+
+fn read<P: AsFd>(pipe: &mut Option<P>, stream: Stream, hear: &mut Hear<'_>) -> io::Result<bool> {
+    let Some(open) = pipe else { return Ok(false) };
+    let mut chunk = Vec::new();
+    match os::read(open, &mut chunk, CHUNK)? {
+        Moved::Bytes(_) => {
+            let _ = hear(Heard::Printed(stream, &chunk));
+            return Ok(true);
+        }
+        Moved::Blocked => {}
+        Moved::Closed => *pipe = None,
+    }
+    Ok(false)
+}
+
+/// Whether the other end is a process of the group that the program leads.
+fn belongs(channel: &UnixStream, leader: u32) -> bool {
+    let peer = rustix::net::sockopt::socket_peercred(channel);
+    let group = peer.ok().and_then(|peer| procfs::stat(peer.pid.as_raw_nonzero().get())).map(|process| process.group);
+    group.is_some() && group == i32::try_from(leader).ok()
+}
+
+fn remaining(begun: Instant, deadline: Duration, cancel: &Cancel) -> Result<Duration, ConversationError> {
+    if cancel.is_cancelled() {
+        return Err(ProcessError::Cancelled.into());
+    }
+    let left = deadline.checked_sub(begun.elapsed()).filter(|left| !left.is_zero());
+    left.ok_or(ConversationError::Silent(deadline))
+}
+
+fn failed(source: io::Error) -> ProcessError {
+    ProcessError::System { doing: "talk to the program", source }
+}

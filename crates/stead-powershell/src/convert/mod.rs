@@ -1,0 +1,557 @@
+//! Values in: JSON by the declared type of a property.
+//!
+//! PowerShell converts nearly anything to nearly anything: `"false"` to `$true`, `1.5` to `2`, `["a", "b"]` to `"a b"`.
+//! What reaches it from here means the same afterwards; everything else is refused with its place.
+
+mod form;
+mod json;
+mod number;
+mod wire;
+
+use std::fmt;
+
+use stead_core::diag::Code;
+use stead_core::diag::codes::powershell::call as codes;
+
+pub use json::{Json, JsonError};
+pub(crate) use wire::Members;
+pub use wire::Wire;
+
+use crate::resource::{Property, Rule};
+use crate::types::{Class, Enumeration, Type};
+
+/// Why a value was not accepted.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("'{place}' {message}")]
+pub struct Refusal {
+    /// What kind of finding it is.
+    pub code: Code,
+    /// The path of the value, as in `properties.Sizes[2]`.
+    pub place: String,
+    /// Why, for those who tell refusals apart.
+    pub mismatch: Mismatch,
+    /// What is expected. No value is quoted: it may be a secret.
+    pub message: String,
+}
+
+/// The ways in which a value does not fit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Mismatch {
+    /// JSON of another kind.
+    Kind,
+    /// Null where there is none.
+    Null,
+    /// A number that the type cannot hold, or not with all digits.
+    Number,
+    /// A text in another form than the one that is read as meant.
+    Form,
+    /// A name that is not a member of an enumeration.
+    Member,
+    /// A property that does not exist.
+    Unknown,
+    /// Two names that differ in case only.
+    Duplicate,
+    /// A credential without user name or password.
+    Credential,
+    /// Nothing is converted to this type.
+    Unsupported,
+    /// A rule of the property.
+    Rule,
+    /// A property that is part of the identity, or mandatory, is missing.
+    Missing,
+}
+
+/// The place of a value, built only when something is refused.
+#[derive(Clone, Copy)]
+pub struct Path<'a> {
+    outer: Option<&'a Path<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Name(&'a str),
+    Index(usize),
+}
+
+impl<'a> Path<'a> {
+    /// Where properties begin.
+    pub const PROPERTIES: Path<'static> = Path { outer: None, step: Step::Name("properties") };
+
+    /// A member of what is here.
+    pub fn member(&'a self, name: &'a str) -> Path<'a> {
+        Path { outer: Some(self), step: Step::Name(name) }
+    }
+
+    fn item(&'a self, index: usize) -> Path<'a> {
+        Path { outer: Some(self), step: Step::Index(index) }
+    }
+
+    fn refuse(&self, mismatch: Mismatch, message: impl Into<String>) -> Refusal {
+        let code = match mismatch {
+            Mismatch::Unknown => &codes::UNKNOWN_PROPERTY,
+            Mismatch::Missing => &codes::MISSING_PROPERTY,
+            Mismatch::Rule => &codes::RULE,
+            Mismatch::Unsupported => &codes::UNSUPPORTED_TYPE,
+            _ => &codes::VALUE,
+        };
+        Refusal { code, place: self.to_string(), mismatch, message: message.into() }
+    }
+
+    /// A value of another kind than expected.
+    fn kind(&self, expected: &str, found: &Json) -> Refusal {
+        self.refuse(Mismatch::Kind, format!("must be {expected}, not {}", found.described()))
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.outer.map_or(Ok(()), |outer| outer.fmt(f))?;
+        match self.step {
+            Step::Name(name) if self.outer.is_some() => write!(f, ".{name}"),
+            Step::Name(name) => f.write_str(name),
+            Step::Index(index) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+/// How names of properties and members are compared.
+fn same_name(one: &str, other: &str) -> bool {
+    one.to_lowercase() == other.to_lowercase()
+}
+
+/// What properties are stated for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// For an instance, which has its keys and all that is mandatory.
+    Instance,
+    /// For a filter.
+    Filter,
+}
+
+/// What is assigned to the properties of a resource, all refusals together.
+///
+/// Names are those of the declaration. A null is not assigned to what cannot hold it: the property keeps its default. What
+/// can only be read is left out, so that a state that was read can be given back.
+pub fn properties(
+    declared: &[Property],
+    stated: &[(String, Json)],
+    purpose: Purpose,
+) -> Result<Vec<(String, Wire)>, Vec<Refusal>> {
+    let path = Path::PROPERTIES;
+    let (mut wires, mut refusals) = (Vec::new(), duplicates(stated, path).err().into_iter().collect::<Vec<_>>());
+    for (name, value) in stated {
+        let place = path.member(name);
+        match declared.iter().find(|property| same_name(&property.name, name)) {
+            None => refusals.push(place.refuse(Mismatch::Unknown, "is not a property of the resource")),
+            Some(property) if property.read_only || (*value == Json::Null && !holds_null(&property.ty)) => {}
+            Some(property) => match property_value(property, value, place) {
+                Ok(wire) => wires.push((property.name.clone(), wire)),
+                Err(refusal) => refusals.push(refusal),
+            },
+        }
+    }
+    let is_needed = |property: &&Property| (property.key || property.mandatory) && !property.read_only;
+    let needed = declared.iter().filter(is_needed).filter(|_| purpose == Purpose::Instance);
+    let missing = needed.filter(|property| !stated.iter().any(|(name, _)| same_name(name, &property.name)));
+    let refuse = |property: &Property| path.member(&property.name).refuse(Mismatch::Missing, "is required");
+    refusals.extend(missing.map(refuse));
+    if refusals.is_empty() { Ok(wires) } else { Err(refusals) }
+}
+
+/// The value of a property: by its type, and by its rules.
+pub fn property_value(property: &Property, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+    let wire = convert(&property.ty, value, place)?;
+    property.rules.iter().try_for_each(|rule| check(rule, &wire, place))?;
+    Ok(wire)
+}
+
+/// What the worker builds of a value of that type.
+pub fn convert(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+    if let Type::Nullable(inner) = ty {
+        return if *value == Json::Null { Ok(Wire::Null) } else { convert(inner, value, place) };
+    }
+    if *value == Json::Null {
+        let message = "must not be null; leave it out instead";
+        return if holds_null(ty) { Ok(Wire::Null) } else { Err(place.refuse(Mismatch::Null, message)) };
+    }
+    match ty {
+        Type::Object | Type::PsObject => anything(value, *ty == Type::PsObject, place),
+        Type::Boolean | Type::Switch => match value {
+            Json::Bool(truth) => Ok(Wire::Bool(*truth)),
+            other => Err(place.kind("true or false", other)),
+        },
+        Type::Integer { .. } | Type::BigInteger | Type::Single | Type::Double | Type::Decimal => {
+            a_number(ty, value, place)
+        }
+        Type::Hashtable => members(value, place, |value, place| anything(value, false, place)).map(Wire::Hashtable),
+        Type::OrderedDictionary => {
+            members(value, place, |value, place| anything(value, false, place)).map(Wire::Ordered)
+        }
+        Type::Credential => credential(value, place),
+        Type::Enumeration(enumeration) => enumerated(enumeration, value, place),
+        Type::Class(class) => class_members(class, value, place).map(Wire::Hashtable),
+        Type::CimInstance(class) => {
+            class_members(class, value, place).map(|members| Wire::CimInstance(class.name.clone(), members))
+        }
+        Type::Array(item) => items(item, value, place),
+        Type::Other(name) => other(name, value, place),
+        _ => text(ty, value, place),
+    }
+}
+
+/// Whether null is a value of that type, and not its default in disguise.
+fn holds_null(ty: &Type) -> bool {
+    match ty {
+        Type::Boolean | Type::Switch | Type::Char | Type::String | Type::Guid | Type::Enumeration(_) => false,
+        Type::Integer { .. } | Type::BigInteger | Type::Single | Type::Double | Type::Decimal => false,
+        Type::DateTime | Type::DateTimeOffset | Type::TimeSpan => false,
+        Type::Other(name) => !matches!(Other::of(name), Other::Value(..)),
+        _ => true,
+    }
+}
+
+/// A value without a declared type.
+fn anything(value: &Json, objects: bool, place: Path<'_>) -> Result<Wire, Refusal> {
+    Ok(match value {
+        Json::Null => Wire::Null,
+        Json::Bool(truth) => Wire::Bool(*truth),
+        Json::String(text) => Wire::String(text.clone()),
+        Json::Number(text) => untyped_number(text, place)?,
+        Json::Array(items) => {
+            let item = |(index, item): (usize, &Json)| anything(item, objects, place.item(index));
+            Wire::Array(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
+        }
+        Json::Object(_) => {
+            let members = members(value, place, |value, place| anything(value, objects, place))?;
+            if objects && members.iter().any(|(name, _)| name.is_empty()) {
+                return Err(place.refuse(Mismatch::Form, "must not have a property without a name"));
+            }
+            if objects { Wire::Object(members) } else { Wire::Hashtable(members) }
+        }
+    })
+}
+
+/// An integer stays one; a fraction is a double, or a decimal where a double would lose digits and a decimal does not.
+fn untyped_number(text: &str, place: Path<'_>) -> Result<Wire, Refusal> {
+    if !text.contains(['.', 'e', 'E']) {
+        return Ok(Wire::Integer(number::integer(text).unwrap_or_else(|| text.to_owned())));
+    }
+    if number::double(text).is_none() {
+        return Err(place.refuse(Mismatch::Number, "is a number that PowerShell cannot hold"));
+    }
+    let is_decimal = !number::is_double(text) && number::decimal(text).is_some();
+    Ok(if is_decimal { Wire::Decimal(text.to_owned()) } else { Wire::Double(text.to_owned()) })
+}
+
+/// A number of a type; also as a text in JSON's grammar, and the names of what is not finite.
+fn a_number(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+    let (Json::Number(text) | Json::String(text)) = value else { return Err(place.kind(number_name(ty), value)) };
+    let is_float = matches!(ty, Type::Single | Type::Double);
+    if is_float && matches!(value, Json::String(_)) && ["NaN", "Infinity", "-Infinity"].contains(&text.as_str()) {
+        return Ok(Wire::Double(text.clone()));
+    }
+    if !number::is_number(text) {
+        return Err(place.refuse(Mismatch::Form, format!("must be {}", number_name(ty))));
+    }
+    let wire = match ty {
+        Type::Integer { bits, signed } => {
+            number::integer(text).filter(|text| fits(text, *bits, *signed)).map(Wire::Integer)
+        }
+        Type::BigInteger => number::integer(text).map(Wire::Integer),
+        Type::Decimal => number::decimal(text).map(Wire::Decimal),
+        Type::Single => {
+            number::double(text).filter(|value| value.abs() <= f64::from(f32::MAX)).map(|_| Wire::Double(text.clone()))
+        }
+        _ => number::double(text).map(|_| Wire::Double(text.clone())),
+    };
+    wire.ok_or_else(|| place.refuse(Mismatch::Number, format!("must be {}", number_name(ty))))
+}
+
+fn fits(text: &str, bits: u8, signed: bool) -> bool {
+    let (least, greatest) = match signed {
+        true => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
+        false => (0, (1_i128 << bits) - 1),
+    };
+    text.parse().is_ok_and(|value: i128| (least..=greatest).contains(&value))
+}
+
+fn number_name(ty: &Type) -> &'static str {
+    match ty {
+        Type::Integer { bits: 8, signed: true } => "an integer from -128 to 127",
+        Type::Integer { bits: 8, signed: false } => "an integer from 0 to 255",
+        Type::Integer { bits: 16, signed: true } => "an integer from -32768 to 32767",
+        Type::Integer { bits: 16, signed: false } => "an integer from 0 to 65535",
+        Type::Integer { bits: 32, signed: true } => "an integer from -2147483648 to 2147483647",
+        Type::Integer { bits: 32, signed: false } => "an integer from 0 to 4294967295",
+        Type::Integer { signed: true, .. } => "an integer of 64 bits",
+        Type::Integer { signed: false, .. } => "an integer of 64 bits that is not negative",
+        Type::BigInteger => "an integer",
+        Type::Single => "a number of single precision",
+        Type::Decimal => "a number of at most 28 digits",
+        _ => "a number",
+    }
+}
+
+/// Types whose values are written as text.
+fn text(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+    if let (Type::String, Json::Number(number)) = (ty, value)
+        && let Some(integer) = number::integer(number).filter(|_| !number.contains(['.', 'e', 'E']))
+    {
+        return Ok(Wire::String(integer));
+    }
+    if *ty == Type::SecureString {
+        return secret_text(value)
+            .map(|text| Wire::SecureString(text.to_owned()))
+            .ok_or_else(|| place.kind("a string", value));
+    }
+    let Json::String(text) = value else { return Err(place.kind("a string", value)) };
+    let (expected, is_form): (&str, Form) = match ty {
+        Type::Char => ("a single character", |text| text.encode_utf16().count() == 1),
+        Type::DateTime => ("a date and time like 2026-01-02T03:04:05Z", form::is_date_time),
+        Type::DateTimeOffset => ("a date and time with an offset, like 2026-01-02T03:04:05+01:00", form::is_instant),
+        Type::TimeSpan => ("a time span like 00:01:30 or 1.02:03:04", form::is_time_span),
+        Type::Guid => ("a GUID", form::is_guid),
+        Type::Version => ("a version of two to four numbers", form::is_version),
+        _ => ("a string", |_| true),
+    };
+    in_form(text, (expected, is_form), place)
+}
+
+fn in_form(text: &str, (expected, is_form): (&str, Form), place: Path<'_>) -> Result<Wire, Refusal> {
+    let refuse = || place.refuse(Mismatch::Form, format!("must be {expected}"));
+    is_form(text).then(|| Wire::String(text.to_owned())).ok_or_else(refuse)
+}
+
+/// A text, or one that is wrapped as a secret.
+fn secret_text(value: &Json) -> Option<&str> {
+    match value {
+        Json::String(text) => Some(text),
+        Json::Object(members) => match members.as_slice() {
+            [(name, Json::String(text))] if name == "secureString" => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// `{"username": .., "password": ..}`, by itself or wrapped as a secret.
+fn credential(value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+    let Json::Object(members) = value else {
+        return Err(place.kind("an object with 'username' and 'password'", value));
+    };
+    if let [(name, inner)] = members.as_slice()
+        && name == "secureObject"
+    {
+        return credential(inner, place);
+    }
+    let member = |wanted: &str| {
+        let (_, value) = members.iter().find(|(name, _)| same_name(name, wanted))?;
+        secret_text(value).map(str::to_owned)
+    };
+    match (member("username").filter(|name| !name.is_empty()), member("password")) {
+        (Some(name), Some(password)) if members.len() == 2 => Ok(Wire::Credential(name, password)),
+        _ => Err(place.refuse(Mismatch::Credential, "must have 'username' and 'password' and nothing else")),
+    }
+}
+
+/// A member of an enumeration by its name, or by a number that is its value; of flags, several.
+fn enumerated(enumeration: &Enumeration, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+    let refuse = || {
+        let names: Vec<&str> = enumeration.members.iter().map(|(name, _)| name.as_str()).collect();
+        let message = match enumeration.flags {
+            true => format!("must be one or several of {}, separated by commas", names.join(", ")),
+            false => format!("must be one of {}", names.join(", ")),
+        };
+        place.refuse(Mismatch::Member, message)
+    };
+    let named = |name: &str| enumeration.members.iter().find(|(member, _)| same_name(member, name.trim()));
+    let joined = |names: &mut dyn Iterator<Item = &str>| {
+        let names: Option<Vec<&str>> = names.map(|name| Some(named(name)?.0.as_str())).collect();
+        names.filter(|names| !names.is_empty()).map(|names| names.join(", ")).ok_or_else(refuse)
+    };
+    let text = match value {
+        Json::String(text) if enumeration.flags => joined(&mut text.split(','))?,
+        Json::String(text) => joined(&mut std::iter::once(text.as_str()))?,
+        Json::Number(text) => {
+            let number: i128 = number::integer(text).and_then(|text| text.parse().ok()).ok_or_else(refuse)?;
+            enumeration.members.iter().find(|(_, value)| *value == number).ok_or_else(refuse)?.0.clone()
+        }
+        Json::Array(items) if enumeration.flags => {
+            let texts: Option<Vec<&str>> = items
+                .iter()
+                .map(|item| if let Json::String(text) = item { Some(text.as_str()) } else { None })
+                .collect();
+            joined(&mut texts.ok_or_else(refuse)?.into_iter())?
+        }
+        other => return Err(place.kind("the name of a member", other)),
+    };
+    Ok(Wire::String(text))
+}
+
+/// The members of an object, of which no two have names that PowerShell takes for the same.
+fn members(
+    value: &Json,
+    place: Path<'_>,
+    convert: impl Fn(&Json, Path<'_>) -> Result<Wire, Refusal>,
+) -> Result<Vec<(String, Wire)>, Refusal> {
+    let Json::Object(members) = value else { return Err(place.kind("an object", value)) };
+    duplicates(members, place)?;
+    members.iter().map(|(name, value)| Ok((name.clone(), convert(value, place.member(name))?))).collect()
+}
+
+fn duplicates(members: &[(String, Json)], place: Path<'_>) -> Result<(), Refusal> {
+    let mut seen = std::collections::BTreeSet::new();
+    let twice = members.iter().find(|(name, _)| !seen.insert(name.to_lowercase()));
+    twice.map_or(Ok(()), |(name, _)| {
+        Err(place.member(name).refuse(Mismatch::Duplicate, "is there twice: names do not depend on case"))
+    })
+}
+
+/// The members of an instance of a class, by their types and with the names of the declaration.
+fn class_members(class: &Class, value: &Json, place: Path<'_>) -> Result<Vec<(String, Wire)>, Refusal> {
+    // A class within itself is not described again.
+    if class.properties.is_empty() {
+        return members(value, place, |value, place| anything(value, false, place));
+    }
+    let Json::Object(stated) = value else { return Err(place.kind("an object", value)) };
+    duplicates(stated, place)?;
+    let mut found = Vec::new();
+    for (name, value) in stated {
+        let place = place.member(name);
+        let property = class.properties.iter().find(|property| same_name(&property.name, name));
+        let unknown = || place.refuse(Mismatch::Unknown, format!("is not a property of '{}'", class.name));
+        let property = property.ok_or_else(unknown)?;
+        if *value != Json::Null || holds_null(&property.ty) {
+            found.push((property.name.clone(), property_value(property, value, place)?));
+        }
+    }
+    Ok(found)
+}
+
+/// The elements of an array; a single value is an array of one.
+fn items(item: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+    let Json::Array(items) = value else { return Ok(Wire::Array(vec![convert(item, value, place)?])) };
+    let one = |(index, value): (usize, &Json)| convert(item, value, place.item(index));
+    items.iter().enumerate().map(one).collect::<Result<_, _>>().map(Wire::Array)
+}
+
+type Form = fn(&str) -> bool;
+
+/// What is known of a type that is not one of [`Type`].
+enum Other {
+    /// A list of such elements.
+    List(Type),
+    /// Nothing converts to it.
+    Nothing,
+    /// Written as text in that form, and never null.
+    Value((&'static str, Form)),
+    /// Written as text in that form.
+    Text((&'static str, Form)),
+    /// Written as text in a form that only PowerShell knows.
+    Unknown,
+}
+
+impl Other {
+    fn of(name: &str) -> Self {
+        let name = name.to_lowercase();
+        let short = name.rsplit_once("system.").map_or(name.as_str(), |(_, short)| short);
+        let short = ["collections.", "generic.", "net.", "management.automation."]
+            .iter()
+            .fold(short, |short, space| short.strip_prefix(space).unwrap_or(short));
+        if let Some((list, item)) = short.strip_suffix(']').and_then(|short| short.split_once('['))
+            && ["list", "hashset", "ilist", "icollection", "ienumerable"].contains(&list)
+        {
+            return Self::List(element(item));
+        }
+        match short {
+            "arraylist" | "ilist" | "array" => Self::List(Type::Object),
+            _ if short.starts_with("dictionary[") || short.starts_with("sorteddictionary[") => Self::Nothing,
+            "ipaddress" => Self::Text(("an IP address", form::is_ip_address)),
+            "semver" | "semanticversion" => Self::Text(("a semantic version", form::is_semantic_version)),
+            "dateonly" => Self::Value(("a date like 2026-01-02", form::is_date)),
+            "timeonly" => Self::Value(("a time of day like 03:04:05", form::is_clock)),
+            "dayofweek" => Self::Value(("a day of the week", form::is_day_of_week)),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+fn element(name: &str) -> Type {
+    match name {
+        "string" => Type::String,
+        "int" | "int32" => Type::Integer { bits: 32, signed: true },
+        "long" | "int64" => Type::Integer { bits: 64, signed: true },
+        "bool" | "boolean" => Type::Boolean,
+        "double" => Type::Double,
+        _ => Type::Object,
+    }
+}
+
+fn other(name: &str, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
+    match (Other::of(name), value) {
+        (Other::List(item), Json::Array(_)) => items(&item, value, place),
+        (Other::List(_), _) => Err(place.kind("an array", value)),
+        (Other::Nothing, _) => {
+            Err(place.refuse(Mismatch::Unsupported, format!("cannot be set: nothing converts to '{name}'")))
+        }
+        (Other::Text(form) | Other::Value(form), Json::String(text)) => in_form(text, form, place),
+        (Other::Unknown, Json::String(text)) => Ok(Wire::String(text.clone())),
+        _ => Err(place.kind("a string", value)),
+    }
+}
+
+/// Holds a rule against a value. Patterns are those of .NET: PowerShell holds against them itself when it assigns.
+fn check(rule: &Rule, wire: &Wire, place: Path<'_>) -> Result<(), Refusal> {
+    let each = |is_valid: &dyn Fn(&Wire) -> bool| match wire {
+        Wire::Array(items) => items.iter().all(is_valid),
+        one => is_valid(one),
+    };
+    let (holds, message) = match rule {
+        Rule::OneOf(values) => {
+            let is_one =
+                |wire: &Wire| scalar(wire).is_some_and(|text| values.iter().any(|value| same_name(value, text)));
+            (each(&is_one), format!("must be one of {}", values.join(", ")))
+        }
+        Rule::Range(least, greatest) => {
+            (each(&|wire| in_range(wire, least, greatest)), format!("must be between {least} and {greatest}"))
+        }
+        Rule::Length(least, greatest) => {
+            let units = |text: &str| text.encode_utf16().count() as u64;
+            let fits = |wire: &Wire| scalar(wire).is_none_or(|text| (*least..=*greatest).contains(&units(text)));
+            (each(&fits), format!("must have {least} to {greatest} characters"))
+        }
+        Rule::Count(least, greatest) => {
+            let count = if let Wire::Array(items) = wire { items.len() as u64 } else { 0 };
+            ((*least..=*greatest).contains(&count), format!("must have {least} to {greatest} elements"))
+        }
+        Rule::NotNull => (*wire != Wire::Null && each(&|wire| *wire != Wire::Null), "must not be null".to_owned()),
+        Rule::NotEmpty => (!is_empty(wire) && each(&|wire| !is_empty(wire)), "must not be empty".to_owned()),
+        Rule::MappedTo(_) | Rule::Pattern(_) => return Ok(()),
+    };
+    if holds { Ok(()) } else { Err(place.refuse(Mismatch::Rule, message)) }
+}
+
+fn scalar(wire: &Wire) -> Option<&str> {
+    match wire {
+        Wire::String(text) | Wire::Integer(text) | Wire::Double(text) | Wire::Decimal(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn in_range(wire: &Wire, least: &str, greatest: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    let Some(bounds) = number(least).zip(number(greatest)) else { return true };
+    *wire != Wire::Null && scalar(wire).and_then(number).is_none_or(|value| (bounds.0..=bounds.1).contains(&value))
+}
+
+fn is_empty(wire: &Wire) -> bool {
+    match wire {
+        Wire::Null => true,
+        Wire::String(text) => text.is_empty(),
+        Wire::Array(items) => items.is_empty(),
+        Wire::Hashtable(members) | Wire::Ordered(members) => members.is_empty(),
+        _ => false,
+    }
+}

@@ -1,0 +1,203 @@
+//! PowerShell resources as providers: each operation is a call of a worker.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Value as PlainJson, json};
+use stead_core::call::{Execution, Exported, Failure, FailureKind};
+use stead_core::schema::Schema;
+use stead_core::value::Value;
+use stead_host::command::secrets::Secrets;
+use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+
+use crate::convert::{self, Json, Purpose, Refusal, Wire};
+use crate::resource::{Kind, Resource};
+use crate::worker::{Call, Errors, Failed, Lease, Limits, Method, Module, Object, Pool, Record, Reply, Stream};
+
+/// Where a resource comes from.
+pub struct Source {
+    /// What is imported to call it: of a class the manifest or script of its module, of a script resource what implements it.
+    pub module: PathBuf,
+    /// Something that changes whenever a file of the module does; asked before each call.
+    pub stamp: Box<dyn Fn() -> String + Send + Sync>,
+}
+
+/// Carries out the operations of one resource by calls of workers.
+pub struct PowerShellProvider {
+    pool: Pool,
+    resource: Arc<Resource>,
+    source: Source,
+    schema: Option<Arc<Schema>>,
+    errors: Errors,
+}
+
+impl PowerShellProvider {
+    /// For a resource that is a class or a script. A composite is expanded before.
+    pub fn new(pool: Pool, resource: Arc<Resource>, source: Source, schema: Option<Arc<Schema>>) -> Self {
+        Self { pool, resource, source, schema, errors: Errors::Stop }
+    }
+
+    /// With another meaning of errors that do not end the resource.
+    #[must_use]
+    pub fn with_errors(self, errors: Errors) -> Self {
+        Self { errors, ..self }
+    }
+
+    /// A session for calls of one instance.
+    fn open<'a>(&'a self, cx: &'a Context, input: &Plain, purpose: Purpose) -> Result<Opened<'a>, Failure> {
+        if self.resource.kind == Kind::Composite {
+            let message = format!("'{}' is composite: it is expanded, not called", self.resource.name);
+            return Err(Failure::new(FailureKind::Unsupported, message));
+        }
+        let properties = self.properties(input, purpose)?;
+        let stamp = (self.source.stamp)();
+        let secrets = Secrets::of(input);
+        let module = Module { path: &self.source.module, stamp: &stamp };
+        let lease = self.pool.lease(module, &cx.cancel).map_err(|failed| failure(&failed, &secrets))?;
+        Ok(Opened { provider: self, cx, lease, properties, stamp, secrets })
+    }
+
+    fn properties(&self, input: &Plain, purpose: Purpose) -> Result<Vec<(String, Wire)>, Failure> {
+        let Json::Object(stated) = unwrapped(input.expose()) else { return Ok(Vec::new()) };
+        convert::properties(&self.resource.properties, &stated, purpose).map_err(|refusals| invalid(&refusals))
+    }
+}
+
+/// A worker and what it is given.
+struct Opened<'a> {
+    provider: &'a PowerShellProvider,
+    cx: &'a Context,
+    lease: Lease<'a>,
+    properties: Vec<(String, Wire)>,
+    stamp: String,
+    secrets: Secrets,
+}
+
+impl Opened<'_> {
+    fn call(&mut self, method: Method, object: Object) -> Result<Reply, Failure> {
+        let call = Call {
+            kind: self.provider.resource.kind,
+            module: Module { path: &self.provider.source.module, stamp: &self.stamp },
+            resource: &self.provider.resource.name,
+            method,
+            properties: &self.properties,
+            errors: self.provider.errors,
+            records: true,
+            object,
+        };
+        let limits = Limits { deadline: self.cx.deadline, output: self.cx.output_limit, cancel: &self.cx.cancel };
+        let (trace, secrets) = (&self.cx.trace, &self.secrets);
+        let mut forward = |record: Record| trace(level(record.stream), &secrets.scrub(&record.message));
+        self.lease.call(&call, &limits, &mut forward).map_err(|failed| failure(&failed, secrets))
+    }
+
+    fn get(&mut self) -> Result<Value, Failure> {
+        let reply = self.call(Method::Get, Object::New)?;
+        let state = reply.state().map_err(|error| failure(&Failed::Call(error), &self.secrets))?;
+        let Some(state) = state else {
+            (self.cx.trace)(TraceLevel::Warn, "Get returned nothing");
+            return Ok(Value::from(json!({})));
+        };
+        parse(state)
+    }
+}
+
+impl Provider for PowerShellProvider {
+    fn schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
+        Ok(self.schema.clone())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        self.open(cx, input, Purpose::Instance)?.get().map(Plain::new)
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let mut opened = self.open(cx, input, Purpose::Instance)?;
+        let verdict = opened.call(Method::Test, Object::New)?.verdict();
+        let verdict = verdict.map_err(|error| failure(&Failed::Call(error), &opened.secrets))?;
+        Ok(TestReply { in_desired_state: Some(verdict), ..TestReply::default() })
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let mut opened = self.open(cx, input, Purpose::Instance)?;
+        if execution == Execution::WhatIf {
+            if !self.resource.methods.what_if {
+                return Err(Failure::new(FailureKind::Unsupported, "the resource does not support what-if"));
+            }
+            let what_if = opened.call(Method::WhatIf, Object::New)?.texts();
+            return Ok(SetReply { what_if, ..SetReply::default() });
+        }
+        let reboot = opened.call(Method::Set, Object::New)?.reboot_required;
+        let mut after = opened.get()?;
+        if let (true, Value::Object(members)) = (reboot, &mut after) {
+            let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+            members.insert("_restartRequired".to_owned(), Value::from(json!([{ "system": name }])));
+        }
+        Ok(SetReply { after: Some(Plain::new(after)), ..SetReply::default() })
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        if execution == Execution::Actual {
+            self.open(cx, input, Purpose::Instance)?.call(Method::Delete, Object::New)?;
+        }
+        Ok(Vec::new())
+    }
+
+    fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
+        let mut opened = self.open(cx, input, Purpose::Filter)?;
+        let reply = opened.call(Method::Export, Object::New)?;
+        let states = reply.states().map_err(|error| failure(&Failed::Call(error), &opened.secrets))?;
+        let exported =
+            |properties| Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata: None };
+        states.into_iter().map(|state| parse(state).map(exported)).collect()
+    }
+
+    fn wants_wrapped_secrets(&self) -> bool {
+        true
+    }
+}
+
+fn parse(state: &RawValue) -> Result<Value, Failure> {
+    let json: PlainJson = serde_json::from_str(state.get())
+        .map_err(|error| Failure::new(FailureKind::Protocol, format!("the state is not valid JSON: {error}")))?;
+    Ok(Value::from(json))
+}
+
+/// The input with its secrets as themselves: how they are wrapped is for those who print.
+fn unwrapped(value: &Value) -> Json {
+    match value {
+        Value::Object(members) if members.len() == 1 => match members.first() {
+            Some((name, inner)) if name == "secureString" || name == "secureObject" => unwrapped(inner),
+            _ => object(members.iter()),
+        },
+        Value::Object(members) => object(members.iter()),
+        Value::Array(items) => Json::Array(items.iter().map(unwrapped).collect()),
+        scalar => Json::from(scalar),
+    }
+}
+
+fn object<'a>(members: impl Iterator<Item = (&'a String, &'a Value)>) -> Json {
+    Json::Object(members.map(|(name, value)| (name.clone(), unwrapped(value))).collect())
+}
+
+fn invalid(refusals: &[Refusal]) -> Failure {
+    let messages: Vec<String> = refusals.iter().map(|refusal| format!("{refusal} [{}]", refusal.code.id)).collect();
+    let pointer = refusals.first().and_then(|refusal| refusal.place.strip_prefix("properties"));
+    let pointer = pointer.map(|path| path.replace(['.', '['], "/").replace(']', ""));
+    Failure { property: pointer, ..Failure::new(FailureKind::Invalid, messages.join("; ")) }
+}
+
+fn failure(failed: &Failed, secrets: &Secrets) -> Failure {
+    Failure::new(failed.kind(), secrets.scrub(&failed.to_string()).into_owned())
+}
+
+fn level(stream: Stream) -> TraceLevel {
+    match stream {
+        Stream::Error => TraceLevel::Error,
+        Stream::Warning => TraceLevel::Warn,
+        Stream::Information => TraceLevel::Info,
+        Stream::Verbose => TraceLevel::Debug,
+        Stream::Debug => TraceLevel::Trace,
+    }
+}

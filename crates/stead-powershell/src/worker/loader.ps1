@@ -1,0 +1,10 @@
+$ErrorActionPreference = 'Stop'
+$endpoint = [System.Net.Sockets.UnixDomainSocketEndPoint]::new($env:STEAD_POWERSHELL_ENDPOINT)
+[Environment]::SetEnvironmentVariable('STEAD_POWERSHELL_ENDPOINT', $null)
+$socket = [System.Net.Sockets.Socket]::new('Unix', 'Stream', 'Unspecified')
+$socket.Connect($endpoint)
+$channel = [System.Net.Sockets.NetworkStream]::new($socket, $true)
+$reader = [System.IO.StreamReader]::new($channel, [System.Text.UTF8Encoding]::new($false))
+$writer = [System.IO.StreamWriter]::new($channel, [System.Text.UTF8Encoding]::new($false))
+$text = [System.Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($reader.ReadLine()))
+& ([scriptblock]::Create($text)) $socket $reader $writer

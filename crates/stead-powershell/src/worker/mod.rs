@@ -1,0 +1,230 @@
+//! Warm workers: PowerShell processes that carry out one call after the other.
+
+mod outcome;
+mod pool;
+mod printed;
+mod protocol;
+mod start;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use stead_core::call::FailureKind;
+use stead_host::process::{ConversationError, Exit, Heard, ProcessError, Session};
+use stead_host::provider::Cancel;
+
+pub use outcome::{CallError, Record, Reply};
+pub use pool::{Converged, Lease, Pool, Settings};
+pub use protocol::{Errors, Hello, Method, PowerShellError, Stream};
+pub use start::StartError;
+
+use crate::convert::Wire;
+use crate::resource::Kind;
+use outcome::{Collector, Progress};
+use printed::Printed;
+use protocol::{Line, Properties, Request};
+
+/// A module at one state of its files. Where they changed since a worker loaded it, only a new process reads them again.
+#[derive(Clone, Copy)]
+pub struct Module<'a> {
+    /// What is imported: the manifest or script of a class, the implementation of a script resource.
+    pub path: &'a Path,
+    /// Something that changes whenever a file of the module does.
+    pub stamp: &'a str,
+}
+
+/// A call of one method.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// What the resource is made of; a composite is not called.
+    pub kind: Kind,
+    /// The module.
+    pub module: Module<'a>,
+    /// The name of the class or of the script resource.
+    pub resource: &'a str,
+    /// The method.
+    pub method: Method,
+    /// What is assigned, in this order.
+    pub properties: &'a [(String, Wire)],
+    /// What an error that does not end the resource means.
+    pub errors: Errors,
+    /// Whether verbose, debug and information records are wanted.
+    pub records: bool,
+    /// What becomes of the object that the method is called on.
+    pub object: Object,
+}
+
+/// The object of a class that a method is called on.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Object {
+    /// A new one, given up afterwards.
+    #[default]
+    New,
+    /// A new one, kept for the next call.
+    Hold,
+    /// That of the call before, if it is the same resource.
+    Reuse,
+}
+
+/// How long a call may take, and what ends it early.
+pub struct Limits<'a> {
+    /// How long.
+    pub deadline: Duration,
+    /// The longest line that is taken, which is the largest state.
+    pub output: usize,
+    /// Ends it.
+    pub cancel: &'a Cancel,
+}
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// The resource failed. The worker goes on.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// There is no worker.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The worker ended in the call.
+    #[error("PowerShell ended in the call{}{}", in_words(.exit.as_ref()), quoted(.tail))]
+    Died {
+        /// How it ended.
+        exit: Option<Exit>,
+        /// The end of its standard error.
+        tail: String,
+    },
+    /// It took too long, and the worker was ended.
+    #[error("it did not end within {0:?}; PowerShell was ended with everything that it had started")]
+    Deadline(Duration),
+    /// The run was cancelled, and the worker was ended.
+    #[error("it was cancelled")]
+    Cancelled,
+    /// The worker sent more than allowed.
+    #[error("it returned more than allowed")]
+    TooMuch,
+    /// The worker sent something else than the protocol has.
+    #[error("the worker sent a line that is not understood")]
+    Protocol,
+    /// The system failed.
+    #[error(transparent)]
+    System(ProcessError),
+}
+
+fn in_words(exit: Option<&Exit>) -> String {
+    match exit {
+        Some(Exit::Code(code)) => format!(" with exit code {code}"),
+        Some(Exit::Signal(signal)) => format!(" by signal {signal}"),
+        None => String::new(),
+    }
+}
+
+fn quoted(tail: &str) -> String {
+    if tail.is_empty() { String::new() } else { format!(":\n{tail}") }
+}
+
+impl Failed {
+    /// The kind of failure that it is for callers.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Call(CallError::PowerShell(error)) if !error.property.is_empty() => FailureKind::Invalid,
+            Self::Call(CallError::PowerShell(_) | CallError::Left | CallError::Reported(_)) => FailureKind::Exit(1),
+            Self::Call(_) | Self::Protocol => FailureKind::Protocol,
+            Self::Start(_) => FailureKind::Start,
+            Self::Died { exit: Some(Exit::Code(code)), .. } => FailureKind::Exit(*code),
+            Self::Died { exit: Some(Exit::Signal(signal)), .. } => FailureKind::Signal(*signal),
+            Self::Died { exit: None, .. } => FailureKind::Protocol,
+            Self::Deadline(_) => FailureKind::Deadline,
+            Self::Cancelled => FailureKind::Cancelled,
+            Self::TooMuch => FailureKind::OutputLimit,
+            Self::System(_) => FailureKind::System,
+        }
+    }
+
+    /// Whether the worker can carry out another call.
+    fn spares_the_worker(&self) -> bool {
+        matches!(self, Self::Call(_))
+    }
+
+    fn of(error: ConversationError, printed: &Printed) -> Self {
+        match error {
+            ConversationError::Ended(exit) => Self::Died { exit, tail: printed.tail() },
+            ConversationError::Silent(deadline) => Self::Deadline(deadline),
+            ConversationError::TooMuch => Self::TooMuch,
+            ConversationError::Unasked => Self::Protocol,
+            ConversationError::Process(ProcessError::Cancelled) => Self::Cancelled,
+            ConversationError::Process(error) => Self::System(error),
+        }
+    }
+}
+
+/// A worker: one process.
+struct Worker {
+    session: Session,
+    /// The modules that it loaded, and at which state.
+    modules: BTreeMap<String, String>,
+    calls: u32,
+}
+
+impl Worker {
+    /// Whether it loaded the module at another state.
+    fn is_outdated(&self, module: Module<'_>) -> bool {
+        self.modules.get(&*module.path.to_string_lossy()).is_some_and(|stamp| stamp != module.stamp)
+    }
+
+    fn if_running(mut self) -> Option<Self> {
+        self.session.is_running().then_some(self)
+    }
+
+    fn has_loaded(&self, module: Module<'_>) -> bool {
+        self.modules.get(&*module.path.to_string_lossy()).is_some_and(|stamp| stamp == module.stamp)
+    }
+
+    fn call(&mut self, call: &Call<'_>, limits: &Limits<'_>, forward: &mut dyn FnMut(Record)) -> Result<Reply, Failed> {
+        self.calls += 1;
+        let id = self.calls.to_string();
+        let path = call.module.path.to_string_lossy();
+        self.modules.insert(path.clone().into_owned(), call.module.stamp.to_owned());
+        let line = request(call, &id, &path);
+        let mut collector = Collector::new(call.method, call.errors, forward);
+        let (mut printed, mut outcome) = (Printed::default(), None);
+        let exchanged =
+            self.session.exchange(line.as_bytes(), limits.deadline, limits.cancel, &mut |heard| match heard {
+                Heard::Printed(stream, bytes) => {
+                    printed.take(stream, bytes, &mut |line| collector.forward(Stream::Information, line));
+                    ControlFlow::Continue(())
+                }
+                Heard::Line(line) => {
+                    let message =
+                        serde_json::from_slice::<Line>(line).ok().filter(|line| line.id == id).and_then(Line::message);
+                    match message.map(|message| collector.take(message)) {
+                        Some(Progress::Running) => return ControlFlow::Continue(()),
+                        Some(Progress::Ended(reply)) => outcome = Some(reply.map_err(Failed::Call)),
+                        None => outcome = Some(Err(Failed::Protocol)),
+                    }
+                    ControlFlow::Break(())
+                }
+            });
+        printed.finish(&mut |line| collector.forward(Stream::Information, line));
+        exchanged.map_err(|error| Failed::of(error, &printed))?;
+        outcome.unwrap_or(Err(Failed::Protocol))
+    }
+}
+
+fn request(call: &Call<'_>, id: &str, path: &str) -> String {
+    let request = Request {
+        id: id.to_owned(),
+        kind: call.kind,
+        module: path,
+        resource: call.resource,
+        method: call.method,
+        properties: Properties::new(call.properties),
+        errors: call.errors,
+        records: call.records,
+        hold: call.object == Object::Hold,
+        reuse: call.object == Object::Reuse,
+    };
+    // Maps with text keys and texts: nothing of it can fail.
+    serde_json::to_string(&request).unwrap_or_default() + "\n"
+}

@@ -1,0 +1,189 @@
+//! What a call came to, by what the worker sent: this is where failures are seen that PowerShell passes over.
+
+use serde_json::value::RawValue;
+
+use super::protocol::{Done, Errors, Message, Method, PowerShellError, Stream};
+
+/// A record of a stream, in the order in which they were written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// The stream.
+    pub stream: Stream,
+    /// The text.
+    pub message: String,
+}
+
+/// Why a call failed, though the worker goes on.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CallError {
+    /// PowerShell says so.
+    #[error("{}", in_words(.0))]
+    PowerShell(Box<PowerShellError>),
+    /// The script was left before its end.
+    #[error("the resource left its script early: by 'exit', or by 'break' or 'continue' outside of a loop")]
+    Left,
+    /// There is no verdict.
+    #[error("Test must return true or false{0}")]
+    Verdict(String),
+    /// A set went on after errors.
+    #[error("{0}")]
+    Reported(String),
+    /// The state cannot be expressed.
+    #[error("the state has no JSON form: {0}")]
+    State(String),
+    /// There are several states.
+    #[error("Get returned {0} objects, expected one")]
+    States(usize),
+}
+
+fn in_words(error: &PowerShellError) -> String {
+    let message = error.message.trim();
+    let mut text = if message.is_empty() { error.id.clone() } else { message.to_owned() };
+    if !error.property.is_empty() {
+        text = format!("property '{}': {text}", error.property);
+    }
+    if error.during == "load" {
+        text = format!("cannot load the module: {text}");
+    }
+    if error.at.is_empty() { text } else { format!("{text} ({})", error.at) }
+}
+
+/// What a method that was carried out came to.
+#[derive(Debug, Default)]
+pub struct Reply {
+    /// What it returned or leaked: of each object the type and the JSON.
+    pub(super) outputs: Vec<Output>,
+    /// Whether it asked for a restart of the machine.
+    pub reboot_required: bool,
+}
+
+/// One object.
+#[derive(Debug)]
+pub(super) struct Output {
+    ty: String,
+    json: Result<Box<RawValue>, String>,
+}
+
+impl Output {
+    fn is_state(&self) -> bool {
+        match &self.json {
+            Ok(json) => json.get().starts_with('{'),
+            Err(_) => true,
+        }
+    }
+
+    fn text(&self) -> &str {
+        self.json.as_ref().map_or_else(String::as_str, |json| json.get())
+    }
+}
+
+impl Reply {
+    /// The verdict of a test: what it wrote last, which must be a boolean.
+    pub fn verdict(&self) -> Result<bool, CallError> {
+        match self.outputs.last().map(|last| (last.ty.as_str(), last.text())) {
+            Some(("System.Boolean", "true")) => Ok(true),
+            Some(("System.Boolean", "false")) => Ok(false),
+            Some(("", _)) => Err(CallError::Verdict(", not null".to_owned())),
+            Some((other, _)) => Err(CallError::Verdict(format!(", not a value of the type '{other}'"))),
+            None => Err(CallError::Verdict(", and returned nothing".to_owned())),
+        }
+    }
+
+    /// The state that a get returned, as JSON; `None` for null and nothing.
+    pub fn state(&self) -> Result<Option<&RawValue>, CallError> {
+        let states: Vec<&Output> = self.outputs.iter().filter(|output| output.is_state()).collect();
+        match states.as_slice() {
+            [] => match self.outputs.last() {
+                Some(last) if !last.ty.is_empty() => {
+                    Err(CallError::State(format!("it is a value of the type '{}'", last.ty)))
+                }
+                _ => Ok(None),
+            },
+            [one] => one.json.as_deref().map(Some).map_err(|refused| CallError::State(refused.clone())),
+            several => Err(CallError::States(several.len())),
+        }
+    }
+
+    /// The states that an export returned.
+    pub fn states(&self) -> Result<Vec<&RawValue>, CallError> {
+        let states = self.outputs.iter().filter(|output| output.is_state());
+        states.map(|one| one.json.as_deref().map_err(|refused| CallError::State(refused.clone()))).collect()
+    }
+
+    /// What it returned as text.
+    pub fn texts(&self) -> Vec<String> {
+        let text = |output: &Output| serde_json::from_str(output.text()).unwrap_or_else(|_| output.text().to_owned());
+        self.outputs.iter().filter(|output| !output.ty.is_empty()).map(text).collect()
+    }
+}
+
+/// Takes the messages of one call.
+pub(super) struct Collector<'a> {
+    method: Method,
+    errors: Errors,
+    reply: Reply,
+    reported: Vec<String>,
+    forward: &'a mut dyn FnMut(Record),
+}
+
+/// How far a call is.
+pub(super) enum Progress {
+    /// It goes on.
+    Running,
+    /// It came to its end.
+    Ended(Result<Reply, CallError>),
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(method: Method, errors: Errors, forward: &'a mut dyn FnMut(Record)) -> Self {
+        Self { method, errors, reply: Reply::default(), reported: Vec::new(), forward }
+    }
+
+    /// Something that was printed or written besides.
+    pub(super) fn forward(&mut self, stream: Stream, message: String) {
+        (self.forward)(Record { stream, message });
+    }
+
+    pub(super) fn take(&mut self, message: Message) -> Progress {
+        match message {
+            Message::Hello(_) => {}
+            Message::Record(stream, message) => self.record(stream, message),
+            Message::Output(ty, json) => self.reply.outputs.push(Output { ty, json }),
+            Message::Done(done) => return Progress::Ended(self.end(done)),
+            Message::Error(error) => return Progress::Ended(Err(CallError::PowerShell(Box::new(error)))),
+        }
+        Progress::Running
+    }
+
+    fn record(&mut self, stream: Stream, message: String) {
+        let is_reported = stream == Stream::Error && self.errors == Errors::Report;
+        if is_reported && self.method == Method::Set {
+            self.reported.push(message.clone());
+        }
+        let shown = if is_reported && self.method != Method::Set { Stream::Warning } else { stream };
+        self.forward(shown, message);
+    }
+
+    fn end(&mut self, done: Done) -> Result<Reply, CallError> {
+        if !done.ended {
+            return Err(CallError::Left);
+        }
+        if let Some(first) = self.reported.first() {
+            return Err(CallError::Reported(first.clone()));
+        }
+        self.leaked();
+        Ok(Reply { reboot_required: done.reboot, ..std::mem::take(&mut self.reply) })
+    }
+
+    /// What came besides the result is a message.
+    fn leaked(&mut self) {
+        let leaked = match self.method {
+            Method::Test => self.reply.outputs.len().saturating_sub(1),
+            Method::Set | Method::Delete => self.reply.outputs.len(),
+            Method::Get | Method::WhatIf | Method::Export => 0,
+        };
+        let texts: Vec<String> =
+            self.reply.outputs.iter().take(leaked).map(|output| output.text().to_owned()).collect();
+        texts.into_iter().for_each(|text| self.forward(Stream::Information, text));
+    }
+}

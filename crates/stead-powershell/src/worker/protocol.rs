@@ -1,0 +1,156 @@
+//! What goes to a worker and comes from it: a line of JSON each.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::convert::{Members, Wire};
+use crate::resource::Kind;
+
+/// The version of the protocol that this program speaks.
+pub(super) const VERSION: u32 = 1;
+
+/// What is called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum Method {
+    /// Reads the actual state.
+    Get,
+    /// Compares it with the desired one.
+    Test,
+    /// Reaches the desired state.
+    Set,
+    /// Removes the instance.
+    Delete,
+    /// Says what a set would do.
+    WhatIf,
+    /// Lists what is there.
+    Export,
+}
+
+/// What an error that does not end the resource means.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Errors {
+    /// It ends the call as a failure.
+    #[default]
+    Stop,
+    /// The resource goes on. Of a set it is a failure in the end, of other methods a warning.
+    Report,
+}
+
+/// A request. Its properties are what [`crate::convert`] made of them; they may hold secrets.
+#[derive(Serialize)]
+pub(super) struct Request<'a> {
+    pub(super) id: String,
+    pub(super) kind: Kind,
+    pub(super) module: &'a str,
+    pub(super) resource: &'a str,
+    pub(super) method: Method,
+    pub(super) properties: Properties<'a>,
+    pub(super) errors: Errors,
+    pub(super) records: bool,
+    pub(super) hold: bool,
+    pub(super) reuse: bool,
+}
+
+/// An ordered table: the worker assigns in the order of the document.
+#[derive(Serialize)]
+pub(super) struct Properties<'a> {
+    pub(super) ordered: Members<'a>,
+}
+
+impl<'a> Properties<'a> {
+    pub(super) fn new(properties: &'a [(String, Wire)]) -> Self {
+        Self { ordered: Members(properties) }
+    }
+}
+
+/// A line of a worker: what is absent decides which message it is.
+#[derive(Deserialize)]
+pub(super) struct Line {
+    pub(super) id: String,
+    hello: Option<Hello>,
+    stream: Option<Stream>,
+    message: Option<String>,
+    #[serde(rename = "type")]
+    ty: Option<String>,
+    output: Option<Box<RawValue>>,
+    refused: Option<String>,
+    done: Option<Done>,
+    error: Option<PowerShellError>,
+}
+
+/// What a line says.
+pub(super) enum Message {
+    Hello(Hello),
+    Record(Stream, String),
+    /// An object: its type, and its JSON or why it has none.
+    Output(String, Result<Box<RawValue>, String>),
+    Done(Done),
+    Error(PowerShellError),
+}
+
+impl Line {
+    pub(super) fn message(self) -> Option<Message> {
+        let output = self.output.or_else(|| RawValue::from_string("null".to_owned()).ok());
+        let object = self.ty.zip(self.refused.map(Err).or(output.map(Ok)));
+        let record = self.stream.zip(self.message).map(|(stream, message)| Message::Record(stream, message));
+        let message = self.done.map(Message::Done).or(self.error.map(Message::Error)).or(record);
+        message.or(object.map(|(ty, json)| Message::Output(ty, json))).or(self.hello.map(Message::Hello))
+    }
+}
+
+/// What a worker says first.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct Hello {
+    pub(super) protocol: u32,
+    /// The version of PowerShell.
+    pub version: String,
+    /// `Core` or `Desktop`.
+    pub edition: String,
+}
+
+/// The stream of a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Stream {
+    /// `Write-Error`
+    Error,
+    /// `Write-Warning`
+    Warning,
+    /// `Write-Verbose`
+    Verbose,
+    /// `Write-Debug`
+    Debug,
+    /// `Write-Information`, `Write-Host`, and what programs of the system write to their standard error
+    Information,
+}
+
+/// How a call came to its end.
+#[derive(Clone, Copy, Default, Deserialize)]
+pub(super) struct Done {
+    /// Whether the script ended by itself, and not by `exit`.
+    pub(super) ended: bool,
+    /// Whether `$global:DSCMachineStatus` was 1.
+    pub(super) reboot: bool,
+}
+
+/// An error of PowerShell that ended a call.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
+#[serde(default)]
+pub struct PowerShellError {
+    /// Its fully qualified id.
+    pub id: String,
+    /// Its category.
+    pub category: String,
+    /// The type of the exception.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// What it says.
+    pub message: String,
+    /// File and line, where PowerShell knows them.
+    pub at: String,
+    /// `load` while the module is loaded, `call` afterwards.
+    pub during: String,
+    /// The property that was assigned.
+    pub property: String,
+}

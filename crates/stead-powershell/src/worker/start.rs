@@ -1,0 +1,144 @@
+//! Starts a worker.
+//!
+//! PowerShell is given a loader as `-Command`, which connects to the socket and reads the script from it. So nothing is
+//! written to a file and nothing runs through the limit of a command line. `-Command -` would read it from standard input,
+//! which programs that a resource starts read as well; `-EncodedCommand` makes PowerShell write its errors as XML.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use stead_host::process::{ConversationError, Environment, Heard, Program, Session};
+
+use super::printed::Printed;
+use super::protocol::{Line, Message, VERSION};
+use super::{Limits, Worker, quoted};
+
+const LOADER: &str = include_str!("loader.ps1");
+const SCRIPT: &str = include_str!("worker.ps1");
+
+/// The variable that tells the loader where the socket is. It is gone before the first call.
+const ENDPOINT: &str = "STEAD_POWERSHELL_ENDPOINT";
+
+/// The longest path of a socket.
+const LONGEST_PATH: usize = 107;
+
+/// Why there is no worker.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no directory for its socket.
+    #[error("cannot create a socket for PowerShell in '{}': {source}", folder.display())]
+    Socket {
+        /// Where.
+        folder: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It did not answer.
+    #[error("cannot start PowerShell ('{}'): {source}{}", program.display(), quoted(tail))]
+    Program {
+        /// The executable.
+        program: PathBuf,
+        /// Why not.
+        source: ConversationError,
+        /// The end of its standard error.
+        tail: String,
+    },
+    /// It does not speak the protocol.
+    #[error("'{}' does not answer as PowerShell 7.2 or later does", .0.display())]
+    Protocol(PathBuf),
+}
+
+/// Starts PowerShell and waits until it can be called.
+pub(super) fn start(executable: &Path, environment: &Environment, limits: &Limits<'_>) -> Result<Worker, StartError> {
+    let socket = Socket::create()?;
+    let arguments = ["-NoLogo", "-NoProfile", "-NonInteractive", "-Command", LOADER].map(OsString::from);
+    let quiet =
+        [("TERM", "dumb"), ("NO_COLOR", "1"), ("POWERSHELL_TELEMETRY_OPTOUT", "1"), ("POWERSHELL_UPDATECHECK", "Off")];
+    let mut variables: Vec<(OsString, OsString)> =
+        quiet.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    variables.push((ENDPOINT.into(), socket.path().into()));
+    let program = Program {
+        path: executable,
+        image: None,
+        arguments: &arguments,
+        directory: Path::new("/"),
+        environment,
+        variables: &variables,
+        input: None,
+    };
+    let (mut printed, mut hello) = (Printed::default(), None);
+    let mut hear = |heard: Heard<'_>| match heard {
+        Heard::Printed(stream, bytes) => {
+            printed.take(stream, bytes, &mut |_| {});
+            ControlFlow::Continue(())
+        }
+        Heard::Line(line) => {
+            hello = serde_json::from_slice::<Line>(line).ok().and_then(Line::message);
+            ControlFlow::Break(())
+        }
+    };
+    let script = STANDARD.encode(SCRIPT) + "\n";
+    let session = Session::start(&program, &socket.listener, limits.output, limits.deadline, limits.cancel, &mut hear);
+    let greeted = session.and_then(|mut session| {
+        session.exchange(script.as_bytes(), limits.deadline, limits.cancel, &mut hear)?;
+        Ok(session)
+    });
+    match (greeted, hello) {
+        (Ok(session), Some(Message::Hello(hello))) if hello.protocol == VERSION => {
+            Ok(Worker { session, modules: BTreeMap::new(), calls: 0 })
+        }
+        (Ok(_), _) => Err(StartError::Protocol(executable.to_owned())),
+        (Err(source), _) => Err(StartError::Program { program: executable.to_owned(), source, tail: printed.tail() }),
+    }
+}
+
+/// A socket in a directory that nobody else can enter. Both are gone when this is dropped; a connection stays.
+struct Socket {
+    listener: UnixListener,
+    folder: PathBuf,
+}
+
+impl Socket {
+    fn create() -> Result<Self, StartError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let unique = || format!("stead-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let temporary = std::env::temp_dir();
+        let is_short = temporary.as_os_str().len() + "/stead-4294967295-1000000/s".len() <= LONGEST_PATH;
+        let parent = if is_short { temporary } else { PathBuf::from("/tmp") };
+        let failed = |source| StartError::Socket { folder: parent.clone(), source };
+        // What is there already is somebody else's.
+        let create = |_| {
+            let folder = parent.join(unique());
+            DirBuilder::new().mode(0o700).create(&folder).map(|()| folder)
+        };
+        let folder =
+            (0..16).map(create).find_map(Result::ok).ok_or(io::ErrorKind::AlreadyExists.into()).map_err(failed)?;
+        match UnixListener::bind(folder.join("s")) {
+            Ok(listener) => Ok(Self { listener, folder }),
+            Err(error) => {
+                drop(std::fs::remove_dir(&folder));
+                Err(failed(error))
+            }
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join("s")
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(self.path()));
+        drop(std::fs::remove_dir(&self.folder));
+    }
+}

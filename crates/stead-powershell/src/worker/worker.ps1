@@ -1,0 +1,517 @@
+<#
+A warm worker: reads one request a line and answers with lines, until the socket is closed. One call at a time; whoever
+started it ends it when a call takes too long. Standard output and error are not part of the protocol.
+
+Request   {"id":"7","kind":"class","module":"/x/Demo.psd1","resource":"Demo","method":"Set","properties":{"ordered":{..}},
+           "errors":"stop","records":true,"hold":false,"reuse":true}
+Answers   {"id":"7","stream":"verbose","message":".."}                        any number, as they happen
+          {"id":"7","type":"System.Boolean","output":true}                    what the method returned or leaked
+          {"id":"7","type":"System.IntPtr","refused":"$: no JSON form .."}
+          {"id":"7","done":{"ended":true,"reboot":false}}                     "ended": the script came to its end
+       or {"id":"7","error":{"id":"..","message":"..", ..}}
+#>
+param($socket, $reader, $writer)
+
+Set-StrictMode -Version 3
+$ErrorActionPreference = 'Stop'
+[Console]::In.Close()
+
+# ---- JSON -> values -----------------------------------------------------------------------------------------------
+
+# What the property type needs is decided before a value comes here: an object of one member says what is built.
+class Wire {
+    static [object] Value([System.Text.Json.JsonElement] $element) {
+        switch ([string]$element.ValueKind) {
+            'Null' { return $null }
+            'True' { return $true }
+            'False' { return $false }
+            'String' { return $element.GetString() }
+        }
+        foreach ($member in $element.EnumerateObject()) { return [Wire]::Build($member.Name, $member.Value) }
+        throw [FormatException]::new('the request is not understood')
+    }
+
+    static [object] Build([string] $tag, [System.Text.Json.JsonElement] $content) {
+        $invariant = [System.Globalization.CultureInfo]::InvariantCulture
+        $float = [System.Globalization.NumberStyles]::Float
+        switch ($tag) {
+            'integer' { return [Wire]::Integer($content.GetString()) }
+            'double' { return [double]::Parse($content.GetString(), $float, $invariant) }
+            'decimal' { return [decimal]::Parse($content.GetString(), $float, $invariant) }
+            'array' { return [Wire]::Items($content) }
+            'hashtable' { $table = @{}; [Wire]::Fill($table, $content); return $table }
+            'ordered' { $table = [ordered]@{}; [Wire]::Fill($table, $content); return $table }
+            'object' { return [Wire]::Custom($content) }
+            'secureString' { return [Wire]::Secure($content.GetString()) }
+            'credential' {
+                $pair = @{}
+                [Wire]::Fill($pair, $content)
+                return [pscredential]::new($pair['username'], [Wire]::Secure($pair['password']))
+            }
+            'cimInstance' {
+                $pair = @{}
+                [Wire]::Fill($pair, $content)
+                return [Wire]::Cim($pair['class'], $pair['properties'])
+            }
+        }
+        throw [FormatException]::new("the request is not understood: '$tag'")
+    }
+
+    static [void] Fill([System.Collections.IDictionary] $table, [System.Text.Json.JsonElement] $members) {
+        foreach ($member in $members.EnumerateObject()) { $table.psbase.Add($member.Name, [Wire]::Value($member.Value)) }
+    }
+
+    static [object] Items([System.Text.Json.JsonElement] $content) {
+        $items = [object[]]::new($content.GetArrayLength())
+        $index = 0
+        $instances = 0
+        foreach ($item in $content.EnumerateArray()) {
+            $value = [Wire]::Value($item)
+            if ($value -is [ciminstance]) { $instances++ }
+            $items[$index++] = $value
+        }
+        # CIM takes no array of objects as an array of instances.
+        if ($instances -gt 0 -and $instances -eq $items.Length) { return [ciminstance[]]$items }
+        return $items
+    }
+
+    static [object] Custom([System.Text.Json.JsonElement] $content) {
+        $object = [pscustomobject]::new()
+        foreach ($member in $content.EnumerateObject()) {
+            $object.psobject.Properties.Add([psnoteproperty]::new($member.Name, [Wire]::Value($member.Value)))
+        }
+        return $object
+    }
+
+    static [object] Integer([string] $digits) {
+        $big = [bigint]::Parse($digits, [System.Globalization.CultureInfo]::InvariantCulture)
+        if ($big -ge [int]::MinValue -and $big -le [int]::MaxValue) { return [int]$big }
+        if ($big -ge [long]::MinValue -and $big -le [long]::MaxValue) { return [long]$big }
+        if ($big -ge 0 -and $big -le [ulong]::MaxValue) { return [ulong]$big }
+        if ($big -ge [bigint][decimal]::MinValue -and $big -le [bigint][decimal]::MaxValue) { return [decimal]$big }
+        return $big
+    }
+
+    # Character by character: ConvertTo-SecureString refuses an empty text.
+    static [securestring] Secure([string] $text) {
+        $secure = [securestring]::new()
+        foreach ($character in $text.ToCharArray()) { $secure.AppendChar($character) }
+        return $secure
+    }
+
+    static [object] Cim([string] $class, [System.Collections.IDictionary] $properties) {
+        if (-not (Get-Command -Name New-CimInstance -ErrorAction Ignore)) {
+            throw [NotSupportedException]::new("a value of the class '$class' needs the cmdlet New-CimInstance, which is not on this system")
+        }
+        $namespace = 'root/Microsoft/Windows/DesiredStateConfiguration'
+        return New-CimInstance -ClientOnly -Namespace $namespace -ClassName $class -Property $properties
+    }
+}
+
+# ---- values -> JSON -----------------------------------------------------------------------------------------------
+
+# What goes out can be put in again, and nothing is cut or shown in clear without a word: what has no JSON form is an error.
+class Json {
+    static [regex] $Special = [regex]::new('[\x00-\x1f"\\]')
+    static [regex] $LoneSurrogate = [regex]::new('(?<![\ud800-\udbff])[\udc00-\udfff]|[\ud800-\udbff](?![\udc00-\udfff])')
+    static [int] $MostLevels = 64
+
+    static [string] Of([object] $value) { return [Json]::Node($value, '$', [System.Collections.Generic.List[object]]::new()) }
+
+    static [string] Text([string] $text, [string] $path) {
+        if ([Json]::LoneSurrogate.IsMatch($text)) { throw [FormatException]::new("${path}: the string is not valid Unicode (lone surrogate)") }
+        if (-not [Json]::Special.IsMatch($text)) { return '"' + $text + '"' }
+        return '"' + [Json]::Special.Replace($text, {
+                param($match)
+                $code = [int]$match.Value[0]
+                if ($code -eq 34) { '\"' } elseif ($code -eq 92) { '\\' } elseif ($code -eq 10) { '\n' } elseif ($code -eq 9) { '\t' } else { '\u' + $code.ToString('x4') }
+            }) + '"'
+    }
+
+    # For messages: what is not valid becomes U+FFFD, and what is very long is cut.
+    static [string] Message([string] $text) {
+        if ($text.Length -gt 32768) { $text = $text.Substring(0, 32768) + '...' }
+        return [Json]::Text([Json]::LoneSurrogate.Replace($text, [string][char]0xfffd), '$')
+    }
+
+    static [string] Number([double] $value, [string] $shortest) {
+        if ([double]::IsNaN($value)) { return '"NaN"' }
+        if ([double]::IsInfinity($value)) { return $(if ($value -gt 0) { '"Infinity"' } else { '"-Infinity"' }) }
+        if ($shortest.Contains('.') -or $shortest.Contains('E')) { return $shortest.Replace('E+', 'e').Replace('E', 'e') }
+        return $shortest + '.0'
+    }
+
+    static [string] Decimal([decimal] $value) {
+        $invariant = [System.Globalization.CultureInfo]::InvariantCulture
+        if ($value -eq [decimal]::Truncate($value)) { return [Json]::Integer([bigint]$value) }
+        $text = $value.ToString($invariant).TrimEnd('0')
+        $double = [double]::Parse($text, $invariant)
+        $back = [decimal]0
+        $float = [System.Globalization.NumberStyles]::Float
+        # A number where the double nearest to it has the same digits, else a string.
+        if ([decimal]::TryParse($double.ToString('R', $invariant), $float, $invariant, [ref]$back) -and $back -eq $value) { return $text }
+        return '"' + $text + '"'
+    }
+
+    static [string] Integer([bigint] $value) {
+        $text = $value.ToString([System.Globalization.CultureInfo]::InvariantCulture)
+        if ($value -ge [long]::MinValue -and $value -le [ulong]::MaxValue) { return $text }
+        return '"' + $text + '"'
+    }
+
+    static [string] Date([datetime] $value) {
+        $invariant = [System.Globalization.CultureInfo]::InvariantCulture
+        $zone = ''
+        if ($value.Kind -eq 'Utc') { $zone = 'Z' }
+        if ($value.Kind -eq 'Local') { $zone = $value.ToString('zzz', $invariant) }
+        return '"' + $value.ToString("yyyy-MM-dd'T'HH:mm:ss.FFFFFFF", $invariant) + $zone + '"'
+    }
+
+    # The JSON of what has no members, or null.
+    static [string] Scalar([object] $value, [string] $path) {
+        $invariant = [System.Globalization.CultureInfo]::InvariantCulture
+        if ($null -eq $value -or $value -is [DBNull] -or $value -is [System.Management.Automation.Language.NullString]) { return 'null' }
+        if ($value -is [string] -or $value -is [char]) { return [Json]::Text([string]$value, $path) }
+        if ($value -is [bool]) { return $(if ($value) { 'true' } else { 'false' }) }
+        if ($value -is [switch]) { return $(if ($value.IsPresent) { 'true' } else { 'false' }) }
+        if ($value -is [enum]) {
+            $name = $value.ToString()
+            return $(if ($name -match '^-?\d') { $name } else { [Json]::Text($name, $path) })
+        }
+        if ($value -is [int] -or $value -is [long] -or $value -is [sbyte] -or $value -is [byte] -or $value -is [int16] -or
+            $value -is [uint16] -or $value -is [uint32] -or $value -is [ulong]) { return $value.ToString($invariant) }
+        if ($value -is [bigint]) { return [Json]::Integer($value) }
+        if ($value -is [decimal]) { return [Json]::Decimal($value) }
+        if ($value -is [double]) { return [Json]::Number($value, $value.ToString('R', $invariant)) }
+        if ($value -is [float]) { return [Json]::Number([double]$value, $value.ToString('R', $invariant)) }
+        if ($value -is [datetime]) { return [Json]::Date($value) }
+        if ($value -is [DateTimeOffset]) { return '"' + $value.ToString("yyyy-MM-dd'T'HH:mm:ss.FFFFFFFzzz", $invariant) + '"' }
+        if ($value -is [DateOnly]) { return '"' + $value.ToString('yyyy-MM-dd', $invariant) + '"' }
+        if ($value -is [TimeOnly]) { return '"' + $value.ToString('HH:mm:ss.FFFFFFF', $invariant) + '"' }
+        if ($value -is [timespan]) { return '"' + $value.ToString('c', $invariant) + '"' }
+        if ($value -is [guid]) { return '"' + $value.ToString('D') + '"' }
+        if ($value -is [securestring]) { return '{"$secret":"SecureString"}' }
+        if ($value -is [pscredential]) { return '{"$secret":"PSCredential","username":' + [Json]::Text($value.UserName, $path) + '}' }
+        if ($value -is [uri]) { return [Json]::Text($value.OriginalString, $path) }
+        if ($value -is [xml]) { return [Json]::Text($value.OuterXml, $path) }
+        if ($value -is [type]) { return [Json]::Text($value.FullName, $path) }
+        if ($value -is [scriptblock] -or $value -is [version] -or $value -is [semver] -or $value -is [ipaddress] -or
+            $value -is [mailaddress] -or $value -is [cultureinfo] -or $value -is [regex]) { return [Json]::Text($value.ToString(), $path) }
+        if ($value -is [System.Text.Encoding]) { return [Json]::Text($value.WebName, $path) }
+        if ($value -is [System.IO.FileSystemInfo]) { return [Json]::Text($value.FullName, $path) }
+        if ($value -is [System.Management.Automation.ErrorRecord]) {
+            return '{"message":' + [Json]::Message($value.ToString()) + ',"id":' + [Json]::Message($value.FullyQualifiedErrorId) +
+                ',"category":' + [Json]::Message([string]$value.CategoryInfo.Category) + '}'
+        }
+        if ($value -is [Exception]) { return '{"type":' + [Json]::Message($value.GetType().FullName) + ',"message":' + [Json]::Message($value.Message) + '}' }
+        return ''
+    }
+
+    static [string] Node([object] $value, [string] $path, [System.Collections.Generic.List[object]] $above) {
+        $scalar = [Json]::Scalar($value, $path)
+        if ($scalar -ne '') { return $scalar }
+        foreach ($outer in $above) {
+            if ([object]::ReferenceEquals($outer, $value)) { throw [FormatException]::new("${path}: the value contains itself") }
+        }
+        if ($above.Count -ge [Json]::MostLevels) { throw [FormatException]::new("${path}: more than $([Json]::MostLevels) levels") }
+        $above.Add($value)
+        try {
+            if ($value -is [System.Collections.IDictionary]) { return [Json]::Table($value, $path, $above) }
+            if ($value -is [System.Collections.IEnumerable]) { return [Json]::List($value, $path, $above) }
+            return [Json]::Members($value, $path, $above)
+        } finally { $above.RemoveAt($above.Count - 1) }
+    }
+
+    static [string] Table([System.Collections.IDictionary] $table, [string] $path, [System.Collections.Generic.List[object]] $above) {
+        $invariant = [System.Globalization.CultureInfo]::InvariantCulture
+        $parts = [System.Collections.Generic.List[object]]::new()
+        $seen = [System.Collections.Generic.HashSet[string]]::new([StringComparer]::Ordinal)
+        foreach ($entry in $table.GetEnumerator()) {
+            $key = $entry.Key
+            $name = if ($key -is [IFormattable]) { $key.ToString($null, $invariant) } else { $key.ToString() }
+            if (-not $seen.Add($name)) { throw [FormatException]::new("${path}: two keys have the text '$name'") }
+            $parts.Add(@($name, ([Json]::Text($name, $path) + ':' + [Json]::Node($entry.Value, "$path.$name", $above))))
+        }
+        # A hashtable has no order of its own.
+        if ($table.GetType().Name -notmatch 'Ordered') { $parts.Sort([Comparison[object]] { param($a, $b) [string]::CompareOrdinal($a[0], $b[0]) }) }
+        return '{' + (@(foreach ($part in $parts) { $part[1] }) -join ',') + '}'
+    }
+
+    static [string] List([System.Collections.IEnumerable] $list, [string] $path, [System.Collections.Generic.List[object]] $above) {
+        $parts = [System.Collections.Generic.List[string]]::new()
+        foreach ($item in $list) { $parts.Add([Json]::Node($item, "$path[$($parts.Count)]", $above)) }
+        return '[' + ($parts -join ',') + ']'
+    }
+
+    # What a class or Select-Object declares; not what a type of .NET or a script computes, which may fail or take long.
+    static [string] Members([object] $value, [string] $path, [System.Collections.Generic.List[object]] $above) {
+        $parts = [System.Collections.Generic.List[string]]::new()
+        if ($value -is [ciminstance]) {
+            foreach ($property in $value.CimInstanceProperties) {
+                $parts.Add([Json]::Text($property.Name, $path) + ':' + [Json]::Node($property.Value, "$path.$($property.Name)", $above))
+            }
+            return '{' + ($parts -join ',') + '}'
+        }
+        $kind = ''
+        if ($value.psobject.BaseObject -is [System.Management.Automation.PSCustomObject]) { $kind = 'NoteProperty' }
+        elseif ($value.GetType().Assembly.IsDynamic) { $kind = 'Property' }
+        if ($kind -eq '') { throw [FormatException]::new("${path}: no JSON form for $($value.GetType())") }
+        foreach ($member in $value.psobject.Properties) {
+            if ([string]$member.MemberType -ne $kind) { continue }
+            $parts.Add([Json]::Text($member.Name, $path) + ':' + [Json]::Node($member.Value, "$path.$($member.Name)", $above))
+        }
+        return '{' + ($parts -join ',') + '}'
+    }
+}
+
+# ---- the code that runs beside the resource, in its runspace --------------------------------------------------------
+
+# An error that ends a statement would not end a resource without a 'try' around it. The mark shows that the script came
+# to its end: 'exit' and a 'break' outside of a loop leave it without an error.
+
+$loadModule = {
+    param($path)
+    Import-Module -Name $path -PassThru -DisableNameChecking -ErrorAction Stop
+}
+
+# A class is visible in the scope of its module alone.
+$findType = {
+    param($module, $name)
+    foreach ($each in @($module) + @($module.NestedModules)) {
+        if (-not $each.SessionState) { continue }
+        $type = & $each { param($n) $n -as [type] } $name
+        if ($type) { $type; break }
+    }
+}
+
+$callClass = {
+    param($type, $properties, $method, $mark, $shared)
+    try {
+        $object = $shared['Reused']
+        if ($null -eq $object) {
+            $object = $type::new()
+            $declared = $type.GetProperties([System.Reflection.BindingFlags]'Public,Instance')
+            foreach ($entry in $properties.GetEnumerator()) {
+                $shared['Property'] = $entry.Key
+                $name = $null
+                foreach ($property in $declared) { if ($property.Name -eq $entry.Key) { $name = $property.Name; break } }
+                if (-not $name) { throw [ArgumentException]::new("the resource has no property '$($entry.Key)'") }
+                $object.$name = $entry.Value
+            }
+            $shared['Property'] = $null
+        }
+        $shared['Object'] = $object
+        if ($method -ne 'Export') { $object.$method() }
+        elseif ($type.GetMethod('Export', [type[]]@())) { $type::Export() }
+        else { $type::Export($object) }
+    } catch { throw }
+    $mark
+}
+
+$callScript = {
+    param($module, $properties, $method, $mark, $shared)
+    try {
+        $command = $module.ExportedFunctions["$method-TargetResource"]
+        if (-not $command) { $command = Get-Command -Module $module.Name -Name "$method-TargetResource" }
+        $arguments = @{}
+        foreach ($entry in $properties.GetEnumerator()) {
+            $shared['Property'] = $entry.Key
+            $parameter = $command.Parameters.Values | Where-Object Name -eq $entry.Key
+            if (-not $parameter) {
+                # Get is given all properties and may declare the keys alone.
+                if ($method -eq 'Get') { continue }
+                throw [ArgumentException]::new("the resource has no property '$($entry.Key)'")
+            }
+            $value = $entry.Value
+            if ($value -is [hashtable] -and $parameter.ParameterType -eq [ciminstance[]]) {
+                $value = [ciminstance[]]@(foreach ($pair in $value.GetEnumerator()) {
+                        New-CimInstance -ClientOnly -Namespace root/Microsoft/Windows/DesiredStateConfiguration -ClassName MSFT_KeyValuePair -Property @{ Key = "$($pair.Key)"; Value = "$($pair.Value)" }
+                    })
+            }
+            $arguments[$parameter.Name] = $value
+        }
+        $shared['Property'] = $null
+        & $command @arguments
+    } catch { throw }
+    $mark
+}
+
+# Preferences that a resource changed are those of the next call no more.
+$callText = 'param($body, $target, $properties, $method, $mark, $shared, $errors, $records)
+    $global:ErrorActionPreference = $errors
+    $global:VerbosePreference = $global:DebugPreference = $global:InformationPreference = $records
+    $global:WarningPreference = "Continue"
+    $global:ProgressPreference = "SilentlyContinue"
+    $global:ConfirmPreference = "None"
+    $global:WhatIfPreference = $false
+    & ([scriptblock]::Create($body)) $target $properties $method $mark $shared *>&1'
+
+# ---- one runspace for a module ----------------------------------------------------------------------------------------
+
+$rooms = @{}
+
+function Get-RoomKey($request) { return '{0}|{1}|{2}' -f $request['kind'], $request['module'], $request['resource'] }
+
+function Open-Room($request) {
+    $key = Get-RoomKey $request
+    if ($rooms.ContainsKey($key)) { return $rooms[$key] }
+    $state = [initialsessionstate]::CreateDefault2()
+    if ($IsWindows) { $state.ExecutionPolicy = 'Bypass' }
+    $runspace = [runspacefactory]::CreateRunspace($state)
+    $runspace.ThreadOptions = 'ReuseThread'
+    $runspace.Open()
+    $room = @{ Runspace = $runspace; Target = $null; Shared = [hashtable]::Synchronized(@{}) }
+    $rooms[$key] = $room
+    $module = Invoke-Here $runspace $loadModule @($request['module'])
+    $room['Target'] = if ($request['kind'] -eq 'class') { Invoke-Here $runspace $findType @($module, $request['resource']) } else { $module }
+    if ($null -eq $room['Target']) { throw [InvalidOperationException]::new("the module has no resource '$($request['resource'])'") }
+    return $room
+}
+
+# The last object that a script gives in a runspace.
+function Invoke-Here($runspace, $script, $arguments) {
+    $shell = [powershell]::Create($runspace)
+    try {
+        [void]$shell.AddScript($script.ToString())
+        foreach ($argument in $arguments) { [void]$shell.AddArgument($argument) }
+        $found = $shell.Invoke()
+        if ($found.Count) { return $found[$found.Count - 1].psobject.BaseObject }
+    } finally { $shell.Dispose() }
+}
+
+function Close-Room($request) {
+    $key = Get-RoomKey $request
+    if ($rooms.ContainsKey($key)) { $rooms[$key]['Runspace'].Dispose(); $rooms.Remove($key) }
+}
+
+# ---- one call -----------------------------------------------------------------------------------------------------------
+
+$during = @{ Step = 'start' }
+$mark = [WeakReference]::new($null)
+
+function Send([string] $line) {
+    $writer.WriteLine($line)
+    $writer.Flush()
+}
+
+function Send-Record([string] $id, $record) {
+    $stream = ''
+    $text = ''
+    if ($record -is [System.Management.Automation.VerboseRecord]) { $stream = 'verbose'; $text = $record.Message }
+    elseif ($record -is [System.Management.Automation.WarningRecord]) { $stream = 'warning'; $text = $record.Message }
+    elseif ($record -is [System.Management.Automation.DebugRecord]) { $stream = 'debug'; $text = $record.Message }
+    elseif ($record -is [System.Management.Automation.InformationRecord]) { $stream = 'information'; $text = "$($record.MessageData)" }
+    elseif ($record -is [System.Management.Automation.ErrorRecord]) {
+        # What a program of the system writes to its standard error is text, not a failure.
+        $stream = if ($record.FullyQualifiedErrorId -like 'NativeCommandError*') { 'information' } else { 'error' }
+        $text = "$record"
+    }
+    if ($stream -eq '') { return $false }
+    Send ('{"id":"' + $id + '","stream":"' + $stream + '","message":' + [Json]::Message($text) + '}')
+    return $true
+}
+
+function Send-Output([string] $id, $value) {
+    $type = if ($null -eq $value) { '' } else { $value.GetType().ToString() }
+    $head = '{"id":"' + $id + '","type":' + [Json]::Message($type)
+    try { $json = [Json]::Of($value) }
+    catch {
+        Send ($head + ',"refused":' + [Json]::Message($_.Exception.GetBaseException().Message) + '}')
+        return
+    }
+    Send ($head + ',"output":' + $json + '}')
+}
+
+function Invoke-Method($request, $room) {
+    $id = $request['id']
+    $body = if ($request['kind'] -eq 'class') { $callClass } else { $callScript }
+    $errors = if ($request['errors'] -eq 'report') { 'Continue' } else { 'Stop' }
+    $records = if ($request['records']) { 'Continue' } else { 'SilentlyContinue' }
+    $shared = $room['Shared']
+    $shared['Reused'] = if ($request['reuse']) { $shared['Object'] } else { $null }
+    $shared['Object'] = $null
+    $shared['Property'] = $null
+    $shell = [powershell]::Create($room['Runspace'])
+    [void]$shell.AddScript($callText).AddArgument($body.ToString()).AddArgument($room['Target']).AddArgument($request['properties'])
+    [void]$shell.AddArgument($request['method']).AddArgument($mark).AddArgument($shared).AddArgument($errors).AddArgument($records)
+    $output = [System.Management.Automation.PSDataCollection[psobject]]::new()
+    $ended = $false
+    try {
+        $running = $shell.BeginInvoke([System.Management.Automation.PSDataCollection[psobject]]$null, $output)
+        do {
+            $done = $running.AsyncWaitHandle.WaitOne(20)
+            foreach ($item in $output.ReadAll()) {
+                # Assignments: an 'if' as a value takes arrays apart.
+                $value = $null
+                if ($null -ne $item) { $value = $item.psobject.BaseObject }
+                if ([object]::ReferenceEquals($value, $mark)) { $ended = $true; continue }
+                if (Send-Record $id $value) { continue }
+                if ($value -is [System.Management.Automation.PSCustomObject]) { $value = $item }
+                Send-Output $id $value
+            }
+            # Whoever asked is gone.
+            if (-not $done -and $socket.Poll(0, 'SelectRead') -and $socket.Available -eq 0) { [Environment]::Exit(3) }
+        } until ($done)
+        [void]$shell.EndInvoke($running)
+    } finally { $shell.Dispose() }
+    if (-not $request['hold']) { $shared['Object'] = $null }
+    return $ended
+}
+
+function Invoke-Request($request) {
+    $during['Step'] = 'load'
+    $room = Open-Room $request
+    $during['Step'] = 'call'
+    $session = $room['Runspace'].SessionStateProxy
+    $session.SetVariable('DSCMachineStatus', $null)
+    $ended = Invoke-Method $request $room
+    $reboot = [bool]($session.GetVariable('DSCMachineStatus') -eq 1)
+    $session.PSVariable.Remove('DSCMachineStatus')
+    $flags = @($ended, $reboot).ForEach({ if ($_) { 'true' } else { 'false' } })
+    Send ('{"id":"' + $request['id'] + '","done":{"ended":' + $flags[0] + ',"reboot":' + $flags[1] + '}}')
+}
+
+function Send-Failure($request, $record) {
+    $exception = $record.Exception
+    while ($exception.InnerException -and $exception -is [System.Management.Automation.MethodInvocationException]) { $exception = $exception.InnerException }
+    $cause = if ($exception -is [System.Management.Automation.IContainsErrorRecord]) { $exception.ErrorRecord } else { $record }
+    $room = $rooms[(Get-RoomKey $request)]
+    $property = if ($room) { $room['Shared']['Property'] } else { $null }
+    $at = if ($cause.InvocationInfo -and $cause.InvocationInfo.ScriptName) { "$($cause.InvocationInfo.ScriptName):$($cause.InvocationInfo.ScriptLineNumber)" } else { '' }
+    $line = '{"id":"' + $request['id'] + '","error":{"id":' + [Json]::Message($cause.FullyQualifiedErrorId)
+    $line += ',"category":' + [Json]::Message([string]$cause.CategoryInfo.Category) + ',"type":' + [Json]::Message($exception.GetType().FullName)
+    $line += ',"message":' + [Json]::Message($exception.Message) + ',"at":' + [Json]::Message($at)
+    $line += ',"during":' + [Json]::Message($during['Step']) + ',"property":' + [Json]::Message([string]$property) + '}}'
+    Send $line
+}
+
+# ---- the loop -----------------------------------------------------------------------------------------------------------
+
+$folder = [Environment]::CurrentDirectory
+$variables = [Environment]::GetEnvironmentVariables()
+
+# What a resource did to the process is undone, so that the next call starts as the first one did.
+function Restore-Process {
+    [Environment]::CurrentDirectory = $folder
+    $now = [Environment]::GetEnvironmentVariables()
+    foreach ($name in @($now.Keys)) { if (-not $variables.ContainsKey($name)) { [Environment]::SetEnvironmentVariable($name, $null) } }
+    foreach ($name in @($variables.Keys)) { if ($now[$name] -cne $variables[$name]) { [Environment]::SetEnvironmentVariable($name, $variables[$name]) } }
+    foreach ($room in @($rooms.Values)) { [void]$room['Runspace'].SessionStateProxy.Path.SetLocation($folder) }
+}
+
+$options = [System.Text.Json.JsonDocumentOptions]::new()
+$options.MaxDepth = 512
+Send ('{"id":"0","hello":{"protocol":1,"version":"' + $PSVersionTable.PSVersion + '","edition":"' + $PSVersionTable.PSEdition + '"}}')
+while ($null -ne ($line = $reader.ReadLine())) {
+    $request = @{}
+    [Wire]::Fill($request, [System.Text.Json.JsonDocument]::Parse($line, $options).RootElement)
+    try { Invoke-Request $request }
+    catch {
+        Send-Failure $request $_
+        # A module that failed in the middle starts anew.
+        Close-Room $request
+    }
+    Restore-Process
+}
+# Threads of a resource would keep the process.
+[Environment]::Exit(0)

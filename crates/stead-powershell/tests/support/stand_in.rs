@@ -1,0 +1,140 @@
+//! A program that stands in for PowerShell: it speaks the protocol of the worker, and what it is asked for says how it
+//! behaves. It cannot show what PowerShell does, only what becomes of it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+/// What PowerShell is given as its last argument but one when it is a worker.
+pub(crate) fn is_asked_for() -> bool {
+    std::env::args().any(|argument| argument == "-Command")
+}
+
+/// Carries out requests until the socket is closed.
+pub(crate) fn main() {
+    let socket = UnixStream::connect(std::env::var_os("STEAD_POWERSHELL_ENDPOINT").unwrap()).unwrap();
+    let mut lines = BufReader::new(socket.try_clone().unwrap()).lines();
+    let script = lines.next().unwrap().unwrap();
+    let mut stand_in = StandIn { socket, script, line: String::new(), calls: 0 };
+    stand_in.send(&json!({ "id": "0", "hello": { "protocol": 1, "version": "7.6.5", "edition": "Core" } }));
+    while let Some(Ok(line)) = lines.next() {
+        stand_in.calls += 1;
+        let request = serde_json::from_str(&line).unwrap();
+        stand_in.line = line;
+        stand_in.call(&request);
+    }
+}
+
+struct StandIn {
+    socket: UnixStream,
+    script: String,
+    line: String,
+    calls: u32,
+}
+
+impl StandIn {
+    fn send(&mut self, message: &Json) {
+        // Whoever asked may be gone.
+        let _ = writeln!(self.socket, "{message}");
+    }
+
+    fn call(&mut self, request: &Json) {
+        let id = request["id"].as_str().unwrap().to_owned();
+        let property = |name: &str| request["properties"]["ordered"][name].as_str().unwrap_or_default().to_owned();
+        match request["resource"].as_str().unwrap() {
+            "Replay" => return self.replay(&id, &serde_json::from_str(&property("case")).unwrap()),
+            "Hang" => std::thread::sleep(Duration::from_secs(3600)),
+            "Exit" => std::process::exit(4),
+            "Abort" => {
+                eprintln!("Stack overflow.");
+                std::process::abort();
+            }
+            "Flood" => print_flood(10 << 20),
+            "Child" => {
+                let child = std::process::Command::new("sleep").arg("3600").spawn().unwrap();
+                self.output(&id, "Child", &json!({ "pid": child.id() }));
+            }
+            "Noise" => {
+                println!("from standard output");
+                eprintln!("from standard error");
+            }
+            "Garbage" => self.send(&json!({ "id": "17" })),
+            "Pid" => self.output(&id, "Pid", &json!({ "pid": std::process::id(), "calls": self.calls })),
+            "Held" => self.output(&id, "Held", &json!({ "hold": request["hold"], "reuse": request["reuse"] })),
+            "Seen" => {
+                let seen = [std::fs::read("/proc/self/cmdline").unwrap(), std::fs::read("/proc/self/environ").unwrap()];
+                let seen = seen.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                self.output(&id, "Seen", &json!({ "process": seen, "script": self.script, "line": self.line.len() }));
+            }
+            "Echo" => {
+                println!("{}", property("Password"));
+                self.record(&id, "verbose", &format!("the password is {}", property("Password")));
+                let message = format!("{} was refused", property("Password"));
+                return self.error(&id, &json!({ "id": "E", "message": message }));
+            }
+            _ => {}
+        }
+        if request["method"] == "Test" {
+            self.output(&id, "System.Boolean", &json!(false));
+        }
+        self.done(&id, true, request["resource"] == "Reboot");
+    }
+
+    fn output(&mut self, id: &str, ty: &str, output: &Json) {
+        self.send(&json!({ "id": id, "type": ty, "output": output }));
+    }
+
+    fn record(&mut self, id: &str, stream: &str, message: &str) {
+        self.send(&json!({ "id": id, "stream": stream, "message": message }));
+    }
+
+    fn error(&mut self, id: &str, error: &Json) {
+        self.send(&json!({ "id": id, "error": error }));
+    }
+
+    fn done(&mut self, id: &str, ended: bool, reboot: bool) {
+        self.send(&json!({ "id": id, "done": { "ended": ended, "reboot": reboot } }));
+    }
+
+    /// What the worker would send of a recorded call: with `$ErrorActionPreference` at `Stop` the first error ends it.
+    fn replay(&mut self, id: &str, case: &Json) {
+        if case["noAnswer"] == true || case["state"] == "no answer" {
+            print_flood(case["process"]["stderr"]["length"].as_u64().unwrap_or_default());
+            std::process::exit(i32::try_from(case["process"]["exit"].as_i64().unwrap_or(1)).unwrap());
+        }
+        if case["state"] == "Stopped" {
+            std::thread::sleep(Duration::from_secs(3600));
+        }
+        if let Some(error) = super::failure_of(case) {
+            return self.error(id, &error);
+        }
+        for stream in ["verbose", "warning", "debug", "information"] {
+            for record in case["streams"][stream].as_array().into_iter().flatten() {
+                let text = record.as_str().or(record["text"].as_str()).unwrap_or_default();
+                self.record(id, stream, text);
+            }
+        }
+        let outputs = case["result"].as_array().cloned().unwrap_or_else(|| vec![case["result"].clone()]);
+        for output in outputs {
+            self.output(id, output["t"].as_str().unwrap_or_default(), &plain(&output));
+        }
+        self.done(id, !super::leaves_early(case), case["reboot"]["equalsOne"] == true);
+    }
+}
+
+fn print_flood(bytes: u64) {
+    let line = [b"x".repeat(1023), b"\n".to_vec()].concat();
+    let mut errors = std::io::stderr().lock();
+    (0..bytes.div_ceil(1024)).for_each(|_| errors.write_all(&line).unwrap());
+}
+
+/// A recorded value as JSON.
+fn plain(node: &Json) -> Json {
+    match &node["v"] {
+        Json::Object(members) => members.iter().map(|(name, node)| (name.clone(), plain(node))).collect(),
+        Json::Array(items) => items.iter().map(plain).collect(),
+        value => value.clone(),
+    }
+}

@@ -1,0 +1,466 @@
+//! The pool of workers, with a program that stands in for PowerShell: this very program.
+//!
+//! The recorded calls lie outside of the repository. Where `pwsh` is on the `PATH`, the functions whose names end in
+//! `_on_real_powershell` call it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#![expect(clippy::disallowed_methods, reason = "the cases are files")]
+
+#[path = "support/stand_in.rs"]
+mod stand_in;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Failed as TestFailed, Trial};
+use serde_json::{Value as Json, json};
+use stead_core::call::{Execution, FailureKind, restarts};
+use stead_host::process::{Environment, Exit};
+use stead_host::provider::{Cancel, Context, Plain, Provider};
+use stead_powershell::convert::Wire;
+use stead_powershell::provider::{PowerShellProvider, Source};
+use stead_powershell::resource::{Kind, Methods, Property, Resource};
+use stead_powershell::text::Place;
+use stead_powershell::types::Type;
+use stead_powershell::worker::{
+    Call, CallError, Errors, Failed, Limits, Method, Module, Object, Pool, Record, Reply, Settings, Stream,
+};
+
+const SOON: Duration = Duration::from_secs(60);
+
+fn main() -> ExitCode {
+    if stand_in::is_asked_for() {
+        stand_in::main();
+        return ExitCode::SUCCESS;
+    }
+    let tests: [(&str, fn()); 16] = [
+        ("a_worker_is_kept_and_replaced", a_worker_is_kept_and_replaced),
+        ("a_changed_module_gets_a_new_process", a_changed_module_gets_a_new_process),
+        ("a_deadline_ends_the_process", a_deadline_ends_the_process),
+        ("a_dead_worker_fails_its_call_alone", a_dead_worker_fails_its_call_alone),
+        ("a_flood_on_standard_error_is_read", a_flood_on_standard_error_is_read),
+        ("a_child_that_holds_the_pipes_holds_up_nobody", a_child_that_holds_the_pipes_holds_up_nobody),
+        ("what_is_printed_belongs_to_the_call", what_is_printed_belongs_to_the_call),
+        ("a_line_that_is_not_understood_ends_the_worker", a_line_that_is_not_understood_ends_the_worker),
+        ("cancelling_ends_the_call", cancelling_ends_the_call),
+        ("an_idle_worker_is_ended", an_idle_worker_is_ended),
+        ("no_more_workers_than_the_width", no_more_workers_than_the_width),
+        ("secrets_go_over_the_socket_alone", secrets_go_over_the_socket_alone),
+        ("test_and_set_share_an_object", test_and_set_share_an_object),
+        ("a_restart_is_part_of_the_state", a_restart_is_part_of_the_state),
+        ("recorded_failures_are_failures", recorded_failures_are_failures),
+        ("recorded_invocations_fail_as_recorded", recorded_invocations_fail_as_recorded),
+    ];
+    let trial = |(name, test): (&str, fn())| Trial::test(name, move || catch(test));
+    let mut trials: Vec<Trial> = tests.into_iter().map(trial).collect();
+    trials.push(trial(("recorded_calls_on_real_powershell", recorded_calls_on_real_powershell)));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn catch(test: fn()) -> Result<(), TestFailed> {
+    std::panic::catch_unwind(test).map_err(|_| TestFailed::without_message())
+}
+
+fn settings() -> Settings {
+    let environment = Environment::of_this_process(&[]);
+    Settings::new(std::env::current_exe().unwrap(), environment, 1)
+}
+
+fn limits(cancel: &Cancel) -> Limits<'_> {
+    Limits { deadline: SOON, output: 16 << 20, cancel }
+}
+
+fn call<'a>(resource: &'a str, properties: &'a [(String, Wire)]) -> Call<'a> {
+    Call {
+        kind: Kind::Class,
+        module: Module { path: Path::new("/m/M.psd1"), stamp: "1" },
+        resource,
+        method: Method::Get,
+        properties,
+        errors: Errors::Stop,
+        records: true,
+        object: Object::New,
+    }
+}
+
+fn carry_out(pool: &Pool, call: &Call<'_>) -> (Result<Reply, Failed>, Vec<Record>) {
+    let mut records = Vec::new();
+    let reply = pool.call(call, &limits(&Cancel::default()), &mut |record| records.push(record));
+    (reply, records)
+}
+
+fn state(pool: &Pool, call: &Call<'_>) -> Json {
+    serde_json::from_str(carry_out(pool, call).0.unwrap().state().unwrap().unwrap().get()).unwrap()
+}
+
+fn is_alive(pid: &Json) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+fn a_worker_is_kept_and_replaced() {
+    let pool = Pool::new(settings());
+    let first = state(&pool, &call("Pid", &[]));
+    let second = state(&pool, &call("Pid", &[]));
+    assert_eq!((&first["pid"], &second["calls"]), (&second["pid"], &json!(2)));
+    drop(pool);
+    assert!(!is_alive(&first["pid"]), "it ends with the pool");
+    let by_calls = Pool::new(Settings { most_calls: 2, ..settings() });
+    let calls: Vec<Json> = (0..4).map(|_| state(&by_calls, &call("Pid", &[]))["calls"].clone()).collect();
+    assert_eq!(calls, [1, 2, 1, 2]);
+    for replaced in [settings().isolated(), Settings { most_memory: 1, ..settings() }] {
+        let pool = Pool::new(replaced);
+        let calls: Vec<Json> = (0..2).map(|_| state(&pool, &call("Pid", &[]))["calls"].clone()).collect();
+        assert_eq!(calls, [1, 1]);
+        assert_eq!(pool.workers(), 0);
+    }
+}
+
+fn a_changed_module_gets_a_new_process() {
+    let pool = Pool::new(settings());
+    let first = state(&pool, &call("Pid", &[]));
+    let other = Module { path: Path::new("/m/Other.psd1"), stamp: "9" };
+    assert_eq!(state(&pool, &Call { module: other, ..call("Pid", &[]) })["pid"], first["pid"]);
+    let changed = Module { path: Path::new("/m/M.psd1"), stamp: "2" };
+    let second = state(&pool, &Call { module: changed, ..call("Pid", &[]) });
+    assert_ne!(first["pid"], second["pid"]);
+    assert!(!is_alive(&first["pid"]));
+}
+
+fn a_deadline_ends_the_process() {
+    let pool = Pool::new(settings());
+    let pid = state(&pool, &call("Pid", &[]))["pid"].clone();
+    let cancel = Cancel::default();
+    let limits = Limits { deadline: Duration::from_millis(300), ..limits(&cancel) };
+    let failed = pool.call(&call("Hang", &[]), &limits, &mut |_| {}).unwrap_err();
+    assert!(matches!(failed, Failed::Deadline(_)) && failed.kind() == FailureKind::Deadline, "{failed}");
+    assert!(!is_alive(&pid));
+    assert_eq!(state(&pool, &call("Pid", &[]))["calls"], 1, "the next call has a new process");
+}
+
+fn a_dead_worker_fails_its_call_alone() {
+    let pool = Pool::new(Settings { width: 2, ..settings() });
+    let failed = carry_out(&pool, &call("Exit", &[])).0.unwrap_err();
+    assert!(matches!(failed, Failed::Died { exit: Some(Exit::Code(4)), .. }), "{failed}");
+    let failed = carry_out(&pool, &call("Abort", &[])).0.unwrap_err();
+    assert_eq!(failed.kind(), FailureKind::Signal(6));
+    assert!(failed.to_string().contains("Stack overflow."), "{failed}");
+    assert_eq!(state(&pool, &call("Pid", &[]))["calls"], 1);
+}
+
+fn a_flood_on_standard_error_is_read() {
+    let pool = Pool::new(settings());
+    let (reply, records) = carry_out(&pool, &call("Flood", &[]));
+    reply.unwrap();
+    let bytes: usize = records.iter().map(|record| record.message.len()).sum();
+    assert!((1 << 19..2 << 20).contains(&bytes), "{bytes} bytes are handed on");
+    assert!(records.last().unwrap().message.ends_with("more bytes were printed and are left out"));
+}
+
+fn a_child_that_holds_the_pipes_holds_up_nobody() {
+    let pool = Pool::new(settings());
+    let begun = Instant::now();
+    let child = state(&pool, &call("Child", &[]))["pid"].clone();
+    assert!(is_alive(&child) && begun.elapsed() < SOON);
+    drop(pool);
+    assert!(!is_alive(&child) && begun.elapsed() < SOON, "it ends with the worker");
+}
+
+fn what_is_printed_belongs_to_the_call() {
+    let pool = Pool::new(settings());
+    let texts =
+        |name| carry_out(&pool, &call(name, &[])).1.into_iter().map(|record| record.message).collect::<Vec<_>>();
+    let mut printed = texts("Noise");
+    printed.sort();
+    assert_eq!(printed, ["from standard error", "from standard output"]);
+    assert!(texts("Pid").is_empty());
+}
+
+fn a_line_that_is_not_understood_ends_the_worker() {
+    let pool = Pool::new(settings());
+    let failed = carry_out(&pool, &call("Garbage", &[])).0.unwrap_err();
+    assert_eq!(failed.kind(), FailureKind::Protocol);
+    assert_eq!(pool.workers(), 0);
+}
+
+fn cancelling_ends_the_call() {
+    let pool = Pool::new(settings());
+    let cancel = Cancel::default();
+    std::thread::scope(|scope| {
+        let calling = scope.spawn(|| pool.call(&call("Hang", &[]), &limits(&cancel), &mut |_| {}).unwrap_err());
+        stead_testkit::until(|| (pool.workers() == 1).then_some(()));
+        // Waits for the only worker.
+        let waiting = scope.spawn(|| pool.call(&call("Pid", &[]), &limits(&cancel), &mut |_| {}).unwrap_err());
+        cancel.cancel();
+        assert!(matches!(calling.join().unwrap().kind(), FailureKind::Cancelled | FailureKind::Start));
+        assert!(matches!(waiting.join().unwrap().kind(), FailureKind::Cancelled | FailureKind::Start));
+    });
+    assert_eq!(pool.workers(), 0);
+}
+
+fn an_idle_worker_is_ended() {
+    let pool = Pool::new(Settings { idle: Duration::from_millis(50), ..settings() });
+    let pid = state(&pool, &call("Pid", &[]))["pid"].clone();
+    stead_testkit::until(|| (pool.workers() == 0 && !is_alive(&pid)).then_some(()));
+    assert_eq!(state(&pool, &call("Pid", &[]))["calls"], 1);
+}
+
+fn no_more_workers_than_the_width() {
+    let pool = Pool::new(Settings { width: 2, ..settings() });
+    let pids = Mutex::new(std::collections::BTreeSet::new());
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| pids.lock().unwrap().insert(state(&pool, &call("Pid", &[]))["pid"].to_string()));
+        }
+    });
+    assert!((1..=2).contains(&pids.lock().unwrap().len()) && pool.workers() <= 2);
+}
+
+fn property(name: &str, ty: Type, key: bool) -> Property {
+    Property {
+        name: name.to_owned(),
+        written: None,
+        ty,
+        key,
+        mandatory: false,
+        read_only: false,
+        rules: Vec::new(),
+        description: None,
+        declared_in: None,
+        place: Place { line: 1, column: 1 },
+    }
+}
+
+fn provider(name: &str) -> PowerShellProvider {
+    let file = Arc::new(PathBuf::from("/m/M.psm1"));
+    let resource = Resource {
+        name: name.to_owned(),
+        class_name: None,
+        kind: Kind::Class,
+        version: None,
+        file: Arc::clone(&file),
+        implementation: file,
+        place: Place { line: 1, column: 1 },
+        description: None,
+        properties: vec![property("Name", Type::String, true), property("Password", Type::String, false)],
+        methods: Methods::default(),
+    };
+    let source = Source { module: PathBuf::from("/m/M.psd1"), stamp: Box::new(|| "1".to_owned()) };
+    PowerShellProvider::new(Pool::new(settings()), Arc::new(resource), source, None)
+}
+
+/// A secret is in neither the arguments nor the environment nor the script, and not in what is said.
+fn secrets_go_over_the_socket_alone() {
+    let canary = "canary-7f3a";
+    let seen = Arc::new(Mutex::new(String::new()));
+    let said = Arc::clone(&seen);
+    let context =
+        Context { trace: Arc::new(move |_, text| said.lock().unwrap().push_str(text)), ..Context::new(Path::new("/")) };
+    let input = Plain::new(json!({ "Name": "n", "Password": { "secureString": canary } }));
+    let state = provider("Seen").get(&context, &input).map_err(|failure| failure.message).unwrap().to_json();
+    assert!(state["line"].as_u64().unwrap() > 100 && !state.to_string().contains(canary), "{state}");
+    let failure = provider("Echo").get(&context, &input).err().unwrap();
+    assert_eq!(failure.message, "<secureValue> was refused");
+    let seen = seen.lock().unwrap();
+    assert!(seen.contains("the password is <secureValue>") && !seen.contains(canary), "{seen}");
+}
+
+fn test_and_set_share_an_object() {
+    let pool = Pool::new(settings());
+    let cancel = Cancel::default();
+    let held = call("Held", &[]);
+    let converged = pool.lease(held.module, &cancel).unwrap().converge(&held, &limits(&cancel), &mut |_| {}).unwrap();
+    assert!(!converged.in_desired_state);
+    let (set, after) = converged.changed.unwrap();
+    let flags = |reply: &Reply| serde_json::from_str::<Json>(reply.states().unwrap()[0].get()).unwrap();
+    assert_eq!(flags(&set), json!({ "hold": false, "reuse": true }));
+    assert_eq!(flags(&after), json!({ "hold": false, "reuse": false }));
+}
+
+fn a_restart_is_part_of_the_state() {
+    let context = Context::new(Path::new("/"));
+    let input = Plain::new(json!({ "Name": "n" }));
+    let reply = provider("Reboot").set(&context, &input, Execution::Actual).map_err(|failure| failure.message).unwrap();
+    assert_eq!(restarts(reply.after.unwrap().expose()).len(), 1);
+    let refused = provider("Reboot").get(&context, &Plain::new(json!({ "Name": ["a"], "Nope": 1 }))).err().unwrap();
+    assert_eq!(refused.property.as_deref(), Some("/Name"));
+    assert_eq!(
+        refused.message,
+        "'properties.Name' must be a string, not an array [E1161]; \
+         'properties.Nope' is not a property of the resource [E1162]"
+    );
+}
+
+fn recorded(folder: &str, test: &str) -> Option<Vec<Json>> {
+    let file = stead_testkit::repository().join("../shared/corpus/powershell").join(folder).join("cases.jsonl");
+    let Ok(text) = std::fs::read_to_string(file) else {
+        stead_testkit::skip(test, "the recorded calls are not there");
+        return None;
+    };
+    Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+}
+
+/// The error that the worker reports of a recorded call: the one that ended it, or with the preference `Stop` the first
+/// that was written. What a program of the system writes to its standard error is text.
+fn failure_of(case: &Json) -> Option<Json> {
+    let written = &case["streams"]["error"];
+    let first = written.as_array().map_or_else(|| vec![written["first"].clone()], Clone::clone);
+    let is_failure = |error: &Json| match error {
+        Json::Object(error) => !error["id"].as_str().unwrap_or_default().starts_with("NativeCommandError"),
+        Json::String(_) => true,
+        _ => false,
+    };
+    let error = std::iter::once(case["error"].clone()).chain(first).find(is_failure)?;
+    let error = if let Json::String(text) = &error { json!({ "id": text }) } else { error };
+    let is_text = |field: &str| error[field].as_str().map(str::to_owned).unwrap_or_default();
+    Some(
+        json!({ "id": is_text("id"), "category": is_text("category"), "message": is_text("message"), "during": "call" }),
+    )
+}
+
+/// Whether the recorded call left its script without an error: nothing of that is in the record.
+fn leaves_early(case: &Json) -> bool {
+    let how = case["properties"]["How"].as_str().unwrap_or_default();
+    ["exit", "break"].contains(&how) && failure_of(case).is_none() && case["noAnswer"] != true
+}
+
+fn replay(pool: &Pool, case: &Json, method: Method, kind: Kind) -> (Result<Reply, Failed>, Vec<Record>) {
+    let properties = [("case".to_owned(), Wire::String(case.to_string()))];
+    let mut records = Vec::new();
+    let cancel = Cancel::default();
+    let deadline = if case["state"] == "Stopped" { Duration::from_millis(100) } else { SOON };
+    let limits = Limits { deadline, ..limits(&cancel) };
+    let call = Call { method, kind, ..call("Replay", &properties) };
+    (pool.call(&call, &limits, &mut |record| records.push(record)), records)
+}
+
+fn method(name: &Json) -> Method {
+    match name.as_str().unwrap().to_lowercase().as_str() {
+        "test" => Method::Test,
+        "set" => Method::Set,
+        _ => Method::Get,
+    }
+}
+
+fn recorded_failures_are_failures() {
+    let Some(cases) = recorded("behaviour", "recorded_failures_are_failures") else { return };
+    let pool = Pool::new(settings());
+    let (mut failures, mut strict, mut successes) = (0, Vec::new(), 0);
+    for case in cases.iter().filter(|case| case["via"] == "api" && case["method"].is_string()) {
+        let (method, name) = (method(&case["method"]), case["name"].as_str().unwrap());
+        let (reply, records) = replay(&pool, case, method, Kind::Class);
+        let judged = reply.and_then(|reply| match method {
+            Method::Test => Ok(reply.verdict().map(|_| reply)?),
+            Method::Get => Ok(reply.state().map(|_| reply.reboot_required).map(|_| reply)?),
+            _ => Ok(reply),
+        });
+        let failed = case["noAnswer"] == true
+            || case["state"] != "Completed"
+            || failure_of(case).is_some()
+            || leaves_early(case);
+        match judged {
+            Ok(reply) => {
+                assert!(!failed, "{name}: a failure that was recorded is none");
+                assert_eq!(reply.reboot_required, case["reboot"]["equalsOne"] == true, "{name}");
+                let warnings = case["streams"]["warning"].as_array().map_or(0, Vec::len);
+                assert_eq!(
+                    records.iter().filter(|record| record.stream == Stream::Warning).count(),
+                    warnings,
+                    "{name}"
+                );
+                successes += 1;
+            }
+            Err(Failed::Call(CallError::Verdict(_) | CallError::State(_) | CallError::States(_))) if !failed => {
+                strict.push(name);
+            }
+            Err(other) => {
+                assert!(failed, "{name}: {other}");
+                failures += 1;
+            }
+        }
+    }
+    let deviations = stead_testkit::repository().join("corpus/powershell/worker/deviations.json");
+    let deviations: serde_json::Map<String, Json> =
+        serde_json::from_str(&std::fs::read_to_string(deviations).unwrap()).unwrap();
+    strict.sort_unstable();
+    assert_eq!(strict, deviations.keys().map(String::as_str).collect::<Vec<_>>(), "stricter than PowerShell");
+    eprintln!(
+        "{failures} recorded failures are failures, {successes} calls succeed, {} are refused as unclear",
+        strict.len()
+    );
+}
+
+fn recorded_invocations_fail_as_recorded() {
+    let Some(cases) = recorded("invoke", "recorded_invocations_fail_as_recorded") else { return };
+    let pool = Pool::new(settings());
+    let (mut failures, mut successes) = (0, 0);
+    for case in cases.iter().filter(|case| case["kind"] == "call") {
+        let (reply, _) = replay(&pool, case, Method::Set, Kind::Class);
+        let failed = case["state"] != "returned" || failure_of(case).is_some();
+        assert_eq!(reply.is_err(), failed, "{}", case["name"]);
+        if failed { failures += 1 } else { successes += 1 }
+    }
+    eprintln!("{failures} recorded failures of Invoke-DscResource are failures, {successes} calls succeed");
+}
+
+/// The recorded calls of classes and scripts, on PowerShell itself: what failed there fails, with the same id.
+fn recorded_calls_on_real_powershell() {
+    let test = "recorded_calls_on_real_powershell";
+    let environment = Environment::of_this_process(&[]);
+    let Some(executable) = environment.find("pwsh", Path::new("/")) else {
+        return stead_testkit::skip(test, "pwsh is not on the PATH");
+    };
+    let Some(cases) = recorded("behaviour", test) else { return };
+    let pool = Pool::new(Settings::new(executable, environment, 1));
+    let modules = stead_testkit::repository().join("../shared/corpus/powershell/behaviour/modules");
+    let (mut failures, mut successes) = (0, 0);
+    let is_plain = |case: &&Json| {
+        case["via"] == "api" && case["method"].is_string() && case["preferences"].is_null() && case["stop"].is_null()
+    };
+    for case in cases.iter().filter(is_plain) {
+        let name = case["name"].as_str().unwrap();
+        let ty = case["type"].as_str().unwrap();
+        let is_class = case["kind"] == "class";
+        let class = modules.join(ty).join(format!("{ty}.psd1"));
+        let script = modules.join("Scripted/DscResources").join(ty).join(format!("{ty}.psm1"));
+        let path = if is_class { class } else { script };
+        if !path.is_file() {
+            continue;
+        }
+        let properties: Vec<(String, Wire)> = case["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), wire(value)))
+            .collect();
+        let kind = if is_class { Kind::Class } else { Kind::Script };
+        let module = Module { path: &path, stamp: "1" };
+        let call = Call { kind, module, method: method(&case["method"]), ..call(ty, &properties) };
+        let (reply, _) = carry_out(&pool, &call);
+        let failed = case["noAnswer"] == true || failure_of(case).is_some() || leaves_early(case);
+        match reply {
+            Ok(_) if failed => panic!("{name}: a failure that was recorded is none"),
+            Ok(_) => successes += 1,
+            Err(_) if failed => failures += 1,
+            Err(other) => panic!("{name}: {other}"),
+        }
+    }
+    eprintln!("{failures} recorded failures are failures on PowerShell itself, {successes} calls succeed");
+}
+
+/// A value of a recorded call as the worker is given it.
+fn wire(value: &Json) -> Wire {
+    match value {
+        Json::Null => Wire::Null,
+        Json::Bool(truth) => Wire::Bool(*truth),
+        Json::Number(number) if number.is_f64() => Wire::Double(number.to_string()),
+        Json::Number(number) => Wire::Integer(number.to_string()),
+        Json::String(text) => Wire::String(text.clone()),
+        Json::Array(items) => Wire::Array(items.iter().map(wire).collect()),
+        Json::Object(members) => {
+            Wire::Hashtable(members.iter().map(|(name, value)| (name.clone(), wire(value))).collect())
+        }
+    }
+}
