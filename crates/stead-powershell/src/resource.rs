@@ -47,6 +47,7 @@ pub struct Resource {
 
 /// Methods that a class may have besides get, test and set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "four methods, each there or not")]
 pub struct Methods {
     /// `Delete()`.
     pub delete: bool,

@@ -4,8 +4,10 @@
 //! `_on_real_powershell` call it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
-#![expect(clippy::disallowed_methods, reason = "the cases are files")]
+#![expect(clippy::print_stderr, reason = "the counts are seen when the test passes, too")]
 
+#[path = "support/declared.rs"]
+mod declared;
 #[path = "support/stand_in.rs"]
 mod stand_in;
 
@@ -16,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed as TestFailed, Trial};
 use serde_json::{Value as Json, json};
+use stand_in::{failure_of, leaves_early};
 use stead_core::call::{Execution, FailureKind, restarts};
 use stead_host::process::{Environment, Exit};
 use stead_host::provider::{Cancel, Context, Plain, Provider};
@@ -23,12 +26,11 @@ use stead_powershell::convert::Wire;
 use stead_powershell::provider::{PowerShellProvider, Source};
 use stead_powershell::resource::{Kind, Methods, Property, Resource};
 use stead_powershell::text::Place;
-use stead_powershell::types::Type;
 use stead_powershell::worker::{
     Call, CallError, Errors, Failed, Limits, Method, Module, Object, Pool, Record, Reply, Settings, Stream,
 };
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 fn main() -> ExitCode {
     if stand_in::is_asked_for() {
@@ -218,19 +220,8 @@ fn no_more_workers_than_the_width() {
     assert!((1..=2).contains(&pids.lock().unwrap().len()) && pool.workers() <= 2);
 }
 
-fn property(name: &str, ty: Type, key: bool) -> Property {
-    Property {
-        name: name.to_owned(),
-        written: None,
-        ty,
-        key,
-        mandatory: false,
-        read_only: false,
-        rules: Vec::new(),
-        description: None,
-        declared_in: None,
-        place: Place { line: 1, column: 1 },
-    }
+fn property(name: &str, ty: &str, key: bool) -> Property {
+    Property { name: name.to_owned(), key, ..declared::property(ty, Vec::new()) }
 }
 
 fn provider(name: &str) -> PowerShellProvider {
@@ -244,7 +235,7 @@ fn provider(name: &str) -> PowerShellProvider {
         implementation: file,
         place: Place { line: 1, column: 1 },
         description: None,
-        properties: vec![property("Name", Type::String, true), property("Password", Type::String, false)],
+        properties: vec![property("Name", "string", true), property("Password", "string", false)],
         methods: Methods::default(),
     };
     let source = Source { module: PathBuf::from("/m/M.psd1"), stamp: Box::new(|| "1".to_owned()) };
@@ -295,35 +286,11 @@ fn a_restart_is_part_of_the_state() {
 
 fn recorded(folder: &str, test: &str) -> Option<Vec<Json>> {
     let file = stead_testkit::repository().join("../shared/corpus/powershell").join(folder).join("cases.jsonl");
-    let Ok(text) = std::fs::read_to_string(file) else {
+    let Ok(cases) = std::fs::read_to_string(file) else {
         stead_testkit::skip(test, "the recorded calls are not there");
         return None;
     };
-    Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
-}
-
-/// The error that the worker reports of a recorded call: the one that ended it, or with the preference `Stop` the first
-/// that was written. What a program of the system writes to its standard error is text.
-fn failure_of(case: &Json) -> Option<Json> {
-    let written = &case["streams"]["error"];
-    let first = written.as_array().map_or_else(|| vec![written["first"].clone()], Clone::clone);
-    let is_failure = |error: &Json| match error {
-        Json::Object(error) => !error["id"].as_str().unwrap_or_default().starts_with("NativeCommandError"),
-        Json::String(_) => true,
-        _ => false,
-    };
-    let error = std::iter::once(case["error"].clone()).chain(first).find(is_failure)?;
-    let error = if let Json::String(text) = &error { json!({ "id": text }) } else { error };
-    let is_text = |field: &str| error[field].as_str().map(str::to_owned).unwrap_or_default();
-    Some(
-        json!({ "id": is_text("id"), "category": is_text("category"), "message": is_text("message"), "during": "call" }),
-    )
-}
-
-/// Whether the recorded call left its script without an error: nothing of that is in the record.
-fn leaves_early(case: &Json) -> bool {
-    let how = case["properties"]["How"].as_str().unwrap_or_default();
-    ["exit", "break"].contains(&how) && failure_of(case).is_none() && case["noAnswer"] != true
+    Some(cases.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
 fn replay(pool: &Pool, case: &Json, method: Method, kind: Kind) -> (Result<Reply, Failed>, Vec<Record>) {

@@ -80,6 +80,7 @@ impl<'a> Path<'a> {
     pub const PROPERTIES: Path<'static> = Path { outer: None, step: Step::Name("properties") };
 
     /// A member of what is here.
+    #[must_use]
     pub fn member(&'a self, name: &'a str) -> Path<'a> {
         Path { outer: Some(self), step: Step::Name(name) }
     }
@@ -204,10 +205,21 @@ pub fn convert(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal
 /// Whether null is a value of that type, and not its default in disguise.
 fn holds_null(ty: &Type) -> bool {
     match ty {
-        Type::Boolean | Type::Switch | Type::Char | Type::String | Type::Guid | Type::Enumeration(_) => false,
-        Type::Integer { .. } | Type::BigInteger | Type::Single | Type::Double | Type::Decimal => false,
-        Type::DateTime | Type::DateTimeOffset | Type::TimeSpan => false,
         Type::Other(name) => !matches!(Other::of(name), Other::Value(..)),
+        Type::Boolean
+        | Type::Switch
+        | Type::Char
+        | Type::String
+        | Type::Guid
+        | Type::Enumeration(_)
+        | Type::Integer { .. }
+        | Type::BigInteger
+        | Type::Single
+        | Type::Double
+        | Type::Decimal
+        | Type::DateTime
+        | Type::DateTimeOffset
+        | Type::TimeSpan => false,
         _ => true,
     }
 }
@@ -270,11 +282,8 @@ fn a_number(ty: &Type, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
 }
 
 fn fits(text: &str, bits: u8, signed: bool) -> bool {
-    let (least, greatest) = match signed {
-        true => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
-        false => (0, (1_i128 << bits) - 1),
-    };
-    text.parse().is_ok_and(|value: i128| (least..=greatest).contains(&value))
+    let range = if signed { -(1_i128 << (bits - 1))..1_i128 << (bits - 1) } else { 0..1_i128 << bits };
+    text.parse().is_ok_and(|value| range.contains(&value))
 }
 
 fn number_name(ty: &Type) -> &'static str {
@@ -360,16 +369,13 @@ fn credential(value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
 fn enumerated(enumeration: &Enumeration, value: &Json, place: Path<'_>) -> Result<Wire, Refusal> {
     let refuse = || {
         let names: Vec<&str> = enumeration.members.iter().map(|(name, _)| name.as_str()).collect();
-        let message = match enumeration.flags {
-            true => format!("must be one or several of {}, separated by commas", names.join(", ")),
-            false => format!("must be one of {}", names.join(", ")),
-        };
-        place.refuse(Mismatch::Member, message)
+        let (count, form) = if enumeration.flags { ("one or several", ", separated by commas") } else { ("one", "") };
+        place.refuse(Mismatch::Member, format!("must be {count} of {}{form}", names.join(", ")))
     };
     let named = |name: &str| enumeration.members.iter().find(|(member, _)| same_name(member, name.trim()));
     let joined = |names: &mut dyn Iterator<Item = &str>| {
-        let names: Option<Vec<&str>> = names.map(|name| Some(named(name)?.0.as_str())).collect();
-        names.filter(|names| !names.is_empty()).map(|names| names.join(", ")).ok_or_else(refuse)
+        let found: Option<Vec<&str>> = names.map(|name| Some(named(name)?.0.as_str())).collect();
+        found.filter(|found| !found.is_empty()).map(|found| found.join(", ")).ok_or_else(refuse)
     };
     let text = match value {
         Json::String(text) if enumeration.flags => joined(&mut text.split(','))?,

@@ -130,11 +130,10 @@ impl Failed {
         match self {
             Self::Call(CallError::PowerShell(error)) if !error.property.is_empty() => FailureKind::Invalid,
             Self::Call(CallError::PowerShell(_) | CallError::Left | CallError::Reported(_)) => FailureKind::Exit(1),
-            Self::Call(_) | Self::Protocol => FailureKind::Protocol,
+            Self::Call(_) | Self::Protocol | Self::Died { exit: None, .. } => FailureKind::Protocol,
             Self::Start(_) => FailureKind::Start,
             Self::Died { exit: Some(Exit::Code(code)), .. } => FailureKind::Exit(*code),
             Self::Died { exit: Some(Exit::Signal(signal)), .. } => FailureKind::Signal(*signal),
-            Self::Died { exit: None, .. } => FailureKind::Protocol,
             Self::Deadline(_) => FailureKind::Deadline,
             Self::Cancelled => FailureKind::Cancelled,
             Self::TooMuch => FailureKind::OutputLimit,

@@ -184,6 +184,8 @@ impl<'a> Collector<'a> {
         };
         let texts: Vec<String> =
             self.reply.outputs.iter().take(leaked).map(|output| output.text().to_owned()).collect();
-        texts.into_iter().for_each(|text| self.forward(Stream::Information, text));
+        for text in texts {
+            self.forward(Stream::Information, text);
+        }
     }
 }

@@ -167,9 +167,10 @@ impl Lease<'_> {
         let mut step = |method, object| self.call(&Call { method, object, ..*call }, limits, forward);
         let before = step(Method::Get, Object::New)?;
         let in_desired_state = step(Method::Test, Object::Hold)?.verdict()?;
-        let changed = match in_desired_state {
-            true => None,
-            false => Some((step(Method::Set, Object::Reuse)?, step(Method::Get, Object::New)?)),
+        let changed = if in_desired_state {
+            None
+        } else {
+            Some((step(Method::Set, Object::Reuse)?, step(Method::Get, Object::New)?))
         };
         Ok(Converged { before, in_desired_state, changed })
     }

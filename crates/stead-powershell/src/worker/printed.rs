@@ -81,7 +81,7 @@ mod tests {
         let mut printed = Printed::default();
         let mut lines = Vec::new();
         for _ in 0..160 {
-            printed.take(Stream::Stderr, &[b'x'; 64 << 10], &mut |line| lines.push(line));
+            printed.take(Stream::Stderr, &b"x".repeat(64 << 10), &mut |line| lines.push(line));
         }
         printed.take(Stream::Stderr, b"\nthe end\n", &mut |line| lines.push(line));
         printed.finish(&mut |line| lines.push(line));

@@ -1,6 +1,8 @@
 //! A program that stands in for PowerShell: it speaks the protocol of the worker, and what it is asked for says how it
 //! behaves. It cannot show what PowerShell does, only what becomes of it.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "resources print")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -45,7 +47,8 @@ impl StandIn {
         let property = |name: &str| request["properties"]["ordered"][name].as_str().unwrap_or_default().to_owned();
         match request["resource"].as_str().unwrap() {
             "Replay" => return self.replay(&id, &serde_json::from_str(&property("case")).unwrap()),
-            "Hang" => std::thread::sleep(Duration::from_secs(3600)),
+            "Lines" => return property("lines").lines().for_each(|line| self.send_as(&id, line)),
+            "Hang" => std::thread::sleep(Duration::from_hours(1)),
             "Exit" => std::process::exit(4),
             "Abort" => {
                 eprintln!("Stack overflow.");
@@ -53,6 +56,7 @@ impl StandIn {
             }
             "Flood" => print_flood(10 << 20),
             "Child" => {
+                #[expect(clippy::zombie_processes, reason = "it is left behind")]
                 let child = std::process::Command::new("sleep").arg("3600").spawn().unwrap();
                 self.output(&id, "Child", &json!({ "pid": child.id() }));
             }
@@ -82,6 +86,13 @@ impl StandIn {
         self.done(&id, true, request["resource"] == "Reboot");
     }
 
+    /// A line of which the id is that of the call.
+    fn send_as(&mut self, id: &str, line: &str) {
+        let mut message: Json = serde_json::from_str(line).unwrap();
+        message["id"] = json!(id);
+        self.send(&message);
+    }
+
     fn output(&mut self, id: &str, ty: &str, output: &Json) {
         self.send(&json!({ "id": id, "type": ty, "output": output }));
     }
@@ -105,9 +116,9 @@ impl StandIn {
             std::process::exit(i32::try_from(case["process"]["exit"].as_i64().unwrap_or(1)).unwrap());
         }
         if case["state"] == "Stopped" {
-            std::thread::sleep(Duration::from_secs(3600));
+            std::thread::sleep(Duration::from_hours(1));
         }
-        if let Some(error) = super::failure_of(case) {
+        if let Some(error) = failure_of(case) {
             return self.error(id, &error);
         }
         for stream in ["verbose", "warning", "debug", "information"] {
@@ -120,7 +131,7 @@ impl StandIn {
         for output in outputs {
             self.output(id, output["t"].as_str().unwrap_or_default(), &plain(&output));
         }
-        self.done(id, !super::leaves_early(case), case["reboot"]["equalsOne"] == true);
+        self.done(id, !leaves_early(case), case["reboot"]["equalsOne"] == true);
     }
 }
 
@@ -137,4 +148,28 @@ fn plain(node: &Json) -> Json {
         Json::Array(items) => items.iter().map(plain).collect(),
         value => value.clone(),
     }
+}
+
+/// The error that the worker reports of a recorded call: the one that ended it, or with the preference `Stop` the first
+/// that was written. What a program of the system writes to its standard error is text.
+pub(crate) fn failure_of(case: &Json) -> Option<Json> {
+    let written = &case["streams"]["error"];
+    let first = written.as_array().map_or_else(|| vec![written["first"].clone()], Clone::clone);
+    let is_failure = |error: &Json| match error {
+        Json::Object(error) => !error["id"].as_str().unwrap_or_default().starts_with("NativeCommandError"),
+        Json::String(_) => true,
+        _ => false,
+    };
+    let error = std::iter::once(case["error"].clone()).chain(first).find(is_failure)?;
+    let error = if let Json::String(text) = &error { json!({ "id": text }) } else { error };
+    let is_text = |field: &str| error[field].as_str().map(str::to_owned).unwrap_or_default();
+    Some(
+        json!({ "id": is_text("id"), "category": is_text("category"), "message": is_text("message"), "during": "call" }),
+    )
+}
+
+/// Whether the recorded call left its script without an error: nothing of that is in the record.
+pub(crate) fn leaves_early(case: &Json) -> bool {
+    let how = case["properties"]["How"].as_str().unwrap_or_default();
+    ["exit", "break"].contains(&how) && failure_of(case).is_none() && case["noAnswer"] != true
 }
