@@ -111,6 +111,22 @@ impl Session {
         }
     }
 
+    /// Closes the socket, which asks the program to end, and gives it that long before it is forced.
+    pub fn end(mut self, grace: Duration) {
+        let begun = Instant::now();
+        let closed = self.channel.shutdown(std::net::Shutdown::Both).is_ok();
+        while closed
+            && self.leader.exit().is_none()
+            && let Some(left) = grace.checked_sub(begun.elapsed())
+        {
+            let Ok(ready) = os::wait(&self.printed.awaited(&self.leader), left.min(TICK)) else { return };
+            let read = self.printed.read(ready, &mut |_| ControlFlow::Continue(()));
+            if read.is_err() || (ready.exit && self.leader.note_end().is_err()) {
+                return;
+            }
+        }
+    }
+
     /// How much memory its first process takes, in bytes.
     pub fn resident_memory(&self) -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.leader.child.id())).ok()?;

@@ -160,20 +160,41 @@ impl Failed {
 
 /// A worker: one process.
 struct Worker {
-    session: Session,
+    /// Absent once it is of no use any more.
+    session: Option<Session>,
     /// The modules that it loaded, and at which state.
     modules: BTreeMap<String, String>,
     calls: u32,
 }
 
+/// How long PowerShell may take to end when it is asked to. Forced at once it would leave its sockets behind.
+const GRACE: Duration = Duration::from_millis(500);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.end(GRACE);
+        }
+    }
+}
+
 impl Worker {
+    fn new(session: Session) -> Self {
+        Self { session: Some(session), modules: BTreeMap::new(), calls: 0 }
+    }
+
     /// Whether it loaded the module at another state.
     fn is_outdated(&self, module: Module<'_>) -> bool {
         self.modules.get(&*module.path.to_string_lossy()).is_some_and(|stamp| stamp != module.stamp)
     }
 
     fn if_running(mut self) -> Option<Self> {
-        self.session.is_running().then_some(self)
+        self.session.as_mut().is_some_and(Session::is_running).then_some(self)
+    }
+
+    /// How much memory it takes, in bytes.
+    fn memory(&self) -> u64 {
+        self.session.as_ref().and_then(Session::resident_memory).unwrap_or_default()
     }
 
     fn has_loaded(&self, module: Module<'_>) -> bool {
@@ -186,28 +207,33 @@ impl Worker {
         let path = call.module.path.to_string_lossy();
         self.modules.insert(path.clone().into_owned(), call.module.stamp.to_owned());
         let line = request(call, &id, &path);
+        // It comes back when the worker can go on; else it is ended at once.
+        let mut session = self.session.take().ok_or(Failed::Protocol)?;
         let mut collector = Collector::new(call.method, call.errors, forward);
         let (mut printed, mut outcome) = (Printed::default(), None);
-        let exchanged =
-            self.session.exchange(line.as_bytes(), limits.deadline, limits.cancel, &mut |heard| match heard {
-                Heard::Printed(stream, bytes) => {
-                    printed.take(stream, bytes, &mut |line| collector.forward(Stream::Information, line));
-                    ControlFlow::Continue(())
+        let exchanged = session.exchange(line.as_bytes(), limits.deadline, limits.cancel, &mut |heard| match heard {
+            Heard::Printed(stream, bytes) => {
+                printed.take(stream, bytes, &mut |line| collector.forward(Stream::Information, line));
+                ControlFlow::Continue(())
+            }
+            Heard::Line(line) => {
+                let message =
+                    serde_json::from_slice::<Line>(line).ok().filter(|line| line.id == id).and_then(Line::message);
+                match message.map(|message| collector.take(message)) {
+                    Some(Progress::Running) => return ControlFlow::Continue(()),
+                    Some(Progress::Ended(reply)) => outcome = Some(reply.map_err(Failed::Call)),
+                    None => outcome = Some(Err(Failed::Protocol)),
                 }
-                Heard::Line(line) => {
-                    let message =
-                        serde_json::from_slice::<Line>(line).ok().filter(|line| line.id == id).and_then(Line::message);
-                    match message.map(|message| collector.take(message)) {
-                        Some(Progress::Running) => return ControlFlow::Continue(()),
-                        Some(Progress::Ended(reply)) => outcome = Some(reply.map_err(Failed::Call)),
-                        None => outcome = Some(Err(Failed::Protocol)),
-                    }
-                    ControlFlow::Break(())
-                }
-            });
+                ControlFlow::Break(())
+            }
+        });
         printed.finish(&mut |line| collector.forward(Stream::Information, line));
         exchanged.map_err(|error| Failed::of(error, &printed))?;
-        outcome.unwrap_or(Err(Failed::Protocol))
+        let outcome = outcome.unwrap_or(Err(Failed::Protocol));
+        if outcome.as_ref().err().is_none_or(Failed::spares_the_worker) {
+            self.session = Some(session);
+        }
+        outcome
     }
 }
 

@@ -127,17 +127,15 @@ impl Lease<'_> {
         forward: &mut dyn FnMut(Record),
     ) -> Result<Reply, Failed> {
         let settings = &self.shared.settings;
-        // One that ended while it was idle is of no use.
+        // Nor one that ended while it was idle.
         let usable = self.worker.take().filter(|worker| !worker.is_outdated(call.module));
         let mut worker = match usable.and_then(Worker::if_running) {
             Some(worker) => worker,
             None => start::start(&settings.executable, &settings.environment, limits)?,
         };
         let reply = worker.call(call, limits, forward);
-        let goes_on = reply.as_ref().err().is_none_or(Failed::spares_the_worker)
-            && worker.calls < settings.most_calls
-            && worker.session.resident_memory().is_none_or(|bytes| bytes <= settings.most_memory);
-        self.worker = goes_on.then_some(worker);
+        let is_worn = worker.calls >= settings.most_calls || worker.memory() > settings.most_memory;
+        self.worker = Some(worker).filter(|worker| worker.session.is_some() && !is_worn);
         reply
     }
 }

@@ -4,7 +4,6 @@
 //! written to a file and nothing runs through the limit of a command line. `-Command -` would read it from standard input,
 //! which programs that a resource starts read as well; `-EncodedCommand` makes PowerShell write its errors as XML.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io;
@@ -27,6 +26,16 @@ const SCRIPT: &str = include_str!("worker.ps1");
 
 /// The variable that tells the loader where the socket is. It is gone before the first call.
 const ENDPOINT: &str = "STEAD_POWERSHELL_ENDPOINT";
+
+/// Keeps PowerShell from colours, from calling home, and from sockets in the directory for temporary files.
+const QUIET: [(&str, &str); 6] = [
+    ("TERM", "dumb"),
+    ("NO_COLOR", "1"),
+    ("POWERSHELL_TELEMETRY_OPTOUT", "1"),
+    ("POWERSHELL_UPDATECHECK", "Off"),
+    ("POWERSHELL_DIAGNOSTICS_OPTOUT", "1"),
+    ("DOTNET_EnableDiagnostics", "0"),
+];
 
 /// The longest path of a socket.
 const LONGEST_PATH: usize = 107;
@@ -61,10 +70,8 @@ pub enum StartError {
 pub(super) fn start(executable: &Path, environment: &Environment, limits: &Limits<'_>) -> Result<Worker, StartError> {
     let socket = Socket::create()?;
     let arguments = ["-NoLogo", "-NoProfile", "-NonInteractive", "-Command", LOADER].map(OsString::from);
-    let quiet =
-        [("TERM", "dumb"), ("NO_COLOR", "1"), ("POWERSHELL_TELEMETRY_OPTOUT", "1"), ("POWERSHELL_UPDATECHECK", "Off")];
     let mut variables: Vec<(OsString, OsString)> =
-        quiet.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        QUIET.iter().map(|(name, value)| (name.into(), value.into())).collect();
     variables.push((ENDPOINT.into(), socket.path().into()));
     let program = Program {
         path: executable,
@@ -93,9 +100,7 @@ pub(super) fn start(executable: &Path, environment: &Environment, limits: &Limit
         Ok(session)
     });
     match (greeted, hello) {
-        (Ok(session), Some(Message::Hello(hello))) if hello.protocol == VERSION => {
-            Ok(Worker { session, modules: BTreeMap::new(), calls: 0 })
-        }
+        (Ok(session), Some(Message::Hello(hello))) if hello.protocol == VERSION => Ok(Worker::new(session)),
         (Ok(_), _) => Err(StartError::Protocol(executable.to_owned())),
         (Err(source), _) => Err(StartError::Program { program: executable.to_owned(), source, tail: printed.tail() }),
     }

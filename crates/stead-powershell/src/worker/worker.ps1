@@ -14,7 +14,6 @@ param($socket, $reader, $writer)
 
 Set-StrictMode -Version 3
 $ErrorActionPreference = 'Stop'
-[Console]::In.Close()
 
 # ---- JSON -> values -----------------------------------------------------------------------------------------------
 
@@ -110,7 +109,7 @@ class Wire {
 
 # ---- values -> JSON -----------------------------------------------------------------------------------------------
 
-# What goes out can be put in again, and nothing is cut or shown in clear without a word: what has no JSON form is an error.
+# What goes out can be put in again, and nothing is cut, and no secret is shown: what has no JSON form is an error.
 class Json {
     static [regex] $Special = [regex]::new('[\x00-\x1f"\\]')
     static [regex] $LoneSurrogate = [regex]::new('(?<![\ud800-\udbff])[\udc00-\udfff]|[\ud800-\udbff](?![\udc00-\udfff])')
@@ -372,7 +371,7 @@ function Open-Room($request) {
 function Invoke-Here($runspace, $script, $arguments) {
     $shell = [powershell]::Create($runspace)
     try {
-        [void]$shell.AddScript($script.ToString())
+        [void]$shell.AddScript($script.ToString(), $true)
         foreach ($argument in $arguments) { [void]$shell.AddArgument($argument) }
         $found = $shell.Invoke()
         if ($found.Count) { return $found[$found.Count - 1].psobject.BaseObject }
@@ -432,7 +431,8 @@ function Invoke-Method($request, $room) {
     $shared['Object'] = $null
     $shared['Property'] = $null
     $shell = [powershell]::Create($room['Runspace'])
-    [void]$shell.AddScript($callText).AddArgument($body.ToString()).AddArgument($room['Target']).AddArgument($request['properties'])
+    # In a scope of its own: what a resource sees of it are the preferences.
+    [void]$shell.AddScript($callText, $true).AddArgument($body.ToString()).AddArgument($room['Target']).AddArgument($request['properties'])
     [void]$shell.AddArgument($request['method']).AddArgument($mark).AddArgument($shared).AddArgument($errors).AddArgument($records)
     $output = [System.Management.Automation.PSDataCollection[psobject]]::new()
     $ended = $false
