@@ -12,9 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use stead_powershell::convert::{Json, Path, Refusal, convert, property_value};
-use stead_powershell::resource::Rule;
+use stead_host::process::Environment;
+use stead_host::provider::Cancel;
+use stead_powershell::convert::{Json, Path, Refusal, Wire, convert, property_value};
+use stead_powershell::resource::{Kind, Rule};
 use stead_powershell::types::Type;
+use stead_powershell::worker::{Call, Errors, Limits, Method, Module, Object, Pool, Settings};
 
 use declared::{declared, property};
 
@@ -115,6 +118,73 @@ fn what_is_accepted_means_the_same_in_powershell() {
     assert_eq!(used, listed, "deviations that do not occur");
     eprintln!("{} conversions: {counts:?}", lines.len());
 }
+
+/// What is accepted, given to PowerShell: no call fails, and scalars come back as they were stated.
+#[test]
+fn what_is_accepted_is_assigned_on_real_powershell() {
+    let test = "what_is_accepted_is_assigned_on_real_powershell";
+    let environment = Environment::of_this_process(&[]);
+    let Some(executable) = environment.find("pwsh", std::path::Path::new("/")) else {
+        return stead_testkit::skip(test, "pwsh is not on the PATH");
+    };
+    let Some(lines) = lines("in.jsonl", test) else { return };
+    let names: Vec<&str> = lines.iter().map(|line| line.ty.as_str()).collect::<BTreeSet<_>>().into_iter().collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("In.psm1");
+    let class = |(index, name): (usize, &&str)| {
+        let ty = if *name == "(none)" { String::new() } else { format!("[{name}]") };
+        format!("class H_{index} {{ {ty} $P; [H_{index}] Get() {{ return $this }} }}\n")
+    };
+    std::fs::write(&path, IN_TYPES.to_owned() + &names.iter().enumerate().map(class).collect::<String>()).unwrap();
+    let pool = Pool::new(Settings::new(executable, environment, 1));
+    let (left, mut wrong, mut count) = (deviations().left_to_powershell, Vec::new(), 0);
+    for line in lines.iter().filter(|line| !left.contains_key(&line.ty)) {
+        let ty = declared(&line.ty);
+        let value = Json::parse(&line.json).ok();
+        let Some(Ok(wire)) = value.map(|value| convert(&ty, &value, Path::PROPERTIES)) else { continue };
+        if matches!(innermost(&ty), Type::CimInstance(_)) && wire != Wire::Null {
+            continue;
+        }
+        count += 1;
+        let resource = format!("H_{}", names.binary_search(&line.ty.as_str()).unwrap());
+        let properties = [("P".to_owned(), wire)];
+        let call = Call {
+            kind: Kind::Class,
+            module: Module { path: &path, stamp: "1" },
+            resource: &resource,
+            method: Method::Get,
+            properties: &properties,
+            errors: Errors::Stop,
+            records: false,
+            object: Object::New,
+        };
+        let cancel = Cancel::default();
+        let limits = Limits { deadline: std::time::Duration::from_mins(1), output: 1 << 20, cancel: &cancel };
+        let is_plain = matches!(ty, Type::Boolean | Type::Integer { .. } | Type::Guid)
+            && !line.json.contains(['"', '.', 'e', 'E']);
+        match pool.call(&call, &limits, &mut |_| {}) {
+            Ok(reply) => {
+                let state = reply.state().unwrap().unwrap().get().to_owned();
+                let stated = if line.json == "-0" { "0" } else { &line.json };
+                if is_plain && state != format!("{{\"P\":{stated}}}") {
+                    wrong.push(format!("{} {}: {state}", line.ty, line.json));
+                }
+            }
+            Err(failed) => wrong.push(format!("{} {}: {failed}", line.ty, line.json)),
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count}: {wrong:#?}", wrong.len());
+    eprintln!("{count} values are assigned by PowerShell itself");
+}
+
+/// The types that were recorded besides those of .NET.
+const IN_TYPES: &str = "enum Color { Red; Green; Blue }
+[Flags()] enum Perm { None = 0; Read = 1; Write = 2; Execute = 4 }
+enum Ensure { Absent; Present }
+class Inner { [string] $Name; [int] $Count }
+class Outer { [string] $Name; [Inner] $Inner; [Inner[]] $Many }
+class NoDefault { [string] $Name; NoDefault([string] $name) { $this.Name = $name } }
+";
 
 /// What is refused: the kind of JSON, and why.
 fn class(refusal: &Refusal, json: &str) -> String {
