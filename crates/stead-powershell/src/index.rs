@@ -113,13 +113,13 @@ impl Index<'_> {
     ///
     /// Guarantees: after any change of a file, a directory or a variable that a module was read from, it is read again. The
     /// index is private to its user and written all or nothing; a damaged one counts as empty.
-    pub fn read(&self, modules: &Modules<'_>, directories: &[PathBuf]) -> (Vec<Module>, Vec<OpenError>) {
+    pub fn read(&self, modules: &Modules<'_>) -> (Vec<Module>, Vec<OpenError>) {
         let mut older = self.load().unwrap_or_else(|reason| {
             tracing::debug!(%reason, "the index of PowerShell modules is built anew");
             Roots::new()
         });
         let (mut searched, mut errors, mut changed) = (Vec::new(), Vec::new(), false);
-        for directory in directories {
+        for directory in modules.directories {
             let root = match older.remove(directory) {
                 Some(root) if root.holds(modules.environment) => root,
                 known => {
@@ -180,7 +180,8 @@ fn read(modules: &Modules<'_>, found: Found) -> Kept {
         variables.borrow_mut().insert(name.to_owned(), value.clone());
         value
     };
-    let module = Modules { files: &recorder, environment: &environment }.module(&found);
+    let module =
+        Modules { files: &recorder, environment: &environment, directories: modules.directories }.module(&found);
     let on = Dependencies { paths: recorder.paths.into_inner(), variables: variables.into_inner() };
     Kept { found, on, module }
 }

@@ -5,7 +5,7 @@ use crate::resource::Rule;
 use crate::script::{Argument, Attribute, Constant};
 
 /// The name of an attribute without its namespace and suffix, in lower case.
-pub(super) fn name(attribute: &Attribute) -> String {
+pub(crate) fn name(attribute: &Attribute) -> String {
     let lower = attribute.name.to_ascii_lowercase();
     let short = lower.strip_prefix("system.management.automation.").or_else(|| lower.strip_prefix("system."));
     let short = short.unwrap_or(&lower);
@@ -13,19 +13,19 @@ pub(super) fn name(attribute: &Attribute) -> String {
 }
 
 /// Whether an attribute of that name is among them.
-pub(super) fn is(attributes: &[Attribute], wanted: &str) -> bool {
+pub(crate) fn is(attributes: &[Attribute], wanted: &str) -> bool {
     attributes.iter().any(|attribute| name(attribute) == wanted)
 }
 
 /// What `DscProperty` says under that name, in lower case.
-pub(super) fn flag(attributes: &[Attribute], wanted: &str) -> bool {
+pub(crate) fn flag(attributes: &[Attribute], wanted: &str) -> bool {
     let properties = attributes.iter().filter(|attribute| name(attribute) == "dscproperty");
     let named = properties.flat_map(|attribute| &attribute.named).filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
     named.filter_map(|(_, argument)| argument.value.as_ref()).any(Constant::is_true)
 }
 
 /// What attributes ask of values.
-pub(super) fn rules(attributes: &[Attribute]) -> Vec<Rule> {
+pub(crate) fn rules(attributes: &[Attribute]) -> Vec<Rule> {
     attributes.iter().filter_map(rule).collect()
 }
 

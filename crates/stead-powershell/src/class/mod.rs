@@ -1,6 +1,6 @@
 //! Resources out of classes: what a class with `[DscResource()]` declares, with what it inherits.
 
-mod attributes;
+pub(crate) mod attributes;
 mod names;
 mod rules;
 
@@ -221,6 +221,11 @@ impl<'a> Types<'a> {
         member.ty.as_ref().map_or(Type::Object, |ty| self.resolve(&ty.form, &mut Vec::new()))
     }
 
+    /// The type that stands between brackets.
+    pub(crate) fn named(&self, form: &TypeForm) -> Type {
+        self.resolve(form, &mut Vec::new())
+    }
+
     /// The type that a name stands for. `within` holds the names of the classes that are being read.
     fn resolve(&self, form: &TypeForm, within: &mut Vec<String>) -> Type {
         match form {
@@ -259,6 +264,11 @@ impl<'a> Types<'a> {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).insert(name, class.clone());
         class
     }
+}
+
+/// The text of the default of a property.
+fn default(member: &Member) -> Option<String> {
+    if let MemberKind::Property(default) = &member.kind { default.clone() } else { None }
 }
 
 fn is_nullable(name: &str) -> bool {

@@ -66,6 +66,13 @@ fn below(folder: &Path, files: &dyn Files, depth: usize, search: &mut (Vec<Found
     }
 }
 
+/// The module that a folder is, its highest version first.
+pub(super) fn module_in(folder: &Path, files: &dyn Files) -> Vec<Found> {
+    let mut found = Vec::new();
+    module(folder, &files.list(folder).unwrap_or_default(), files, &mut found);
+    found
+}
+
 /// Takes up the module that a folder is; false if it is none.
 fn module(folder: &Path, names: &Names, files: &dyn Files, found: &mut Vec<Found>) -> bool {
     let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { return false };

@@ -4,6 +4,7 @@ mod files;
 mod find;
 mod manifest;
 mod read;
+mod using;
 mod version;
 
 use std::path::{Path, PathBuf};
@@ -88,17 +89,19 @@ pub struct Modules<'a> {
     pub files: &'a dyn Files,
     /// The variables of the environment, which manifests may name.
     pub environment: &'a Environment<'a>,
+    /// The directories of `PSModulePath`.
+    pub directories: &'a [PathBuf],
 }
 
 impl Modules<'_> {
-    /// All modules below directories, in the order of these and of paths; of one name the highest version first. Besides them
+    /// All modules below the directories, in the order of these and of paths; of one name the highest version first. Besides them
     /// the directories that cannot be read, or are not trusted.
     ///
     /// Guarantees: nothing of a module is run, and one that is broken hides no other: what is wrong with it is among its
     /// findings. Only a folder whose version is not the one of its manifest is left out, as PowerShell does.
-    pub fn read(&self, directories: &[PathBuf]) -> (Vec<Module>, Vec<OpenError>) {
+    pub fn read(&self) -> (Vec<Module>, Vec<OpenError>) {
         let (mut modules, mut errors) = (Vec::new(), Vec::new());
-        for directory in directories {
+        for directory in self.directories {
             let (found, unreadable) = find(directory, self.files);
             modules.extend(found.iter().filter_map(|found| self.module(found)));
             errors.extend(unreadable);

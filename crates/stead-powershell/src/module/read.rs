@@ -7,7 +7,8 @@ use stead_core::diag::codes::powershell::module as codes;
 use stead_core::diag::{Code, Severity};
 
 use super::find::holds;
-use super::{Found, Manifest, Module, Modules, Role, Script, Version, manifest};
+use super::{Files, Found, Manifest, Module, Modules, Role, Script, Version, manifest};
+use crate::class::{self, File};
 use crate::composite;
 use crate::finding::Finding;
 use crate::manifest::same;
@@ -56,7 +57,7 @@ pub(super) fn read(modules: &Modules<'_>, found: &Found) -> Option<Module> {
 /// How deep manifests nest.
 const DEEPEST: usize = 8;
 
-fn has_extension(file: &Path, extension: &str) -> bool {
+pub(super) fn has_extension(file: &Path, extension: &str) -> bool {
     file.extension().is_some_and(|own| own.eq_ignore_ascii_case(extension))
 }
 
@@ -100,7 +101,7 @@ impl Reader<'_> {
 
     /// Whether the nested modules that are given with a version are there.
     fn has_specified(&mut self, manifest: &Manifest, file: &Arc<PathBuf>) -> bool {
-        let missing = manifest.specified.iter().find(|name| self.locate(&self.folder, name).is_none());
+        let missing = manifest.specified.iter().find(|name| locate(self.modules.files, &self.folder, name).is_none());
         if let Some(name) = missing {
             let message = format!("the module lacks the nested module '{name}', which it names with a version");
             self.report(&codes::MANIFEST, Severity::Error, file, START, message);
@@ -124,7 +125,7 @@ impl Reader<'_> {
     }
 
     fn member(&mut self, folder: &Path, name: &str, role: Role, depth: usize) {
-        let Some(file) = self.locate(folder, name) else {
+        let Some(file) = locate(self.modules.files, folder, name) else {
             let manifest = Arc::new(folder.to_owned());
             let message = format!("the module has no file '{name}'");
             return self.report(&codes::MODULE_FILE, Severity::Warning, &manifest, START, message);
@@ -142,24 +143,17 @@ impl Reader<'_> {
         }
     }
 
-    /// The file that a manifest means: a path with or without extension, or the name of a folder.
-    fn locate(&self, folder: &Path, name: &str) -> Option<PathBuf> {
-        let name = name.replace('\\', "/");
-        let path = folder.join(name.strip_prefix("./").unwrap_or(&name));
-        let last = path.file_name()?.to_str()?;
-        let within = |folder: &Path, name: &str| holds(self.modules.files, folder, name).then(|| folder.join(name));
-        let parent = path.parent()?;
-        within(parent, last).or_else(|| {
-            let with = |extension: &&str| format!("{last}.{extension}");
-            let beside = ["psd1", "psm1", "cdxml", "dll"].iter().find_map(|extension| within(parent, &with(extension)));
-            beside.or_else(|| ["psd1", "psm1"].iter().find_map(|extension| within(&path, &with(extension))))
-        })
-    }
-
     fn script(&mut self, file: &Path, role: Role) {
         let text = has_extension(file, "psm1") || has_extension(file, "ps1");
-        if text && !self.scripts.iter().any(|script| *script.file == file) {
-            self.scripts.push(Script { file: Arc::new(file.to_owned()), role });
+        if !text || self.scripts.iter().any(|script| *script.file == file) {
+            return;
+        }
+        let file = Arc::new(file.to_owned());
+        self.scripts.push(Script { file: file.clone(), role });
+        if let Some(bytes) = self.bytes(&file) {
+            let declared = class::declared(&File::read(file, &bytes), self.modules);
+            self.resources.extend(declared.resources);
+            self.findings.extend(declared.findings);
         }
     }
 
@@ -193,7 +187,7 @@ impl Reader<'_> {
         for composite in &composites {
             let file = Arc::new(folder.join(composite));
             if let Some(bytes) = self.bytes(&file) {
-                let (resources, findings) = composite::read(&Text::decode(&bytes), &file);
+                let (resources, findings) = composite::read(&File::read(file, &bytes), self.modules);
                 self.resources.extend(resources);
                 self.findings.extend(findings);
             }
@@ -228,12 +222,25 @@ impl Reader<'_> {
     }
 }
 
+/// The file that a manifest or a script means: a path with or without extension, or that of the folder of a module.
+pub(super) fn locate(files: &dyn Files, folder: &Path, name: &str) -> Option<PathBuf> {
+    let name = name.replace('\\', "/");
+    let path = folder.join(name.strip_prefix("./").unwrap_or(&name));
+    let last = path.file_name()?.to_str()?;
+    let within = |folder: &Path, name: &str| holds(files, folder, name).then(|| folder.join(name));
+    let parent = path.parent()?;
+    within(parent, last).or_else(|| {
+        let with = |extension: &&str| format!("{last}.{extension}");
+        let beside = ["psd1", "psm1", "cdxml", "dll"].iter().find_map(|extension| within(parent, &with(extension)));
+        beside.or_else(|| ["psd1", "psm1"].iter().find_map(|extension| within(&path, &with(extension))))
+    })
+}
+
 /// Names that are exported and not there.
 fn check_exports(module: &mut Module) {
     let Some(super::Exports::Named(names)) = module.manifest.as_ref().map(|manifest| &manifest.exports) else { return };
     let known = |name: &String| module.resources.iter().any(|resource| same(&resource.name, name));
-    // A script may hold what cannot be seen from here: only a module without any is known to lack a resource.
-    let missing = names.iter().filter(|name| module.scripts.is_empty() && !known(name));
+    let missing = names.iter().filter(|name| !known(name));
     let findings: Vec<_> = missing
         .map(|name| Finding {
             code: &codes::EXPORT,

@@ -56,7 +56,7 @@ fn modules(case: &Case) -> Result<Computed, String> {
     let root = Path::new("/modules");
     let files = Memory(case.files().map(|(name, text)| (root.join(name), text)).collect());
     let environment = |name: &str| (name == "EDITION").then(|| "from the environment".to_owned());
-    let (read, _) = Modules { files: &files, environment: &environment }.read(&[root.to_owned()]);
+    let (read, _) = Modules { files: &files, environment: &environment, directories: &[root.to_owned()] }.read();
     let mut shown = String::new();
     for module in &read {
         show(&mut shown, module, root).map_err(|error| error.to_string())?;

@@ -37,14 +37,17 @@ impl Machine {
 
     fn direct(&self, word: &str) -> Vec<Module> {
         let environment = |_: &str| Some(word.to_owned());
-        Modules { files: &Disk::new(Trust::Everyone), environment: &environment }.read(&[self.path("modules")]).0
+        let directories = [self.path("modules")];
+        Modules { files: &Disk::new(Trust::Everyone), environment: &environment, directories: &directories }.read().0
     }
 
     fn indexed(&self, word: &str) -> Vec<Module> {
         let environment = |_: &str| Some(word.to_owned());
-        let modules = Modules { files: &Disk::new(Trust::Everyone), environment: &environment };
+        let directories = [self.path("modules")];
+        let modules =
+            Modules { files: &Disk::new(Trust::Everyone), environment: &environment, directories: &directories };
         let cache = self.path("cache");
-        Index { cache: &cache, user: User::current(), now: self.now }.read(&modules, &[self.path("modules")]).0
+        Index { cache: &cache, user: User::current(), now: self.now }.read(&modules).0
     }
 
     /// The index gives what reading gives, twice, and that differs from before.

@@ -1,0 +1,77 @@
+//! What `using module` names.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::find::module_in;
+use super::read::{has_extension, locate};
+use super::{Modules, Version, manifest};
+use crate::class::{self, File};
+use crate::manifest::{Surroundings, Value};
+use crate::text::Text;
+
+impl class::Modules for Modules<'_> {
+    fn using(&self, from: &Path, name: &str) -> Option<Arc<File>> {
+        let wanted = Wanted::parse(name);
+        let path = wanted.name.contains(['/', '\\']) || wanted.name.to_ascii_lowercase().ends_with(".psm1");
+        let file = if path { locate(self.files, from.parent()?, &wanted.name) } else { self.installed(&wanted) };
+        let file = self.script(file?)?;
+        let bytes = self.files.read(&file).ok()?;
+        Some(Arc::new(File::read(Arc::new(file), &bytes)))
+    }
+}
+
+impl Modules<'_> {
+    /// The file of the first module of that name, the highest version that is wanted.
+    fn installed(&self, wanted: &Wanted) -> Option<PathBuf> {
+        let folders = self.directories.iter().map(|directory| directory.join(&wanted.name));
+        let mut found = folders.flat_map(|folder| module_in(&folder, self.files));
+        let version = |file: &Path| self.manifest(file).and_then(|manifest| manifest.version);
+        found.find(|found| wanted.fits(version(&found.file).as_ref())).map(|found| found.file)
+    }
+
+    /// The script of a module: itself, or what its manifest names as the root.
+    fn script(&self, file: PathBuf) -> Option<PathBuf> {
+        if !has_extension(&file, "psd1") {
+            return Some(file);
+        }
+        let root = self.manifest(&file)?.root?;
+        locate(self.files, file.parent()?, &root).filter(|root| has_extension(root, "psm1"))
+    }
+
+    fn manifest(&self, file: &Path) -> Option<super::Manifest> {
+        let text = Text::decode(&self.files.read(file).ok()?);
+        manifest::read(text.as_str(), file.parent()?, self.environment).ok()
+    }
+}
+
+/// A module that a script names, with the versions that it wants.
+struct Wanted {
+    name: String,
+    least: Option<Version>,
+    most: Option<Version>,
+    exact: Option<Version>,
+}
+
+impl Wanted {
+    /// A name, or the text of a table with the specification of a module.
+    fn parse(text: &str) -> Self {
+        let surroundings = Surroundings { folder: "", environment: &|_| None };
+        let table = crate::manifest::read(text, &surroundings).unwrap_or(Value::Null);
+        let version = |key: &str| table.get(key).and_then(|value| Version::parse(&value.to_text()));
+        Self {
+            name: table.get("ModuleName").map_or_else(|| text.to_owned(), Value::to_text),
+            least: version("ModuleVersion"),
+            most: version("MaximumVersion"),
+            exact: version("RequiredVersion"),
+        }
+    }
+
+    fn fits(&self, version: Option<&Version>) -> bool {
+        let none = Version::none();
+        let version = version.unwrap_or(&none);
+        self.least.as_ref().is_none_or(|least| version >= least)
+            && self.most.as_ref().is_none_or(|most| version <= most)
+            && self.exact.as_ref().is_none_or(|exact| version == exact)
+    }
+}
