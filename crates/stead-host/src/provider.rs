@@ -27,6 +27,11 @@ pub trait Provider: Send + Sync {
         Ok(None)
     }
 
+    /// The schema as users and editors see it. That of a resource which checks its properties itself only describes them.
+    fn described_schema(&self, cx: &Context) -> Result<Option<Json>, Failure> {
+        Ok(self.schema(cx)?.map(|schema| schema.json().clone()))
+    }
+
     /// Whether properties are valid, for a resource that has its own way to tell; the others check them when called.
     fn validate(&self, _cx: &Context, _input: &Plain) -> Result<(), Failure> {
         Ok(())

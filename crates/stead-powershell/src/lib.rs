@@ -9,6 +9,7 @@
 //! Reading runs nothing of a module: manifests are evaluated as restricted language, classes are read from the text of
 //! scripts, script resources from their MOF schema.
 
+pub mod adapter;
 pub mod class;
 mod composite;
 pub mod convert;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Value as PlainJson, json};
 use stead_core::call::{Execution, Exported, Failure, FailureKind};
-use stead_core::schema::Schema;
 use stead_core::value::Value;
 use stead_host::command::secrets::Secrets;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 
 use crate::convert::{self, Json, Purpose, Refusal, Wire};
 use crate::resource::{Kind, Resource};
+use crate::schema::json_schema;
 use crate::worker::{Call, Errors, Failed, Lease, Limits, Method, Module, Object, Pool, Record, Reply, Stream};
 
 /// Where a resource comes from.
@@ -25,17 +25,17 @@ pub struct Source {
 
 /// Carries out the operations of one resource by calls of workers.
 pub struct PowerShellProvider {
-    pool: Pool,
+    /// `None` where PowerShell is not there: properties can be checked all the same.
+    pool: Option<Pool>,
     resource: Arc<Resource>,
     source: Source,
-    schema: Option<Arc<Schema>>,
     errors: Errors,
 }
 
 impl PowerShellProvider {
     /// For a resource that is a class or a script. A composite is expanded before.
-    pub fn new(pool: Pool, resource: Arc<Resource>, source: Source, schema: Option<Arc<Schema>>) -> Self {
-        Self { pool, resource, source, schema, errors: Errors::Stop }
+    pub fn new(pool: Option<Pool>, resource: Arc<Resource>, source: Source) -> Self {
+        Self { pool, resource, source, errors: Errors::Stop }
     }
 
     /// With another meaning of errors that do not end the resource.
@@ -51,10 +51,14 @@ impl PowerShellProvider {
             return Err(Failure::new(FailureKind::Unsupported, message));
         }
         let properties = self.properties(input, purpose)?;
+        let pool = self
+            .pool
+            .as_ref()
+            .ok_or_else(|| Failure::new(FailureKind::Start, "PowerShell is not there: 'pwsh' is not in PATH"))?;
         let stamp = (self.source.stamp)();
         let secrets = Secrets::of(input);
         let module = Module { path: &self.source.module, stamp: &stamp };
-        let lease = self.pool.lease(module, &cx.cancel).map_err(|failed| failure(&failed, &secrets))?;
+        let lease = pool.lease(module, &cx.cancel).map_err(|failed| failure(&failed, &secrets))?;
         Ok(Opened { provider: self, cx, lease, properties, stamp, secrets })
     }
 
@@ -104,8 +108,13 @@ impl Opened<'_> {
 }
 
 impl Provider for PowerShellProvider {
-    fn schema(&self, _cx: &Context) -> Result<Option<Arc<Schema>>, Failure> {
-        Ok(self.schema.clone())
+    /// It only describes: PowerShell compares names and the values of sets without regard to case, and converts.
+    fn described_schema(&self, _cx: &Context) -> Result<Option<PlainJson>, Failure> {
+        Ok(Some(json_schema(&self.resource)))
+    }
+
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        self.properties(input, Purpose::Instance).map(drop)
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
