@@ -9,7 +9,6 @@ use stead_core::claims::Claims;
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
-use stead_core::id::TypeName;
 use stead_core::manifest::{Implementation, Manifest};
 use stead_core::value::Value;
 use stead_host::command::{CommandProvider, Settings};
@@ -19,14 +18,13 @@ use stead_host::operate::carry_out;
 use stead_host::provider::{Context, Cost, Plain, Provider, TraceLevel};
 use stead_host::vault::MemoryVault;
 
-use stead_resources::BuiltIn;
-
+use crate::host::Host;
 use crate::watch::FileWatch;
 
 /// What carries out each resource; made once for each.
 #[derive(Clone)]
 pub(crate) struct Providers {
-    built_ins: Arc<HashMap<TypeName, BuiltIn>>,
+    host: Host,
     settings: Settings,
     /// Few, so that a search is faster than hashing a name for each call. Each holds its manifest: the same allocation is the
     /// same resource.
@@ -37,8 +35,8 @@ pub(crate) struct Providers {
 type Made = (Arc<Manifest>, Arc<dyn Provider>);
 
 impl Providers {
-    pub(crate) fn new(built_ins: &Arc<HashMap<TypeName, BuiltIn>>, settings: Settings) -> Self {
-        Self { built_ins: Arc::clone(built_ins), settings, made: Arc::default() }
+    pub(crate) fn new(host: &Host, settings: Settings) -> Self {
+        Self { host: host.clone(), settings, made: Arc::default() }
     }
 
     pub(crate) fn of(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
@@ -58,10 +56,17 @@ impl Providers {
     }
 
     fn make(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
-        if let Some(built_in) = self.built_ins.get(&manifest.type_name)
+        if let Some(built_in) = self.host.built_ins.get(&manifest.type_name)
             && matches!(manifest.implementation, Implementation::BuiltIn | Implementation::Engine)
         {
             return Arc::clone(&built_in.provider);
+        }
+        if let Implementation::Adapted { adapter, resource } = &manifest.implementation
+            && matches!(adapter.implementation, Implementation::BuiltIn)
+        {
+            let powershell = self.host.powershell.as_ref();
+            let found = powershell.and_then(|powershell| powershell.provider(&manifest.type_name, resource));
+            return found.unwrap_or_else(|| Arc::new(Incapable));
         }
         match CommandProvider::new(manifest, self.settings.clone()) {
             Some(provider) => Arc::new(provider),

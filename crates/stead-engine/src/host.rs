@@ -13,6 +13,7 @@ use stead_host::catalog::{Search, SearchEnvironment, User};
 use stead_host::provider::Cancel;
 use stead_host::settings::{Layers, Stated, TraceLevel, resolve};
 use stead_host::worker_pool::WorkerPool;
+use stead_powershell::adapter::{Options as PowerShellOptions, PowerShell};
 use stead_resources::BuiltIn;
 
 use crate::session::Session;
@@ -31,6 +32,8 @@ pub struct HostOptions {
     pub trace_level: TraceLevel,
     /// How long one program of a resource may take; `None` for the usual time.
     pub deadline: Option<Duration>,
+    /// Where PowerShell is; `None` for no resources of PowerShell.
+    pub powershell: Option<PowerShellOptions>,
 }
 
 impl Default for HostOptions {
@@ -38,7 +41,7 @@ impl Default for HostOptions {
     fn default() -> Self {
         let settings = resolve(&Layers::default(), &Stated::default());
         let search = Search::new(&SearchEnvironment::default(), &settings.resource_path, User::current());
-        Self { search, elevated: false, trace_level: settings.trace_level, deadline: None }
+        Self { search, elevated: false, trace_level: settings.trace_level, deadline: None, powershell: None }
     }
 }
 
@@ -49,13 +52,17 @@ pub struct Host {
     /// The resources that are built in, by type.
     pub(crate) built_ins: Arc<HashMap<TypeName, BuiltIn>>,
     pub(crate) pool: Arc<WorkerPool>,
+    /// The resources of PowerShell, and the processes that they are called in.
+    pub(crate) powershell: Option<Arc<PowerShell>>,
 }
 
 impl Host {
     /// A host with these options.
     pub fn new(options: HostOptions) -> Self {
         let built_ins = stead_resources::builtins().into_iter();
+        let powershell = options.powershell.clone().map(PowerShell::new).map(Arc::new);
         Self {
+            powershell,
             options: Arc::new(options),
             built_ins: Arc::new(built_ins.map(|each| (each.manifest.type_name.clone(), each)).collect()),
             pool: Arc::default(),

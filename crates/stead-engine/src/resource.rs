@@ -236,8 +236,8 @@ impl ResourceCall {
             return Ok(built_in.schema().clone());
         }
         let cx = self.session.context(self.manifest.type_name.as_str());
-        match self.session.provider(&self.manifest).schema(&cx)? {
-            Some(schema) => Ok(schema.json().clone()),
+        match self.session.provider(&self.manifest).described_schema(&cx)? {
+            Some(schema) => Ok(schema),
             None => Err(Refusal::Failed(format!("'{}' has no schema", self.manifest.type_name))),
         }
     }

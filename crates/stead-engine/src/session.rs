@@ -15,7 +15,7 @@ use stead_core::graph::{
     Facts, Found, Graph, Inputs, Lacks, Names, Resolution, Resources, Unresolved, Values, resolve,
 };
 use stead_core::id::TypeName;
-use stead_core::manifest::{self, Catalog, Extension, Form, Kind, Manifest, VersionRequirement};
+use stead_core::manifest::{self, Catalog, Extension, Form, Implementation, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
 use stead_core::text::{Limits, Source, Sources, Span};
 use stead_core::value::{Object, Value};
@@ -28,6 +28,7 @@ use stead_host::lock::Locks;
 use stead_host::provider::{Cancel, Context, Provider, Trace};
 use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
+use stead_powershell::adapter::{PowerShell, adapters};
 use stead_resources::BuiltIn;
 
 use crate::calls::{Providers, RealPaths, SessionCalls, forward};
@@ -130,10 +131,14 @@ impl Session {
         for each in built_ins {
             catalog.add(Arc::clone(&each.manifest));
         }
+        if host.powershell.is_some() {
+            adapters().into_iter().for_each(|adapter| catalog.add(Arc::new(adapter)));
+        }
         let programs = OnMachine {
             machine: machine(root.clone(), &host.options),
             settings: settings.clone(),
             context: context.clone(),
+            powershell: host.powershell.clone(),
         };
         let discovery = Arc::new(Discovery::new(host.options.search.clone(), catalog, Arc::new(programs)));
         let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), settings.clone(), context));
@@ -148,7 +153,7 @@ impl Session {
             deadline: host.options.deadline.unwrap_or(Context::DEADLINE),
             names: Names::Unique,
             values: Values::Required,
-            providers: Providers::new(&host.built_ins, settings.clone()),
+            providers: Providers::new(host, settings.clone()),
             settings,
             host: host.clone(),
             root: context_root,
@@ -469,6 +474,7 @@ struct OnMachine {
     machine: Machine,
     settings: Settings,
     context: Context,
+    powershell: Option<Arc<PowerShell>>,
 }
 
 impl OnMachine {
@@ -479,6 +485,9 @@ impl OnMachine {
 
 impl Programs for OnMachine {
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure> {
+        if let (Implementation::BuiltIn, Some(powershell)) = (&adapter.implementation, &self.powershell) {
+            return Ok(powershell.list(&adapter.type_name));
+        }
         list_adapted(adapter, &self.settings, &self.context(&adapter.type_name))
     }
 

@@ -2,14 +2,18 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use clap::ValueEnum;
 use stead_engine::{Host, HostOptions};
 use stead_host::catalog::{Search, SearchEnvironment, User};
+use stead_host::process::Environment;
 use stead_host::settings::{
     self, Ignore, Layers, Place, Settings, SettingsFiles, Stated, TraceFormat, TraceLevel, UnusableFile,
 };
+use stead_powershell::adapter::{self, Options as PowerShellOptions};
+use stead_powershell::module::module_path;
 
 use crate::args::{self, Arguments};
 
@@ -43,10 +47,29 @@ impl ProcessEnv {
             elevated: rustix::process::geteuid().is_root(),
             trace_level: settings.trace_level,
             deadline: arguments.command.deadline(),
+            powershell: powershell(),
         };
         let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
         Self { began, settings, host: Host::new(options), warnings, unusable_policy }
     }
+}
+
+/// Where PowerShell is; `None` where there is neither the program nor a path of modules.
+fn powershell() -> Option<PowerShellOptions> {
+    let executable = env::var_os("PATH").as_deref().and_then(adapter::executable);
+    if executable.is_none() && env::var_os("PSModulePath").is_none_or(|path| path.is_empty()) {
+        return None;
+    }
+    let variable = |name: &str| env::var(name).ok();
+    Some(PowerShellOptions {
+        module_path: module_path(&variable, executable.as_deref()),
+        executable,
+        cache: cache_directory(),
+        environment: Environment::of_this_process(&["PSModulePath", "XDG_DATA_HOME", "XDG_CONFIG_HOME"]),
+        user: User::current(),
+        width: available_parallelism().map_or(1, usize::from),
+        isolated: false,
+    })
 }
 
 fn layers(directory: Option<&Path>, ignore: Ignore, warnings: &mut Vec<String>) -> (Layers, Vec<UnusableFile>) {
@@ -90,8 +113,7 @@ fn argument_format(format: args::TraceFormat) -> TraceFormat {
 }
 
 fn search(settings: &Settings, program_directory: Option<&Path>) -> Search {
-    let [path, resource_path, restricted_path, home, cache] =
-        ["PATH", "DSC_RESOURCE_PATH", "DSC_RESTRICTED_PATH", "HOME", "XDG_CACHE_HOME"].map(env::var_os);
+    let [path, resource_path, restricted_path] = ["PATH", "DSC_RESOURCE_PATH", "DSC_RESTRICTED_PATH"].map(env::var_os);
     let current = env::current_dir().ok();
     let environment = SearchEnvironment {
         path: path.as_deref(),
@@ -101,9 +123,15 @@ fn search(settings: &Settings, program_directory: Option<&Path>) -> Search {
         current_directory: current.as_deref(),
     };
     let search = Search::new(&environment, &settings.resource_path, User::current());
-    let cache = cache.map(PathBuf::from).or_else(|| Some(PathBuf::from(home?).join(".cache")));
-    match cache.filter(|cache| cache.is_absolute()) {
-        Some(cache) => search.with_cache(cache.join("stead")),
+    match cache_directory() {
+        Some(cache) => search.with_cache(cache),
         None => search,
     }
+}
+
+/// Where indexes are kept.
+fn cache_directory() -> Option<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
+    cache.is_absolute().then(|| cache.join("stead"))
 }

@@ -226,8 +226,12 @@ fn fitting(catalog: &Catalog, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound
 }
 
 fn lists(manifest: &Manifest) -> bool {
-    let Implementation::Command(command) = &manifest.implementation else { return false };
-    manifest.kind == Kind::Adapter && command.adapter.as_ref().is_some_and(|adapter| adapter.list.is_some())
+    let can_list = match &manifest.implementation {
+        Implementation::Command(command) => command.adapter.as_ref().is_some_and(|adapter| adapter.list.is_some()),
+        Implementation::BuiltIn => true,
+        Implementation::Engine | Implementation::Adapted { .. } => false,
+    };
+    manifest.kind == Kind::Adapter && can_list
 }
 
 fn list(adapter: &Arc<Manifest>, programs: &dyn Programs) -> Listed {
