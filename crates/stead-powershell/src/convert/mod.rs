@@ -561,3 +561,30 @@ fn is_empty(wire: &Wire) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn integers_are_exact_or_refused(value in any::<i128>(), shift in 0_u32..127, width in 0_u8..4, signed in any::<bool>()) {
+            let (value, bits) = (value >> shift, 8 << width);
+            let found = convert(&Type::Integer { bits, signed }, &Json::Number(value.to_string()), Path::PROPERTIES);
+            let (least, most) = if signed { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+            prop_assert_eq!(found.is_ok(), (least..=most).contains(&value));
+            prop_assert!(found.is_err() || found == Ok(Wire::Integer(value.to_string())));
+        }
+
+        #[test]
+        fn any_text_is_converted_or_refused(text in any::<String>()) {
+            let types = [Type::DateTime, Type::DateTimeOffset, Type::TimeSpan, Type::Guid, Type::Version, Type::Decimal, Type::Double];
+            for ty in types {
+                let _ = convert(&ty, &Json::String(text.clone()), Path::PROPERTIES);
+            }
+            prop_assert_eq!(convert(&Type::String, &Json::String(text.clone()), Path::PROPERTIES), Ok(Wire::String(text)));
+        }
+    }
+}

@@ -458,6 +458,8 @@ function Invoke-Method($request, $room) {
     return $ended
 }
 
+function ConvertTo-Flag([bool] $value) { if ($value) { 'true' } else { 'false' } }
+
 function Invoke-Request($request) {
     $during['Step'] = 'load'
     $room = Open-Room $request
@@ -467,8 +469,8 @@ function Invoke-Request($request) {
     $ended = Invoke-Method $request $room
     $reboot = [bool]($session.GetVariable('DSCMachineStatus') -eq 1)
     $session.PSVariable.Remove('DSCMachineStatus')
-    $flags = @($ended, $reboot).ForEach({ if ($_) { 'true' } else { 'false' } })
-    Send ('{"id":"' + $request['id'] + '","done":{"ended":' + $flags[0] + ',"reboot":' + $flags[1] + '}}')
+    $flags = '"ended":' + (ConvertTo-Flag $ended) + ',"reboot":' + (ConvertTo-Flag $reboot)
+    Send ('{"id":"' + $request['id'] + '","done":{' + $flags + '}}')
 }
 
 function Send-Failure($request, $record) {
