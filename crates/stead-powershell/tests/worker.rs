@@ -59,6 +59,7 @@ fn main() -> ExitCode {
     let mut trials: Vec<Trial> = tests.into_iter().map(trial).collect();
     trials.push(trial(("recorded_calls_on_real_powershell", recorded_calls_on_real_powershell)));
     trials.push(trial(("values_out_on_real_powershell", values_out_on_real_powershell)));
+    trials.push(trial(("figures_on_real_powershell", figures_on_real_powershell)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -420,6 +421,42 @@ fn recorded_calls_on_real_powershell() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     eprintln!("{failures} recorded failures are failures on PowerShell itself, {successes} calls succeed");
+}
+
+/// What a Test takes in a warm worker, and in a process of its own.
+fn figures_on_real_powershell() {
+    let test = "figures_on_real_powershell";
+    let environment = Environment::of_this_process(&[]);
+    let Some(executable) = environment.find("pwsh", Path::new("/")) else {
+        return stead_testkit::skip(test, "pwsh is not on the PATH");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("Figures.psm1");
+    let class = "[DscResource()] class Figures { [DscProperty(Key)] [string] $Name\n [Figures] Get() { return $this }\n \
+                 [bool] Test() { return Test-Path -LiteralPath $this.Name }\n [void] Set() { } }\n";
+    std::fs::write(&path, class).unwrap();
+    let properties = [("Name".to_owned(), Wire::String("/".to_owned()))];
+    let module = Module { path: &path, stamp: "1" };
+    let warm = Settings::new(executable, environment, 1);
+    for (settings, times, name) in
+        [(warm.clone(), 201, "in a warm worker"), (warm.isolated(), 6, "in a process of its own")]
+    {
+        let pool = Pool::new(settings);
+        let timed = |_| {
+            let begun = Instant::now();
+            let (reply, _) = carry_out(&pool, &Call { module, method: Method::Test, ..call("Figures", &properties) });
+            assert!(reply.unwrap().verdict().unwrap());
+            begun.elapsed()
+        };
+        let first = timed(0);
+        let mut others: Vec<Duration> = (1..times).map(timed).collect();
+        others.sort();
+        eprintln!(
+            "a Test {name}: the first {first:?}, the median of {} more {:?}",
+            others.len(),
+            others[others.len() / 2]
+        );
+    }
 }
 
 /// Properties that never come to the worker so: names are those of the declaration, and Get is given what it declares.

@@ -36,6 +36,7 @@ pub const INHERITED: &[Inherited] = &[
     because("NO_COLOR", "asks for plain messages"),
     because("PSModulePath", "where PowerShell finds the modules that its adapters carry out"),
     because("DOTNET_ROOT", "where PowerShell finds its runtime"),
+    because("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "whether PowerShell starts on machines without data of cultures"),
     because("DSC_*", "what the protocol hands to resources: DSC_CONFIG_ROOT, DSC_TRACE_LEVEL and such"),
 ];
 

@@ -1,6 +1,6 @@
 $ErrorActionPreference = 'Stop'
 $endpoint = [System.Net.Sockets.UnixDomainSocketEndPoint]::new($env:STEAD_POWERSHELL_ENDPOINT)
-[Environment]::SetEnvironmentVariable('STEAD_POWERSHELL_ENDPOINT', $null)
+[Environment]::SetEnvironmentVariable('STEAD_POWERSHELL_ENDPOINT', [NullString]::Value)
 $socket = [System.Net.Sockets.Socket]::new('Unix', 'Stream', 'Unspecified')
 $socket.Connect($endpoint)
 $channel = [System.Net.Sockets.NetworkStream]::new($socket, $true)

@@ -279,8 +279,10 @@ $findType = {
     foreach ($each in @($module) + @($module.NestedModules)) {
         if (-not $each.SessionState) { continue }
         $type = & $each { param($n) $n -as [type] } $name
-        if ($type) { $type; break }
+        if ($type) { return $type }
     }
+    # That of an assembly is visible everywhere.
+    $name -as [type]
 }
 
 $callClass = {
@@ -482,7 +484,7 @@ function Send-Failure($request, $record) {
     $at = if ($cause.InvocationInfo -and $cause.InvocationInfo.ScriptName) { "$($cause.InvocationInfo.ScriptName):$($cause.InvocationInfo.ScriptLineNumber)" } else { '' }
     $line = '{"id":"' + $request['id'] + '","error":{"id":' + [Json]::Message($cause.FullyQualifiedErrorId)
     $line += ',"category":' + [Json]::Message([string]$cause.CategoryInfo.Category) + ',"type":' + [Json]::Message($exception.GetType().FullName)
-    $line += ',"message":' + [Json]::Message($exception.Message) + ',"at":' + [Json]::Message($at)
+    $line += ',"message":' + [Json]::Message("$cause") + ',"at":' + [Json]::Message($at)
     $line += ',"during":' + [Json]::Message($during['Step']) + ',"property":' + [Json]::Message([string]$property) + '}}'
     Send $line
 }
@@ -496,7 +498,8 @@ $variables = [Environment]::GetEnvironmentVariables()
 function Restore-Process {
     [Environment]::CurrentDirectory = $folder
     $now = [Environment]::GetEnvironmentVariables()
-    foreach ($name in @($now.Keys)) { if (-not $variables.ContainsKey($name)) { [Environment]::SetEnvironmentVariable($name, $null) } }
+    # $null as a text would be "", which sets a variable to nothing and does not remove it.
+    foreach ($name in @($now.Keys)) { if (-not $variables.ContainsKey($name)) { [Environment]::SetEnvironmentVariable($name, [NullString]::Value) } }
     foreach ($name in @($variables.Keys)) { if ($now[$name] -cne $variables[$name]) { [Environment]::SetEnvironmentVariable($name, $variables[$name]) } }
     foreach ($room in @($rooms.Values)) { [void]$room['Runspace'].SessionStateProxy.Path.SetLocation($folder) }
 }
