@@ -198,7 +198,7 @@ fn invalid(refusals: &[Refusal]) -> Failure {
 }
 
 fn failure(failed: &Failed, secrets: &Secrets) -> Failure {
-    Failure::new(failed.kind(), secrets.scrub(&failed.to_string()).into_owned())
+    Failure::new(failed.kind(), secrets.scrub(&failed.explain()).into_owned())
 }
 
 fn level(stream: Stream) -> TraceLevel {

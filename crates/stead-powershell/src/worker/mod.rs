@@ -7,6 +7,7 @@ mod protocol;
 mod start;
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -88,7 +89,7 @@ pub enum Failed {
     #[error(transparent)]
     Start(#[from] StartError),
     /// The worker ended in the call.
-    #[error("PowerShell ended in the call{}{}", in_words(.exit.as_ref()), quoted(.tail))]
+    #[error("PowerShell ended in the call{}", in_words(.exit.as_ref()))]
     Died {
         /// How it ended.
         exit: Option<Exit>,
@@ -120,10 +121,6 @@ fn in_words(exit: Option<&Exit>) -> String {
     }
 }
 
-fn quoted(tail: &str) -> String {
-    if tail.is_empty() { String::new() } else { format!(":\n{tail}") }
-}
-
 impl Failed {
     /// The kind of failure that it is for callers.
     pub fn kind(&self) -> FailureKind {
@@ -131,13 +128,25 @@ impl Failed {
             Self::Call(CallError::PowerShell(error)) if !error.property.is_empty() => FailureKind::Invalid,
             Self::Call(CallError::PowerShell(_) | CallError::Left | CallError::Reported(_)) => FailureKind::Exit(1),
             Self::Call(_) | Self::Protocol | Self::Died { exit: None, .. } => FailureKind::Protocol,
-            Self::Start(_) => FailureKind::Start,
+            Self::Start(error) => error.kind(),
             Self::Died { exit: Some(Exit::Code(code)), .. } => FailureKind::Exit(*code),
             Self::Died { exit: Some(Exit::Signal(signal)), .. } => FailureKind::Signal(*signal),
             Self::Deadline(_) => FailureKind::Deadline,
             Self::Cancelled => FailureKind::Cancelled,
             Self::TooMuch => FailureKind::OutputLimit,
             Self::System(_) => FailureKind::System,
+        }
+    }
+
+    /// What it is, with its causes and the end of what PowerShell wrote to its standard error.
+    pub fn explain(&self) -> String {
+        let causes = std::iter::successors(self.source(), |cause| (*cause).source());
+        let text = causes.fold(self.to_string(), |text, cause| format!("{text}: {cause}"));
+        match self {
+            Self::Died { tail, .. } | Self::Start(StartError::Program { tail, .. }) if !tail.is_empty() => {
+                format!("{text}\n{tail}")
+            }
+            _ => text,
         }
     }
 

@@ -15,11 +15,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use stead_core::call::FailureKind;
 use stead_host::process::{ConversationError, Environment, Heard, Program, Session};
 
 use super::printed::Printed;
 use super::protocol::{Line, Message, VERSION};
-use super::{Limits, Worker, quoted};
+use super::{Limits, Worker};
 
 const LOADER: &str = include_str!("loader.ps1");
 const SCRIPT: &str = include_str!("worker.ps1");
@@ -44,7 +45,7 @@ const LONGEST_PATH: usize = 107;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// There is no directory for its socket.
-    #[error("cannot create a socket for PowerShell in '{}': {source}", folder.display())]
+    #[error("cannot create a socket for PowerShell in '{}'", folder.display())]
     Socket {
         /// Where.
         folder: PathBuf,
@@ -52,7 +53,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// It did not answer.
-    #[error("cannot start PowerShell ('{}'): {source}{}", program.display(), quoted(tail))]
+    #[error("cannot start the PowerShell '{}'", program.display())]
     Program {
         /// The executable.
         program: PathBuf,
@@ -64,6 +65,18 @@ pub enum StartError {
     /// It does not speak the protocol.
     #[error("'{}' does not answer as PowerShell 7.2 or later does", .0.display())]
     Protocol(PathBuf),
+}
+
+impl StartError {
+    /// The kind of failure that it is for callers.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Program { source: ConversationError::Process(error), .. } => error.kind(),
+            Self::Program { source: ConversationError::Silent(_), .. } => FailureKind::Deadline,
+            Self::Socket { .. } => FailureKind::System,
+            Self::Program { .. } | Self::Protocol(_) => FailureKind::Start,
+        }
+    }
 }
 
 /// Starts PowerShell and waits until it can be called.
