@@ -249,7 +249,7 @@ fn provider(name: &str) -> PowerShellProvider {
         methods: Methods::default(),
     };
     let source = Source { module: PathBuf::from("/m/M.psd1"), stamp: Box::new(|| "1".to_owned()) };
-    PowerShellProvider::new(Pool::new(settings()), Arc::new(resource), source, None)
+    PowerShellProvider::new(Some(Pool::new(settings())), Arc::new(resource), source)
 }
 
 /// A secret is in neither the arguments nor the environment nor the script, and not in what is said.

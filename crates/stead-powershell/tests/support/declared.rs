@@ -17,6 +17,7 @@ pub(crate) fn property(ty: &str, rules: Vec<Rule>) -> Property {
         read_only: false,
         rules,
         description: None,
+        default: None,
         declared_in: None,
         place: Place { line: 1, column: 1 },
     }
