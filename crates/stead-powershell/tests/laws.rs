@@ -1,0 +1,236 @@
+//! Laws of reading scripts: any text is read, in linear time, and all that is found lies within it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use stead_powershell::class::{File, Modules, declared};
+
+struct Nothing;
+
+impl Modules for Nothing {
+    fn using(&self, _: &Path, _: &str) -> Option<Arc<File>> {
+        None
+    }
+}
+
+/// Reads a script and all that it declares.
+fn read(bytes: &[u8]) -> File {
+    let file = File::read(Arc::new(PathBuf::from("a.psm1")), bytes);
+    let length = file.text.as_str().len();
+    for problem in &file.script.problems {
+        assert!(problem.at <= length, "{problem:?}");
+        assert!(file.text.as_str().is_char_boundary(problem.at), "{problem:?}");
+    }
+    assert!(file.script.types.iter().all(|ty| ty.at < length && file.text.as_str().is_char_boundary(ty.at)));
+    declared(&file, &Nothing);
+    file
+}
+
+/// What scripts are made of.
+const PIECES: &[&str] = &[
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    "$(",
+    "@(",
+    "@{",
+    "\"",
+    "'",
+    "@\"\n",
+    "\n\"@",
+    "@'\n",
+    "\n'@",
+    "`",
+    "\n",
+    "\r",
+    ";",
+    ",",
+    "|",
+    "&&",
+    "&",
+    ".",
+    "::",
+    "?.",
+    "?[",
+    "?",
+    ":",
+    "=",
+    "+=",
+    "++",
+    "-",
+    "–",
+    "!",
+    "-eq",
+    "-split",
+    "..",
+    ">",
+    "2>&1",
+    "<",
+    "1",
+    "0x1F",
+    "1.5kb",
+    "$a",
+    "${a b}",
+    "$a:",
+    "@a",
+    "#",
+    "<#",
+    "#>",
+    "--%",
+    "-x:",
+    " ",
+    "class",
+    "enum",
+    "if",
+    "else",
+    "switch",
+    "foreach",
+    "in",
+    "do",
+    "while",
+    "try",
+    "catch",
+    "trap",
+    "data",
+    "function",
+    "param",
+    "begin",
+    "using",
+    "module",
+    "configuration",
+    "static",
+    "hidden",
+    "A",
+    ": base",
+    "[DscResource()]",
+    "[DscProperty(Key)]",
+    "[int]",
+    "ä",
+    "“",
+    "’",
+    "😀",
+    "\u{85}",
+    "\0",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        read(&bytes);
+    }
+
+    #[test]
+    fn any_pieces_are_read(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..120)) {
+        read(pieces.concat().as_bytes());
+        read(pieces.join(" ").as_bytes());
+    }
+}
+
+/// The scripts of the cases, and those that were recorded where they are there.
+fn scripts() -> Vec<Vec<u8>> {
+    let repository = stead_testkit::repository();
+    let mut texts = Vec::new();
+    for folder in ["corpus/powershell/script", "../shared/corpus/powershell/discovery/modules"] {
+        collect(&repository.join(folder), &mut texts);
+    }
+    texts
+}
+
+fn collect(folder: &Path, texts: &mut Vec<Vec<u8>>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, texts);
+        } else if path.extension().is_some_and(|found| ["txt", "psm1", "ps1"].iter().any(|known| found == *known)) {
+            texts.push(std::fs::read(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_prefix_is_read() {
+    let mut prefixes = 0;
+    for text in scripts().iter().filter(|text| text.len() < 3000) {
+        for end in (0..text.len()).step_by(if text.len() > 500 { 7 } else { 1 }) {
+            read(&text[..end]);
+            prefixes += 1;
+        }
+    }
+    eprintln!("{prefixes} prefixes");
+}
+
+#[test]
+fn nesting_ends_at_a_limit() {
+    let pieces = [
+        "(", "{", "[", "$(", "@(", "@{a=", "\"$(", "\"$(\"", "'", "\"", "@\"\n", "@\"\n$(", "if(1){", "-", "!", "[int]",
+    ];
+    let more = [
+        "[A([",
+        "[A($(",
+        "[A($([A($(",
+        "$a[",
+        "$a.(",
+        "$a=",
+        "a|",
+        "1,",
+        "1+",
+        "<#",
+        "`",
+        "$a.b[c[",
+        "class A{[void]M(){",
+    ];
+    let rest = [
+        "$a?",
+        "1?1:",
+        "{param(",
+        "function f{",
+        "switch(1){1{",
+        "[a[",
+        "try{",
+        "${",
+        "@'\n",
+        "x\"$(",
+        "$(\"$(",
+        "\"\"$(",
+    ];
+    for piece in pieces.iter().chain(&more).chain(&rest) {
+        read(piece.repeat(100_000).as_bytes());
+    }
+    for (open, close) in
+        [("(", ")"), ("{", "}"), ("$(", ")"), ("\"$(", ")\""), ("@{a=", "}"), ("[A($(", "))]"), ("\"$(", ")")]
+    {
+        read([open.repeat(20_000), "1".to_owned(), close.repeat(20_000)].concat().as_bytes());
+    }
+}
+
+/// Twice the text takes twice the time: with ten times the text, far less than a hundred times of it.
+#[test]
+fn time_is_linear() {
+    let unit = String::from_utf8_lossy(
+        &std::fs::read(stead_testkit::repository().join("corpus/powershell/script/valid.txt")).unwrap(),
+    )
+    .into_owned();
+    let time = |count: usize| {
+        let text = unit.repeat(count);
+        (0..3)
+            .map(|_| {
+                let began = Instant::now();
+                read(text.as_bytes());
+                began.elapsed()
+            })
+            .min()
+            .unwrap_or(Duration::MAX)
+    };
+    let (one, ten) = (time(10), time(100));
+    eprintln!("{one:?} and {ten:?}");
+    assert!(ten < one * 40, "{one:?} and {ten:?}");
+}
