@@ -24,6 +24,9 @@ struct Modifiers {
     ty: Option<TypeName>,
 }
 
+/// Arguments of an attribute that have a name.
+type NamedArguments = Vec<(String, Argument)>;
+
 /// Whether a class can still be defined after a member of it is broken.
 enum MemberError {
     Defined,
@@ -51,9 +54,9 @@ impl Parser<'_, '_> {
     }
 
     /// The attributes before `class` or `enum` and their offset, if that is what the bracket here starts.
-    pub(super) fn attributes_of_definition(&mut self) -> Parsed<Option<(Vec<Attribute>, usize)>> {
+    pub(super) fn attributes_of_definition(&mut self) -> Option<(Vec<Attribute>, usize)> {
         let start = self.peek().start;
-        let Some(found) = self.attributes_before(&["class", "enum"]) else { return Ok(None) };
+        let found = self.attributes_before(&["class", "enum"])?;
         let mut attributes = Vec::new();
         for bracketed in found {
             match bracketed {
@@ -63,7 +66,7 @@ impl Parser<'_, '_> {
                 }
             }
         }
-        Ok(Some((attributes, start)))
+        Some((attributes, start))
     }
 
     /// What stands in brackets up to one of those words; nothing is taken when another thing follows.
@@ -84,7 +87,7 @@ impl Parser<'_, '_> {
             return Some(found);
         }
         self.undo(before);
-        self.lexer.reset(start.start);
+        self.back(start.start);
         if words.contains(&"class") {
             self.no_definition.insert(start.start);
         }
@@ -99,7 +102,7 @@ impl Parser<'_, '_> {
         let keyword = self.take();
         self.skip_lines();
         if self.peek().kind != Kind::ParenOpen {
-            self.lexer.reset(keyword.start);
+            self.back(keyword.start);
             return Vec::new();
         }
         self.nest(Self::parameters).unwrap_or_default()
@@ -122,7 +125,7 @@ impl Parser<'_, '_> {
         let name = self.lexer.next(Mode::Argument);
         let named = matches!(name.kind, Kind::Word | Kind::Number | Kind::Parameter | Kind::Literal | Kind::Expandable);
         if !named {
-            self.lexer.reset(name.start);
+            self.back(name.start);
             return self.fail(&codes::INCOMPLETE, keyword.end, format!("a name is missing after '{word}'"));
         }
         let name = self.plain(name);
@@ -503,7 +506,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn attribute_arguments(&mut self) -> Parsed<(Vec<Argument>, Vec<(String, Argument)>)> {
+    fn attribute_arguments(&mut self) -> Parsed<(Vec<Argument>, NamedArguments)> {
         let open = self.take();
         let (mut positional, mut named) = (Vec::new(), Vec::new());
         self.within(self.scope, |parser| {
@@ -595,7 +598,7 @@ impl Parser<'_, '_> {
             self.lexer.next(Mode::Type);
             return Some(rank);
         }
-        self.lexer.reset(before);
+        self.back(before);
         None
     }
 

@@ -224,7 +224,7 @@ impl Parser<'_, '_> {
                 }
                 // The name of a member may be a number.
                 Kind::Number if self.lexer.text(token).starts_with('.') => {
-                    self.lexer.reset(token.start + 1);
+                    self.back(token.start + 1);
                     self.member(token)?;
                 }
                 Kind::BracketOpen | Kind::QuestionBracket => {
@@ -245,10 +245,10 @@ impl Parser<'_, '_> {
         self.skip_lines();
         let token = self.peek();
         if matches!(token.kind, Kind::Dot | Kind::QuestionDot | Kind::ColonColon) && self.names_member(token) {
-            self.lexer.reset(token.start);
+            self.back(token.start);
             return true;
         }
-        self.lexer.reset(before);
+        self.back(before);
         false
     }
 
@@ -295,7 +295,7 @@ impl Parser<'_, '_> {
             return true;
         }
         self.script.problems.truncate(problems);
-        self.lexer.reset(open.start);
+        self.back(open.start);
         false
     }
 

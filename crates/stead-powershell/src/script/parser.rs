@@ -114,7 +114,7 @@ impl<'a, 'p> Parser<'a, 'p> {
     }
 
     pub(super) fn skip_lines(&mut self) {
-        while self.accept(Kind::NewLine).is_some() {}
+        self.lexer.skip_lines();
     }
 
     pub(super) fn skip_ends(&mut self) {
@@ -176,6 +176,13 @@ impl<'a, 'p> Parser<'a, 'p> {
         let parsed = rule(self);
         self.depth -= 1;
         parsed
+    }
+
+    /// Goes back to an offset, unless the rest is not read.
+    pub(super) fn back(&mut self, offset: usize) {
+        if !self.stopped {
+            self.lexer.reset(offset);
+        }
     }
 
     fn stop(&mut self, at: usize) {

@@ -44,15 +44,12 @@ impl Parser<'_, '_> {
         if matches!(start.kind, Kind::NewLine | Kind::Semicolon | Kind::End) {
             return self.fail(&codes::USING, start.start, "'using' names nothing");
         }
-        let name = match start.kind {
-            Kind::TableOpen => {
-                self.unary()?;
-                self.since(start.start).to_owned()
-            }
-            _ => {
-                let token = self.lexer.next(Mode::Argument);
-                self.plain(token)
-            }
+        let name = if start.kind == Kind::TableOpen {
+            self.unary()?;
+            self.since(start.start).to_owned()
+        } else {
+            let token = self.lexer.next(Mode::Argument);
+            self.plain(token)
         };
         self.end_of_statement()?;
         let at = self.place(keyword.start);
@@ -164,7 +161,7 @@ impl Parser<'_, '_> {
                 }
                 _ => self.pipelines(),
             },
-            Kind::BracketOpen => match self.attributes_of_definition()? {
+            Kind::BracketOpen => match self.attributes_of_definition() {
                 Some((attributes, at)) if self.is_word("enum") => self.enumeration(attributes, at),
                 Some((attributes, at)) => self.class(attributes, at),
                 None => self.pipelines(),
@@ -199,7 +196,7 @@ impl Parser<'_, '_> {
             self.take();
             return true;
         }
-        self.lexer.reset(before);
+        self.back(before);
         false
     }
 
@@ -427,7 +424,7 @@ impl Parser<'_, '_> {
         self.skip_lines();
         let follows = self.peek().kind == kind;
         if !follows {
-            self.lexer.reset(before);
+            self.back(before);
         }
         follows
     }

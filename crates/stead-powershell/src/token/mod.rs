@@ -182,6 +182,18 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// Passes line ends. What follows is not read as a token, since nobody has said in which mode.
+    pub(crate) fn skip_lines(&mut self) {
+        loop {
+            let start = self.skip_blanks();
+            let width = self.newline(start);
+            if width == 0 {
+                return;
+            }
+            self.reset(start + width);
+        }
+    }
+
     /// Where the next token is looked for, to come back to with [`Self::reset`].
     pub(crate) fn offset(&self) -> usize {
         self.at
@@ -346,13 +358,10 @@ impl<'a> Lexer<'a> {
 
     /// The end of the variable whose name starts there: the same offset when none does.
     fn variable_end(&mut self, start: usize) -> usize {
-        match strings::variable_end(self.text, start) {
-            Some(end) => end,
-            None => {
-                self.flaw(Flaw::UnterminatedReference, start);
-                self.text.len()
-            }
-        }
+        strings::variable_end(self.text, start).unwrap_or_else(|| {
+            self.flaw(Flaw::UnterminatedReference, start);
+            self.text.len()
+        })
     }
 
     fn argument(&mut self, at: usize) -> (Kind, usize) {

@@ -54,7 +54,7 @@ fn run(text: &str, belongs: fn(char) -> bool) -> (&str, &str) {
 fn split(text: &str) -> Option<Written<'_>> {
     let (base, body) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (16, &text[2..]),
-        [b'0', b'b' | b'B', digit, ..] if matches!(digit, b'0' | b'1') => (2, &text[2..]),
+        [b'0', b'b' | b'B', b'0' | b'1', ..] => (2, &text[2..]),
         _ => (10, text),
     };
     let digits = match base {

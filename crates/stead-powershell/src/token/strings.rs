@@ -150,9 +150,9 @@ pub(crate) fn parts(token: &str) -> Vec<Part> {
         None if quoted => inside(token),
         None => (token, 0),
     };
-    let mut reader = Parts { body, start, quotes: quoted, bare: here.is_none() && !quoted, parts: Vec::new() };
+    let mut reader = Parts { body, start, quotes: quoted, bare: here.is_none() && !quoted, found: Vec::new() };
     reader.read();
-    reader.parts
+    reader.found
 }
 
 /// What stands in double quotes, and where it starts.
@@ -169,7 +169,7 @@ struct Parts<'a> {
     quotes: bool,
     /// Whether quotes only group.
     bare: bool,
-    parts: Vec<Part>,
+    found: Vec<Part>,
 }
 
 impl Parts<'_> {
@@ -198,9 +198,9 @@ impl Parts<'_> {
     }
 
     fn push(&mut self, c: char) {
-        match self.parts.last_mut() {
+        match self.found.last_mut() {
             Some(Part::Text(text)) => text.push(c),
-            _ => self.parts.push(Part::Text(c.into())),
+            _ => self.found.push(Part::Text(c.into())),
         }
     }
 
@@ -241,7 +241,7 @@ impl Parts<'_> {
             let end = sub_expression_end(self.body, at).unwrap_or(self.body.len());
             let script = self.body.get(at + 2..end.saturating_sub(1).max(at + 2)).unwrap_or_default();
             let nested = nested(script, self.start + at + 2, self.quotes);
-            self.parts.push(Part::SubExpression(nested));
+            self.found.push(Part::SubExpression(nested));
             return end;
         }
         let end = variable_end(self.body, at + 1).unwrap_or(self.body.len());
@@ -250,7 +250,7 @@ impl Parts<'_> {
             return end;
         }
         let name = self.body.get(at + 1..end).unwrap_or_default();
-        self.parts.push(Part::Variable(variable_name(name)));
+        self.found.push(Part::Variable(variable_name(name)));
         end
     }
 }
