@@ -24,12 +24,15 @@ impl Modules for Files {
 }
 
 fn run(case: &Case) -> Result<Computed, String> {
-    let files = case.files().filter(|(name, _)| name.ends_with(".psm1")).map(|(name, text)| {
-        let path = PathBuf::from(name);
-        // The line end before the next section belongs to the case.
-        let text = text.strip_suffix('\n').unwrap_or(text);
-        (path.clone(), Arc::new(File::read(Arc::new(path), text.as_bytes())))
-    });
+    let files = case
+        .files()
+        .filter(|(name, _)| Path::new(name).extension().is_some_and(|extension| extension == "psm1"))
+        .map(|(name, text)| {
+            let path = PathBuf::from(name);
+            // The line end before the next section belongs to the case.
+            let text = text.strip_suffix('\n').unwrap_or(text);
+            (path.clone(), Arc::new(File::read(Arc::new(path), text.as_bytes())))
+        });
     let files = Files(files.collect());
     let main = files.0.get(Path::new("main.psm1")).ok_or("there is no main.psm1")?;
     let found = declared(main, &files);

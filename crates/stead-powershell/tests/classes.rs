@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use stead_powershell::class::{File, Inherited, Modules, Types, declared};
-use stead_powershell::resource::Rule;
+use stead_powershell::resource::{Resource, Rule};
 use stead_powershell::script::{Attribute, Constant, Function, MemberKind, TypeDefinition};
 use stead_powershell::types::Type;
 
@@ -105,13 +105,8 @@ fn compare(row: &Value, relative: &str, file: &File, differences: &mut BTreeSet<
         differ("resource", picked(expected, &found), found);
     }
     for (expected, resource) in recorded.iter().zip(&declared.resources) {
-        let mut key = BTreeSet::new();
-        let keys = resource.properties.iter().filter(|property| property.key);
-        key.extend(keys.map(|property| property.name.to_lowercase()));
-        let of_static = expected["properties"].as_array().unwrap().iter().filter(|property| property["static"] == true);
-        key.extend(of_static.filter(|p| p["key"] == true).map(|p| p["name"].as_str().unwrap().to_lowercase()));
-        let recorded = expected["key"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_lowercase());
-        differ("keys of the resource", json!(recorded.collect::<BTreeSet<_>>()), json!(key));
+        let (expected, found) = keys_of(expected, resource);
+        differ("keys of the resource", expected, found);
     }
     let classes: Vec<_> = all.iter().filter(|ty| !ty.enumeration && !is_resource(ty)).collect();
     let recorded = of_file("classes");
@@ -139,6 +134,16 @@ fn compare(row: &Value, relative: &str, file: &File, differences: &mut BTreeSet<
     if refused == declared.findings.is_empty() {
         differ("messages", json!(errors), json!(messages));
     }
+}
+
+/// The keys of a resource as recorded and as found; static ones are none to stead.
+fn keys_of(expected: &Value, resource: &Resource) -> (Value, Value) {
+    let found = resource.properties.iter().filter(|property| property.key);
+    let mut found: BTreeSet<_> = found.map(|property| property.name.to_lowercase()).collect();
+    let of_static = expected["properties"].as_array().unwrap().iter().filter(|property| property["static"] == true);
+    found.extend(of_static.filter(|p| p["key"] == true).map(|p| p["name"].as_str().unwrap().to_lowercase()));
+    let recorded = expected["key"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_lowercase());
+    (json!(recorded.collect::<BTreeSet<_>>()), json!(found))
 }
 
 /// What of an expected object is also in the found one.
