@@ -27,7 +27,7 @@ pub enum Constant {
 }
 
 impl Constant {
-    /// The value of an expression; `None` when it is no constant.
+    /// The value of an expression; `None` when it is not a constant.
     pub(super) fn evaluate(text: &str) -> Option<Self> {
         let mut reader = Reader { lexer: Lexer::new(text), depth: 0 };
         let value = reader.list()?;

@@ -135,7 +135,7 @@ impl Parser<'_, '_> {
             parameters = self.parameters()?;
             self.skip_lines();
         }
-        let Some(open) = self.accept(Kind::BraceOpen) else {
+        let Some(open) = self.take_if(Kind::BraceOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, format!("the body of '{word} {name}' is missing"));
         };
@@ -161,7 +161,7 @@ impl Parser<'_, '_> {
                 let Some(parameter) = parser.parameter()? else { break };
                 parameters.push(parameter);
                 parser.skip_lines();
-                if parser.accept(Kind::Comma).is_none() {
+                if parser.take_if(Kind::Comma).is_none() {
                     break;
                 }
                 parser.skip_lines();
@@ -185,7 +185,7 @@ impl Parser<'_, '_> {
             }
             self.skip_lines();
         }
-        let Some(variable) = self.accept(Kind::Variable) else { return Ok(None) };
+        let Some(variable) = self.take_if(Kind::Variable) else { return Ok(None) };
         let name = self.variable(variable);
         let default = self.default()?;
         Ok(Some(Parameter { name, ty, attributes, default, at: self.place(start) }))
@@ -276,7 +276,7 @@ impl Parser<'_, '_> {
     }
 
     fn body_of_type(&mut self, keyword: Token) -> Parsed<Token> {
-        if let Some(open) = self.accept(Kind::BraceOpen) {
+        if let Some(open) = self.take_if(Kind::BraceOpen) {
             return Ok(open);
         }
         let word = self.lexer.text(keyword).to_owned();
@@ -298,7 +298,7 @@ impl Parser<'_, '_> {
                 Err(Broken) => return bases,
             }
             self.skip_lines();
-            if self.accept(Kind::Comma).is_none() {
+            if self.take_if(Kind::Comma).is_none() {
                 return bases;
             }
         }
@@ -390,7 +390,7 @@ impl Parser<'_, '_> {
         let parameters = self.nest(Self::parameters)?;
         self.skip_lines();
         let constructor = self.script.types.get(class).is_some_and(|class| class.name.eq_ignore_ascii_case(name));
-        if constructor && let Some(colon) = self.accept(Kind::Colon) {
+        if constructor && let Some(colon) = self.take_if(Kind::Colon) {
             self.base_call(colon)?;
         }
         self.skip_lines();
@@ -515,7 +515,7 @@ impl Parser<'_, '_> {
             while parser.peek().kind != Kind::ParenClose {
                 parser.attribute_argument(&mut positional, &mut named)?;
                 parser.skip_lines();
-                if parser.accept(Kind::Comma).is_none() {
+                if parser.take_if(Kind::Comma).is_none() {
                     break;
                 }
                 parser.skip_lines();
@@ -607,14 +607,14 @@ impl Parser<'_, '_> {
         let mut types = Vec::new();
         loop {
             self.skip_lines();
-            let bracketed = self.accept(Kind::BracketOpen).is_some();
+            let bracketed = self.take_if(Kind::BracketOpen).is_some();
             types.push(self.nest(Self::type_form)?);
             if bracketed {
                 self.assembly();
                 self.close_bracket()?;
             }
             self.skip_lines();
-            if self.accept(Kind::Comma).is_none() {
+            if self.take_if(Kind::Comma).is_none() {
                 self.close_bracket()?;
                 return Ok(types);
             }

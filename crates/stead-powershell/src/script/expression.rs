@@ -40,7 +40,7 @@ impl Parser<'_, '_> {
         self.skip_lines();
         self.nested_operand(question)?;
         self.skip_lines();
-        let Some(colon) = self.accept(Kind::Colon) else {
+        let Some(colon) = self.take_if(Kind::Colon) else {
             return self.fail(&codes::MISSING_EXPRESSION, question.start, "':' is missing after '?'");
         };
         self.skip_lines();
@@ -311,7 +311,7 @@ impl Parser<'_, '_> {
                     return parser.fail(&codes::MISSING_EXPRESSION, start.start, "an argument is missing");
                 }
                 parser.skip_lines();
-                if parser.accept(Kind::Comma).is_none() {
+                if parser.take_if(Kind::Comma).is_none() {
                     break;
                 }
                 parser.skip_lines();

@@ -167,7 +167,7 @@ pub struct Attribute {
 pub struct Argument {
     /// The text.
     pub text: String,
-    /// What it says; `None` for what is no constant.
+    /// What it says; `None` for what is not a constant.
     pub value: Option<Constant>,
     /// Its offset.
     pub at: usize,

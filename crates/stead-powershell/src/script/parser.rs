@@ -7,7 +7,7 @@ use super::problem::Problem;
 use super::{Scope, Script};
 use crate::token::{Kind, Lexer, Mode, Nested, Part, Token, parts};
 
-/// How deeply constructs may be nested. PowerShell reads a few thousand levels; no script that people write has a hundred.
+/// How deeply constructs may be nested. PowerShell reads a few thousand levels; scripts in the field have less than a hundred.
 const MAX_DEPTH: usize = 200;
 
 /// What a script in a text counts as, since each level of them is read once more.
@@ -109,7 +109,7 @@ impl<'a, 'p> Parser<'a, 'p> {
     }
 
     /// Takes the next token when it is of that kind.
-    pub(super) fn accept(&mut self, kind: Kind) -> Option<Token> {
+    pub(super) fn take_if(&mut self, kind: Kind) -> Option<Token> {
         (self.peek().kind == kind).then(|| self.take())
     }
 
@@ -126,7 +126,7 @@ impl<'a, 'p> Parser<'a, 'p> {
     /// The next token, which closes what opened before; or a problem that names what is missing.
     pub(super) fn close(&mut self, kind: Kind, opened: Token) -> Parsed<Token> {
         self.skip_lines();
-        if let Some(token) = self.accept(kind) {
+        if let Some(token) = self.take_if(kind) {
             return Ok(token);
         }
         let open = self.lexer.text(opened).to_owned();

@@ -115,7 +115,7 @@ impl Parser<'_, '_> {
     /// `{ ... }` of a statement.
     pub(super) fn statement_block(&mut self, scope: Scope) -> Parsed<()> {
         self.skip_lines();
-        let Some(open) = self.accept(Kind::BraceOpen) else {
+        let Some(open) = self.take_if(Kind::BraceOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "a block in braces is missing");
         };
@@ -178,7 +178,7 @@ impl Parser<'_, '_> {
     /// `( ... )` with a condition in it.
     fn condition(&mut self) -> Parsed<()> {
         self.skip_lines();
-        let Some(open) = self.accept(Kind::ParenOpen) else {
+        let Some(open) = self.take_if(Kind::ParenOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "a condition in parentheses is missing");
         };
@@ -231,7 +231,7 @@ impl Parser<'_, '_> {
     fn for_statement(&mut self) -> Parsed<()> {
         self.take();
         self.skip_lines();
-        let Some(open) = self.accept(Kind::ParenOpen) else {
+        let Some(open) = self.take_if(Kind::ParenOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "'(' is missing after 'for'");
         };
@@ -259,12 +259,12 @@ impl Parser<'_, '_> {
             }
             self.skip_lines();
         }
-        let Some(open) = self.accept(Kind::ParenOpen) else {
+        let Some(open) = self.take_if(Kind::ParenOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "'(' is missing after 'foreach'");
         };
         self.skip_lines();
-        if self.accept(Kind::Variable).is_none() {
+        if self.take_if(Kind::Variable).is_none() {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "'foreach' requires a variable");
         }
@@ -297,7 +297,7 @@ impl Parser<'_, '_> {
             self.condition()?;
         }
         self.skip_lines();
-        let Some(open) = self.accept(Kind::BraceOpen) else {
+        let Some(open) = self.take_if(Kind::BraceOpen) else {
             let token = self.peek();
             return self.fail(&codes::INCOMPLETE, token.start, "'{' is missing after the condition of 'switch'");
         };
@@ -323,7 +323,7 @@ impl Parser<'_, '_> {
             while self.peek().kind == Kind::BracketOpen {
                 self.bracketed()?;
                 self.skip_lines();
-                if self.accept(Kind::Comma).is_some() {
+                if self.take_if(Kind::Comma).is_some() {
                     self.skip_lines();
                 }
             }
@@ -404,7 +404,7 @@ impl Parser<'_, '_> {
     pub(super) fn pipeline(&mut self) -> Parsed<()> {
         loop {
             self.single_pipeline()?;
-            if self.accept(Kind::Ampersand).is_some() {
+            if self.take_if(Kind::Ampersand).is_some() {
                 return Ok(());
             }
             if !self.pipe_follows(Kind::Chain) {

@@ -247,7 +247,7 @@ impl<'a> Lexer<'a> {
         Token { kind, start, end, spaced }
     }
 
-    /// The offset of the next character that is no blank, comment or continued line.
+    /// The offset of the next character that is not a blank, comment or continued line.
     fn skip_blanks(&mut self) -> usize {
         let mut at = self.at;
         loop {

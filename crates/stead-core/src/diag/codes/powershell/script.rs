@@ -70,8 +70,8 @@ arguments are constants, and those with a name are properties of the attribute."
 
     /// E1113
     TOO_DEEP = "E1113", "a script is nested too deeply", "\
-The rest of the file is not read. Constructs within constructs are read up to a fixed depth, which no script that people
-write reaches.";
+The rest of the file is not read. Constructs within constructs are read up to a fixed depth, which scripts in the field do not
+reach.";
 
     /// E1114
     METHOD = "E1114", "a resource lacks Get, Set or Test", "\
