@@ -229,7 +229,7 @@ fn binary(operator: &str, operands: &[Expression; 2], surroundings: &Surrounding
         "-" | "*" | "/" | "%" => calculate(operator, &left, &right()?),
         "band" | "bor" | "bxor" | "shl" | "shr" => bitwise(operator, &left, &right()?),
         "is" | "isnot" => Ok(Value::Boolean(is(&left, &right()?) == (operator == "is"))),
-        _ => compare(operator, left, right()?),
+        _ => compare(operator, left, &right()?),
     }
 }
 
@@ -335,7 +335,7 @@ fn is(value: &Value, ty: &Value) -> bool {
 }
 
 /// An operator that compares; with a list on its left, most of them select.
-fn compare(operator: &str, left: Value, right: Value) -> Evaluate<Value> {
+fn compare(operator: &str, left: Value, right: &Value) -> Evaluate<Value> {
     let (bare, cased) = match operator.strip_prefix(['c', 'i']) {
         Some(bare) if operator != "contains" && operator != "in" => (bare, operator.starts_with('c')),
         _ => (operator, false),
@@ -345,16 +345,16 @@ fn compare(operator: &str, left: Value, right: Value) -> Evaluate<Value> {
         other => equal(other, one, cased),
     };
     match bare {
-        "contains" => Ok(Value::Boolean(contains(&left, &right))),
-        "notcontains" => Ok(Value::Boolean(!contains(&left, &right))),
-        "in" => Ok(Value::Boolean(contains(&right, &left))),
-        "notin" => Ok(Value::Boolean(!contains(&right, &left))),
+        "contains" => Ok(Value::Boolean(contains(&left, right))),
+        "notcontains" => Ok(Value::Boolean(!contains(&left, right))),
+        "in" => Ok(Value::Boolean(contains(right, &left))),
+        "notin" => Ok(Value::Boolean(!contains(right, &left))),
         _ => match left {
             Value::List(values) => {
-                let kept = values.into_iter().filter(|value| holds(bare, value, &right, cased).unwrap_or(false));
+                let kept = values.into_iter().filter(|value| holds(bare, value, right, cased).unwrap_or(false));
                 Ok(Value::List(kept.collect()))
             }
-            left => holds(bare, &left, &right, cased).map(Value::Boolean),
+            left => holds(bare, &left, right, cased).map(Value::Boolean),
         },
     }
 }

@@ -91,6 +91,10 @@ struct Parser<'a> {
 
 type Parse<T> = Result<T, Fault>;
 
+fn fail<T>(token: Token, message: impl Into<String>) -> Parse<T> {
+    Err(Fault { offset: token.start, message: message.into() })
+}
+
 impl Parser<'_> {
     fn peek(&mut self) -> Token {
         self.lexer.peek(Mode::Expression)
@@ -108,15 +112,11 @@ impl Parser<'_> {
         found
     }
 
-    fn fail<T>(&self, token: Token, message: impl Into<String>) -> Parse<T> {
-        Err(Fault { offset: token.start, message: message.into() })
-    }
-
     fn unexpected<T>(&self, token: Token) -> Parse<T> {
         match token.kind {
-            Kind::End => self.fail(token, "unexpected end of the file"),
-            Kind::NewLine => self.fail(token, "unexpected end of the line"),
-            _ => self.fail(token, format!("unexpected '{}'", self.lexer.text(token))),
+            Kind::End => fail(token, "unexpected end of the file"),
+            Kind::NewLine => fail(token, "unexpected end of the line"),
+            _ => fail(token, format!("unexpected '{}'", self.lexer.text(token))),
         }
     }
 
@@ -150,7 +150,7 @@ impl Parser<'_> {
         self.depth += 1;
         if self.depth > DEEPEST {
             let token = self.peek();
-            return self.fail(token, "values are nested too deeply");
+            return fail(token, "values are nested too deeply");
         }
         let token = self.peek();
         let statement = match token.kind {
@@ -215,7 +215,7 @@ impl Parser<'_> {
         let token = self.next();
         let name = self.lexer.text(token).to_owned();
         if token.kind != Kind::Word || !COMMANDS.iter().any(|known| same(known, &name)) {
-            return self.fail(token, format!("'{name}' is not allowed in a manifest; write text in quotes"));
+            return fail(token, format!("'{name}' is not allowed in a manifest; write text in quotes"));
         }
         let (mut arguments, mut named) = (Vec::new(), None);
         loop {
@@ -258,7 +258,7 @@ impl Parser<'_> {
     }
 
     fn refused<T>(&self, token: Token) -> Parse<T> {
-        self.fail(token, format!("'{}' is not allowed in a manifest", self.lexer.text(token)))
+        fail(token, format!("'{}' is not allowed in a manifest", self.lexer.text(token)))
     }
 
     /// Operators that bind at least that tightly.
@@ -315,7 +315,7 @@ impl Parser<'_> {
         self.depth += 1;
         let token = self.peek();
         if self.depth > DEEPEST {
-            return self.fail(token, "values are nested too deeply");
+            return fail(token, "values are nested too deeply");
         }
         let unary = match (token.kind, self.lexer.text(token)) {
             (Kind::Sign, "+") => Some(Unary::Plus),
@@ -348,7 +348,7 @@ impl Parser<'_> {
         }
         self.expect(Kind::BracketClose)?;
         if word.kind != Kind::Word || !is_simple(&name) {
-            return self.fail(open, format!("type '[{name}]' is not allowed in a manifest"));
+            return fail(open, format!("type '[{name}]' is not allowed in a manifest"));
         }
         let token = self.peek();
         let operand = matches!(
@@ -366,22 +366,18 @@ impl Parser<'_> {
                 | Kind::Not
         );
         if !operand {
-            self.no_member(token)?;
+            Self::no_member(token)?;
             return Ok(Expression::Constant(Value::Type(name)));
         }
         Ok(Expression::Cast(name, Box::new(self.unary()?)))
     }
 
-    fn no_member(&self, token: Token) -> Parse<()> {
+    fn no_member(token: Token) -> Parse<()> {
         let selects = matches!(
             token.kind,
             Kind::Dot | Kind::ColonColon | Kind::QuestionDot | Kind::BracketOpen | Kind::QuestionBracket
         );
-        if selects && !token.spaced {
-            self.fail(token, "members and indexes are not allowed in a manifest")
-        } else {
-            Ok(())
-        }
+        if selects && !token.spaced { fail(token, "members and indexes are not allowed in a manifest") } else { Ok(()) }
     }
 
     fn primary(&mut self) -> Parse<Expression> {
@@ -390,7 +386,7 @@ impl Parser<'_> {
         let value = match token.kind {
             Kind::Number => match Number::parse(text) {
                 Some(number) => Expression::Constant(number.into()),
-                None => return self.fail(token, format!("'{text}' is not a valid number")),
+                None => return fail(token, format!("'{text}' is not a valid number")),
             },
             Kind::Literal => Expression::Constant(Value::Text(unquote(text))),
             Kind::Expandable => self.expandable(token)?,
@@ -405,11 +401,11 @@ impl Parser<'_> {
             Kind::ArrayOpen => Expression::Array(self.statements(Kind::ParenClose)?),
             Kind::SubOpen => Expression::Sub(self.statements(Kind::ParenClose)?),
             Kind::TableOpen => self.table()?,
-            Kind::BraceOpen => return self.fail(token, "script blocks are not allowed in a manifest"),
+            Kind::BraceOpen => return fail(token, "script blocks are not allowed in a manifest"),
             _ => return self.unexpected(token),
         };
         let after = self.peek();
-        self.no_member(after)?;
+        Self::no_member(after)?;
         Ok(value)
     }
 
@@ -418,7 +414,7 @@ impl Parser<'_> {
         if allowed {
             return Ok(Expression::Variable(name.to_owned()));
         }
-        self.fail(token, format!("variable '${name}' is not allowed in a manifest"))
+        fail(token, format!("variable '${name}' is not allowed in a manifest"))
     }
 
     fn expandable(&mut self, token: Token) -> Parse<Expression> {
@@ -450,7 +446,7 @@ impl Parser<'_> {
             let token = self.lexer.peek(Mode::Member);
             let key = self.key(token)?;
             if entries.iter().any(|(known, _)| is_same_key(known, &key)) {
-                return self.fail(token, format!("key '{}' is there twice", self.lexer.text(token)));
+                return fail(token, format!("key '{}' is there twice", self.lexer.text(token)));
             }
             self.expect(Kind::Assign)?;
             self.skip_lines();

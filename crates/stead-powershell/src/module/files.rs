@@ -93,7 +93,7 @@ impl Files for Disk {
             Kind::Directory => Some(Entry::Directory),
             Kind::File => Some(Entry::File),
             Kind::Symlink => Some(Entry::Link),
-            _ => None,
+            Kind::Special => None,
         };
         let named = |(name, kind): (std::ffi::OsString, _)| Some((name.into_string().ok()?, entry(kind)?));
         Ok(found.into_iter().filter_map(named).collect())

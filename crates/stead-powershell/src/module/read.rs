@@ -210,12 +210,11 @@ impl Reader<'_> {
         let implements = |extension: &&str| names.keys().find(|known| same(known, &format!("{stem}.{extension}")));
         let implementation = ["psd1", "psm1", "dll", "cdxml"].iter().find_map(implements);
         for mut resource in schema.resources {
-            match implementation {
-                Some(implementation) => resource.implementation = Arc::new(folder.join(implementation)),
-                None => {
-                    let message = format!("resource '{}' has no implementation '{stem}.psm1'", resource.name);
-                    self.report(&codes::RESOURCE_FILE, Severity::Error, &Arc::new(folder.to_owned()), START, message);
-                }
+            if let Some(implementation) = implementation {
+                resource.implementation = Arc::new(folder.join(implementation));
+            } else {
+                let message = format!("resource '{}' has no implementation '{stem}.psm1'", resource.name);
+                self.report(&codes::RESOURCE_FILE, Severity::Error, &Arc::new(folder.to_owned()), START, message);
             }
             self.resources.push(resource);
         }

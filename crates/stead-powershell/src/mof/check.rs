@@ -47,7 +47,7 @@ pub(super) fn is_any(name: &str, names: &[&str]) -> bool {
 /// The name that the resource of a file must have.
 fn stem(file: &Path) -> &str {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let cut = name.len().checked_sub(".schema.mof".len()).unwrap_or_default();
+    let cut = name.len().saturating_sub(".schema.mof".len());
     name.get(..cut).unwrap_or_default()
 }
 

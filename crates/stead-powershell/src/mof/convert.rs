@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Fault;
 use super::check::{BASE, is_any};
-use super::declaration::{ClassDeclaration, PropertyDeclaration, Value};
+use super::declaration::{ClassDeclaration, PropertyDeclaration, Shape, Value};
 use crate::resource::{Kind, Methods, Property, Resource, Rule};
 use crate::text::Text;
 use crate::types::{Class, Type};
@@ -79,7 +79,7 @@ impl Convert<'_> {
 
     fn property(&mut self, declared: &PropertyDeclaration, within: &mut Vec<String>) -> Property {
         let qualifiers = &declared.qualifiers;
-        let brackets = if declared.array.is_some() { "[]" } else { "" };
+        let brackets = if declared.shape != Shape::Single { "[]" } else { "" };
         Property {
             name: declared.name.clone(),
             written: Some(format!("{}{brackets}", declared.written)),
@@ -102,7 +102,7 @@ impl Convert<'_> {
             Some(name) => Type::CimInstance(Arc::new(self.embedded(name, declared, within))),
             None => declared.element.clone(),
         };
-        if declared.array.is_some() { Type::Array(Box::new(element)) } else { element }
+        if declared.shape != Shape::Single { Type::Array(Box::new(element)) } else { element }
     }
 
     fn embedded(&mut self, name: &str, declared: &PropertyDeclaration, within: &mut Vec<String>) -> Class {

@@ -26,14 +26,25 @@ pub struct PropertyDeclaration {
     pub written: String,
     /// The type of an element.
     pub element: Type,
-    /// Whether it is an array, and of how many elements where that is stated.
-    pub array: Option<Option<u64>>,
+    /// Whether it is an array.
+    pub shape: Shape,
     /// Its qualifiers.
     pub qualifiers: Qualifiers,
     /// Its default: the value and the text.
     pub default: Option<(Value, String)>,
     /// The offset of its name.
     pub offset: usize,
+}
+
+/// Whether a property is an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shape {
+    /// It is one value.
+    Single,
+    /// `[]`
+    Array,
+    /// `[3]`
+    Fixed(u64),
 }
 
 /// The qualifiers of a declaration.

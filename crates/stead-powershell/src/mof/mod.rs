@@ -17,7 +17,7 @@ use std::sync::Arc;
 use stead_core::diag::codes::powershell::module as codes;
 use stead_core::diag::{Code, Severity};
 
-pub use declaration::{ClassDeclaration, PropertyDeclaration, Qualifier, Qualifiers, Value};
+pub use declaration::{ClassDeclaration, PropertyDeclaration, Qualifier, Qualifiers, Shape, Value};
 
 use crate::finding::Finding;
 use crate::resource::Resource;

@@ -1,7 +1,7 @@
 //! The grammar of a schema, as far as DSC uses it: classes; pragmas, instances and declarations of qualifiers are read over.
 
 use super::Fault;
-use super::declaration::{ClassDeclaration, PropertyDeclaration, Qualifier, Qualifiers, Value};
+use super::declaration::{ClassDeclaration, PropertyDeclaration, Qualifier, Qualifiers, Shape, Value};
 use super::lex::{Lexer, Token};
 use crate::types::Type;
 
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
         let (name, _) = self.name("the name of a qualifier")?;
         self.expect(':')?;
         self.name("a type")?;
-        self.array()?;
+        self.shape()?;
         if self.eat('=')? {
             self.value()?;
         }
@@ -229,7 +229,7 @@ impl<'a> Parser<'a> {
             self.expect(';')?;
             return Ok(None);
         }
-        let array = self.array()?;
+        let shape = self.shape()?;
         let default = if self.eat('=')? {
             let start = self.start;
             let value = self.value()?;
@@ -239,14 +239,14 @@ impl<'a> Parser<'a> {
             None
         };
         self.expect(';')?;
-        Ok(Some(PropertyDeclaration { name, written, element, array, qualifiers, default, offset }))
+        Ok(Some(PropertyDeclaration { name, written, element, shape, qualifiers, default, offset }))
     }
 
     fn parameter(&mut self) -> Result<(), Fault> {
         let qualifiers = self.qualifiers()?;
         self.data_type()?;
         self.name("the name of a parameter")?;
-        self.array()?;
+        self.shape()?;
         self.parsed.parameters.push(qualifiers);
         Ok(())
     }
@@ -281,14 +281,14 @@ impl<'a> Parser<'a> {
     }
 
     /// `[]` or `[3]`.
-    fn array(&mut self) -> Result<Option<Option<u64>>, Fault> {
+    fn shape(&mut self) -> Result<Shape, Fault> {
         if !self.eat('[')? {
-            return Ok(None);
+            return Ok(Shape::Single);
         }
-        let Token::Integer(number) = self.token else { return self.expect(']').map(|()| Some(None)) };
+        let Token::Integer(number) = self.token else { return self.expect(']').map(|()| Shape::Array) };
         let Some(size) = u64::try_from(number).ok().filter(|size| *size > 0) else { return self.expected("a size") };
         self.advance()?;
-        self.expect(']').map(|()| Some(Some(size)))
+        self.expect(']').map(|()| Shape::Fixed(size))
     }
 
     fn value(&mut self) -> Result<Value, Fault> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::diag::Severity;
-use stead_powershell::mof::{self, PropertyDeclaration, Schema, Value};
+use stead_powershell::mof::{self, PropertyDeclaration, Schema, Shape, Value};
 use stead_powershell::resource::Property;
 use stead_powershell::types::{Class, Type};
 
@@ -91,7 +91,7 @@ fn entry(property: &Property, declared: &PropertyDeclaration) -> Json {
         "name": property.name,
         "type": declared.written,
         "mofType": declared.written.to_lowercase(),
-        "array": declared.array.is_some(),
+        "array": declared.shape != Shape::Single,
         "psType": shown(&property.ty),
         "key": property.key,
         "required": property.mandatory,
@@ -101,7 +101,8 @@ fn entry(property: &Property, declared: &PropertyDeclaration) -> Json {
     });
     let mut optional = Map::new();
     optional.insert("description".to_owned(), property.description.clone().into());
-    optional.insert("arraySize".to_owned(), declared.array.flatten().into());
+    optional
+        .insert("arraySize".to_owned(), if let Shape::Fixed(size) = declared.shape { json!(size) } else { Json::Null });
     optional.insert("embedded".to_owned(), qualifiers.text("EmbeddedInstance").into());
     optional.insert("values".to_owned(), qualifiers.texts("Values").into());
     optional.insert("valueMap".to_owned(), qualifiers.texts("ValueMap").into());
