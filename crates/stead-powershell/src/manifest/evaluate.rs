@@ -2,16 +2,16 @@
 
 use super::expression::{Expression, Piece, Unary, environment};
 use super::value::Value;
-use super::{Fault, Surroundings, same};
+use super::{Context, Fault, same};
 
 /// Why there is no value.
 type Evaluate<T> = Result<T, String>;
 
 /// The values that statements give, those of lists one by one.
-pub(super) fn outputs(statements: &[Expression], surroundings: &Surroundings<'_>) -> Evaluate<Vec<Value>> {
+pub(super) fn outputs(statements: &[Expression], context: &Context<'_>) -> Evaluate<Vec<Value>> {
     let mut outputs = Vec::new();
     for statement in statements {
-        match evaluate(statement, surroundings)? {
+        match evaluate(statement, context)? {
             Value::Null if matches!(statement, Expression::If(_) | Expression::Command(..) | Expression::Sub(_)) => {}
             Value::List(values) => outputs.extend(values),
             value => outputs.push(value),
@@ -28,50 +28,49 @@ fn collapse(mut outputs: Vec<Value>) -> Value {
     }
 }
 
-pub(super) fn evaluate(expression: &Expression, surroundings: &Surroundings<'_>) -> Evaluate<Value> {
-    let all =
-        |items: &[Expression]| items.iter().map(|item| evaluate(item, surroundings)).collect::<Evaluate<Vec<_>>>();
+pub(super) fn evaluate(expression: &Expression, context: &Context<'_>) -> Evaluate<Value> {
+    let all = |items: &[Expression]| items.iter().map(|item| evaluate(item, context)).collect::<Evaluate<Vec<_>>>();
     Ok(match expression {
         Expression::Constant(value) => value.clone(),
-        Expression::Variable(name) => variable(name, surroundings),
-        Expression::Expandable(pieces) => Value::Text(expand(pieces, surroundings)?),
+        Expression::Variable(name) => variable(name, context),
+        Expression::Expandable(pieces) => Value::Text(expand(pieces, context)?),
         Expression::List(items) => Value::List(all(items)?),
-        Expression::Array(statements) => Value::List(outputs(statements, surroundings)?),
-        Expression::Sub(statements) => collapse(outputs(statements, surroundings)?),
-        Expression::Table(entries) => table(entries, surroundings)?,
-        Expression::Unary(unary, operand) => self::unary(*unary, &evaluate(operand, surroundings)?)?,
-        Expression::Binary(operator, operands) => binary(operator, operands, surroundings)?,
+        Expression::Array(statements) => Value::List(outputs(statements, context)?),
+        Expression::Sub(statements) => collapse(outputs(statements, context)?),
+        Expression::Table(entries) => table(entries, context)?,
+        Expression::Unary(unary, operand) => self::unary(*unary, &evaluate(operand, context)?)?,
+        Expression::Binary(operator, operands) => binary(operator, operands, context)?,
         Expression::Ternary(parts) => {
             let [condition, yes, no] = &**parts;
-            evaluate(if evaluate(condition, surroundings)?.is_true() { yes } else { no }, surroundings)?
+            evaluate(if evaluate(condition, context)?.is_true() { yes } else { no }, context)?
         }
-        Expression::Cast(name, operand) => cast(name, evaluate(operand, surroundings)?)?,
-        Expression::If(branches) => branch(branches, surroundings)?,
-        Expression::Command(name, arguments) => command(name, arguments, surroundings)?,
+        Expression::Cast(name, operand) => cast(name, evaluate(operand, context)?)?,
+        Expression::If(branches) => branch(branches, context)?,
+        Expression::Command(name, arguments) => command(name, arguments, context)?,
     })
 }
 
-fn branch(branches: &[(Option<Expression>, Vec<Expression>)], surroundings: &Surroundings<'_>) -> Evaluate<Value> {
+fn branch(branches: &[(Option<Expression>, Vec<Expression>)], context: &Context<'_>) -> Evaluate<Value> {
     for (condition, statements) in branches {
         let chosen = match condition {
-            Some(condition) => evaluate(condition, surroundings)?.is_true(),
+            Some(condition) => evaluate(condition, context)?.is_true(),
             None => true,
         };
         if chosen {
-            return Ok(collapse(outputs(statements, surroundings)?));
+            return Ok(collapse(outputs(statements, context)?));
         }
     }
     Ok(Value::Null)
 }
 
-fn variable(name: &str, surroundings: &Surroundings<'_>) -> Value {
+fn variable(name: &str, context: &Context<'_>) -> Value {
     if let Some(name) = environment(name) {
-        return (surroundings.environment)(name).map_or(Value::Null, Value::Text);
+        return (context.environment)(name).map_or(Value::Null, Value::Text);
     }
     match name.to_ascii_lowercase().as_str() {
         "true" => Value::Boolean(true),
         "false" => Value::Boolean(false),
-        "psscriptroot" => Value::from(surroundings.folder),
+        "psscriptroot" => Value::from(context.folder),
         "psedition" => Value::from("Core"),
         // The culture of a machine without one is the invariant culture, whose name is empty.
         "psculture" | "psuiculture" => Value::from(""),
@@ -79,21 +78,21 @@ fn variable(name: &str, surroundings: &Surroundings<'_>) -> Value {
     }
 }
 
-fn expand(pieces: &[Piece], surroundings: &Surroundings<'_>) -> Evaluate<String> {
+fn expand(pieces: &[Piece], context: &Context<'_>) -> Evaluate<String> {
     let mut text = String::new();
     for piece in pieces {
         match piece {
             Piece::Text(part) => text.push_str(part),
-            Piece::Value(expression) => text.push_str(&evaluate(expression, surroundings)?.to_text()),
+            Piece::Value(expression) => text.push_str(&evaluate(expression, context)?.to_text()),
         }
     }
     Ok(text)
 }
 
-fn table(entries: &[(Expression, Expression)], surroundings: &Surroundings<'_>) -> Evaluate<Value> {
+fn table(entries: &[(Expression, Expression)], context: &Context<'_>) -> Evaluate<Value> {
     let mut table = Vec::with_capacity(entries.len());
     for (key, value) in entries {
-        insert(&mut table, evaluate(key, surroundings)?, evaluate(value, surroundings)?)?;
+        insert(&mut table, evaluate(key, context)?, evaluate(value, context)?)?;
     }
     Ok(Value::Table(table))
 }
@@ -210,10 +209,10 @@ fn integer(value: &Value) -> Evaluate<i128> {
     }
 }
 
-fn binary(operator: &str, operands: &[Expression; 2], surroundings: &Surroundings<'_>) -> Evaluate<Value> {
+fn binary(operator: &str, operands: &[Expression; 2], context: &Context<'_>) -> Evaluate<Value> {
     let [left, right] = operands;
-    let left = evaluate(left, surroundings)?;
-    let right = || evaluate(right, surroundings);
+    let left = evaluate(left, context)?;
+    let right = || evaluate(right, context);
     match operator {
         "and" => Ok(Value::Boolean(left.is_true() && right()?.is_true())),
         "or" => Ok(Value::Boolean(left.is_true() || right()?.is_true())),
@@ -461,14 +460,14 @@ fn character(value: &Value) -> Option<char> {
     integer(value).ok().and_then(|number| u32::try_from(number).ok()).and_then(char::from_u32)
 }
 
-fn command(name: &str, arguments: &[(Option<String>, Expression)], surroundings: &Surroundings<'_>) -> Evaluate<Value> {
+fn command(name: &str, arguments: &[(Option<String>, Expression)], context: &Context<'_>) -> Evaluate<Value> {
     let argument = |parameters: &[&str], position: usize| {
         let named = arguments
             .iter()
             .find(|(name, _)| name.as_ref().is_some_and(|name| parameters.iter().any(|each| same(each, name))));
         let bare = || arguments.iter().filter(|(name, _)| name.is_none()).nth(position);
         let found = named.or_else(bare).ok_or_else(|| format!("'{name}' lacks an argument"))?;
-        evaluate(&found.1, surroundings)
+        evaluate(&found.1, context)
     };
     match name {
         "join-path" => {

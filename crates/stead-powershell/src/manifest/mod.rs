@@ -8,7 +8,7 @@ pub(crate) mod wildcard;
 pub use value::Value;
 
 /// What the values of a manifest can depend on.
-pub struct Surroundings<'a> {
+pub struct Context<'a> {
     /// `$PSScriptRoot`: the folder of the manifest.
     pub folder: &'a str,
     /// The variables of the environment.
@@ -27,9 +27,9 @@ pub struct Fault {
 /// Evaluates a manifest: exactly one table.
 ///
 /// Guarantees: nothing is run, whatever the text says; time and depth are bounded by the length of the text.
-pub fn read(text: &str, surroundings: &Surroundings<'_>) -> Result<Value, Fault> {
+pub fn read(text: &str, context: &Context<'_>) -> Result<Value, Fault> {
     let statements = expression::parse(text)?;
-    let mut outputs = evaluate::outputs(&statements, surroundings)?;
+    let mut outputs = evaluate::outputs(&statements, context)?;
     match (outputs.pop(), outputs.is_empty()) {
         (Some(table @ Value::Table(_)), true) => Ok(table),
         _ => Err(Fault { offset: 0, message: "a manifest must be exactly one table '@{ .. }'".to_owned() }),

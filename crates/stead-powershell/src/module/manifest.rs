@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Environment, Version};
-use crate::manifest::{self, Fault, Surroundings, Value, same, wildcard};
+use crate::manifest::{self, Context, Fault, Value, same, wildcard};
 
 /// What the manifest of a module says.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ const POWERSHELL: [u32; 2] = [7, 99];
 /// Reads the manifest of a module. `folder` is the one that it lies in.
 pub(super) fn read(text: &str, folder: &Path, environment: &Environment<'_>) -> Result<Manifest, Fault> {
     let folder = folder.to_string_lossy();
-    let table = manifest::read(text, &Surroundings { folder: &folder, environment })?;
+    let table = manifest::read(text, &Context { folder: &folder, environment })?;
     let place = |key: &str| Place { text }.of(key);
     let fault = |key: &str, message: String| Fault { offset: place(key), message };
     if let Value::Table(entries) = &table {

@@ -7,7 +7,7 @@ use super::find::module_in;
 use super::read::{has_extension, locate};
 use super::{Modules, Version, manifest};
 use crate::class::{self, File};
-use crate::manifest::{Surroundings, Value};
+use crate::manifest::{Context, Value};
 use crate::text::Text;
 
 impl class::Modules for Modules<'_> {
@@ -56,8 +56,8 @@ struct Wanted {
 impl Wanted {
     /// A name, or the text of a table with the specification of a module.
     fn parse(text: &str) -> Self {
-        let surroundings = Surroundings { folder: "", environment: &|_| None };
-        let table = crate::manifest::read(text, &surroundings).unwrap_or(Value::Null);
+        let context = Context { folder: "", environment: &|_| None };
+        let table = crate::manifest::read(text, &context).unwrap_or(Value::Null);
         let version = |key: &str| table.get(key).and_then(|value| Version::parse(&value.to_text()));
         Self {
             name: table.get("ModuleName").map_or_else(|| text.to_owned(), Value::to_text),

@@ -48,7 +48,13 @@ impl Files for Memory<'_> {
     }
 
     fn read(&self, file: &Path) -> Result<Vec<u8>, OpenError> {
-        self.0.get(file).map(|text| text.as_bytes().to_vec()).ok_or_else(|| missing(file))
+        match self.0.get(file) {
+            Some(&"(unreadable)\n") => {
+                Err(OpenError::System { path: file.to_owned(), source: io::ErrorKind::PermissionDenied.into() })
+            }
+            Some(text) => Ok(text.as_bytes().to_vec()),
+            None => Err(missing(file)),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value as Json, json};
-use stead_powershell::manifest::{self, Surroundings, Value};
+use stead_powershell::manifest::{self, Context, Value};
 
 #[test]
 fn every_value_is_what_powershell_makes_of_it() {
@@ -14,8 +14,8 @@ fn every_value_is_what_powershell_makes_of_it() {
     for row in rows {
         count += 1;
         let text = row["text"].as_str().unwrap();
-        let surroundings = Surroundings { folder: "${MODULE}", environment: &environment };
-        let read = manifest::read(&format!("@{{\nValue = {text}\n}}"), &surroundings);
+        let context = Context { folder: "${MODULE}", environment: &environment };
+        let read = manifest::read(&format!("@{{\nValue = {text}\n}}"), &context);
         let expected = row["manifest"].as_bool().unwrap().then(|| row["manifestValue"].clone());
         let found = read.as_ref().ok().map(|table| shown(table.get("Value").unwrap()));
         if found != expected && deviations.remove(text).is_none() {
