@@ -390,7 +390,7 @@ impl Parser<'_> {
             },
             Kind::Literal => Expression::Constant(Value::Text(unquote(text))),
             Kind::Expandable => self.expandable(token)?,
-            Kind::Variable => self.variable(token, &variable_name(text))?,
+            Kind::Variable => Self::variable(token, &variable_name(text))?,
             Kind::ParenOpen => {
                 self.skip_lines();
                 let value = self.statement()?;
@@ -409,7 +409,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    fn variable(&self, token: Token, name: &str) -> Parse<Expression> {
+    fn variable(token: Token, name: &str) -> Parse<Expression> {
         let allowed = VARIABLES.iter().any(|known| same(known, name)) || environment(name).is_some();
         if allowed {
             return Ok(Expression::Variable(name.to_owned()));
@@ -422,7 +422,7 @@ impl Parser<'_> {
         for part in parts(self.lexer.text(token)) {
             pieces.push(match part {
                 Part::Text(text) => Piece::Text(text),
-                Part::Variable(name) => Piece::Value(self.variable(token, &name)?),
+                Part::Variable(name) => Piece::Value(Self::variable(token, &name)?),
                 Part::SubExpression(nested) => {
                     let statements = parse_at(&nested.script, self.depth + 1).map_err(|fault| Fault {
                         offset: token.start + nested.origin(fault.offset),

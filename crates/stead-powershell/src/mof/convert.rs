@@ -79,7 +79,7 @@ impl Convert<'_> {
 
     fn property(&mut self, declared: &PropertyDeclaration, within: &mut Vec<String>) -> Property {
         let qualifiers = &declared.qualifiers;
-        let brackets = if declared.shape != Shape::Single { "[]" } else { "" };
+        let brackets = if declared.shape == Shape::Single { "" } else { "[]" };
         Property {
             name: declared.name.clone(),
             written: Some(format!("{}{brackets}", declared.written)),
@@ -102,7 +102,7 @@ impl Convert<'_> {
             Some(name) => Type::CimInstance(Arc::new(self.embedded(name, declared, within))),
             None => declared.element.clone(),
         };
-        if declared.shape != Shape::Single { Type::Array(Box::new(element)) } else { element }
+        if declared.shape == Shape::Single { element } else { Type::Array(Box::new(element)) }
     }
 
     fn embedded(&mut self, name: &str, declared: &PropertyDeclaration, within: &mut Vec<String>) -> Class {
