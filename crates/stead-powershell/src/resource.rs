@@ -47,8 +47,6 @@ pub struct Resource {
 
 /// Methods that a class may have besides get, test and set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "four methods, each there or not")]
-
 #[expect(clippy::struct_excessive_bools, reason = "each says whether a method is there")]
 pub struct Methods {
     /// `Delete()`.
