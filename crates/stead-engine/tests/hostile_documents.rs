@@ -23,8 +23,8 @@ use stead_core::value::Object;
 use stead_engine::{Host, HostOptions};
 use stead_testkit::{Case, asked, repository, times};
 
-/// Of processor time, for one document in a debug build. The slowest takes a tenth of it.
-const SOON: Duration = Duration::from_secs(10);
+/// Of processor time, for one document in a debug build. The slowest known, a hundred million instances, takes a third of it.
+const SOON: Duration = Duration::from_secs(30);
 /// By how much memory may grow.
 const LITTLE: u64 = 256 << 20;
 /// The longest text that is made.
@@ -177,7 +177,7 @@ fn a_hostile_document_costs_little() {
         let text = (0..=numbers.below(4)).fold(start, |text, _| changed(&text, &known, numbers));
         fs::write(&left, &text).unwrap();
         let begun = processor_time();
-        limit(Resource::Cpu, begun.as_secs() + 6 * SOON.as_secs());
+        limit(Resource::Cpu, begun.as_secs() + 2 * SOON.as_secs());
         prepare(&host, folder.path(), &text);
         let took = processor_time() - begun;
         assert!(took < SOON, "document {number} took {took:?}");
