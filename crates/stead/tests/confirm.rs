@@ -39,6 +39,10 @@ struct AtTerminal {
 
 impl AtTerminal {
     fn apply(folder: &TempDir, options: &[&str]) -> Self {
+        Self::run(&mut command(folder, options))
+    }
+
+    fn run(command: &mut Command) -> Self {
         let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&screen).unwrap();
         unlockpt(&screen).unwrap();
@@ -46,7 +50,7 @@ impl AtTerminal {
         let no_control = OFlags::NOCTTY.bits().cast_signed();
         let open = OpenOptions::new().read(true).write(true).custom_flags(no_control).open(name.to_str().unwrap());
         let terminal = open.unwrap();
-        let stead = command(folder, options)
+        let stead = command
             .stdin(terminal.try_clone().unwrap())
             .stdout(terminal.try_clone().unwrap())
             .stderr(terminal)
@@ -127,6 +131,16 @@ fn ctrl_c_at_the_question_changes_nothing() {
     kill_process(Pid::from_child(&at.stead), Signal::INT).unwrap();
     assert_eq!(at.ends().1, Some(6));
     assert!(is_there(&folder, "gone.txt") && !is_there(&folder, "new.txt"));
+}
+
+#[test]
+fn a_difference_is_coloured_on_a_terminal() {
+    let folder =
+        folder("resources: [{name: a, type: Stead/File, properties: {path: gone.txt, content: \"a\\nnew\\n\"}}]\n");
+    fs::write(folder.path().join("gone.txt"), "a\nold\n").unwrap();
+    let (screen, code) = AtTerminal::run(command(&folder, &[]).env_remove("NO_COLOR").env("TERM", "xterm")).ends();
+    assert!(screen.contains("\x1b[31m- old") && screen.contains("\x1b[32m+ new"), "{screen:?}");
+    assert_eq!(code, Some(0), "{screen}");
 }
 
 /// Somebody who is asked all the same says no.
