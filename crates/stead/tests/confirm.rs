@@ -39,10 +39,11 @@ struct AtTerminal {
 
 impl AtTerminal {
     fn apply(folder: &TempDir, options: &[&str]) -> Self {
-        Self::run(&mut command(folder, options))
+        Self::run(command(folder, options))
     }
 
-    fn run(command: &mut Command) -> Self {
+    /// The command is dropped before anything is read: it holds the terminal open.
+    fn run(mut command: Command) -> Self {
         let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&screen).unwrap();
         unlockpt(&screen).unwrap();
@@ -138,7 +139,9 @@ fn a_difference_is_coloured_on_a_terminal() {
     let folder =
         folder("resources: [{name: a, type: Stead/File, properties: {path: gone.txt, content: \"a\\nnew\\n\"}}]\n");
     fs::write(folder.path().join("gone.txt"), "a\nold\n").unwrap();
-    let (screen, code) = AtTerminal::run(command(&folder, &[]).env_remove("NO_COLOR").env("TERM", "xterm")).ends();
+    let mut command = command(&folder, &[]);
+    command.env_remove("NO_COLOR").env("TERM", "xterm");
+    let (screen, code) = AtTerminal::run(command).ends();
     assert!(screen.contains("\x1b[31m- old") && screen.contains("\x1b[32m+ new"), "{screen:?}");
     assert_eq!(code, Some(0), "{screen}");
 }
