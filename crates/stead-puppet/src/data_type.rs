@@ -1,0 +1,263 @@
+//! Data types of Puppet, and how they are written.
+
+use std::fmt;
+
+/// A data type. `Display` writes it as Puppet reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum DataType {
+    Any,
+    Undef,
+    Boolean,
+    /// Exactly `true` or `false`.
+    Literal(bool),
+    Timestamp,
+    String(Bounds<u64>),
+    Pattern(String),
+    Enum {
+        values: Vec<String>,
+        case: Case,
+    },
+    /// An enum of words that need no quotes.
+    Words(&'static [&'static str]),
+    Integer(Bounds<i64>),
+    /// Any number: what Puppet calls a float refuses `1`.
+    Number(Bounds<f64>),
+    Array(Box<DataType>, Bounds<u64>),
+    Hash(Box<DataType>, Bounds<u64>),
+    Struct(Vec<Member>),
+    Optional(Box<DataType>),
+    Variant(Vec<DataType>),
+    Sensitive(Box<DataType>),
+}
+
+/// Whether the case of letters tells two texts apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Case {
+    /// `A` and `a` are different.
+    #[default]
+    Sensitive,
+    /// `A` and `a` are the same, as everywhere in PowerShell.
+    Insensitive,
+}
+
+/// The least and the most that is allowed; `None` where there is no limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Bounds<T> {
+    pub(crate) least: Option<T>,
+    pub(crate) most: Option<T>,
+}
+
+impl<T> Bounds<T> {
+    pub(crate) const NONE: Self = Self { least: None, most: None };
+
+    fn is_none(&self) -> bool {
+        self.least.is_none() && self.most.is_none()
+    }
+}
+
+/// A member of a `Struct`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) data_type: DataType,
+    pub(crate) presence: Presence,
+}
+
+/// Whether a member may be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Required,
+    Optional,
+}
+
+impl DataType {
+    /// The type with `undef` added.
+    pub(crate) fn optional(self) -> Self {
+        match self {
+            Self::Optional(_) | Self::Undef => self,
+            _ => Self::Optional(Box::new(self)),
+        }
+    }
+
+    /// The type whose values are covered in all that Puppet prints.
+    pub(crate) fn sensitive(self) -> Self {
+        match self {
+            Self::Optional(of) => of.sensitive().optional(),
+            Self::Sensitive(_) => self,
+            _ => Self::Sensitive(Box::new(self)),
+        }
+    }
+
+    /// One of several types; equal ones once, and `undef` as an optional type.
+    pub(crate) fn one_of(alternatives: impl IntoIterator<Item = Self>) -> Self {
+        let mut flat = Vec::new();
+        let mut optional = false;
+        for alternative in alternatives {
+            match alternative {
+                Self::Undef => optional = true,
+                Self::Optional(of) => {
+                    optional = true;
+                    add(&mut flat, *of);
+                }
+                other => add(&mut flat, other),
+            }
+        }
+        let data_type = match (flat.pop(), flat.is_empty()) {
+            (None, _) => Self::Undef,
+            (Some(only), true) => only,
+            (Some(last), false) if flat.contains(&Self::Any) || last == Self::Any => Self::Any,
+            (Some(last), false) => {
+                flat.push(last);
+                Self::Variant(flat)
+            }
+        };
+        if optional { data_type.optional() } else { data_type }
+    }
+
+    /// Whether a value of the type is, or has somewhere in it, one that is covered.
+    pub(crate) fn has_sensitive(&self) -> bool {
+        match self {
+            Self::Sensitive(_) => true,
+            Self::Optional(of) | Self::Array(of, _) | Self::Hash(of, _) => of.has_sensitive(),
+            Self::Variant(of) => of.iter().any(Self::has_sensitive),
+            Self::Struct(members) => members.iter().any(|member| member.data_type.has_sensitive()),
+            _ => false,
+        }
+    }
+
+    /// The type without `Optional` around it.
+    pub(crate) fn required(&self) -> &Self {
+        if let Self::Optional(of) = self { of.required() } else { self }
+    }
+}
+
+fn add(types: &mut Vec<DataType>, data_type: DataType) {
+    match data_type {
+        DataType::Variant(of) => of.into_iter().for_each(|each| add(types, each)),
+        _ if types.contains(&data_type) => {}
+        _ => types.push(data_type),
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("Any"),
+            Self::Undef => f.write_str("Undef"),
+            Self::Boolean => f.write_str("Boolean"),
+            Self::Literal(value) => write!(f, "Boolean[{value}]"),
+            Self::Timestamp => f.write_str("Timestamp"),
+            Self::String(bounds) => write!(f, "String{}", Parameters(bounds)),
+            Self::Pattern(pattern) => write!(f, "Pattern[/{pattern}/]"),
+            Self::Enum { values, case } => {
+                let quoted: Vec<_> = values.iter().map(|value| quoted(value)).collect();
+                let end = if *case == Case::Insensitive { ", true" } else { "" };
+                write!(f, "Enum[{}{end}]", quoted.join(", "))
+            }
+            Self::Words(words) => write!(f, "Enum[{}]", words.join(", ")),
+            Self::Integer(bounds) => write!(f, "Integer{}", Parameters(bounds)),
+            Self::Number(bounds) => write_number(f, bounds),
+            Self::Array(of, bounds) => write!(f, "Array[{of}{}]", More(bounds)),
+            Self::Hash(of, bounds) => write!(f, "Hash[String, {of}{}]", More(bounds)),
+            Self::Struct(members) => write_struct(f, members),
+            Self::Optional(of) => write!(f, "Optional[{of}]"),
+            Self::Variant(of) => {
+                let of: Vec<_> = of.iter().map(Self::to_string).collect();
+                write!(f, "Variant[{}]", of.join(", "))
+            }
+            Self::Sensitive(of) => write!(f, "Sensitive[{of}]"),
+        }
+    }
+}
+
+fn write_number(f: &mut fmt::Formatter<'_>, bounds: &Bounds<f64>) -> fmt::Result {
+    let integers = Bounds { least: bounds.least.and_then(|least| whole(least.ceil())), most: bounds.most.and_then(|most| whole(most.floor())) };
+    let floats = Bounds { least: bounds.least.map(Float), most: bounds.most.map(Float) };
+    write!(f, "Variant[Float{}, Integer{}]", Parameters(&floats), Parameters(&integers))
+}
+
+/// A number without a fraction as an integer of Puppet, if it is small enough to be exact.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked, and the number has no fraction")]
+pub(crate) fn whole(number: f64) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    (number.abs() <= EXACT).then_some(number as i64)
+}
+
+fn write_struct(f: &mut fmt::Formatter<'_>, members: &[Member]) -> fmt::Result {
+    // The type of an empty object: `Struct[{}]` is accepted by Puppet as well, and says the same.
+    f.write_str("Struct[{")?;
+    for (index, member) in members.iter().enumerate() {
+        f.write_str(if index == 0 { " " } else { ", " })?;
+        let name = quoted(&member.name);
+        match member.presence {
+            Presence::Required => write!(f, "{name} => {}", member.data_type)?,
+            Presence::Optional => write!(f, "Optional[{name}] => {}", member.data_type)?,
+        }
+    }
+    f.write_str(if members.is_empty() { "}]" } else { " }]" })
+}
+
+/// A float as Puppet reads it: never without a point or an exponent.
+struct Float(f64);
+
+impl fmt::Display for Float {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+/// `[least, most]`, or nothing.
+struct Parameters<'b, T>(&'b Bounds<T>);
+
+impl<T: fmt::Display> fmt::Display for Parameters<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_none() { Ok(()) } else { write!(f, "[{}]", Pair(self.0)) }
+    }
+}
+
+/// `, least, most` after another parameter, or nothing.
+struct More<'b, T>(&'b Bounds<T>);
+
+impl<T: fmt::Display> fmt::Display for More<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_none() { Ok(()) } else { write!(f, ", {}", Pair(self.0)) }
+    }
+}
+
+struct Pair<'b, T>(&'b Bounds<T>);
+
+impl<T: fmt::Display> fmt::Display for Pair<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.0.least, &self.0.most) {
+            (least, None) => write_limit(f, least.as_ref()),
+            (least, Some(most)) => {
+                write_limit(f, least.as_ref())?;
+                write!(f, ", {most}")
+            }
+        }
+    }
+}
+
+fn write_limit<T: fmt::Display>(f: &mut fmt::Formatter<'_>, limit: Option<&T>) -> fmt::Result {
+    match limit {
+        Some(limit) => write!(f, "{limit}"),
+        None => f.write_str("default"),
+    }
+}
+
+/// A string of Puppet's language that is read as exactly this text.
+///
+/// Guarantees: nothing in it is interpolated.
+pub(crate) fn quoted(text: &str) -> String {
+    let is_escaped = |character: char| character.is_control() || crate::ruby::is_invisible(character);
+    if !text.chars().any(is_escaped) {
+        return format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"));
+    }
+    let escape = |character: char| match character {
+        '"' | '\\' | '$' => format!("\\{character}"),
+        '\n' => "\\n".to_owned(),
+        _ if is_escaped(character) => format!("\\u{{{:x}}}", u32::from(character)),
+        _ => character.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escape).collect::<String>())
+}

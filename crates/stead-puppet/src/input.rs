@@ -1,0 +1,98 @@
+//! What is generated from: resources and their schemas, and what the module is to be.
+
+use std::collections::BTreeSet;
+
+use semver::Version;
+use serde_json::{Map, Value as Json};
+
+use crate::data_type::Case;
+use crate::translate::{PlainSecrets, Timestamps};
+use crate::version::ModuleVersion;
+
+/// A resource for which a type is written.
+#[derive(Clone, Debug)]
+pub struct ResourceToGenerate {
+    /// The name of its type, such as `Stead/File`.
+    pub type_name: String,
+    /// Its version.
+    pub version: Version,
+    /// The JSON Schema of its properties.
+    pub schema: Json,
+    /// What it manages. Without one, the description of the schema.
+    pub description: Option<String>,
+    /// The properties that together identify an instance. Empty where that is not known: instances then have a name that says
+    /// nothing to the engine.
+    pub keys: Vec<String>,
+    /// Whether texts of its enums are the same in upper and lower case.
+    pub case: Case,
+    /// Where values are secret although the schema does not say so: `/credential/password`, `*` for every element.
+    pub secrets: BTreeSet<String>,
+    /// Whether all instances can be listed.
+    pub listing: Listing,
+    /// Instances for the documentation. Without one, an example is made up from the schema.
+    pub examples: Vec<Example>,
+}
+
+/// Whether the instances of a resource can be listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listing {
+    /// `puppet resource` and purging need the title of an instance.
+    #[default]
+    Unsupported,
+    /// `puppet resource TYPE` lists all of them.
+    Supported,
+}
+
+/// An instance for the documentation.
+#[derive(Clone, Debug)]
+pub struct Example {
+    /// The title of the instance.
+    pub title: String,
+    /// Its properties, by their names in the schema.
+    pub properties: Map<String, Json>,
+}
+
+/// What a module is to be.
+#[derive(Clone, Debug)]
+pub struct ModuleOptions {
+    /// Its name without the author: lower case letters, digits and `_`.
+    pub name: String,
+    /// The account that publishes it.
+    pub author: String,
+    /// Its version.
+    pub version: ModuleVersion,
+    /// One line on what it is for. Without one, the types of its resources.
+    pub summary: Option<String>,
+    /// Where its source is.
+    pub source: Option<String>,
+    /// Where it is described.
+    pub project_page: Option<String>,
+    /// Where its issues are.
+    pub issues_url: Option<String>,
+    /// What is tagged beside `stead`.
+    pub tags: Vec<String>,
+    /// The text of its change log. Without one, a line for this version.
+    pub changelog: Option<String>,
+    /// The version of the engine that described the resources.
+    pub engine: Version,
+    /// The version of the support module that its providers are written for.
+    pub support: Version,
+    /// What all names of types begin with, such as `stead_`.
+    pub prefix: String,
+    /// How attributes are named.
+    pub dialect: Dialect,
+    /// What points in time are in manifests.
+    pub timestamps: Timestamps,
+    /// Whether secrets can be given as plain strings.
+    pub plain_secrets: PlainSecrets,
+}
+
+/// How the attributes of types are named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// As types of Puppet are: `content_base64`, `ensure`.
+    #[default]
+    Native,
+    /// As in modules of Puppet.Dsc, so that their manifests are taken unchanged: `dsc_contentbase64`, `dsc_ensure`.
+    DscCompatible,
+}

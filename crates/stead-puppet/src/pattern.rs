@@ -1,0 +1,201 @@
+//! Regular expressions of JSON Schema that mean the same in Ruby.
+
+/// The pattern as Ruby has it, between slashes; `None` where it is not certain that it means the same, or where matching could
+/// take long.
+///
+/// Guarantees: what is returned accepts exactly the texts that the pattern accepts.
+pub(crate) fn to_ruby(pattern: &str) -> Option<String> {
+    let mut reader =
+        Reader { rest: pattern.chars().peekable(), ruby: String::with_capacity(pattern.len() + 4), unlimited: 0 };
+    reader.alternatives(0)?;
+    reader.rest.next().is_none().then_some(reader.ruby)
+}
+
+/// How deep groups may be nested.
+const DEPTH: usize = 8;
+
+/// How many parts may be repeated without a limit: Ruby tries every way to divide a text among them.
+const UNLIMITED: usize = 3;
+
+struct Reader<'p> {
+    rest: std::iter::Peekable<std::str::Chars<'p>>,
+    ruby: String,
+    unlimited: usize,
+}
+
+/// Whether the text that a part matches can have different lengths: such a part is not repeated, which can take exponential
+/// time in Ruby.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Fixed,
+    Varies,
+}
+
+impl Length {
+    fn and(self, other: Self) -> Self {
+        if self == other { self } else { Self::Varies }
+    }
+}
+
+impl Reader<'_> {
+    fn alternatives(&mut self, depth: usize) -> Option<Length> {
+        let mut length = self.sequence(depth)?;
+        while self.rest.next_if_eq(&'|').is_some() {
+            self.ruby.push('|');
+            self.sequence(depth)?;
+            length = Length::Varies;
+        }
+        Some(length)
+    }
+
+    fn sequence(&mut self, depth: usize) -> Option<Length> {
+        let mut length = Length::Fixed;
+        while let Some(next) = self.rest.next_if(|next| !matches!(next, '|' | ')')) {
+            length = length.and(self.part(next, depth)?);
+        }
+        Some(length)
+    }
+
+    fn part(&mut self, first: char, depth: usize) -> Option<Length> {
+        let of = match first {
+            // Ruby's own anchors of this form are those of a line.
+            '^' => return self.anchor("\\A"),
+            '$' => return self.anchor("\\z"),
+            '(' => self.group(depth)?,
+            '[' => self.class()?,
+            '\\' => self.escape()?,
+            // Without a dot: line separators differ.
+            '.' | '*' | '+' | '?' | '{' | '}' | ']' => return None,
+            _ => self.literal(first)?,
+        };
+        self.quantifier(of)
+    }
+
+    fn anchor(&mut self, ruby: &str) -> Option<Length> {
+        self.ruby.push_str(ruby);
+        let repeated = self.rest.peek().is_some_and(|next| matches!(next, '*' | '+' | '?' | '{'));
+        (!repeated).then_some(Length::Fixed)
+    }
+
+    fn literal(&mut self, character: char) -> Option<Length> {
+        if character.is_control() || crate::ruby::is_invisible(character) {
+            return None;
+        }
+        if matches!(character, '/' | '#') {
+            self.ruby.push('\\');
+        }
+        self.ruby.push(character);
+        Some(Length::Fixed)
+    }
+
+    fn group(&mut self, depth: usize) -> Option<Length> {
+        if depth >= DEPTH {
+            return None;
+        }
+        if self.rest.next_if_eq(&'?').is_some() {
+            self.rest.next_if_eq(&':')?;
+        }
+        self.ruby.push_str("(?:");
+        let length = self.alternatives(depth + 1)?;
+        self.rest.next_if_eq(&')')?;
+        self.ruby.push(')');
+        Some(length)
+    }
+
+    /// The rest of an escape. Beside letters that mean the same in both, every punctuation stands for itself.
+    fn escape(&mut self) -> Option<Length> {
+        let escaped = self.rest.next()?;
+        let same = matches!(escaped, 'd' | 'w' | 'n' | 'r' | 't') || escaped.is_ascii_punctuation();
+        self.ruby.extend(['\\', escaped]);
+        same.then_some(Length::Fixed)
+    }
+
+    /// The rest of a class. Ruby refuses an empty one, and has operators and nested classes where the schema has characters.
+    fn class(&mut self) -> Option<Length> {
+        self.ruby.push('[');
+        if self.rest.next_if_eq(&'^').is_some() {
+            self.ruby.push('^');
+        }
+        let mut is_empty = true;
+        while self.rest.next_if_eq(&']').is_none() {
+            self.class_item(is_empty)?;
+            is_empty = false;
+        }
+        self.ruby.push(']');
+        (!is_empty).then_some(Length::Fixed)
+    }
+
+    /// A character, an escape or a range.
+    fn class_item(&mut self, is_first: bool) -> Option<()> {
+        let low = self.rest.next()?;
+        match low {
+            '\\' => {
+                self.escape()?;
+                // The end of a range is not an escape, nor is its start.
+                return self.rest.peek().is_none_or(|next| *next != '-').then_some(());
+            }
+            '-' if !is_first && self.rest.peek() != Some(&']') => return None,
+            '-' => self.ruby.push_str("\\-"),
+            '[' | '&' => self.ruby.extend(['\\', low]),
+            _ => drop(self.literal(low)?),
+        }
+        if low == '-' || self.rest.peek() != Some(&'-') {
+            return Some(());
+        }
+        self.rest.next();
+        if self.rest.peek() == Some(&']') {
+            self.ruby.push_str("\\-");
+            return Some(());
+        }
+        self.ruby.push('-');
+        let high = self.rest.next_if(|high| high.is_alphanumeric() && *high >= low)?;
+        low.is_alphanumeric().then(|| self.ruby.push(high))
+    }
+
+    fn quantifier(&mut self, of: Length) -> Option<Length> {
+        let Some(sign) = self.rest.next_if(|next| matches!(next, '*' | '+' | '?' | '{')) else { return Some(of) };
+        if of == Length::Varies && sign != '?' {
+            return None;
+        }
+        self.ruby.push(sign);
+        let length = match sign {
+            '{' => self.counts()?,
+            '?' => Length::Varies,
+            _ => self.count_unlimited()?,
+        };
+        if self.rest.next_if_eq(&'?').is_some() {
+            // In Ruby `{2}?` is optional, not lazy.
+            if sign == '{' {
+                return None;
+            }
+            self.ruby.push('?');
+        }
+        let again = self.rest.peek().is_some_and(|next| matches!(next, '*' | '+' | '?' | '{'));
+        (!again).then_some(length)
+    }
+
+    /// The rest of `{2}`, `{2,}` or `{2,3}`.
+    fn counts(&mut self) -> Option<Length> {
+        let mut counts = String::new();
+        loop {
+            match self.rest.next()? {
+                '}' => break,
+                next => counts.push(next),
+            }
+        }
+        let number = |text: &str| !text.is_empty() && text.len() < 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let length = match counts.split_once(',') {
+            None => number(&counts).then_some(Length::Fixed)?,
+            Some((least, "")) if number(least) => self.count_unlimited()?,
+            Some((least, most)) => (number(least) && number(most)).then_some(Length::Varies)?,
+        };
+        self.ruby.push_str(&counts);
+        self.ruby.push('}');
+        Some(length)
+    }
+
+    fn count_unlimited(&mut self) -> Option<Length> {
+        self.unlimited += 1;
+        (self.unlimited <= UNLIMITED).then_some(Length::Varies)
+    }
+}

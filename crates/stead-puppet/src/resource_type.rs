@@ -1,0 +1,351 @@
+//! The Puppet type of a resource, as data: the files of a module are written from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value as Json};
+
+use crate::data_type::{Bounds, Case, DataType, quoted};
+use crate::digest;
+use crate::input::{Dialect, ModuleOptions, ResourceToGenerate};
+use crate::members::{MemberNames, rename_members};
+use crate::name::{self, Names};
+use crate::ruby::Literal;
+use crate::text;
+use crate::translate::{Translator, flag, names};
+
+/// The type of one resource.
+#[derive(Clone, Debug)]
+pub(crate) struct ResourceType<'r> {
+    /// Its name in Puppet.
+    pub(crate) name: String,
+    pub(crate) resource: &'r ResourceToGenerate,
+    /// Whether the version is part of each request: there is another type for another version.
+    pub(crate) pinned: bool,
+    pub(crate) digest: String,
+    pub(crate) docs: String,
+    /// In the order of the file.
+    pub(crate) attributes: Vec<Attribute>,
+}
+
+/// An attribute of a type.
+#[derive(Clone, Debug)]
+pub(crate) struct Attribute {
+    pub(crate) name: String,
+    pub(crate) data_type: DataType,
+    pub(crate) desc: String,
+    pub(crate) default: Option<Literal>,
+    pub(crate) behaviour: Behaviour,
+    /// The property that it is to the engine; `None` for what the engine does not see.
+    pub(crate) property: Option<String>,
+    /// What its values are to the engine.
+    pub(crate) values: Vec<(&'static str, Literal)>,
+    /// What keys of objects in it are to the engine.
+    pub(crate) keys: BTreeMap<String, String>,
+}
+
+/// What an attribute is to the Resource API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behaviour {
+    /// It is compared, and changed when it differs.
+    Property,
+    /// It identifies the instance.
+    Namevar,
+    /// It is given, and never read.
+    Parameter,
+    /// It is read, and never given.
+    ReadOnly,
+}
+
+impl Behaviour {
+    pub(crate) fn symbol(self) -> Option<&'static str> {
+        match self {
+            Self::Property => None,
+            Self::Namevar => Some("namevar"),
+            Self::Parameter => Some("parameter"),
+            Self::ReadOnly => Some("read_only"),
+        }
+    }
+}
+
+impl Attribute {
+    fn new(name: &str, data_type: DataType, desc: &str, behaviour: Behaviour) -> Self {
+        Self {
+            name: name.to_owned(),
+            data_type,
+            desc: desc.to_owned(),
+            default: None,
+            behaviour,
+            property: None,
+            values: Vec::new(),
+            keys: BTreeMap::new(),
+        }
+    }
+}
+
+impl Attribute {
+    /// The property, if the attribute does not have the name that follows from it.
+    pub(crate) fn renamed(&self, dialect: Dialect) -> Option<&str> {
+        let property = self.property.as_deref()?;
+        let is_renamed = self.values.is_empty() && self.name != attribute_name(property, dialect);
+        is_renamed.then_some(property)
+    }
+}
+
+impl<'r> ResourceType<'r> {
+    pub(crate) fn new(name: String, resource: &'r ResourceToGenerate, options: &ModuleOptions, pinned: bool) -> Self {
+        let described = resource.description.as_deref();
+        let described = described.or_else(|| resource.schema.get("description").and_then(Json::as_str));
+        let docs = described.map(text::plain).filter(|docs| !docs.is_empty());
+        Self {
+            name,
+            resource,
+            pinned,
+            digest: digest::schema_digest(&resource.schema),
+            docs: docs.unwrap_or_else(|| format!("Manages {}.", resource.type_name)),
+            attributes: Builder::new(resource, options).attributes(),
+        }
+    }
+
+    /// The name of the class of its provider, and of the module around that.
+    pub(crate) fn class_name(&self) -> String {
+        class_name(&self.name)
+    }
+
+    /// Types of Puppet, and the attributes that name the instances of them that this type needs.
+    pub(crate) fn requires(&self) -> BTreeMap<&'static str, &str> {
+        let found = self.attributes.iter().filter_map(|attribute| {
+            let property = attribute.property.as_deref()?;
+            let is_text = matches!(attribute.data_type.required(), DataType::String(_));
+            let is_given = attribute.behaviour != Behaviour::ReadOnly;
+            let of = match property.to_ascii_lowercase().as_str() {
+                "path" if attribute.behaviour == Behaviour::Namevar => "file",
+                "group" => "group",
+                "owner" | "user" => "user",
+                _ => return None,
+            };
+            (is_text && is_given).then_some((of, attribute.name.as_str()))
+        });
+        found.collect()
+    }
+}
+
+/// What the Resource API makes of the name of a type.
+pub(crate) fn class_name(name: &str) -> String {
+    let words = name.split('_').map(|word| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_ascii_uppercase() + rest
+    });
+    words.collect()
+}
+
+/// The name that an attribute has if nothing else has it.
+fn attribute_name(property: &str, dialect: Dialect) -> String {
+    match dialect {
+        Dialect::Native => name::identifier(&name::snake(property)),
+        Dialect::DscCompatible => format!("dsc_{}", name::lower(property)),
+    }
+}
+
+struct Builder<'r> {
+    resource: &'r ResourceToGenerate,
+    options: &'r ModuleOptions,
+    properties: Vec<(&'r str, &'r Map<String, Json>)>,
+    required: BTreeSet<&'r str>,
+    translator: Translator<'r>,
+}
+
+impl<'r> Builder<'r> {
+    fn new(resource: &'r ResourceToGenerate, options: &'r ModuleOptions) -> Self {
+        let schema = resource.schema.as_object();
+        let properties = schema.and_then(|schema| schema.get("properties")).and_then(Json::as_object);
+        let properties = properties.into_iter().flatten();
+        static NONE: std::sync::LazyLock<Map<String, Json>> = std::sync::LazyLock::new(Map::new);
+        Self {
+            resource,
+            options,
+            // The schema `true` says nothing; `false` says that the property is not there.
+            properties: properties
+                .filter(|(_, schema)| **schema != Json::Bool(false))
+                .map(|(name, schema)| (name.as_str(), schema.as_object().unwrap_or(&NONE)))
+                .collect(),
+            required: schema.map(|schema| names(schema, "required")).unwrap_or_default(),
+            translator: Translator {
+                root: &resource.schema,
+                case: resource.case,
+                timestamps: options.timestamps,
+                plain_secrets: options.plain_secrets,
+                secrets: &resource.secrets,
+            },
+        }
+    }
+
+    /// `ensure`, what identifies an instance, the other properties by name, and what every type has.
+    fn attributes(&self) -> Vec<Attribute> {
+        let existence = self.existence();
+        let mut attributes: Vec<_> = existence.iter().map(|existence| self.ensure(existence)).collect();
+        let keys = self.keys();
+        if keys.is_empty() || self.options.dialect == Dialect::DscCompatible {
+            attributes.push(title());
+        }
+        let mut names = Names::of_attributes();
+        attributes.extend(keys.iter().map(|key| self.attribute(key, Behaviour::Namevar, &mut names)));
+        let compared = existence.as_ref().map(|existence| existence.property);
+        let mut others: Vec<_> = self.properties.iter().map(|(name, _)| *name).collect();
+        others.retain(|name| !keys.contains(name) && Some(*name) != compared);
+        // Names that need a suffix get the same one in whatever order the schema has them.
+        others.sort_unstable();
+        let mut others: Vec<_> = others.iter().map(|name| self.property(name, &mut names)).collect();
+        if let (Some(existence), Dialect::DscCompatible) = (&existence, self.options.dialect) {
+            others.push(self.dsc_ensure(existence));
+        }
+        others.sort_by(|a, b| a.name.cmp(&b.name));
+        attributes.extend(others);
+        attributes.extend(self.of_every_type());
+        attributes
+    }
+
+    /// The keys that the schema has.
+    fn keys(&self) -> Vec<&'r str> {
+        let keys = self.resource.keys.iter();
+        keys.filter_map(|key| self.schema_of(key).map(|(name, _)| name)).collect()
+    }
+
+    fn schema_of(&self, property: &str) -> Option<(&'r str, &'r Map<String, Json>)> {
+        self.properties.iter().copied().find(|(name, _)| *name == property)
+    }
+
+    fn property(&self, name: &str, names: &mut Names) -> Attribute {
+        let schema = self.schema_of(name).map(|(_, schema)| schema);
+        let has = |keyword| schema.is_some_and(|schema| flag(schema, keyword));
+        let behaviour = match () {
+            () if has("readOnly") => Behaviour::ReadOnly,
+            () if has("writeOnly") => Behaviour::Parameter,
+            () => Behaviour::Property,
+        };
+        self.attribute(name, behaviour, names)
+    }
+
+    fn attribute(&self, property: &str, behaviour: Behaviour, names: &mut Names) -> Attribute {
+        let schema = self.schema_of(property).map(|(_, schema)| schema);
+        let mut data_type =
+            schema.map_or(DataType::Any, |schema| self.translator.property(property, &Json::Object(schema.clone())));
+        let is_required = self.required.contains(property) && behaviour != Behaviour::ReadOnly;
+        if !is_required && behaviour != Behaviour::Namevar {
+            data_type = data_type.optional();
+        }
+        let mut keys = BTreeMap::new();
+        if self.options.dialect == Dialect::DscCompatible {
+            let renamed = MemberNames::of(&data_type);
+            data_type = rename_members(data_type, &renamed);
+            keys = renamed.into_keys();
+        }
+        let name = names.take(&attribute_name(property, self.options.dialect));
+        let mut attribute = Attribute::new(&name, data_type, &describe(property, schema), behaviour);
+        attribute.property = Some(property.to_owned());
+        attribute.keys = keys;
+        if let Some(property) = attribute.renamed(self.options.dialect) {
+            attribute.desc = format!("{} This is the property '{}'.", attribute.desc, text::plain(property));
+        }
+        attribute
+    }
+
+    /// The property that says whether an instance is there, if Puppet's `ensure` can stand for it.
+    fn existence(&self) -> Option<Existence<'r>> {
+        let standard = self.schema_of("_exist").map(|(property, schema)| Existence {
+            property,
+            schema,
+            present: Literal::Boolean(true),
+            absent: Literal::Boolean(false),
+        });
+        standard.or_else(|| self.properties.iter().find_map(|(property, schema)| ensure_enum(property, schema)))
+    }
+
+    fn ensure(&self, existence: &Existence<'_>) -> Attribute {
+        let data_type = DataType::Words(&["present", "absent"]);
+        let desc = describe(existence.property, Some(existence.schema));
+        let mut attribute = Attribute::new("ensure", data_type, &desc, Behaviour::Property);
+        match self.options.dialect {
+            Dialect::Native => attribute.default = Some(Literal::text("present")),
+            // `dsc_ensure` says it as well.
+            Dialect::DscCompatible => attribute.data_type = attribute.data_type.optional(),
+        }
+        attribute.property = Some(existence.property.to_owned());
+        attribute.values = existence.values("present", "absent");
+        attribute
+    }
+
+    fn dsc_ensure(&self, existence: &Existence<'_>) -> Attribute {
+        let values = vec!["Present".to_owned(), "Absent".to_owned()];
+        let data_type = DataType::Enum { values, case: Case::Insensitive }.optional();
+        let desc = describe(existence.property, Some(existence.schema));
+        let mut attribute = Attribute::new("dsc_ensure", data_type, &desc, Behaviour::Property);
+        attribute.property = Some(existence.property.to_owned());
+        attribute.values = existence.values("Present", "Absent");
+        attribute
+    }
+
+    fn of_every_type(&self) -> [Attribute; 3] {
+        let mode = DataType::Words(&["property", "resource"]);
+        let mut mode = Attribute::new("validation_mode", mode, VALIDATION_MODE, Behaviour::Parameter);
+        mode.default = Some(Literal::text("property"));
+        let name = match self.options.dialect {
+            Dialect::Native => "stead_timeout",
+            Dialect::DscCompatible => "dsc_timeout",
+        };
+        let seconds = DataType::Integer(Bounds { least: Some(1), most: None }).optional();
+        let timeout = Attribute::new(name, seconds, TIMEOUT, Behaviour::Parameter);
+        let mut verify = Attribute::new("stead_verify", DataType::Boolean, VERIFY, Behaviour::Parameter);
+        verify.default = Some(Literal::Boolean(true));
+        [mode, timeout, verify]
+    }
+}
+
+const VALIDATION_MODE: &str = "Whether the properties that differ decide whether the resource is in its desired state, or \
+                               its own test alone.";
+const TIMEOUT: &str = "Seconds that each request for this resource may take. Default: 300.";
+const VERIFY: &str = "Whether the resource is tested again after a change; one that still differs fails.";
+
+fn title() -> Attribute {
+    let desc = "The title of the resource; it is not sent to the engine.";
+    Attribute::new("name", DataType::String(Bounds::NONE), desc, Behaviour::Namevar)
+}
+
+/// The property that says whether an instance is there, and what it says when it is and when it is not.
+struct Existence<'r> {
+    property: &'r str,
+    schema: &'r Map<String, Json>,
+    present: Literal,
+    absent: Literal,
+}
+
+impl Existence<'_> {
+    fn values(&self, present: &'static str, absent: &'static str) -> Vec<(&'static str, Literal)> {
+        vec![(present, self.present.clone()), (absent, self.absent.clone())]
+    }
+}
+
+/// The enum `Ensure` of PowerShell resources, if it has no other values than `Present` and `Absent`.
+fn ensure_enum<'r>(property: &'r str, schema: &'r Map<String, Json>) -> Option<Existence<'r>> {
+    let values = schema.get("enum").and_then(Json::as_array).filter(|_| property.eq_ignore_ascii_case("ensure"))?;
+    let values: Vec<&str> = values.iter().filter(|value| !value.is_null()).map(Json::as_str).collect::<Option<_>>()?;
+    let spelled = |word: &str| values.iter().find(|value| value.eq_ignore_ascii_case(word)).copied();
+    let (present, absent) = (Literal::text(spelled("present")?), Literal::text(spelled("absent")?));
+    let is_binary = values.iter().all(|value| ["present", "absent"].iter().any(|word| value.eq_ignore_ascii_case(word)));
+    is_binary.then_some(Existence { property, schema, present, absent })
+}
+
+/// What a property is for, and what the engine takes where it is not given.
+fn describe(property: &str, schema: Option<&Map<String, Json>>) -> String {
+    let member = |keyword| schema.and_then(|schema| schema.get(keyword));
+    let description = member("description").and_then(Json::as_str).map(text::plain).filter(|text| !text.is_empty());
+    let mut description = description.unwrap_or_else(|| format!("The property '{}'.", text::plain(property)));
+    let default = member("default").filter(|_| property != "_exist");
+    if let Some(default) = default.filter(|default| !default.is_null()) {
+        let default = match default {
+            Json::String(text) => quoted(&text::plain(text)),
+            other => text::plain(&other.to_string()),
+        };
+        description.push_str(&format!(" Default: {default}."));
+    }
+    description
+}
