@@ -71,12 +71,9 @@ pub(crate) enum Presence {
 }
 
 impl DataType {
-    /// The type with `undef` added.
+    /// The type with `undef` added. An attribute of any other type is mandatory, also one of `Undef`.
     pub(crate) fn optional(self) -> Self {
-        match self {
-            Self::Optional(_) | Self::Undef => self,
-            _ => Self::Optional(Box::new(self)),
-        }
+        if let Self::Optional(_) = self { self } else { Self::Optional(Box::new(self)) }
     }
 
     /// The type whose values are covered in all that Puppet prints.
@@ -111,7 +108,7 @@ impl DataType {
                 Self::Variant(flat)
             }
         };
-        if optional { data_type.optional() } else { data_type }
+        if optional && data_type != Self::Undef { data_type.optional() } else { data_type }
     }
 
     /// Whether a value of the type is, or has somewhere in it, one that is covered.
@@ -122,6 +119,14 @@ impl DataType {
             Self::Variant(of) => of.iter().any(Self::has_sensitive),
             Self::Struct(members) => members.iter().any(|member| member.data_type.has_sensitive()),
             _ => false,
+        }
+    }
+
+    /// The types that a value other than `undef` can have.
+    pub(crate) fn alternatives(&self) -> &[Self] {
+        match self.required() {
+            Self::Variant(of) => of,
+            only => std::slice::from_ref(only),
         }
     }
 
@@ -171,7 +176,10 @@ impl fmt::Display for DataType {
 }
 
 fn write_number(f: &mut fmt::Formatter<'_>, bounds: &Bounds<f64>) -> fmt::Result {
-    let integers = Bounds { least: bounds.least.and_then(|least| whole(least.ceil())), most: bounds.most.and_then(|most| whole(most.floor())) };
+    let integers = Bounds {
+        least: bounds.least.and_then(|least| whole(least.ceil())),
+        most: bounds.most.and_then(|most| whole(most.floor())),
+    };
     let floats = Bounds { least: bounds.least.map(Float), most: bounds.most.map(Float) };
     write!(f, "Variant[Float{}, Integer{}]", Parameters(&floats), Parameters(&integers))
 }

@@ -20,14 +20,22 @@ const SUPPORT: (&str, &str) = ("stead", "steadlib");
 /// The longest summary that is shown whole.
 const SUMMARY: usize = 144;
 
-pub(crate) fn files(types: &[ResourceType<'_>], options: &ModuleOptions, version: &Version) -> BTreeMap<String, String> {
+pub(crate) fn files(
+    types: &[ResourceType<'_>],
+    options: &ModuleOptions,
+    version: &Version,
+) -> BTreeMap<String, String> {
     let files = [
         ("metadata.json", json_text(&metadata(types, options, version))),
         ("README.md", readme(types, options)),
         ("CHANGELOG.md", changelog(types, options, version)),
         ("LICENSE", include_str!("../../../LICENSE-APACHE").to_owned()),
         (".fixtures.yml", fixtures(options)),
-        (".sync.yml", "---\n# Every file of this module is generated: pdk update leaves it alone.\n\"*\":\n  unmanaged: true\n".to_owned()),
+        (
+            ".sync.yml",
+            "---\n# Every file of this module is generated: pdk update leaves it alone.\n\"*\":\n  unmanaged: true\n"
+                .to_owned(),
+        ),
         (".pdkignore", PDKIGNORE.to_owned()),
         ("spec/spec_helper.rb", SPEC_HELPER.to_owned()),
         ("spec/default_facts.yml", DEFAULT_FACTS.to_owned()),
@@ -108,9 +116,8 @@ fn changelog(types: &[ResourceType<'_>], options: &ModuleOptions, version: &Vers
     if let Some(changelog) = options.changelog.as_deref().map(text::plain) {
         return changelog + "\n";
     }
-    let types = types.iter().map(|each| {
-        format!("- `{}`: {} {}\n", each.name, each.resource.type_name, each.resource.version)
-    });
+    let types =
+        types.iter().map(|each| format!("- `{}`: {} {}\n", each.name, each.resource.type_name, each.resource.version));
     format!("# Changelog\n\n## {version}\n\n{}", types.collect::<String>())
 }
 
@@ -125,10 +132,18 @@ fn fixtures(options: &ModuleOptions) -> String {
 
 const PDKIGNORE: &str = "/.fixtures.yml\n/.pdkignore\n/.sync.yml\n/pkg/\n/spec/\n";
 
-const SPEC_HELPER: &str = "# frozen_string_literal: true\n\n\
-    RSpec.configure do |c|\n  c.mock_with :rspec\nend\n\n\
-    require 'puppetlabs_spec_helper/module_spec_helper'\n\
-    require 'rspec-puppet-facts' if Bundler.rubygems.find_name('rspec-puppet-facts').any?\n";
+const SPEC_HELPER: &str = "\
+# frozen_string_literal: true
+
+RSpec.configure { |config| config.mock_with :rspec }
+
+require 'puppetlabs_spec_helper/module_spec_helper'
+require 'yaml'
+
+RSpec.configure do |config|
+  config.default_facts = YAML.safe_load(File.read(File.join(__dir__, 'default_facts.yml')))
+end
+";
 
 const DEFAULT_FACTS: &str = "---\nnetworking:\n  fqdn: \"host.example.com\"\n  hostname: \"host\"\n";
 
@@ -200,7 +215,7 @@ fn write_usage(readme: &mut String, types: &[ResourceType<'_>], options: &Module
 
 fn write_secrets(readme: &mut String, types: &[ResourceType<'_>]) {
     let secret = |each: &ResourceType<'_>| {
-        let secret = each.attributes.iter().filter(|attribute| attribute.data_type.has_sensitive());
+        let secret = each.attributes.iter().filter(|attribute| attribute.secret);
         secret.map(|attribute| format!("- `{}`: `{}`\n", each.name, attribute.name)).collect::<String>()
     };
     let secrets: String = types.iter().map(secret).collect();

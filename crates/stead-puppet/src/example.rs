@@ -93,6 +93,10 @@ fn attribute_value(attribute: &Attribute, value: &Json) -> String {
 
 fn manifest_value(value: &Json, data_type: &DataType, attribute: &Attribute) -> String {
     match data_type.required() {
+        // A secret that may be plain text as well is better not written as such.
+        DataType::Variant(of) if matches!(of.first(), Some(DataType::Sensitive(_))) => {
+            return manifest_value(value, of.first().unwrap_or(&DataType::Any), attribute);
+        }
         DataType::Sensitive(of) => return format!("Sensitive({})", manifest_value(value, of, attribute)),
         DataType::Timestamp => return format!("Timestamp({})", plain_value(value)),
         _ => {}

@@ -105,7 +105,10 @@ pub fn generate(resources: &[ResourceToGenerate], options: &ModuleOptions) -> Re
     files.insert("REFERENCE.md".to_owned(), reference::reference(&types));
     let folder = format!("{}-{}-{version}/", options.author, options.name);
     let warnings = types.iter().flat_map(|each| warnings(each, options.dialect)).chain(long_paths(&files, &folder));
-    Ok(Module { warnings: warnings.collect(), files: files.into_iter().map(|(path, text)| (path, text.into())).collect() })
+    Ok(Module {
+        warnings: warnings.collect(),
+        files: files.into_iter().map(|(path, text)| (path, text.into())).collect(),
+    })
 }
 
 fn check(resources: &[ResourceToGenerate], options: &ModuleOptions) -> Result<(), Error> {
@@ -145,10 +148,7 @@ fn is_type_name(name: &str) -> bool {
 }
 
 /// The types, sorted by their names.
-fn types<'r>(
-    resources: &'r [ResourceToGenerate],
-    options: &ModuleOptions,
-) -> Result<Vec<ResourceType<'r>>, Error> {
+fn types<'r>(resources: &'r [ResourceToGenerate], options: &ModuleOptions) -> Result<Vec<ResourceType<'r>>, Error> {
     let mut sorted: Vec<_> = resources.iter().map(|each| (each.type_name.to_lowercase(), each)).collect();
     sorted.sort_by(|(a, first), (b, second)| a.cmp(b).then_with(|| second.version.cmp(&first.version)));
     let short = short_names(&sorted);

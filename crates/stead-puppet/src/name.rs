@@ -2,11 +2,26 @@
 
 use std::collections::BTreeSet;
 
-/// Attributes that the Resource API refuses in types, and those that the generated types have for themselves.
+/// Attributes that the Resource API refuses in types, or takes for its own.
 const RESERVED: &[&str] = &[
-    "alias", "audit", "before", "consume", "ensure", "export", "loglevel", "name", "noop", "notify", "provider",
-    "require", "rsapi_custom_insync_trigger", "schedule", "stage", "stead_timeout", "subscribe", "tag", "title",
-    "validation_mode",
+    "alias",
+    "audit",
+    "before",
+    "consume",
+    "ensure",
+    "export",
+    "loglevel",
+    "name",
+    "noop",
+    "notify",
+    "provider",
+    "require",
+    "rsapi_custom_insync_trigger",
+    "schedule",
+    "stage",
+    "subscribe",
+    "tag",
+    "title",
 ];
 
 /// A name in lower case in which everything that Puppet refuses is an underscore: `Microsoft.Windows/Registry` is
@@ -55,9 +70,14 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Names of attributes, without those that Puppet or the generated types have.
-    pub(crate) fn of_attributes() -> Self {
-        Self { taken: RESERVED.iter().map(|name| (*name).to_owned()).collect() }
+    /// Names of attributes, without those that Puppet has, and others.
+    pub(crate) fn of_attributes<'a>(others: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { taken: RESERVED.iter().copied().chain(others).map(str::to_owned).collect() }
+    }
+
+    /// Gives a name that was reserved to what it is meant for.
+    pub(crate) fn release(&mut self, name: &str) {
+        self.taken.remove(name);
     }
 
     /// The name, or with as many underscores at its end as it takes to be a new one.

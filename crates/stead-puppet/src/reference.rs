@@ -33,8 +33,7 @@ fn write_type(text: &mut String, of: &ResourceType<'_>) {
         |attribute: &&Attribute| matches!(attribute.behaviour, Behaviour::Parameter | Behaviour::Namevar);
     let (parameters, properties): (Vec<_>, Vec<_>) = attributes.into_iter().partition(is_parameter);
     if !properties.is_empty() {
-        let _ =
-            write!(text, "#### Properties\n\nThe following properties are available in the `{name}` type.\n\n");
+        let _ = write!(text, "#### Properties\n\nThe following properties are available in the `{name}` type.\n\n");
     }
     for property in properties {
         let _ = write!(text, "##### `{}`\n\n", property.name);
@@ -68,7 +67,8 @@ fn write_attribute(text: &mut String, attribute: &Attribute, description: &str) 
     }
 }
 
-const NOTE: &str = "\n_*this data type contains a regex that may not be accurately reflected in generated documentation_";
+const NOTE: &str =
+    "\n_*this data type contains a regex that may not be accurately reflected in generated documentation_";
 
 /// Whether there is a word, `[/` and later `/]`.
 fn has_pattern(data_type: &str) -> bool {

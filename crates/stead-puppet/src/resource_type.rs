@@ -41,6 +41,8 @@ pub(crate) struct Attribute {
     pub(crate) values: Vec<(&'static str, Literal)>,
     /// What keys of objects in it are to the engine.
     pub(crate) keys: BTreeMap<String, String>,
+    /// Whether the schema says that it is secret, or something in it: Puppet never gets its value.
+    pub(crate) secret: bool,
 }
 
 /// What an attribute is to the Resource API.
@@ -78,6 +80,7 @@ impl Attribute {
             property: None,
             values: Vec::new(),
             keys: BTreeMap::new(),
+            secret: false,
         }
     }
 }
@@ -115,7 +118,7 @@ impl<'r> ResourceType<'r> {
     pub(crate) fn requires(&self) -> BTreeMap<&'static str, &str> {
         let found = self.attributes.iter().filter_map(|attribute| {
             let property = attribute.property.as_deref()?;
-            let is_text = matches!(attribute.data_type.required(), DataType::String(_));
+            let is_text = attribute.data_type.alternatives().iter().any(|each| matches!(each, DataType::String(_)));
             let is_given = attribute.behaviour != Behaviour::ReadOnly;
             let of = match property.to_ascii_lowercase().as_str() {
                 "path" if attribute.behaviour == Behaviour::Namevar => "file",
@@ -182,12 +185,17 @@ impl<'r> Builder<'r> {
     /// `ensure`, what identifies an instance, the other properties by name, and what every type has.
     fn attributes(&self) -> Vec<Attribute> {
         let existence = self.existence();
+        let of_every_type = self.of_every_type();
+        let own =
+            of_every_type.iter().map(|attribute| attribute.name.as_str()).chain(existence.iter().map(|_| "dsc_ensure"));
+        let mut names = Names::of_attributes(own);
         let mut attributes: Vec<_> = existence.iter().map(|existence| self.ensure(existence)).collect();
         let keys = self.keys();
         if keys.is_empty() || self.options.dialect == Dialect::DscCompatible {
             attributes.push(title());
+        } else if keys.contains(&"name") {
+            names.release("name");
         }
-        let mut names = Names::of_attributes();
         attributes.extend(keys.iter().map(|key| self.attribute(key, Behaviour::Namevar, &mut names)));
         let compared = existence.as_ref().map(|existence| existence.property);
         let mut others: Vec<_> = self.properties.iter().map(|(name, _)| *name).collect();
@@ -200,7 +208,7 @@ impl<'r> Builder<'r> {
         }
         others.sort_by(|a, b| a.name.cmp(&b.name));
         attributes.extend(others);
-        attributes.extend(self.of_every_type());
+        attributes.extend(of_every_type);
         attributes
     }
 
@@ -229,6 +237,10 @@ impl<'r> Builder<'r> {
         let schema = self.schema_of(property).map(|(_, schema)| schema);
         let mut data_type =
             schema.map_or(DataType::Any, |schema| self.translator.property(property, &Json::Object(schema.clone())));
+        let secret = data_type.has_sensitive();
+        if matches!(behaviour, Behaviour::Property | Behaviour::Parameter) {
+            data_type = or_sensitive(data_type);
+        }
         let is_required = self.required.contains(property) && behaviour != Behaviour::ReadOnly;
         if !is_required && behaviour != Behaviour::Namevar {
             data_type = data_type.optional();
@@ -240,9 +252,14 @@ impl<'r> Builder<'r> {
             keys = renamed.into_keys();
         }
         let name = names.take(&attribute_name(property, self.options.dialect));
-        let mut attribute = Attribute::new(&name, data_type, &describe(property, schema), behaviour);
+        let mut desc = describe(property, schema);
+        if let Some(default) = schema.and_then(|schema| schema.get("default")).filter(|_| !secret) {
+            desc.push_str(&describe_default(default));
+        }
+        let mut attribute = Attribute::new(&name, data_type, &desc, behaviour);
         attribute.property = Some(property.to_owned());
         attribute.keys = keys;
+        attribute.secret = secret;
         if let Some(property) = attribute.renamed(self.options.dialect) {
             attribute.desc = format!("{} This is the property '{}'.", attribute.desc, text::plain(property));
         }
@@ -300,6 +317,15 @@ impl<'r> Builder<'r> {
     }
 }
 
+/// Text of any kind may be secret to who writes the manifest, although the schema does not say so.
+fn or_sensitive(data_type: DataType) -> DataType {
+    match data_type {
+        DataType::String(_) => DataType::Variant(vec![data_type.clone(), data_type.sensitive()]),
+        DataType::Optional(of) => or_sensitive(*of).optional(),
+        other => other,
+    }
+}
+
 const VALIDATION_MODE: &str = "Whether the properties that differ decide whether the resource is in its desired state, or \
                                its own test alone.";
 const TIMEOUT: &str = "Seconds that each request for this resource may take. Default: 300.";
@@ -330,22 +356,23 @@ fn ensure_enum<'r>(property: &'r str, schema: &'r Map<String, Json>) -> Option<E
     let values: Vec<&str> = values.iter().filter(|value| !value.is_null()).map(Json::as_str).collect::<Option<_>>()?;
     let spelled = |word: &str| values.iter().find(|value| value.eq_ignore_ascii_case(word)).copied();
     let (present, absent) = (Literal::text(spelled("present")?), Literal::text(spelled("absent")?));
-    let is_binary = values.iter().all(|value| ["present", "absent"].iter().any(|word| value.eq_ignore_ascii_case(word)));
+    let is_binary =
+        values.iter().all(|value| ["present", "absent"].iter().any(|word| value.eq_ignore_ascii_case(word)));
     is_binary.then_some(Existence { property, schema, present, absent })
 }
 
-/// What a property is for, and what the engine takes where it is not given.
+/// What a property is for.
 fn describe(property: &str, schema: Option<&Map<String, Json>>) -> String {
-    let member = |keyword| schema.and_then(|schema| schema.get(keyword));
-    let description = member("description").and_then(Json::as_str).map(text::plain).filter(|text| !text.is_empty());
-    let mut description = description.unwrap_or_else(|| format!("The property '{}'.", text::plain(property)));
-    let default = member("default").filter(|_| property != "_exist");
-    if let Some(default) = default.filter(|default| !default.is_null()) {
-        let default = match default {
-            Json::String(text) => quoted(&text::plain(text)),
-            other => text::plain(&other.to_string()),
-        };
-        description.push_str(&format!(" Default: {default}."));
+    let description = schema.and_then(|schema| schema.get("description")).and_then(Json::as_str).map(text::plain);
+    let description = description.filter(|text| !text.is_empty());
+    description.unwrap_or_else(|| format!("The property '{}'.", text::plain(property)))
+}
+
+/// What the engine takes where a property is not given.
+fn describe_default(default: &Json) -> String {
+    match default {
+        Json::Null => String::new(),
+        Json::String(text) => format!(" Default: {}.", quoted(&text::plain(text))),
+        other => format!(" Default: {}.", text::plain(&other.to_string())),
     }
-    description
 }

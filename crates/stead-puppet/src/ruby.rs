@@ -113,3 +113,92 @@ fn double_quoted(text: &str) -> String {
     quoted.push('"');
     quoted
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use proptest::prelude::*;
+    use proptest::strategy::ValueTree as _;
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+
+    /// Texts that end a literal, begin code or a comment, or are read as something else.
+    const PIECES: &[&str] = &[
+        "'",
+        "\"",
+        "\\",
+        "#{exit 3}",
+        "#$0",
+        "#@x",
+        "\n",
+        "\r\n",
+        "\r",
+        "\t",
+        "\0",
+        "\u{4}",
+        "\u{1a}",
+        "\u{7f}",
+        "\u{85}",
+        "=begin\n",
+        "\n=begin\n",
+        "\n=end\n",
+        "\n__END__\n",
+        "__END__",
+        "`id`",
+        "%q(",
+        ")",
+        "}",
+        "<<~X\n",
+        "\u{2028}",
+        "\u{202e}",
+        "\u{feff}",
+        "é",
+        "日本",
+        "😀",
+        "\\u{41}",
+        "\\x41",
+        "$x",
+        "|",
+        "@see",
+        " ",
+        "a",
+    ];
+
+    fn texts() -> Vec<String> {
+        let piece = prop_oneof![proptest::sample::select(PIECES).prop_map(str::to_owned), "\\PC{0,8}", any::<String>()];
+        let text = proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat());
+        let mut runner = TestRunner::deterministic();
+        let mut texts: Vec<_> = (0..2000).map(|_| text.new_tree(&mut runner).expect("a text").current()).collect();
+        texts.extend(PIECES.iter().map(|piece| (*piece).to_owned()));
+        texts
+    }
+
+    #[test]
+    fn ruby_reads_a_string_as_what_was_written() {
+        let mut texts = texts();
+        // Ruby has no string with half of a pair of surrogates, and neither has Rust: all others must survive.
+        texts.push(String::new());
+        let literals: Vec<_> = texts.iter().map(|text| string(text)).collect();
+        let program =
+            format!("$stdout.binmode\n[\n{},\n].each {{ |text| puts text.unpack1('H*') }}\n", literals.join(",\n"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("literals.rb");
+        std::fs::write(&path, program).unwrap();
+        let Ok(output) = Command::new("ruby").arg(&path).output() else {
+            return stead_testkit::skip("ruby_reads_a_string_as_what_was_written", "ruby is not installed");
+        };
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let hex = |text: &String| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let expected: Vec<_> = texts.iter().map(hex).collect();
+        assert_eq!(String::from_utf8_lossy(&output.stdout).lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn nothing_is_interpolated() {
+        assert_eq!(string("it's #{x} \\"), r"'it\'s #{x} \\'");
+        assert_eq!(string("a\r#{x}\"\\"), r#""a\u{d}\#{x}\"\\""#);
+        assert_eq!(string("two\nlines"), "'two\nlines'");
+    }
+}

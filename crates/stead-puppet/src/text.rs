@@ -4,7 +4,8 @@
 ///
 /// A line that begins with `@` would be an instruction to puppet-strings: there the sign is in backticks.
 pub(crate) fn plain(text: &str) -> String {
-    let shown = |character: &char| *character == '\n' || !(character.is_control() || crate::ruby::is_invisible(*character));
+    let shown =
+        |character: &char| *character == '\n' || !(character.is_control() || crate::ruby::is_invisible(*character));
     let lines = text.lines().map(|line| {
         let line: String = line.replace('\t', " ").chars().filter(shown).collect();
         let line = line.trim_end();

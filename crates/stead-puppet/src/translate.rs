@@ -195,9 +195,7 @@ fn wrapped_secret(schema: &Map<String, Json>) -> Option<DataType> {
     if properties.contains_key("secureString") {
         return Some(DataType::String(Bounds::NONE).sensitive());
     }
-    properties
-        .contains_key("secureObject")
-        .then(|| DataType::Hash(Box::new(DataType::Any), Bounds::NONE).sensitive())
+    properties.contains_key("secureObject").then(|| DataType::Hash(Box::new(DataType::Any), Bounds::NONE).sensitive())
 }
 
 fn exact(number: &serde_json::Number) -> DataType {

@@ -56,7 +56,7 @@ fn entry(attribute: &Attribute) -> Literal {
         let keys = attribute.keys.iter().map(|(key, member)| (key.clone(), Literal::text(member)));
         entry.push(("keys", Literal::Map(keys.collect())));
     }
-    if attribute.data_type.has_sensitive() {
+    if attribute.secret {
         entry.push(("secret", Literal::Boolean(true)));
     }
     Literal::Block(entry.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())

@@ -9,7 +9,7 @@ use stead_puppet::{
 };
 
 /// The resources of a list, each with `type`, `schema` and what else is not usual.
-pub fn resources(list: &Json) -> Vec<ResourceToGenerate> {
+pub(crate) fn resources(list: &Json) -> Vec<ResourceToGenerate> {
     list.as_array().expect("a list of resources").iter().map(resource).collect()
 }
 
@@ -32,7 +32,7 @@ fn example(json: &Json) -> Example {
 }
 
 /// The options of a module; all of them have a usual value.
-pub fn options(json: &Json) -> ModuleOptions {
+pub(crate) fn options(json: &Json) -> ModuleOptions {
     let is_dsc = json["dialect"] == "dsc";
     let version = text(json, "sourceVersion").map(|version| ModuleVersion::Source { version, build: 0 });
     ModuleOptions {
@@ -59,7 +59,7 @@ fn text(json: &Json, name: &str) -> Option<String> {
 }
 
 /// The texts of a list that may not be there.
-pub fn texts(json: &Json, name: &str) -> Vec<String> {
+pub(crate) fn texts(json: &Json, name: &str) -> Vec<String> {
     json[name].as_array().into_iter().flatten().filter_map(Json::as_str).map(str::to_owned).collect()
 }
 
