@@ -269,3 +269,37 @@ pub(crate) fn quoted(text: &str) -> String {
     };
     format!("\"{}\"", text.chars().map(escape).collect::<String>())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ruby::{self, tests};
+
+    #[test]
+    fn puppet_reads_a_string_as_what_was_written() {
+        let texts: Vec<_> = tests::texts().into_iter().filter(|text| !text.is_empty()).collect();
+        let types = texts.iter().map(|text| DataType::Enum { values: vec![text.clone()], case: Case::Sensitive });
+        let literals: Vec<_> = types.map(|data_type| ruby::string(&data_type.to_string())).collect();
+        let program = format!(
+            "require 'puppet'\n[\n{},\n].each do |type|\n  \
+             puts Puppet::Pops::Types::TypeParser.singleton.parse(type).values.first.unpack1('H*')\nend\n",
+            literals.join(",\n")
+        );
+        let Some(output) = tests::run("puppet_reads_a_string_as_what_was_written", &program) else { return };
+        let expected: Vec<_> = texts.iter().map(|text| tests::hex(text)).collect();
+        assert_eq!(output.lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn alternatives_are_flat_and_different() {
+        let text = || DataType::String(Bounds::NONE);
+        let nested = DataType::one_of([text(), DataType::Boolean]);
+        assert_eq!(
+            DataType::one_of([nested, text(), DataType::Undef]).to_string(),
+            "Optional[Variant[String, Boolean]]"
+        );
+        assert_eq!(DataType::one_of([text(), text()]).to_string(), "String");
+        assert_eq!(DataType::one_of([text(), DataType::Any]).to_string(), "Any");
+        assert_eq!(DataType::one_of([DataType::Undef]).to_string(), "Undef");
+    }
+}

@@ -199,3 +199,56 @@ impl Reader<'_> {
         (self.unlimited <= UNLIMITED).then_some(Length::Varies)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::strategy::ValueTree as _;
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+    use crate::ruby::{self, tests};
+
+    const PIECES: &[&str] = &[
+        "a", "b", "-", "1", "/", "#", "'", "^", "$", "|", "(", "(?:", ")", "[", "[^", "]", "a-c", "\\d", "\\w", "\\-",
+        "\\n", "\\.", "\\\\", "*", "+", "?", "{2}", "{1,}", "{1,2}", "&&", " ", "_", ":", "@",
+    ];
+
+    const TEXTS: &[&str] = &[
+        "", "a", "b", "c", "ab", "ba", "aa", "aab", "a\nb", "a\n", "\na", "-", "a-c", "1", "11", "a1", "/", "#", "'",
+        "_", ".", "\\", "|", "&", "&&", "a b", ":", "@", "^", "$", "[", "]", "abc", "aaa", "bbb", "{2}", "\r\n",
+    ];
+
+    fn patterns() -> Vec<(String, String)> {
+        let pattern =
+            proptest::collection::vec(proptest::sample::select(PIECES), 1..8).prop_map(|pieces| pieces.concat());
+        let mut runner = TestRunner::deterministic();
+        let all = (0..20_000).map(|_| pattern.new_tree(&mut runner).expect("a pattern").current());
+        all.filter_map(|pattern| to_ruby(&pattern).map(|ruby| (pattern, ruby))).collect()
+    }
+
+    #[test]
+    fn what_is_kept_means_the_same_in_ruby() {
+        let patterns = patterns();
+        assert!(patterns.len() > 1000, "{} of the patterns are kept", patterns.len());
+        let texts: Vec<_> = TEXTS.iter().map(|text| ruby::string(text)).collect();
+        let literals: Vec<_> = patterns.iter().map(|(_, ruby)| ruby::string(ruby)).collect();
+        let program = format!(
+            "texts = [{}]\n[\n{},\n].each do |pattern|\n  regexp = Regexp.new(pattern)\n  \
+             puts texts.map {{ |text| regexp.match?(text) ? 1 : 0 }}.join\nend\n",
+            texts.join(", "),
+            literals.join(",\n")
+        );
+        let Some(output) = tests::run("what_is_kept_means_the_same_in_ruby", &program) else { return };
+        let mut compared = 0;
+        for ((pattern, ruby), found) in patterns.iter().zip(output.lines()) {
+            // The crate has operators in classes, too, which JSON Schema does not.
+            let is_special = ["&&", "--", "[["].iter().any(|operator| pattern.contains(operator));
+            let Some(ours) = regex::Regex::new(pattern).ok().filter(|_| !is_special) else { continue };
+            compared += 1;
+            let expected: String = TEXTS.iter().map(|text| if ours.is_match(text) { '1' } else { '0' }).collect();
+            assert_eq!(found, expected, "{pattern} {ruby}");
+        }
+        assert!(compared > 1000, "{compared} patterns are compared");
+    }
+}
