@@ -1,6 +1,8 @@
 //! The command line, as it is written: for users (`plan`, `apply`, `check`, ...) and for programs (`config`,
 //! `resource`, ..., as DSC v3 has them).
 
+mod deferred;
+
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use stead_core::wait::Wait;
 use stead_engine::ReconcileOptions;
 
 use crate::schemas::TYPES;
+use deferred::Deferred;
 
 /// Brings machines into the state their documents describe.
 #[derive(Debug, Parser)]
@@ -89,52 +92,52 @@ pub(crate) fn with_hint(mut error: clap::Error) -> clap::Error {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show what apply would change; changes nothing
-    Plan(Document),
+    Plan(Deferred<Document>),
     /// Bring the machine into the state of the document
-    Apply(Apply),
+    Apply(Deferred<Apply>),
     /// Report drift: what is not in the state of the document
-    Check(Document),
+    Check(Deferred<Document>),
     /// Print the order and the dependencies of a document
-    Graph(Graph),
+    Graph(Deferred<Graph>),
     /// Check a document without looking at the machine
-    Lint(Document),
+    Lint(Deferred<Document>),
     /// Explain a code such as E0104
-    Explain(Explain),
+    Explain(Deferred<Explain>),
     /// Convert SLS files of Idem into documents
     Sls {
         #[command(subcommand)]
-        command: SlsCommand,
+        command: Deferred<SlsCommand>,
     },
     /// List the runs that 'apply --record' recorded, or show one of them
-    History(History),
+    History(Deferred<History>),
     /// Work with a configuration document, as dsc does
-    Config(Config),
+    Config(Deferred<Config>),
     /// Keep this machine in the state of a document: apply it until it has converged, then report or correct drift
-    Agent(Agent),
+    Agent(Deferred<Agent>),
     /// Call one resource directly, as dsc does
     Resource {
         /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
         #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
         deadline: Option<Duration>,
         #[command(subcommand)]
-        command: Resource,
+        command: Deferred<Resource>,
     },
     /// Call one method of one resource, as Invoke-DscResource does
-    Invoke(Invoke),
+    Invoke(Deferred<Invoke>),
     /// List the functions of expressions
     Function {
         #[command(subcommand)]
-        command: Function,
+        command: Deferred<Function>,
     },
     /// List extensions
     Extension {
         #[command(subcommand)]
-        command: Extension,
+        command: Deferred<Extension>,
     },
     /// Print the JSON Schema of documents or results
-    Schema(Schema),
+    Schema(Deferred<Schema>),
     /// Answer the calls of another program, such as Puppet, over standard input and output
-    Serve(Serve),
+    Serve(Deferred<Serve>),
     /// Serve the Model Context Protocol on standard input and output
     #[cfg(feature = "server")]
     #[command(visible_alias = "mcp")]

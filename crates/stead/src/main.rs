@@ -118,7 +118,9 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::History(history) => commands::history(&history, &env),
         Command::Invoke(invoke) => commands::invoke(&invoke, &env),
         Command::Agent(agent) => agent::run(&agent, &env),
-        Command::Sls { command: SlsCommand::Convert(convert) } => commands::sls::convert(&convert),
+        Command::Sls { command } => match &*command {
+            SlsCommand::Convert(convert) => commands::sls::convert(convert),
+        },
         Command::Config(config) => dsc::config(&config, arguments.progress_format, arguments.compat, &env),
         Command::Resource { command, .. } => dsc::resource(&command, arguments.progress_format, &env),
         Command::Function { command } => dsc::function(&command),
