@@ -1,5 +1,6 @@
 //! What instances manage, and which of them contradict each other.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::mem::discriminant;
@@ -70,7 +71,10 @@ pub enum Extent {
 impl Claims {
     /// Of one path.
     pub fn path(path: impl AsRef<Path>, extent: Extent) -> Self {
-        Self(vec![Claim::Path { path: path.as_ref().into(), extent }])
+        // Most have a mode as well.
+        let mut claims = Vec::with_capacity(2);
+        claims.push(Claim::Path { path: path.as_ref().into(), extent });
+        Self(claims)
     }
 
     /// With another path that is read.
@@ -105,12 +109,12 @@ impl Claims {
 
     /// The same with the paths that are meant, which `resolve` says, all written in one way.
     #[must_use]
-    pub fn resolved(mut self, resolve: impl Fn(&Path) -> PathBuf) -> Self {
+    pub fn resolved(mut self, resolve: impl for<'p> Fn(&'p Path) -> Cow<'p, Path>) -> Self {
         // Most claims of an instance are on its one path.
         let mut last: Option<(Arc<Path>, Arc<Path>)> = None;
         for Claim::Path { path, .. } in &mut self.0 {
             let known = last.take().filter(|(stated, _)| Arc::ptr_eq(stated, path));
-            let (stated, meant) = known.unwrap_or_else(|| (Arc::clone(path), plain(resolve(path)).into()));
+            let (stated, meant) = known.unwrap_or_else(|| (Arc::clone(path), plain(path, &resolve)));
             *path = Arc::clone(&meant);
             last = Some((stated, meant));
         }
@@ -118,12 +122,13 @@ impl Claims {
     }
 }
 
-/// A path without what makes no difference to it.
-fn plain(path: PathBuf) -> PathBuf {
-    if is_plain(&path) {
-        return path;
+/// The path that is meant by another, without what makes no difference to it.
+fn plain(path: &Arc<Path>, resolve: &impl for<'p> Fn(&'p Path) -> Cow<'p, Path>) -> Arc<Path> {
+    match resolve(path) {
+        Cow::Borrowed(meant) if meant.as_os_str() == path.as_os_str() && is_plain(meant) => Arc::clone(path),
+        meant if is_plain(&meant) => meant.into(),
+        meant => meant.components().filter(|part| !matches!(part, Component::CurDir)).collect::<PathBuf>().into(),
     }
-    path.components().filter(|component| !matches!(component, Component::CurDir)).collect()
 }
 
 /// Whether a path is written in one way already, as nearly all are; taking it apart takes longer than all else about a claim.
@@ -174,7 +179,7 @@ pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
         let each = instances.iter().flat_map(|(node, claims)| claims.0.iter().map(move |claim| (*node, claim)));
         each.map(|(node, Claim::Path { path, extent })| Held { node, path, extent })
     };
-    let mut seen = Seen::with_capacity(instances.len());
+    let mut seen = Seen::with_capacity(instances.len(), claims().count());
     let mut found: Vec<Conflict> = Vec::new();
     for held in claims() {
         found.extend(seen.at(held.path).find_map(|earlier| earlier.conflict_at(&held)));
@@ -294,8 +299,8 @@ struct Seen<'c> {
 }
 
 impl<'c> Seen<'c> {
-    fn with_capacity(paths: usize) -> Self {
-        Self { first: HashMap::with_capacity(paths), claims: Vec::with_capacity(paths) }
+    fn with_capacity(paths: usize, claims: usize) -> Self {
+        Self { first: HashMap::with_capacity(paths), claims: Vec::with_capacity(claims) }
     }
 
     fn at(&self, path: &Path) -> impl Iterator<Item = &Held<'c>> {

@@ -129,8 +129,9 @@ fn one_instance_does_not_conflict_with_itself() {
 
 #[test]
 fn paths_are_written_in_one_way() {
-    let claims =
-        Claims::path("./a//b/", Extent::Absent).and_reads("/etc/./x").resolved(|path| Path::new("/root").join(path));
+    let claims = Claims::path("./a//b/", Extent::Absent)
+        .and_reads("/etc/./x")
+        .resolved(|path| Path::new("/root").join(path).into());
     assert_eq!(claims, Claims::path("/root/a/b", Extent::Absent).and_reads("/etc/x"));
 }
 

@@ -76,7 +76,7 @@ impl Providers {
 
     /// What an instance of a resource with this desired state reads and manages, with absolute paths.
     pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> Option<Claims> {
-        Some(self.of(manifest).claims(desired)?.resolved(|path| cx.resolve(path)))
+        Some(self.of(manifest).claims(desired)?.resolved(|path| cx.meant(path)))
     }
 }
 

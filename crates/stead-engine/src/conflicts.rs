@@ -78,7 +78,9 @@ impl Session {
             let desired = desired(*id).filter(|_| is_built_in && node.role == Role::Instance)?;
             Some((*id, calls.claims_of(&node.manifest, &Plain::covered(desired))?))
         };
-        graph.order.iter().filter_map(claims_of).collect()
+        let mut claims = Vec::with_capacity(graph.order.len());
+        claims.extend(graph.order.iter().filter_map(claims_of));
+        claims
     }
 }
 

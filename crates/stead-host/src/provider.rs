@@ -1,5 +1,6 @@
 //! The interface to resources: one trait, implemented by built-in, command and adapted ones.
 
+use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -271,10 +272,13 @@ impl Context {
     ///
     /// Guarantees: where a root of the operating system is given, every path is below it; `..` does not lead out of it.
     pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
-        let path = path.as_ref();
+        self.meant(path.as_ref()).into_owned()
+    }
+
+    /// The same as [`Self::resolve`], without a copy of a path that means itself.
+    pub fn meant<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
         let Some(system) = &self.system_root else {
-            // What `join` comes to, without a copy of the root.
-            return if path.is_absolute() { path.to_owned() } else { self.root.join(path) };
+            return if path.is_absolute() { path.into() } else { self.root.join(path).into() };
         };
         let mut below = PathBuf::new();
         for component in path.components() {
@@ -284,7 +288,7 @@ impl Context {
                 Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
             }
         }
-        system.join(below)
+        system.join(below).into()
     }
 }
 
