@@ -54,15 +54,18 @@ pub struct Source {
     /// A path, or a word such as `<input>`.
     pub name: String,
     /// The text, without a byte order mark.
-    pub text: Arc<str>,
+    pub text: Arc<String>,
     lines: Arc<OnceLock<Vec<u32>>>,
 }
 
 impl Source {
     /// A source of that name. A leading byte order mark is dropped.
-    pub fn new(name: impl Into<String>, text: &str) -> Self {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        Self { name: name.into(), text: text.into(), lines: Arc::default() }
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let mut text = text.into();
+        if text.starts_with('\u{feff}') {
+            text.remove(0);
+        }
+        Self { name: name.into(), text: Arc::new(text), lines: Arc::default() }
     }
 
     /// Line and column of a byte, both from 1; the column counts characters.

@@ -237,15 +237,29 @@ impl Session {
         let mut prepared = self.prepare_parsed(document, findings, supplied)?;
         self.order_conflicts(&mut prepared);
         Ok(prepared)
+
+    pub fn prepare(&mut self, name: &str, text: impl Into<String>, supplied: Object) -> Result<Prepared, Unusable> {
+        let (document, findings) = self.parse(name, text);
+        self.prepare_parsed(document, findings, supplied)
     }
 
     /// The same of its parameters and variables alone: what it asks of resources is not looked at.
-    pub fn prepare_values(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
-        let source = self.sources.add(Source::new(name, text));
-        let (mut document, findings) = document::parse(source, text, &Limits::default());
+    pub fn prepare_values(
+        &mut self,
+        name: &str,
+        text: impl Into<String>,
+        supplied: Object,
+    ) -> Result<Prepared, Unusable> {
+        let (mut document, findings) = self.parse(name, text);
         document.resources = Vec::new();
         document.outputs = Vec::new();
         self.prepare_parsed(document, findings, supplied)
+    }
+
+    fn parse(&mut self, name: &str, text: impl Into<String>) -> (Document, Vec<Diagnostic>) {
+        let source = Source::new(name, text);
+        let text = Arc::clone(&source.text);
+        document::parse(self.sources.add(source), &text, &Limits::default())
     }
 
     fn prepare_parsed(

@@ -601,7 +601,7 @@ impl Builder<'_> {
 
     /// The number of a source, added when a former pass has not done so already.
     fn source(&mut self, name: &str, text: &str) -> text::SourceId {
-        let known = self.sources.iter().find(|(_, source)| source.name == name && &*source.text == text);
+        let known = self.sources.iter().find(|(_, source)| source.name == name && source.text.as_str() == text);
         match known.map(|(id, _)| id) {
             Some(id) => id,
             None => self.sources.add(Source::new(name, text)),

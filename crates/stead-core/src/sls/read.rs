@@ -66,7 +66,7 @@ pub(super) fn read(files: &[Sls], sources: &Sources) -> Read {
     let mut read = Read::default();
     for file in files {
         let Ok(source) = file.text else { continue };
-        let Some(text) = sources.get(source).map(|source| &*source.text) else { continue };
+        let Some(text) = sources.get(source).map(|source| source.text.as_str()) else { continue };
         if read.comment.is_empty() && read.declarations.is_empty() {
             read.comment = header(text);
         }
@@ -271,7 +271,7 @@ impl Read {
     fn arguments(&mut self, node: Node) -> Option<Arguments> {
         let items = match node.kind {
             Kind::Array(items) => items,
-            Kind::Null => Vec::new(),
+            Kind::Null => Box::default(),
             _ => {
                 let help = "write each argument behind a dash: '- name: value'";
                 self.wrong(node.span, "the arguments of a state must be a list", help);
