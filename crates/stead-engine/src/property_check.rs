@@ -110,10 +110,10 @@ impl Pass<'_> {
         let properties = match (&instance.properties, known) {
             (Some(properties), _) if is_written_out(properties) => Cow::Borrowed(properties),
             (Some(properties), _) => {
-                Cow::Owned(evaluate_known(properties, &self.view(node.scope, node.iteration.as_ref())))
+                Cow::Owned(evaluate_known(properties, &self.view(node.scope, node.iteration.as_deref())))
             }
             (None, Known::BuiltIn(_)) => {
-                Cow::Owned(Template { span: instance.name.span, kind: Kind::Object(Vec::new()) })
+                Cow::Owned(Template { span: instance.name.span, kind: Kind::Object(Box::default()) })
             }
             // A program may do without properties whatever its schema says.
             (None, Known::Program(_)) => return Look::Finished(Vec::new()),

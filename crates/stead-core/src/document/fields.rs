@@ -59,7 +59,7 @@ impl Reader<'_> {
         });
     }
 
-    pub(super) fn object(&mut self, node: Node, what: &str) -> Option<(Span, Vec<Entry>)> {
+    pub(super) fn object(&mut self, node: Node, what: &str) -> Option<(Span, Box<[Entry]>)> {
         if let Kind::Object(entries) = node.kind {
             return Some((node.span, entries));
         }
@@ -68,19 +68,19 @@ impl Reader<'_> {
     }
 
     /// The members of an object that may be left out.
-    pub(super) fn entries(&mut self, node: Node, what: &str) -> Vec<Entry> {
+    pub(super) fn entries(&mut self, node: Node, what: &str) -> Box<[Entry]> {
         if node.kind == Kind::Null {
-            return Vec::new();
+            return Box::default();
         }
         self.object(node, what).map(|(_, entries)| entries).unwrap_or_default()
     }
 
-    pub(super) fn array(&mut self, node: Node, what: &str) -> Vec<Node> {
+    pub(super) fn array(&mut self, node: Node, what: &str) -> Box<[Node]> {
         if let Kind::Array(items) = node.kind {
             return items;
         }
         self.wrong_kind(&node, what, Expected::List);
-        Vec::new()
+        Box::default()
     }
 
     /// Text that is taken as it is.

@@ -57,7 +57,7 @@ impl Reader<'_> {
                 "defaultValue" => parameter.default = Some(self.value(value)),
                 "allowedValues" => {
                     let span = value.span;
-                    parameter.allowed = Some(Spanned::new(self.array(value, "'allowedValues'"), span));
+                    parameter.allowed = Some(Spanned::new(self.array(value, "'allowedValues'").into(), span));
                 }
                 "minValue" => parameter.min_value = self.integer(&value, "'minValue'"),
                 "maxValue" => parameter.max_value = self.integer(&value, "'maxValue'"),

@@ -48,7 +48,7 @@ pub(super) fn link(builder: &mut Builder<'_>) {
 pub(super) struct Origin<'d> {
     who: Who<'d>,
     pub(super) scope: ScopeId,
-    pub(super) iteration: Option<Iteration>,
+    pub(super) iteration: Option<Box<Iteration>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,7 +102,7 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
     {
         let expressions = expressions(node);
         needs.extend(references(builder, &origin, &expressions).into_iter().map(own(NeedKind::Require)));
-        builder.check(origin.scope, origin.iteration.as_ref(), &expressions, used);
+        builder.check(origin.scope, origin.iteration.as_deref(), &expressions, used);
     }
     needs
 }
@@ -122,7 +122,7 @@ fn exclusion(builder: &mut Builder<'_>, id: NodeId) -> Option<Arc<Exclusion>> {
     if let Exclusive::All = own {
         return Some(Arc::new(Exclusion::All));
     }
-    let texts = own.names().iter().filter_map(|name| builder.text(scope, iteration.as_ref(), name, "exclusive"));
+    let texts = own.names().iter().filter_map(|name| builder.text(scope, iteration.as_deref(), name, "exclusive"));
     names.extend(texts.map(Arc::from));
     Some(Arc::new(Exclusion::Names(names)))
 }
@@ -130,7 +130,7 @@ fn exclusion(builder: &mut Builder<'_>, id: NodeId) -> Option<Arc<Exclusion>> {
 /// Whether the properties of an instance will be computed, as far as its condition is known.
 fn condition_use(builder: &mut Builder<'_>, id: NodeId, origin: &Origin<'_>, condition: Option<&Template>) -> Use {
     let Some(condition) = condition else { return Use::Computed };
-    let view = StaticView(builder.place(origin.scope, origin.iteration.as_ref()));
+    let view = StaticView(builder.place(origin.scope, origin.iteration.as_deref()));
     let value = match evaluate(condition, &view) {
         Ok(value) => value,
         Err(halt) => {
@@ -159,7 +159,7 @@ fn targets(
 ) -> std::vec::IntoIter<NodeId> {
     let mut found = Vec::with_capacity(ids.len());
     for entry in ids {
-        if let Some(text) = builder.text(origin.scope, origin.iteration.as_ref(), entry, key) {
+        if let Some(text) = builder.text(origin.scope, origin.iteration.as_deref(), entry, key) {
             found.extend(target(builder, origin, &text, entry.span, Link::Names(key)));
         }
     }
@@ -181,9 +181,9 @@ fn outputs(builder: &mut Builder<'_>) {
         if output.condition.is_none() {
             references(builder, &origin, &value);
         }
-        builder.check(origin.scope, origin.iteration.as_ref(), &value, used);
+        builder.check(origin.scope, origin.iteration.as_deref(), &value, used);
         let condition = output.condition.as_ref().map(expressions).unwrap_or_default();
-        builder.check(origin.scope, origin.iteration.as_ref(), &condition, Use::Computed);
+        builder.check(origin.scope, origin.iteration.as_deref(), &condition, Use::Computed);
     }
 }
 
@@ -234,7 +234,7 @@ struct Reference<'a> {
 
 /// The argument of a `reference()`, if it is known before anything runs.
 fn known_text(builder: &Builder<'_>, origin: &Origin<'_>, argument: Part<'_>) -> Option<String> {
-    let (scope, iteration) = (origin.scope, origin.iteration.as_ref());
+    let (scope, iteration) = (origin.scope, origin.iteration.as_deref());
     let place = builder.place(scope, iteration);
     match argument.evaluate(&place) {
         Ok(Value::String(text)) => Some(text),
@@ -418,7 +418,7 @@ fn link_span(builder: &Builder<'_>, from: NodeId, to: NodeId) -> Span {
 /// What the expressions of an instance see.
 fn view<'b>(builder: &'b Builder<'_>, id: NodeId) -> ScopeView<'b> {
     let node = builder.graph.node(id);
-    builder.place(node.scope, node.iteration.as_ref())
+    builder.place(node.scope, node.iteration.as_deref())
 }
 
 fn is_id(builder: &Builder<'_>, value: &Value, id: NodeId) -> bool {

@@ -142,7 +142,7 @@ pub struct Node {
     /// Its declaration: a place in the `resources` of that scope's document.
     pub declaration: u32,
     /// Which iteration of its loop it is, if it was declared with `copy`.
-    pub iteration: Option<Iteration>,
+    pub iteration: Option<Box<Iteration>>,
     /// The resource that it is an instance of.
     pub manifest: Arc<Manifest>,
     /// Its name below those of its containers.

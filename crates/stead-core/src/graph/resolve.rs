@@ -399,7 +399,7 @@ impl Builder<'_> {
             name,
             scope,
             declaration: u32::try_from(at).unwrap_or(u32::MAX),
-            iteration,
+            iteration: iteration.map(Box::new),
             manifest,
             path,
             stated,
@@ -503,7 +503,7 @@ impl Builder<'_> {
         let (scope, iteration) = (self.graph.node(id).scope, self.graph.node(id).iteration.clone());
         let span = instance.properties.as_ref().map_or(instance.span, |node| node.span);
         let properties = match &instance.properties {
-            Some(node) => self.value(scope, iteration.as_ref(), node)?,
+            Some(node) => self.value(scope, iteration.as_deref(), node)?,
             None => Value::Null,
         };
         let Some(properties) = properties.as_object() else {

@@ -98,7 +98,7 @@ impl Run {
 
     pub(super) fn view(&self, id: NodeId) -> View<'_> {
         let node = self.graph.node(id);
-        let iteration = node.iteration.as_ref();
+        let iteration = node.iteration.as_deref();
         let place = ScopeView {
             scopes: &self.graph.scopes,
             scope: node.scope,

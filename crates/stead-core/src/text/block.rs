@@ -107,7 +107,7 @@ impl<'t> Reader<'t> {
             self.elements.push(element);
         }
         self.leave(indent)?;
-        let items: Vec<Node> = self.elements.drain(base..).collect();
+        let items: Box<[Node]> = self.elements.drain(base..).collect();
         let span = self.span(start, items.last()?.span.end as usize)?;
         Some(Node { span, kind: Kind::Array(items) })
     }
@@ -138,7 +138,7 @@ impl<'t> Reader<'t> {
             self.members.push(member);
         }
         self.leave(indent)?;
-        let members: Vec<Entry> = self.members.drain(base..).collect();
+        let members: Box<[Entry]> = self.members.drain(base..).collect();
         let span = self.span(start, members.last()?.value.span.end as usize)?;
         are_distinct(&members).then_some(Node { span, kind: Kind::Object(members) })
     }

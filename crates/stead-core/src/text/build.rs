@@ -216,7 +216,7 @@ impl<'t> Builder<'t> {
             Content::Array { base } => Kind::Array(self.elements.drain(base..).collect()),
             Content::Object { base, .. } => {
                 let members = self.members.drain(base..).collect();
-                Kind::Object(self.without_duplicates(members))
+                Kind::Object(self.without_duplicates(members).into())
             }
         };
         if let Kind::Array(items) = &kind

@@ -87,7 +87,7 @@ impl<'t> Reader<'t> {
             reader.members.push(Entry { key, key_span, value });
             Some(())
         })?;
-        let members: Vec<Entry> = self.members.drain(base..).collect();
+        let members: Box<[Entry]> = self.members.drain(base..).collect();
         // A name that occurs twice is a finding.
         are_distinct(&members).then_some(Kind::Object(members))
     }

@@ -44,9 +44,9 @@ pub enum Kind<L = Never> {
     /// Text that was compiled
     Compiled(L),
     /// A sequence
-    Array(Vec<Node<L>>),
+    Array(Box<[Node<L>]>),
     /// Named values in the order written; no key occurs twice
-    Object(Vec<Entry<L>>),
+    Object(Box<[Entry<L>]>),
 }
 
 /// A member of an object.

@@ -25,7 +25,7 @@ pub(super) fn check(pass: &Pass<'_>, types: &mut Types<'_>) -> Vec<Diagnostic> {
         let values = instance.condition.as_deref().into_iter().chain(&instance.properties);
         let accesses: Vec<_> = values.flat_map(accesses).collect();
         if !accesses.is_empty() {
-            let view = pass.view(node.scope, node.iteration.as_ref());
+            let view = pass.view(node.scope, node.iteration.as_deref());
             found.extend(accesses.iter().filter_map(|access| wrong(prepared, node.scope, &view, access, types)));
         }
     }
