@@ -41,8 +41,14 @@ pub(crate) fn schema(command: &Schema) -> Exit {
 
 /// Prints the script for the program of that name: it is completed as it is called.
 pub(crate) fn completer(shell: Shell, program: &str) -> Exit {
+    let mut command = Arguments::command();
+    // So that what is completed behind `help` is all that there is.
+    for each in command.get_subcommands_mut() {
+        each.set_bin_name(format!("{program} {}", each.get_name()));
+        each.build();
+    }
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), program, &mut script);
+    clap_complete::generate(shell, &mut command, program, &mut script);
     print(&String::from_utf8_lossy(&script));
     Exit::Success
 }
