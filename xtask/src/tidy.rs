@@ -17,11 +17,9 @@ const LAYERS: &[&str] = &[
     "stead-engine",
     "stead-agent",
     "stead-server",
+    "stead-puppet",
     "stead",
 ];
-
-const LAYERS: &[&str] =
-    &["stead-core", "stead-host", "stead-resources", "stead-engine", "stead-agent", "stead-server", "stead-puppet", "stead"];
 
 /// What only developers build: nothing that ships may need one outside of tests.
 const TOOLS: &[&str] = &["stead-bench", "stead-test-resources", "stead-testkit", "xtask"];

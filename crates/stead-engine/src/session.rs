@@ -231,16 +231,11 @@ impl Session {
     }
 
     /// Makes a document ready to run, or says everything that is wrong with it.
-    pub fn prepare(&mut self, name: &str, text: &str, supplied: Object) -> Result<Prepared, Unusable> {
-        let source = self.sources.add(Source::new(name, text));
-        let (document, findings) = document::parse(source, text, &Limits::default());
+    pub fn prepare(&mut self, name: &str, text: impl Into<String>, supplied: Object) -> Result<Prepared, Unusable> {
+        let (document, findings) = self.parse(name, text);
         let mut prepared = self.prepare_parsed(document, findings, supplied)?;
         self.order_conflicts(&mut prepared);
         Ok(prepared)
-
-    pub fn prepare(&mut self, name: &str, text: impl Into<String>, supplied: Object) -> Result<Prepared, Unusable> {
-        let (document, findings) = self.parse(name, text);
-        self.prepare_parsed(document, findings, supplied)
     }
 
     /// The same of its parameters and variables alone: what it asks of resources is not looked at.

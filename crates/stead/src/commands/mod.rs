@@ -178,15 +178,8 @@ fn prepare(document: &Document, values: Values, mode: Mode, env: &ProcessEnv) ->
             return Err(Exit::Unusable);
         }
     };
-    match session.prepare(&text.name, &text.text, supplied) {
-        Ok(prepared) => Ok((session, prepared)),
-
     match session.prepare(&text.name, text.text, supplied) {
-        Ok(mut prepared) => {
-            let conflicts = session.order_conflicts(&mut prepared);
-            prepared.warnings.extend(conflicts);
-            Ok((session, prepared))
-        }
+        Ok(prepared) => Ok((session, prepared)),
         Err(unusable) => {
             let findings = session.with_properties(unusable, mode).findings;
             Err(refuse_unless_cancelled(document, &findings, &session))
