@@ -3,7 +3,6 @@
 //! Both lie outside of the repository; `deviations.json` below `corpus/powershell/` lists where stead differs, and why.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
-#![expect(clippy::disallowed_methods, reason = "modules are files")]
 
 mod cases;
 mod index;
