@@ -37,6 +37,9 @@ pub(crate) struct Arguments {
     /// Ignore settings files
     #[arg(long)]
     pub(crate) ignore_settings_file: bool,
+    /// Call resources of PowerShell in a process for each call, instead of processes that are kept
+    #[arg(long)]
+    pub(crate) isolated: bool,
     /// What config prints when something failed [env: `STEAD_COMPAT`]
     #[arg(long, value_enum, ignore_case = true)]
     pub(crate) compat: Option<Compat>,
@@ -823,6 +826,11 @@ pub(crate) enum Resource {
         /// The output format to use
         #[arg(short, long, value_enum, ignore_case = true)]
         output_format: Option<OutputFormat>,
+    },
+    /// Show what can be stated of a resource, as Get-DscResource -Syntax does
+    Describe {
+        #[command(flatten)]
+        target: Target,
     },
     /// Check whether a resource follows the protocol of resources; for authors
     Check(Check),

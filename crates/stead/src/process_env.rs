@@ -47,7 +47,7 @@ impl ProcessEnv {
             elevated: rustix::process::geteuid().is_root(),
             trace_level: settings.trace_level,
             deadline: arguments.command.deadline(),
-            powershell: powershell(),
+            powershell: powershell(arguments.isolated),
         };
         let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
         Self { began, settings, host: Host::new(options), warnings, unusable_policy }
@@ -55,7 +55,7 @@ impl ProcessEnv {
 }
 
 /// Where PowerShell is; `None` where there is neither the program nor a path of modules.
-fn powershell() -> Option<PowerShellOptions> {
+fn powershell(isolated: bool) -> Option<PowerShellOptions> {
     let executable = env::var_os("PATH").as_deref().and_then(adapter::executable);
     if executable.is_none() && env::var_os("PSModulePath").is_none_or(|path| path.is_empty()) {
         return None;
@@ -68,7 +68,7 @@ fn powershell() -> Option<PowerShellOptions> {
         environment: Environment::of_this_process(&["PSModulePath", "XDG_DATA_HOME", "XDG_CONFIG_HOME"]),
         user: User::current(),
         width: available_parallelism().map_or(1, usize::from),
-        isolated: false,
+        isolated,
     })
 }
 

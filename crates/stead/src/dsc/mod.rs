@@ -2,6 +2,7 @@
 
 mod check;
 mod config;
+mod describe;
 mod include;
 pub(crate) mod listing;
 mod notes;

@@ -10,12 +10,12 @@ use stead_core::value::{Object, Value};
 use stead_core::wire::results::{got, stated};
 
 use super::progress::Progress;
-use super::{check, given, listing, session_here, tell};
+use super::{check, describe, given, listing, session_here, tell};
 use crate::args::{GetFormat, Input, OutputFormat, ProgressFormat, Resource, Target};
 use crate::exit::Exit;
 use crate::input::{self, Text};
 use crate::interrupt;
-use crate::output::{data, data_item};
+use crate::output::{data, data_item, print};
 use crate::process_env::ProcessEnv;
 use stead_engine::Session;
 use stead_engine::{Refusal, ResourceCall, set_mode};
@@ -38,6 +38,7 @@ pub(crate) fn resource(command: &Resource, progress: Option<ProgressFormat>, env
         Resource::Delete { target, input, what_if } => remove(session, target, input, execution(what_if.what_if)),
         Resource::Check(check) => Err(check::check(session, check)),
         Resource::Export { target, input } => export(session, target, input),
+        Resource::Describe { target } => describe(session, target),
         Resource::Schema { target, output_format } => schema(session, target, *output_format),
     };
     interrupt::exit(&cancel, done.err().unwrap_or(Exit::Success))
@@ -245,6 +246,13 @@ fn export(session: Session, target: &Target, input: &Input) -> Result<(), Exit> 
     let text = given(&session, input.input.as_deref(), input.file.as_deref())?;
     let (called, filter) = called(session, target, text.as_ref())?;
     data(&called.export(filter).map_err(refused)?, input.output_format);
+    Ok(())
+}
+
+fn describe(session: Session, target: &Target) -> Result<(), Exit> {
+    let called = find(session, target)?;
+    let schema = called.schema().map_err(refused)?;
+    print(&describe::syntax(called.manifest.type_name.short(), &schema));
     Ok(())
 }
 
