@@ -214,11 +214,12 @@ fn write_usage(readme: &mut String, types: &[ResourceType<'_>], options: &Module
 }
 
 fn write_secrets(readme: &mut String, types: &[ResourceType<'_>]) {
-    let secret = |each: &ResourceType<'_>| {
-        let secret = each.attributes.iter().filter(|attribute| attribute.secret);
-        secret.map(|attribute| format!("- `{}`: `{}`\n", each.name, attribute.name)).collect::<String>()
-    };
-    let secrets: String = types.iter().map(secret).collect();
+    let mut secrets = String::new();
+    for each in types {
+        for attribute in each.attributes.iter().filter(|attribute| attribute.secret) {
+            let _ = writeln!(secrets, "- `{}`: `{}`", each.name, attribute.name);
+        }
+    }
     if secrets.is_empty() {
         return;
     }

@@ -35,7 +35,7 @@ fn given(of: &ResourceType<'_>, dialect: Dialect, example: &Example) -> String {
             _ => values.push((attribute.name.as_str(), attribute_value(attribute, value))),
         }
     }
-    declaration(&of.name, title, ensure_first(values))
+    declaration(&of.name, title, &ensure_first(values))
 }
 
 /// Puppet's own attribute stands in front of the others, where it is expected.
@@ -60,7 +60,7 @@ fn made_up(of: &ResourceType<'_>, dialect: Dialect) -> String {
         shown.extend(of.attributes.iter().find(is_written));
     }
     let values = shown.into_iter().map(|attribute| (attribute.name.as_str(), sample(&attribute.data_type)));
-    declaration(&of.name, "an example", values.collect())
+    declaration(&of.name, "an example", &values.collect::<Vec<_>>())
 }
 
 /// The namevar that the title is.
@@ -71,7 +71,7 @@ fn only_namevar<'t>(of: &'t ResourceType<'_>) -> Option<&'t Attribute> {
 }
 
 /// A resource with its arrows in one column, as puppet-lint wants them.
-fn declaration(type_name: &str, title: &str, values: Vec<(&str, String)>) -> String {
+fn declaration(type_name: &str, title: &str, values: &[(&str, String)]) -> String {
     let width = values.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let lines = values.iter().map(|(name, value)| format!("  {name:width$} => {value},\n"));
     format!("{type_name} {{ {}:\n{}}}\n", quoted(title), lines.collect::<String>())

@@ -154,8 +154,7 @@ fn types<'r>(resources: &'r [ResourceToGenerate], options: &ModuleOptions) -> Re
     let short = short_names(&sorted);
     let mut names = Names::default();
     let mut types = Vec::with_capacity(sorted.len());
-    let mut groups = sorted.chunk_by(|(a, _), (b, _)| a == b);
-    while let Some(versions) = groups.next() {
+    for versions in sorted.chunk_by(|(a, _), (b, _)| a == b) {
         let Some((folded, newest)) = versions.first() else { continue };
         let plain = names.take(&type_name(newest, options, &short, folded));
         for (_, resource) in versions {

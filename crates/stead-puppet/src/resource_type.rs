@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use crate::data_type::{Bounds, Case, DataType, quoted};
 use crate::digest;
@@ -11,7 +11,7 @@ use crate::members::{MemberNames, rename_members};
 use crate::name::{self, Names};
 use crate::ruby::Literal;
 use crate::text;
-use crate::translate::{Translator, flag, names};
+use crate::translate::Translator;
 
 /// The type of one resource.
 #[derive(Clone, Debug)]
@@ -152,26 +152,23 @@ fn attribute_name(property: &str, dialect: Dialect) -> String {
 struct Builder<'r> {
     resource: &'r ResourceToGenerate,
     options: &'r ModuleOptions,
-    properties: Vec<(&'r str, &'r Map<String, Json>)>,
+    /// Sorted, so that names which need a suffix get the same one in whatever order the schema has them.
+    properties: BTreeMap<&'r str, &'r Json>,
     required: BTreeSet<&'r str>,
     translator: Translator<'r>,
 }
 
 impl<'r> Builder<'r> {
     fn new(resource: &'r ResourceToGenerate, options: &'r ModuleOptions) -> Self {
-        let schema = resource.schema.as_object();
-        let properties = schema.and_then(|schema| schema.get("properties")).and_then(Json::as_object);
-        let properties = properties.into_iter().flatten();
-        static NONE: std::sync::LazyLock<Map<String, Json>> = std::sync::LazyLock::new(Map::new);
+        let properties = resource.schema.get("properties").and_then(Json::as_object).into_iter().flatten();
+        // The schema `false` says that the property is not there.
+        let properties = properties.filter(|(_, schema)| **schema != Json::Bool(false));
+        let required = resource.schema.get("required").and_then(Json::as_array).into_iter().flatten();
         Self {
             resource,
             options,
-            // The schema `true` says nothing; `false` says that the property is not there.
-            properties: properties
-                .filter(|(_, schema)| **schema != Json::Bool(false))
-                .map(|(name, schema)| (name.as_str(), schema.as_object().unwrap_or(&NONE)))
-                .collect(),
-            required: schema.map(|schema| names(schema, "required")).unwrap_or_default(),
+            properties: properties.map(|(name, schema)| (name.as_str(), schema)).collect(),
+            required: required.filter_map(Json::as_str).collect(),
             translator: Translator {
                 root: &resource.schema,
                 case: resource.case,
@@ -186,25 +183,13 @@ impl<'r> Builder<'r> {
     fn attributes(&self) -> Vec<Attribute> {
         let existence = self.existence();
         let of_every_type = self.of_every_type();
-        let own =
-            of_every_type.iter().map(|attribute| attribute.name.as_str()).chain(existence.iter().map(|_| "dsc_ensure"));
-        let mut names = Names::of_attributes(own);
+        let own = of_every_type.iter().map(|attribute| attribute.name.as_str());
+        let mut names = Names::of_attributes(own.chain(existence.iter().map(|_| "dsc_ensure")));
         let mut attributes: Vec<_> = existence.iter().map(|existence| self.ensure(existence)).collect();
-        let keys = self.keys();
-        if keys.is_empty() || self.options.dialect == Dialect::DscCompatible {
-            attributes.push(title());
-        } else if keys.contains(&"name") {
-            names.release("name");
-        }
-        attributes.extend(keys.iter().map(|key| self.attribute(key, Behaviour::Namevar, &mut names)));
-        let compared = existence.as_ref().map(|existence| existence.property);
-        let mut others: Vec<_> = self.properties.iter().map(|(name, _)| *name).collect();
-        others.retain(|name| !keys.contains(name) && Some(*name) != compared);
-        // Names that need a suffix get the same one in whatever order the schema has them.
-        others.sort_unstable();
-        let mut others: Vec<_> = others.iter().map(|name| self.property(name, &mut names)).collect();
+        attributes.extend(self.namevars(&mut names));
+        let mut others = self.others(existence.as_ref(), &mut names);
         if let (Some(existence), Dialect::DscCompatible) = (&existence, self.options.dialect) {
-            others.push(self.dsc_ensure(existence));
+            others.push(dsc_ensure(existence, &self.description(existence.property)));
         }
         others.sort_by(|a, b| a.name.cmp(&b.name));
         attributes.extend(others);
@@ -212,65 +197,91 @@ impl<'r> Builder<'r> {
         attributes
     }
 
+    fn namevars(&self, names: &mut Names) -> Vec<Attribute> {
+        let keys: Vec<_> = self.keys().collect();
+        let mut namevars = Vec::with_capacity(keys.len() + 1);
+        if keys.is_empty() || self.options.dialect == Dialect::DscCompatible {
+            namevars.push(title());
+        } else if keys.contains(&"name") {
+            names.release("name");
+        }
+        namevars.extend(keys.iter().map(|key| self.attribute(key, Behaviour::Namevar, names)));
+        namevars
+    }
+
     /// The keys that the schema has.
-    fn keys(&self) -> Vec<&'r str> {
+    fn keys(&self) -> impl Iterator<Item = &'r str> + '_ {
         let keys = self.resource.keys.iter();
-        keys.filter_map(|key| self.schema_of(key).map(|(name, _)| name)).collect()
+        keys.filter_map(|key| self.properties.get_key_value(key.as_str()).map(|(name, _)| *name))
     }
 
-    fn schema_of(&self, property: &str) -> Option<(&'r str, &'r Map<String, Json>)> {
-        self.properties.iter().copied().find(|(name, _)| *name == property)
+    /// What is neither a key nor what `ensure` stands for.
+    fn others(&self, existence: Option<&Existence<'_>>, names: &mut Names) -> Vec<Attribute> {
+        let is_ensure = |name: &str| existence.is_some_and(|existence| existence.property == name);
+        let others = self.properties.keys().filter(|name| !is_ensure(name) && !self.keys().any(|key| key == **name));
+        others.map(|name| self.attribute(name, self.behaviour(name), names)).collect()
     }
 
-    fn property(&self, name: &str, names: &mut Names) -> Attribute {
-        let schema = self.schema_of(name).map(|(_, schema)| schema);
-        let has = |keyword| schema.is_some_and(|schema| flag(schema, keyword));
-        let behaviour = match () {
+    /// A keyword of the schema of a property, or of the one that it refers to.
+    fn keyword(&self, property: &str, keyword: &str) -> Option<&'r Json> {
+        let schema = *self.properties.get(property)?;
+        schema.get(keyword).or_else(|| self.translator.referred(schema)?.get(keyword))
+    }
+
+    fn behaviour(&self, property: &str) -> Behaviour {
+        let has = |keyword| self.keyword(property, keyword) == Some(&Json::Bool(true));
+        match () {
             () if has("readOnly") => Behaviour::ReadOnly,
             () if has("writeOnly") => Behaviour::Parameter,
             () => Behaviour::Property,
-        };
-        self.attribute(name, behaviour, names)
+        }
     }
 
     fn attribute(&self, property: &str, behaviour: Behaviour, names: &mut Names) -> Attribute {
-        let schema = self.schema_of(property).map(|(_, schema)| schema);
-        let mut data_type =
-            schema.map_or(DataType::Any, |schema| self.translator.property(property, &Json::Object(schema.clone())));
+        let data_type = self.translator.property(property, self.properties.get(property).unwrap_or(&&Json::Null));
         let secret = data_type.has_sensitive();
-        if matches!(behaviour, Behaviour::Property | Behaviour::Parameter) {
-            data_type = or_sensitive(data_type);
-        }
-        let is_required = self.required.contains(property) && behaviour != Behaviour::ReadOnly;
-        if !is_required && behaviour != Behaviour::Namevar {
-            data_type = data_type.optional();
-        }
-        let mut keys = BTreeMap::new();
-        if self.options.dialect == Dialect::DscCompatible {
-            let renamed = MemberNames::of(&data_type);
-            data_type = rename_members(data_type, &renamed);
-            keys = renamed.into_keys();
-        }
+        let data_type = self.in_place(data_type, property, behaviour);
+        let renamed = match self.options.dialect {
+            Dialect::Native => MemberNames::default(),
+            Dialect::DscCompatible => MemberNames::of(&data_type),
+        };
         let name = names.take(&attribute_name(property, self.options.dialect));
-        let mut desc = describe(property, schema);
-        if let Some(default) = schema.and_then(|schema| schema.get("default")).filter(|_| !secret) {
-            desc.push_str(&describe_default(default));
-        }
-        let mut attribute = Attribute::new(&name, data_type, &desc, behaviour);
+        let desc = self.description(property);
+        let mut attribute = Attribute::new(&name, rename_members(data_type, &renamed), &desc, behaviour);
         attribute.property = Some(property.to_owned());
-        attribute.keys = keys;
+        attribute.keys = renamed.into_keys();
         attribute.secret = secret;
+        if let Some(default) = self.keyword(property, "default").filter(|_| !secret) {
+            attribute.desc.push_str(&describe_default(default));
+        }
         if let Some(property) = attribute.renamed(self.options.dialect) {
             attribute.desc = format!("{} This is the property '{}'.", attribute.desc, text::plain(property));
         }
         attribute
     }
 
+    /// The type of a property as that of an attribute, which may be left out.
+    fn in_place(&self, data_type: DataType, property: &str, behaviour: Behaviour) -> DataType {
+        let is_required = self.required.contains(property);
+        match behaviour {
+            Behaviour::Namevar => data_type,
+            Behaviour::ReadOnly => data_type.optional(),
+            Behaviour::Property | Behaviour::Parameter if is_required => or_sensitive(data_type),
+            Behaviour::Property | Behaviour::Parameter => or_sensitive(data_type).optional(),
+        }
+    }
+
+    /// What a property is for.
+    fn description(&self, property: &str) -> String {
+        let description = self.keyword(property, "description").and_then(Json::as_str).map(text::plain);
+        let description = description.filter(|text| !text.is_empty());
+        description.unwrap_or_else(|| format!("The property '{}'.", text::plain(property)))
+    }
+
     /// The property that says whether an instance is there, if Puppet's `ensure` can stand for it.
     fn existence(&self) -> Option<Existence<'r>> {
-        let standard = self.schema_of("_exist").map(|(property, schema)| Existence {
+        let standard = self.properties.get_key_value("_exist").map(|(property, _)| Existence {
             property,
-            schema,
             present: Literal::Boolean(true),
             absent: Literal::Boolean(false),
         });
@@ -279,7 +290,7 @@ impl<'r> Builder<'r> {
 
     fn ensure(&self, existence: &Existence<'_>) -> Attribute {
         let data_type = DataType::Words(&["present", "absent"]);
-        let desc = describe(existence.property, Some(existence.schema));
+        let desc = self.description(existence.property);
         let mut attribute = Attribute::new("ensure", data_type, &desc, Behaviour::Property);
         match self.options.dialect {
             Dialect::Native => attribute.default = Some(Literal::text("present")),
@@ -288,16 +299,6 @@ impl<'r> Builder<'r> {
         }
         attribute.property = Some(existence.property.to_owned());
         attribute.values = existence.values("present", "absent");
-        attribute
-    }
-
-    fn dsc_ensure(&self, existence: &Existence<'_>) -> Attribute {
-        let values = vec!["Present".to_owned(), "Absent".to_owned()];
-        let data_type = DataType::Enum { values, case: Case::Insensitive }.optional();
-        let desc = describe(existence.property, Some(existence.schema));
-        let mut attribute = Attribute::new("dsc_ensure", data_type, &desc, Behaviour::Property);
-        attribute.property = Some(existence.property.to_owned());
-        attribute.values = existence.values("Present", "Absent");
         attribute
     }
 
@@ -336,10 +337,19 @@ fn title() -> Attribute {
     Attribute::new("name", DataType::String(Bounds::NONE), desc, Behaviour::Namevar)
 }
 
+/// The attribute that modules of Puppet.Dsc have for it.
+fn dsc_ensure(existence: &Existence<'_>, desc: &str) -> Attribute {
+    let values = vec!["Present".to_owned(), "Absent".to_owned()];
+    let data_type = DataType::Enum { values, case: Case::Insensitive }.optional();
+    let mut attribute = Attribute::new("dsc_ensure", data_type, desc, Behaviour::Property);
+    attribute.property = Some(existence.property.to_owned());
+    attribute.values = existence.values("Present", "Absent");
+    attribute
+}
+
 /// The property that says whether an instance is there, and what it says when it is and when it is not.
 struct Existence<'r> {
     property: &'r str,
-    schema: &'r Map<String, Json>,
     present: Literal,
     absent: Literal,
 }
@@ -351,21 +361,14 @@ impl Existence<'_> {
 }
 
 /// The enum `Ensure` of PowerShell resources, if it has no other values than `Present` and `Absent`.
-fn ensure_enum<'r>(property: &'r str, schema: &'r Map<String, Json>) -> Option<Existence<'r>> {
+fn ensure_enum<'r>(property: &'r str, schema: &'r Json) -> Option<Existence<'r>> {
     let values = schema.get("enum").and_then(Json::as_array).filter(|_| property.eq_ignore_ascii_case("ensure"))?;
     let values: Vec<&str> = values.iter().filter(|value| !value.is_null()).map(Json::as_str).collect::<Option<_>>()?;
     let spelled = |word: &str| values.iter().find(|value| value.eq_ignore_ascii_case(word)).copied();
     let (present, absent) = (Literal::text(spelled("present")?), Literal::text(spelled("absent")?));
     let is_binary =
         values.iter().all(|value| ["present", "absent"].iter().any(|word| value.eq_ignore_ascii_case(word)));
-    is_binary.then_some(Existence { property, schema, present, absent })
-}
-
-/// What a property is for.
-fn describe(property: &str, schema: Option<&Map<String, Json>>) -> String {
-    let description = schema.and_then(|schema| schema.get("description")).and_then(Json::as_str).map(text::plain);
-    let description = description.filter(|text| !text.is_empty());
-    description.unwrap_or_else(|| format!("The property '{}'.", text::plain(property)))
+    is_binary.then_some(Existence { property, present, absent })
 }
 
 /// What the engine takes where a property is not given.

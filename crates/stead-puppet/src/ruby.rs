@@ -206,7 +206,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn hex(text: &str) -> String {
-        text.bytes().map(|byte| format!("{byte:02x}")).collect()
+        text.bytes().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
     }
 
     #[test]

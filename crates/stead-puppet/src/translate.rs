@@ -50,7 +50,16 @@ struct Position<'p> {
     depth: usize,
 }
 
-impl Translator<'_> {
+impl<'s> Translator<'s> {
+    /// The schema that another one refers to, if it is in the same document.
+    pub(crate) fn referred(&self, schema: &Json) -> Option<&'s Json> {
+        self.resolve(schema.get("$ref")?)
+    }
+
+    fn resolve(&self, reference: &Json) -> Option<&'s Json> {
+        self.root.pointer(reference.as_str()?.strip_prefix('#')?)
+    }
+
     /// The type of a property of the resource.
     pub(crate) fn property(&self, name: &str, schema: &Json) -> DataType {
         self.translate(schema, &Position { place: &format!("/{name}"), depth: 0 })
@@ -73,15 +82,15 @@ impl Translator<'_> {
         let is_text = schema.get("type").is_some_and(|kind| kind == "string");
         self.secrets.contains(at.place)
             || schema.get("format").is_some_and(|format| format == "password")
-            || (is_text && flag(schema, "writeOnly") && at.depth > 0)
+            || (is_text && schema.get("writeOnly") == Some(&Json::Bool(true)) && at.depth > 0)
     }
 
     fn unprotected(&self, schema: &Map<String, Json>, at: &Position<'_>) -> DataType {
         if let Some(wrapped) = wrapped_secret(schema) {
             return wrapped;
         }
-        if let Some(reference) = schema.get("$ref").and_then(Json::as_str) {
-            let target = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
+        if let Some(reference) = schema.get("$ref") {
+            let target = self.resolve(reference);
             return target.map_or(DataType::Any, |target| self.translate(target, &at.deeper(at.place)));
         }
         if let Some(values) = schema.get("enum").and_then(Json::as_array) {
@@ -237,12 +246,7 @@ fn limits<'s>(schema: &'s Map<String, Json>, limit: &str, exclusive: &str) -> im
     [schema.get(limit), schema.get(exclusive)].into_iter().flatten().filter_map(Json::as_f64)
 }
 
-/// Whether a keyword is `true`.
-pub(crate) fn flag(schema: &Map<String, Json>, keyword: &str) -> bool {
-    schema.get(keyword) == Some(&Json::Bool(true))
-}
-
 /// The names in a list.
-pub(crate) fn names<'s>(schema: &'s Map<String, Json>, keyword: &str) -> BTreeSet<&'s str> {
+fn names<'s>(schema: &'s Map<String, Json>, keyword: &str) -> BTreeSet<&'s str> {
     schema.get(keyword).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
 }

@@ -18,9 +18,9 @@ fn run(case: &Case) -> Result<Computed, String> {
         Err(error) => return Ok(vec![("error", format!("{error}\n"))]),
     };
     let mut computed = Computed::new();
-    let warnings: String = module.warnings.iter().map(|warning| format!("{warning}\n")).collect();
-    if !warnings.is_empty() {
-        computed.push(("warnings", warnings));
+    if !module.warnings.is_empty() {
+        let warnings: Vec<_> = module.warnings.iter().map(ToString::to_string).collect();
+        computed.push(("warnings", warnings.join("\n") + "\n"));
     }
     let mut shown = support::texts(&options, "show");
     if shown.is_empty() {
