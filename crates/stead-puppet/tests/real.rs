@@ -290,3 +290,24 @@ fn stale_files_are_found() {
     ];
     assert_eq!(stale, expected.map(|(path, reason)| (path.to_owned(), reason)));
 }
+
+/// `STEAD_BLESS=1` writes them.
+#[test]
+fn the_examples_of_the_support_module_are_what_is_generated() {
+    let examples = repository().join("puppet/examples");
+    if !examples.is_dir() {
+        return skip("the_examples_of_the_support_module_are_what_is_generated", "puppet/examples is not there");
+    }
+    for (case, name) in [("file", "steadfile"), ("file_dsc", "dscfile")] {
+        let Input { resources, options } = inputs().remove(case).unwrap();
+        let mut files = generate(&resources, &ModuleOptions { name: name.to_owned(), ..options }).unwrap().files;
+        files.retain(|path, _| path.starts_with("lib/") || path.starts_with("examples/") || path == "metadata.json");
+        if std::env::var_os("STEAD_BLESS").is_some() {
+            write(&files, &examples.join(name));
+        }
+        for (path, content) in files {
+            let found = fs::read(examples.join(name).join(&path)).unwrap_or_default();
+            assert_eq!(String::from_utf8_lossy(&found), String::from_utf8_lossy(&content), "{name}/{path}");
+        }
+    }
+}
