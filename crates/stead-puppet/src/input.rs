@@ -33,6 +33,23 @@ pub struct ResourceToGenerate {
     pub examples: Vec<Example>,
 }
 
+impl ResourceToGenerate {
+    /// A resource of which nothing is known but its schema.
+    pub fn new(type_name: impl Into<String>, version: Version, schema: Json) -> Self {
+        Self {
+            type_name: type_name.into(),
+            version,
+            schema,
+            description: None,
+            keys: Vec::new(),
+            case: Case::default(),
+            secrets: BTreeSet::new(),
+            listing: Listing::default(),
+            examples: Vec::new(),
+        }
+    }
+}
+
 /// Whether the instances of a resource can be listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listing {
@@ -85,6 +102,35 @@ pub struct ModuleOptions {
     pub timestamps: Timestamps,
     /// Whether secrets can be given as plain strings.
     pub plain_secrets: PlainSecrets,
+}
+
+impl ModuleOptions {
+    /// A module by stead with types of Puppet's kind.
+    pub fn new(name: impl Into<String>, version: ModuleVersion, engine: Version, support: Version) -> Self {
+        Self {
+            name: name.into(),
+            author: "stead".to_owned(),
+            version,
+            summary: None,
+            source: None,
+            project_page: None,
+            issues_url: None,
+            tags: Vec::new(),
+            changelog: None,
+            engine,
+            support,
+            prefix: "stead_".to_owned(),
+            dialect: Dialect::default(),
+            timestamps: Timestamps::default(),
+            plain_secrets: PlainSecrets::default(),
+        }
+    }
+
+    /// The module for manifests that were written for modules of Puppet.Dsc.
+    #[must_use]
+    pub fn dsc_compatible(self) -> Self {
+        Self { prefix: "dsc_".to_owned(), dialect: Dialect::DscCompatible, timestamps: Timestamps::Timestamp, ..self }
+    }
 }
 
 /// How the attributes of types are named.

@@ -160,23 +160,21 @@ struct Builder<'r> {
 
 impl<'r> Builder<'r> {
     fn new(resource: &'r ResourceToGenerate, options: &'r ModuleOptions) -> Self {
-        let properties = resource.schema.get("properties").and_then(Json::as_object).into_iter().flatten();
+        let translator = Translator {
+            root: &resource.schema,
+            case: resource.case,
+            timestamps: options.timestamps,
+            plain_secrets: options.plain_secrets,
+            secrets: &resource.secrets,
+        };
+        let parts = translator.parts(&resource.schema);
+        let properties = parts.iter().filter_map(|part| part.get("properties")?.as_object()).flatten();
         // The schema `false` says that the property is not there.
         let properties = properties.filter(|(_, schema)| **schema != Json::Bool(false));
-        let required = resource.schema.get("required").and_then(Json::as_array).into_iter().flatten();
-        Self {
-            resource,
-            options,
-            properties: properties.map(|(name, schema)| (name.as_str(), schema)).collect(),
-            required: required.filter_map(Json::as_str).collect(),
-            translator: Translator {
-                root: &resource.schema,
-                case: resource.case,
-                timestamps: options.timestamps,
-                plain_secrets: options.plain_secrets,
-                secrets: &resource.secrets,
-            },
-        }
+        let properties = properties.map(|(name, schema)| (name.as_str(), schema)).collect();
+        let required = parts.iter().filter_map(|part| part.get("required")?.as_array()).flatten();
+        let required = required.filter_map(Json::as_str).collect();
+        Self { resource, options, properties, required, translator }
     }
 
     /// `ensure`, what identifies an instance, the other properties by name, and what every type has.

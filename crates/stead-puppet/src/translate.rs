@@ -1,6 +1,6 @@
 //! JSON Schema → data types of Puppet.
 //!
-//! The type of an attribute accepts all that the schema accepts, and refuses what can be told without the engine. Where Puppet
+//! The type of an attribute accepts all that the schema accepts, and refuses what is known to be wrong without the engine. Where Puppet
 //! has no type that is exact, the wider one is taken: the engine checks the schema itself.
 
 use std::collections::BTreeSet;
@@ -12,6 +12,9 @@ use crate::pattern;
 
 /// How deep schemas may be nested, references followed: one that refers to itself ends here.
 const DEPTH: usize = 12;
+
+/// How many schemas are looked at for the properties of one object.
+const PARTS: usize = 64;
 
 /// What points in time are in manifests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +57,18 @@ impl<'s> Translator<'s> {
     /// The schema that another one refers to, if it is in the same document.
     pub(crate) fn referred(&self, schema: &Json) -> Option<&'s Json> {
         self.resolve(schema.get("$ref")?)
+    }
+
+    /// A schema, and those that apply together with it: the one that it refers to, and those of its `allOf`.
+    pub(crate) fn parts(&self, schema: &'s Json) -> Vec<&'s Json> {
+        let mut parts = vec![schema];
+        let mut next = 0;
+        while let Some(part) = parts.get(next).copied().filter(|_| next < PARTS) {
+            next += 1;
+            parts.extend(self.referred(part));
+            parts.extend(part.get("allOf").and_then(Json::as_array).into_iter().flatten());
+        }
+        parts
     }
 
     fn resolve(&self, reference: &Json) -> Option<&'s Json> {

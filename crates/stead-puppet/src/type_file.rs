@@ -88,8 +88,9 @@ pub(crate) fn spec_file(of: &ResourceType<'_>) -> String {
     );
     for (method, attributes) in [("with_properties", properties), ("with_parameters", parameters)] {
         if !attributes.is_empty() {
-            let names: Vec<_> = attributes.iter().map(|attribute| attribute.name.as_str()).collect();
-            let _ = writeln!(file, "  it {{ is_expected.to be_valid_type.{method}(%w[{}]) }}", names.join(" "));
+            let mut names = String::new();
+            Literal::texts(attributes.iter().map(|attribute| attribute.name.as_str())).write(&mut names, 0);
+            let _ = writeln!(file, "  it {{ is_expected.to be_valid_type.{method}({names}) }}");
         }
     }
     file.push_str("end\n");

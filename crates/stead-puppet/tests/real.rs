@@ -213,6 +213,30 @@ fn examples_are_in_the_style_of_puppet() {
     succeed(Command::new("puppet-lint").args(["--fail-on-warnings", "--no-autoloader_layout-check"]).args(paths));
 }
 
+/// The style of the modules of Puppet's own authors, where it differs from that of the program.
+const STYLE: &str = "
+AllCops: { NewCops: enable, TargetRubyVersion: 2.7, SuggestExtensions: false }
+Layout/LineLength: { Enabled: false }
+Style/TrailingCommaInHashLiteral: { EnforcedStyleForMultiline: comma }
+Style/TrailingCommaInArguments: { EnforcedStyleForMultiline: comma }
+Style/WordArray: { EnforcedStyle: brackets }
+Style/ClassAndModuleChildren: { Enabled: false }
+";
+
+#[test]
+fn rubocop_has_no_objection() {
+    if !has("rubocop_has_no_objection", "rubocop") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("style.yml"), STYLE).unwrap();
+    let modules = modules();
+    for name in ["file", "file_dsc", "powershell_dsc", "types", "versions"] {
+        write(&modules[name].files, &folder.path().join(name));
+    }
+    succeed(Command::new("rubocop").args(["--config", "style.yml", "--cache", "false"]).current_dir(folder.path()));
+}
+
 #[test]
 fn the_reference_is_that_of_puppet_strings() {
     if !has("the_reference_is_that_of_puppet_strings", "puppet") {

@@ -1,11 +1,9 @@
 //! Reads what a module is generated from out of JSON.
 
-use std::collections::BTreeSet;
-
 use semver::Version;
 use serde_json::{Map, Value as Json};
 use stead_puppet::{
-    Case, Dialect, Example, Listing, ModuleOptions, ModuleVersion, PlainSecrets, ResourceToGenerate, Timestamps,
+    Case, Example, Listing, ModuleOptions, ModuleVersion, PlainSecrets, ResourceToGenerate, Timestamps,
 };
 
 /// The resources of a list, each with `type`, `schema` and what else is not usual.
@@ -14,16 +12,15 @@ pub(crate) fn resources(list: &Json) -> Vec<ResourceToGenerate> {
 }
 
 fn resource(json: &Json) -> ResourceToGenerate {
+    let version = Version::parse(&text(json, "version").unwrap_or("1.0.0".to_owned())).expect("a version");
     ResourceToGenerate {
-        type_name: text(json, "type").expect("a type"),
-        version: Version::parse(&text(json, "version").unwrap_or("1.0.0".to_owned())).expect("a version"),
-        schema: json["schema"].clone(),
         description: text(json, "description"),
         keys: texts(json, "keys"),
         case: if json["case"] == "insensitive" { Case::Insensitive } else { Case::Sensitive },
-        secrets: texts(json, "secrets").into_iter().collect::<BTreeSet<_>>(),
+        secrets: texts(json, "secrets").into_iter().collect(),
         listing: if json["listing"] == true { Listing::Supported } else { Listing::Unsupported },
         examples: json["examples"].as_array().into_iter().flatten().map(example).collect(),
+        ..ResourceToGenerate::new(text(json, "type").expect("a type"), version, json["schema"].clone())
     }
 }
 
@@ -33,24 +30,27 @@ fn example(json: &Json) -> Example {
 
 /// The options of a module; all of them have a usual value.
 pub(crate) fn options(json: &Json) -> ModuleOptions {
-    let is_dsc = json["dialect"] == "dsc";
-    let version = text(json, "sourceVersion").map(|version| ModuleVersion::Source { version, build: 0 });
+    let source = text(json, "sourceVersion").map(|version| ModuleVersion::Source { version, build: 0 });
+    let version = source.unwrap_or(ModuleVersion::Own(Version::new(0, 1, 0)));
+    let name = text(json, "name").unwrap_or("example".to_owned());
+    let usual = ModuleOptions::new(name, version, Version::new(0, 1, 0), Version::new(0, 1, 0));
+    let usual = if json["dialect"] == "dsc" { usual.dsc_compatible() } else { usual };
     ModuleOptions {
-        name: text(json, "name").unwrap_or("example".to_owned()),
-        author: text(json, "author").unwrap_or("stead".to_owned()),
-        version: version.unwrap_or(ModuleVersion::Own(Version::new(0, 1, 0))),
+        author: text(json, "author").unwrap_or(usual.author),
         summary: text(json, "summary"),
         source: text(json, "source"),
         project_page: text(json, "projectPage"),
         issues_url: text(json, "issuesUrl"),
         tags: texts(json, "tags"),
         changelog: text(json, "changelog"),
-        engine: Version::new(0, 1, 0),
-        support: Version::new(0, 1, 0),
-        prefix: text(json, "prefix").unwrap_or(if is_dsc { "dsc_" } else { "stead_" }.to_owned()),
-        dialect: if is_dsc { Dialect::DscCompatible } else { Dialect::Native },
-        timestamps: if json["timestamps"] == true { Timestamps::Timestamp } else { Timestamps::Text },
+        prefix: text(json, "prefix").unwrap_or(usual.prefix),
+        timestamps: match json["timestamps"].as_bool() {
+            Some(true) => Timestamps::Timestamp,
+            Some(false) => Timestamps::Text,
+            None => usual.timestamps,
+        },
         plain_secrets: if json["plainSecrets"] == true { PlainSecrets::Accepted } else { PlainSecrets::Refused },
+        ..usual
     }
 }
 
