@@ -30,17 +30,17 @@ Puppet::ResourceApi.register_type(
       property: 'backup',
     },
     content: {
-      type: 'Optional[String]',
+      type: 'Optional[Variant[String, Sensitive[String]]]',
       desc: 'The whole content, as UTF-8 text. Only one of content, contentBase64 and source can be given.',
       property: 'content',
     },
     content_base64: {
-      type: 'Optional[String]',
+      type: 'Optional[Variant[String, Sensitive[String]]]',
       desc: 'The whole content, as Base64; for what is not text.',
       property: 'contentBase64',
     },
     group: {
-      type: 'Optional[String[1]]',
+      type: 'Optional[Variant[String[1], Sensitive[String[1]]]]',
       desc: 'The name or number of the group that the file belongs to.',
       property: 'group',
     },
@@ -56,7 +56,7 @@ Puppet::ResourceApi.register_type(
       property: 'modified',
     },
     owner: {
-      type: 'Optional[String[1]]',
+      type: 'Optional[Variant[String[1], Sensitive[String[1]]]]',
       desc: 'The name or number of the user that the file belongs to.',
       property: 'owner',
     },
@@ -73,7 +73,7 @@ Puppet::ResourceApi.register_type(
       property: 'size',
     },
     source: {
-      type: 'Optional[String[1]]',
+      type: 'Optional[Variant[String[1], Sensitive[String[1]]]]',
       desc: 'A file on this machine that has the desired content; in place of content and contentBase64. A relative path starts where that of \'path\' does.',
       property: 'source',
     },

@@ -1,0 +1,228 @@
+# frozen_string_literal: true
+
+require 'puppet/resource_api'
+require_relative '../../../puppet_x/stead/errors'
+require_relative '../../../puppet_x/stead/resource_type'
+require_relative '../../../puppet_x/stead/restart'
+require_relative '../../../puppet_x/stead/session'
+require_relative '../../../puppet_x/stead/state'
+require_relative '../../../puppet_x/stead/verdict'
+require_relative '../../../puppet_x/stead/visible_resource'
+
+# The provider of every generated type: it asks the engine, which alone knows resources. In sync it takes one request, a
+# change takes a second, and a third verifies it.
+class Puppet::Provider::SteadBase
+  include PuppetX::Stead
+
+  # Called by a generated provider when Puppet loads it, which is when its type has just been registered.
+  def self.manages(type_name)
+    type = Puppet::Type.type(type_name)
+    type.prepend(PuppetX::Stead::VisibleResource)
+    engine = type.type_definition.definition.fetch(:stead)
+    PuppetX::Stead::Session.schemas[engine[:type]] = engine[:digest]
+  end
+
+  # @raise [Puppet::ResourceError] the engine could not be sent the attributes of this resource
+  def check(resource)
+    type(resource.class.context).to_engine(resource.desired_values)
+  end
+
+  # Has the block read the resource with what the manifest says about it.
+  def reading(resource)
+    @resource = resource
+    yield
+  ensure
+    @resource = nil
+  end
+
+  # @param titles [Array] what identifies the instances to read; none: all
+  # @return [Array<State>]
+  def get(context, titles = nil)
+    return export(context) if titles.nil? || titles.empty?
+
+    titles.map { |title| read(context, title) }
+  end
+
+  # @return [Boolean, nil, Array] nil leaves the comparison to Puppet
+  def insync?(context, _title, name, is, should)
+    state = State.of(is)
+    return unless state.first_question?(name)
+
+    state.verdict ||= test(context, should)
+    return true if state.verdict.in_sync? || !differing(context, state, should).include?(name)
+
+    [false, message(type(context)[name], state, should)]
+  end
+
+  def set(context, changes)
+    changes.each { |title, change| change_one(context, title, State.of(change[:is]), change[:should]) }
+  end
+
+  private
+
+  def type(context)
+    @type ||= ResourceType.new(context.type.definition)
+  end
+
+  def ask(context, method, values, deadline = nil)
+    params = type(context).identity.merge('properties' => type(context).to_engine(values))
+    params['whatIf'] = false if method == 'set'
+    Session.current.request(method, params, deadline || Session::DEADLINE)
+  end
+
+  def deadline(values)
+    values[:stead_timeout] || values[:dsc_timeout]
+  end
+
+  def test(context, desired)
+    verdict(context, ask(context, 'test', desired, deadline(desired)), desired)
+  end
+
+  def verdict(context, answer, desired)
+    Verdict.new(answer, type(context).existence(desired), desired[:validation_mode])
+  end
+
+  def read(context, title)
+    keys = title.is_a?(Hash) ? title.to_h : { type(context).namevars.first => title }
+    desired = @resource&.desired_values || keys
+    claim(context, desired)
+    managed = type(context).compared(desired).any?
+    answer = ask(context, managed ? 'test' : 'get', managed ? desired : keys, deadline(desired))
+    state(context, answer, desired).merge!(keys).tap do |state|
+      state.verdict = verdict(context, answer, desired) if managed
+      state.resource = @resource
+      state.delete(:ensure) if managed && !desired.key?(:ensure)
+    end
+  end
+
+  def export(context)
+    answer = Session.current.request('export', type(context).identity)
+    answer.fetch('instances', []).map do |instance|
+      found = { 'exists' => true, 'actual' => instance['properties'] }
+      state(context, found, {}).tap { |state| identify(context, state, instance) }
+    end
+  end
+
+  # A namevar that is no property is the title that the instance gets in Puppet.
+  def identify(context, state, instance)
+    known = type(context)
+    keys = known.namevars.select { |name| known[name].sent? }.map { |name| state[name] }
+    (known.namevars - state.keys).each { |name| state[name] = instance['name'] || keys.join(' ') }
+    state[:title] = state[known.namevars.first]
+  end
+
+  # @param desired [Hash] what is secret in it is secret in what the system has, too
+  def state(context, answer, desired)
+    actual = answer['actual'] || {}
+    report_unknown(context, actual)
+    result = State.new
+    type(context).attributes.each_value do |attribute|
+      next if !attribute.read? || Secret.within?(desired[attribute.name])
+
+      value = attribute.to_puppet(attribute.existence? ? answer['exists'] : property(actual, attribute.property))
+      result[attribute.name] = value unless value.nil?
+    end
+    result.exists = answer['exists'] && !type(context).absent?(result)
+    result
+  end
+
+  def property(actual, name)
+    actual.fetch(name) { actual.find { |key, _| key.casecmp?(name) }&.last }
+  end
+
+  def report_unknown(context, actual)
+    unknown = type(context).unknown(actual)
+    return if unknown.empty?
+
+    Session.current.once([:unknown, context.type.name]) do
+      context.warning("the engine returned properties that this type does not have: #{unknown.join(', ')}; " \
+                      'run `stead puppetize` again')
+    end
+  end
+
+  # Two resources that manage the same instance would undo each other in every run.
+  def claim(context, desired)
+    return if @resource&.catalog.nil?
+
+    @claims = {} unless @catalog.equal?(@resource.catalog)
+    @catalog = @resource.catalog
+    keys = type(context).to_engine(desired.slice(*type(context).namevars))
+    other = (@claims[keys] ||= @resource.title) unless keys.empty?
+    raise Error, "#{context.type.name}[#{other}] manages the same instance" unless [nil, @resource.title].include?(other)
+  end
+
+  # @return [Array<Symbol>] the attributes that carry the difference in Puppet's events, at least one
+  def differing(context, state, should)
+    known = type(context)
+    compared = known.compared(should)
+    found = compared.select { |name| differs?(known, known[name], state, should) }
+    return found if found.any?
+
+    [compared.find { |name| !known[name].presence? } || compared.first || :rsapi_custom_insync_trigger]
+  end
+
+  def differs?(known, attribute, state, should)
+    return state.verdict.differs?(attribute.property) unless attribute.presence?
+
+    present?(known, state) == attribute.absent?(should[attribute.name])
+  end
+
+  # A state that Puppet made has only attributes.
+  def present?(known, state)
+    state.exists.nil? ? !known.absent?(state) : state.exists
+  end
+
+  # @return [String, nil] nil leaves the text to Puppet
+  def message(attribute, state, should)
+    return 'the engine reports that the resource is not in its desired state' if attribute.nil?
+
+    is, desired = [state, should].map { |values| values[attribute.name] }
+    if Secret.within?(desired)
+      "changed #{Secret::COVER} to #{Secret::COVER}"
+    elsif is == desired
+      'the engine reports that the resource is not in its desired state, but names no property'
+    elsif is.to_s == desired.to_s
+      "changed #{is.inspect} (#{is.class}) to #{desired.inspect} (#{desired.class})"
+    end
+  end
+
+  def change_one(context, title, state, should)
+    failure = nil
+    label = should[:name] || (title.is_a?(Hash) ? title.values.join(' ') : title)
+    context.public_send(action(context, state, should), label) do
+      make(context, state, should)
+    rescue StandardError => e
+      failure = e
+      raise
+    end
+    return if failure.nil?
+
+    # The Resource API would report only that something failed.
+    context.reset_failed
+    raise failure
+  end
+
+  def action(context, state, should)
+    return :deleting if type(context).absent?(should)
+
+    present?(type(context), state) ? :updating : :creating
+  end
+
+  def make(context, state, should)
+    result = ask(context, 'set', should, deadline(should))
+    Array(result['messages']).each { |text| context.notice(text) }
+    restarts = Array(result['restartRequired'])
+    return Restart.report(context, state.resource, restarts) unless restarts.empty?
+
+    verify(context, should) unless should[:stead_verify] == false
+  end
+
+  # @raise [Error] naming what the change did not bring about, which would otherwise be changed in every run
+  def verify(context, should)
+    verdict = test(context, should)
+    return if verdict.in_sync?
+
+    rest = verdict.differing.empty? ? 'the resource is not in its desired state' : "#{verdict.differing.join(', ')} still differs"
+    raise Error, "#{rest} after the change"
+  end
+end

@@ -1,0 +1,161 @@
+# frozen_string_literal: true
+
+require 'json'
+require_relative 'errors'
+
+module PuppetX
+  module Stead
+    # One child `stead serve --stdio` and the lines that go to it and come from it. Any failure leaves it unusable.
+    class Engine
+      LONGEST_ANSWER = 64 * 1024 * 1024
+      CHUNK = 64 * 1024
+      TAIL = 2048
+
+      # @param command [Array<String>] program and arguments; no shell is involved
+      # @yield [level, message] what the engine logs
+      def initialize(command, &log)
+        @log = log
+        @unread = String.new
+        @searched = 0
+        start(command)
+      end
+
+      # Writes one request and waits for its answer.
+      #
+      # @param line [String] the request, without the end of the line
+      # @param id [Integer] its id, greater than that of any former request
+      # @return [Hash] the answer with this id
+      # @raise [EngineFailure]
+      def exchange(line, id, seconds)
+        limit = now + seconds
+        unsent = "#{line}\n".b
+        loop do
+          answer = next_answer(id)
+          return answer if answer
+
+          unsent = transfer(unsent, limit, seconds)
+        end
+      rescue EOFError, SystemCallError
+        raise EngineFailure, "the engine ended #{outcome}#{tail}"
+      end
+
+      # Ends the engine and what it started, at once.
+      def kill
+        Process.kill(:KILL, Puppet::Util::Platform.windows? ? @pid : -@pid)
+      rescue SystemCallError
+        nil # it ended before
+      ensure
+        [@input, @output].each(&:close)
+        @waiter.join
+      end
+
+      # Ends the engine as the protocol has it: by the end of its input.
+      def close
+        @input.close
+        @waiter.join(1) || kill
+      end
+
+      private
+
+      # The ends of the pipes that stay here are closed in every other child of Puppet: Ruby sets close-on-exec.
+      def start(command)
+        theirs, @input = IO.pipe(binmode: true)
+        @output, answers = IO.pipe(binmode: true)
+        errors, messages = IO.pipe(binmode: true)
+        options = { in: theirs, out: answers, err: messages }
+        options[:pgroup] = true unless Puppet::Util::Platform.windows?
+        @pid = Process.spawn([command.first, command.first], *command.drop(1), options)
+        @waiter = Process.detach(@pid)
+        @errors = keep_tail(errors)
+      rescue SystemCallError => e
+        raise Error, "cannot start the engine: #{e.message}"
+      ensure
+        [theirs, answers, messages].each(&:close)
+      end
+
+      def keep_tail(stream)
+        @tail = String.new
+        Thread.new do
+          loop { @tail = (@tail + stream.readpartial(CHUNK)).byteslice(-TAIL..) || @tail }
+        rescue IOError
+          stream.close
+        end
+      end
+
+      # Sends and receives what can be at the moment, so that neither side waits for the other.
+      def transfer(unsent, limit, seconds)
+        readable, writable = IO.select([@output], unsent.empty? ? nil : [@input], nil, [limit - now, 0].max)
+        raise EngineFailure, "the engine gave no answer within #{seconds} seconds#{tail}" if readable.nil?
+
+        @unread << @output.readpartial(CHUNK) unless readable.empty?
+        unsent = unsent.byteslice(@input.write_nonblock(unsent)..) unless writable.empty?
+        unsent
+      rescue IO::WaitWritable
+        unsent
+      end
+
+      # @return the answer with this id if it is there; messages and repeated answers before it are dealt with
+      def next_answer(id)
+        while (line = next_line)
+          message = parsed(line)
+          return message if message['id'] == id
+
+          take_other(message, id)
+        end
+        return if @unread.bytesize <= LONGEST_ANSWER
+
+        raise EngineFailure, "the engine gave an answer of more than #{LONGEST_ANSWER} bytes"
+      end
+
+      def next_line
+        stop = @unread.index("\n", @searched)
+        @searched = stop ? 0 : @unread.bytesize
+        @unread.slice!(0..stop) if stop
+      end
+
+      def parsed(line)
+        message = JSON.parse(line.force_encoding(Encoding::UTF_8), max_nesting: 200)
+        return message if message.is_a?(Hash)
+
+        raise EngineFailure, "the engine wrote a line that is not an answer#{tail}"
+      rescue JSON::ParserError
+        raise EngineFailure, "the engine wrote a line that is not JSON#{tail}"
+      end
+
+      def take_other(message, id)
+        other = message['id']
+        if other.nil?
+          note(message)
+        elsif other.is_a?(Integer) && other.between?(1, id - 1)
+          @log&.call('debug', "request #{other} was answered again; the second answer is ignored")
+        else
+          raise EngineFailure, "the engine answered a request that it was not given#{tail}"
+        end
+      end
+
+      def note(message)
+        return unless message['method'] == '$/log'
+
+        params = message['params'] || {}
+        @log&.call(params['level'], params['message'])
+      end
+
+      def outcome
+        status = @waiter.join(5)&.value
+        return 'its output' if status.nil?
+
+        status.signaled? ? "by signal #{status.termsig}" : "with exit code #{status.exitstatus}"
+      end
+
+      def tail
+        @errors.join(1) unless @waiter.alive?
+        text = @tail.dup.force_encoding(Encoding::UTF_8).scrub.strip
+        text.empty? ? '' : "; the end of its standard error:\n#{text}"
+      end
+
+      def now
+        Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      end
+    end
+  end
+end

@@ -1,0 +1,168 @@
+# frozen_string_literal: true
+
+require 'json'
+require 'puppet'
+require_relative 'engine'
+require_relative 'engine_path'
+require_relative 'errors'
+require_relative 'secret'
+
+module PuppetX
+  module Stead
+    # The conversation with one engine, shared by all types of a Puppet run. The engine starts with the first request.
+    class Session
+      PROTOCOL = 1
+      DEADLINE = 300
+      HANDSHAKE_DEADLINE = 30
+      # What the engine gets on top of its own deadline to say that it was exceeded.
+      GRACE = 5
+      FAILURES = 2
+      LEVELS = %w[debug info warning].freeze
+
+      class << self
+        # @return [Session] that of this process: a forked one has its own
+        def current
+          @current = new(schemas) unless @current&.pid == Process.pid
+          @current
+        end
+
+        # Types whose schema the engine is asked for in the handshake, with the digest of the schema that they come from.
+        def schemas
+          @schemas ||= {}
+        end
+      end
+
+      attr_reader :pid
+
+      # @param schemas [Hash{String => String}] the digest of each resource type
+      # @param command [Array<String>] program and arguments, for tests; usually the installed engine
+      def initialize(schemas, command: nil, grace: GRACE)
+        @pid = Process.pid
+        @schemas = schemas
+        @command = command
+        @grace = grace
+        @id = 0
+        @failures = 0
+        @said = {}
+        @lock = Mutex.new
+      end
+
+      # Sends a request. An engine that failed is started again once, but a `set` is never sent twice.
+      #
+      # @return what the engine answered
+      # @raise [Error] the reason, for the user
+      def request(method, params, deadline = DEADLINE)
+        @lock.synchronize do
+          exchange(method, params.merge('deadline' => deadline), deadline + @grace).tap { @failures = 0 }
+        rescue EngineFailure => e
+          discard(e)
+          retry if @failures < FAILURES && method != 'set'
+          raise
+        end
+      end
+
+      # Runs the block the first time that the session sees the key.
+      def once(key)
+        return if @said.key?(key)
+
+        @said[key] = true
+        yield
+      end
+
+      def close
+        @engine&.close
+        @engine = nil
+      end
+
+      private
+
+      def exchange(method, params, seconds)
+        raise @last_failure if @failures >= FAILURES
+
+        ready
+        call(method, params, seconds)
+      end
+
+      def ready
+        return if @engine
+
+        @engine = Engine.new(@command || [EnginePath.find, 'serve', '--stdio']) { |level, text| log(level, text) }
+        greet
+      rescue RequestError
+        @engine.close
+        @engine = nil
+        raise
+      end
+
+      def greet
+        answer = call('initialize', {
+          'protocol' => PROTOCOL, 'client' => { 'name' => 'puppet', 'version' => Puppet.version },
+          'logLevel' => debugging? ? 'debug' : 'warning', 'schemas' => @schemas
+        }, HANDSHAKE_DEADLINE)
+        return compare_schemas(answer['schemas'] || {}) if answer['protocol'] == PROTOCOL
+
+        raise RequestError, 'message' => "the engine speaks protocol #{answer['protocol'].inspect}; this module needs #{PROTOCOL}"
+      end
+
+      def compare_schemas(found)
+        @schemas.each do |type, digest|
+          next if found[type].nil? || found[type] == digest
+
+          once([:schema, type]) do
+            log('warning', "the schema of #{type} is not the one that its Puppet type was generated from; " \
+                           'run `stead puppetize` again')
+          end
+        end
+      end
+
+      def call(method, params, seconds)
+        @id += 1
+        request = { 'jsonrpc' => '2.0', 'id' => @id, 'method' => method, 'params' => params }
+        log('debug', "request: #{line(request, &:cover)}") if debugging?
+        answer = @engine.exchange(line(request, &:expose), @id, seconds)
+        raise RequestError, answer['error'] if answer['error'].is_a?(Hash)
+
+        answer['result'].tap { |result| log('debug', "answer #{@id}: #{outline(result)}") if debugging? }
+      end
+
+      def line(request, &secret)
+        JSON.generate(Secret.replace(request, &secret))
+      end
+
+      # An answer without the values that the system returned.
+      def outline(result)
+        return 'null' unless result.is_a?(Hash)
+
+        parts = result.map do |key, value|
+          case value
+          when true, false then "#{key}=#{value}"
+          when Array then "#{key}=#{named(value)}"
+          else key
+          end
+        end
+        parts.join(' ')
+      end
+
+      # The properties of `differing`, how many of anything else.
+      def named(items)
+        names = items.map { |item| item['property'] if item.is_a?(Hash) }
+        names.any? ? names.join(',') : items.length
+      end
+
+      def discard(failure)
+        @failures += 1
+        @last_failure = EngineFailure.new("the engine failed #{FAILURES} times and is not started again: #{failure.message}")
+        @engine&.kill
+        @engine = nil
+      end
+
+      def debugging?
+        Puppet::Util::Log.level == :debug
+      end
+
+      def log(level, text)
+        Puppet.public_send(LEVELS.include?(level) ? level : 'info', "stead #{text}")
+      end
+    end
+  end
+end

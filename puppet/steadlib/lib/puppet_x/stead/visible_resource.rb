@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+require_relative 'secret'
+
+module PuppetX
+  module Stead
+    # Goes in front of the methods of a generated type. The Resource API gives a provider the keys of a resource to read; with
+    # the resource itself, one request answers what is there and what differs.
+    module VisibleResource
+      # When a catalog becomes resources: what JSON cannot hold is refused before anything is changed.
+      def initialize(attributes)
+        super
+        my_provider.check(self)
+      end
+
+      def refresh_current_state
+        cover_secrets
+        my_provider.reading(self) { super }
+      end
+
+      # @return [Hash{Symbol => Object}] what the manifest says. The Resource API keeps its own answer to that for good, and
+      #   resources that are purged change after they were made.
+      def desired_values
+        type_definition.attributes.each_key.with_object({}) do |name, result|
+          value = parameter(name)&.rs_value
+          result[name] = value unless value.nil?
+        end
+      end
+
+      private
+
+      # Resource API releases before 1.9.2 forget which properties are secret; events and state files would show them.
+      def cover_secrets
+        properties.each { |property| property.sensitive = true if Secret.within?(property.rs_value) }
+      end
+    end
+  end
+end
