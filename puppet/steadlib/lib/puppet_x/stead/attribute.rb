@@ -66,9 +66,8 @@ module PuppetX
       def to_puppet(data)
         return if Secret.within?(data)
         return empty if data.nil?
-        return @conversion.to_puppet(data, @path) if @values.nil?
 
-        @values.find { |_, one| one == data || (one.is_a?(String) && one.casecmp?(data.to_s)) }&.first
+        @values.nil? ? @conversion.to_puppet(data, @path) : spelling(data)
       end
 
       # Whether this value of the attribute demands that there is no instance.
@@ -77,6 +76,10 @@ module PuppetX
       end
 
       private
+
+      def spelling(data)
+        @values.find { |_, one| one == data || one.to_s.casecmp?(data.to_s) }&.first
+      end
 
       # Puppet knows no null in a type that is not optional.
       def empty

@@ -91,29 +91,32 @@ module PuppetX
       end
 
       def inward(data, type, path)
-        type = type.types.find { |one| fits?(data, one) } || type if type.is_a?(Types::PVariantType)
-        type = unwrapped(type)
+        type = read_as(type, data)
         case data
         when Hash then members(data, type, path)
         when Array then data.each_with_index.map { |item, index| inward(item, element(type, index), "#{path}[#{index}]") }
-        when String then read(data, type, path)
+        when String then parsed(data, type, path)
         when Integer then type.is_a?(Types::PFloatType) ? data.to_f : data
         else data
         end
       end
 
-      # Members that a Struct does not declare would only make Puppet complain.
       def members(data, type, path)
-        return data.to_h { |key, item| [key, inward(item, member(type, key), "#{path}.#{key}")] } unless type.is_a?(Types::PStructType)
+        return declared(data, type, path) if type.is_a?(Types::PStructType)
 
-        type.elements.each_with_object({}) do |declared, result|
-          names = [declared.name, @keys[declared.name]].compact
-          key = data.keys.find { |one| names.any? { |name| name.casecmp?(one) } }
-          result[declared.name] = inward(data[key], declared.value_type, "#{path}.#{declared.name}") if key
+        data.to_h { |key, item| [key, inward(item, member(type, key), "#{path}.#{key}")] }
+      end
+
+      # Members that a Struct does not declare would only make Puppet complain.
+      def declared(data, type, path)
+        found = data.transform_keys(&:downcase)
+        type.elements.each_with_object({}) do |one, result|
+          name = [@keys[one.name], one.name].compact.map(&:downcase).find { |key| found.key?(key) }
+          result[one.name] = inward(found[name], one.value_type, "#{path}.#{one.name}") if name
         end
       end
 
-      def read(data, type, path)
+      def parsed(data, type, path)
         case type
         when Types::PEnumType then spelled(data, type)
         when Types::PTimestampType then instant(data, path)
@@ -131,6 +134,14 @@ module PuppetX
         rescue ArgumentError
           raise Error, "#{path}: the engine returned '#{data}', which is not a date and time"
         end
+      end
+
+      # Of the types of a Variant, the first that the data is one of.
+      def read_as(type, data)
+        type = unwrapped(type)
+        return type unless type.is_a?(Types::PVariantType)
+
+        unwrapped(type.types.find { |one| fits?(data, one) } || Types::PAnyType::DEFAULT)
       end
 
       def fits?(data, type)

@@ -76,7 +76,10 @@ module PuppetX
       def keep_tail(stream)
         @tail = String.new
         Thread.new do
-          loop { @tail = (@tail + stream.readpartial(CHUNK)).byteslice(-TAIL..) || @tail }
+          loop do
+            text = @tail + stream.readpartial(CHUNK)
+            @tail = text.byteslice(-TAIL..) || text
+          end
         rescue IOError
           stream.close
         end

@@ -33,10 +33,16 @@ module PuppetX
       # @return [Hash{String => Object}] properties for the engine
       def to_engine(values)
         sent = values.select { |name, _| @attributes[name]&.sent? }
-        if absent?(values)
-          sent = sent.select { |name, _| @attributes[name].key? || @attributes[name].presence? }
-        end
+        sent = sent.select { |name, _| @attributes[name].key? || @attributes[name].presence? } if absent?(values)
         sent.each_with_object({}) { |(name, value), result| add(result, @attributes[name], value) }
+      end
+
+      # @param answer [Hash] what the engine says about one instance
+      # @return [Hash{Symbol => Object}] attributes, without those that Puppet must not or need not see
+      def to_puppet(answer)
+        actual = (answer['actual'] || {}).merge(Attribute::EXISTENCE => answer['exists']).transform_keys(&:downcase)
+        read = @attributes.select { |_, attribute| attribute.read? }
+        read.transform_values { |attribute| attribute.to_puppet(actual[attribute.property.downcase]) }.compact
       end
 
       # Whether these values demand that there is no instance.

@@ -95,13 +95,19 @@ module PuppetX
       end
 
       def greet
-        answer = call('initialize', {
-          'protocol' => PROTOCOL, 'client' => { 'name' => 'puppet', 'version' => Puppet.version },
-          'logLevel' => debugging? ? 'debug' : 'warning', 'schemas' => @schemas
-        }, HANDSHAKE_DEADLINE)
+        answer = call('initialize', greeting, HANDSHAKE_DEADLINE)
         return compare_schemas(answer['schemas'] || {}) if answer['protocol'] == PROTOCOL
 
         raise RequestError, 'message' => "the engine speaks protocol #{answer['protocol'].inspect}; this module needs #{PROTOCOL}"
+      end
+
+      def greeting
+        {
+          'protocol' => PROTOCOL,
+          'client' => { 'name' => 'puppet', 'version' => Puppet.version },
+          'logLevel' => debugging? ? 'debug' : 'warning',
+          'schemas' => @schemas
+        }
       end
 
       def compare_schemas(found)

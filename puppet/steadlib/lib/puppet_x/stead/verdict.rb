@@ -11,9 +11,9 @@ module PuppetX
       # @param mode [String, nil] `resource`: its own test alone decides; otherwise the properties that differ
       def initialize(result, existence, mode)
         @differing = (result['differing'] || []).map { |one| one['property'].delete_prefix('/').split('/').first }
-        @in_sync = if mode == 'resource' then result['inDesiredState']
-                   else @differing.empty? && [nil, result['exists']].include?(existence)
-                   end
+        existence = result['exists'] if existence.nil?
+        same = @differing.empty? && result['exists'] == existence
+        @in_sync = mode == 'resource' ? result['inDesiredState'] : same
       end
 
       def in_sync?

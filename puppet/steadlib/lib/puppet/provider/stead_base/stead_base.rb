@@ -44,8 +44,8 @@ class Puppet::Provider::SteadBase
   end
 
   # @return [Boolean, nil, Array] nil leaves the comparison to Puppet
-  def insync?(context, _title, name, is, should)
-    state = State.of(is)
+  def insync?(context, _title, name, current, should)
+    state = State.of(current)
     return unless state.first_question?(name)
 
     state.verdict ||= test(context, should)
@@ -86,12 +86,21 @@ class Puppet::Provider::SteadBase
     keys = title.is_a?(Hash) ? title.to_h : { type(context).namevars.first => title }
     desired = @resource&.desired_values || keys
     claim(context, desired)
-    managed = type(context).compared(desired).any?
-    answer = ask(context, managed ? 'test' : 'get', managed ? desired : keys, deadline(desired))
-    state(context, answer, desired).merge!(keys).tap do |state|
-      state.verdict = verdict(context, answer, desired) if managed
-      state.resource = @resource
-      state.delete(:ensure) if managed && !desired.key?(:ensure)
+    state = type(context).compared(desired).empty? ? look(context, keys, desired) : compare(context, desired)
+    state.resource = @resource
+    state.merge!(keys)
+  end
+
+  def look(context, keys, desired)
+    state(context, ask(context, 'get', keys, deadline(desired)), desired)
+  end
+
+  # An absent instance hides all its properties from Puppet if the state has `ensure` and the manifest does not.
+  def compare(context, desired)
+    answer = ask(context, 'test', desired, deadline(desired))
+    state(context, answer, desired).tap do |state|
+      state.verdict = verdict(context, answer, desired)
+      state.delete(:ensure) unless desired.key?(:ensure)
     end
   end
 
@@ -113,21 +122,10 @@ class Puppet::Provider::SteadBase
 
   # @param desired [Hash] what is secret in it is secret in what the system has, too
   def state(context, answer, desired)
-    actual = answer['actual'] || {}
-    report_unknown(context, actual)
-    result = State.new
-    type(context).attributes.each_value do |attribute|
-      next if !attribute.read? || Secret.within?(desired[attribute.name])
-
-      value = attribute.to_puppet(attribute.existence? ? answer['exists'] : property(actual, attribute.property))
-      result[attribute.name] = value unless value.nil?
-    end
-    result.exists = answer['exists'] && !type(context).absent?(result)
-    result
-  end
-
-  def property(actual, name)
-    actual.fetch(name) { actual.find { |key, _| key.casecmp?(name) }&.last }
+    known = type(context)
+    report_unknown(context, answer['actual'] || {})
+    values = known.to_puppet(answer).reject { |name, _| Secret.within?(desired[name]) }
+    State.of(values).tap { |state| state.exists = answer['exists'] && !known.absent?(values) }
   end
 
   def report_unknown(context, actual)
@@ -176,13 +174,13 @@ class Puppet::Provider::SteadBase
   def message(attribute, state, should)
     return 'the engine reports that the resource is not in its desired state' if attribute.nil?
 
-    is, desired = [state, should].map { |values| values[attribute.name] }
+    current, desired = [state, should].map { |values| values[attribute.name] }
     if Secret.within?(desired)
       "changed #{Secret::COVER} to #{Secret::COVER}"
-    elsif is == desired
+    elsif current == desired
       'the engine reports that the resource is not in its desired state, but names no property'
-    elsif is.to_s == desired.to_s
-      "changed #{is.inspect} (#{is.class}) to #{desired.inspect} (#{desired.class})"
+    elsif current.to_s == desired.to_s
+      "changed #{current.inspect} (#{current.class}) to #{desired.inspect} (#{desired.class})"
     end
   end
 
