@@ -95,7 +95,7 @@ RSpec.describe PuppetX::Stead::Session do
   it 'warns once of a schema that is another one than the type was generated from' do
     one = session('FAULT' => 'schema', schemas: { 'Stead/File' => 'sha256:mine' })
     2.times { one.request('get', params) }
-    expect(logged).to match([/warning: .*Stead\/File.*stead puppetize/])
+    expect(logged).to match([%r{warning: .*Stead/File.*stead puppetize}])
   end
 
   it 'gives a forked process an engine of its own' do

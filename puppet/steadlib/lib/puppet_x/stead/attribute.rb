@@ -20,6 +20,7 @@ module PuppetX
         @property = definition[:property]
         @behaviour = definition[:behaviour]
         @values = definition[:values]
+        @presence = @values.to_h.keys.map(&:downcase).sort == [ABSENT, PRESENT]
         @secret = definition[:secret]
         @type = Puppet::ResourceApi::DataTypeHandling.parse_puppet_type(name, definition[:type])
         @conversion = Conversion.new(@type, definition.fetch(:keys, {}))
@@ -45,7 +46,7 @@ module PuppetX
 
       # Whether it says that the instance is there: `ensure` and its other names.
       def presence?
-        @name == :ensure || @property == EXISTENCE
+        @presence
       end
 
       def existence?

@@ -50,12 +50,6 @@ module PuppetX
         values.any? { |name, value| @attributes[name]&.absent?(value) }
       end
 
-      # @return [Boolean, nil] what these values demand of `_exist`; nil if they say nothing
-      def existence(values)
-        name, value = values.find { |one, _| @attributes[one]&.existence? }
-        @attributes[name].to_engine(value) unless name.nil?
-      end
-
       # @return [Array<Symbol>] the attributes of these values that Puppet compares
       def compared(values)
         values.keys.select { |name| @attributes[name]&.compared? }

@@ -4,24 +4,41 @@ module PuppetX
   module Stead
     # What the engine says about a desired state: the answer to `test`.
     class Verdict
-      attr_reader :differing
+      # The attribute that the Resource API adds to a type without properties.
+      TRIGGER = :rsapi_custom_insync_trigger
 
       # @param result [Hash] the answer of the engine
-      # @param existence [Boolean, nil] the desired `_exist`
-      # @param mode [String, nil] `resource`: its own test alone decides; otherwise the properties that differ
-      def initialize(result, existence, mode)
-        @differing = (result['differing'] || []).map { |one| one['property'].delete_prefix('/').split('/').first }
-        existence = result['exists'] if existence.nil?
-        same = @differing.empty? && result['exists'] == existence
-        @in_sync = mode == 'resource' ? result['inDesiredState'] : same
+      def initialize(result)
+        @in_desired_state = result['inDesiredState']
+        @exists = result['exists']
+        @differing = (result['differing'] || []).map { |one| one['property'].delete_prefix('/').split('/').first.downcase }
       end
 
-      def in_sync?
-        @in_sync
+      # With the validation mode `resource` the test of the resource alone decides; if it names no property, an attribute that
+      # does not differ has to carry the difference. Otherwise properties decide, and only those that Puppet manages.
+      #
+      # @param desired [Hash{Symbol => Object}] attributes
+      # @return [Array<Symbol>] the attributes that are out of sync
+      def out_of_sync(type, desired)
+        compared = type.compared(desired)
+        found = compared.select { |name| differs?(type[name], desired[name]) }
+        return found unless desired[:validation_mode] == 'resource' || compared.empty?
+        return [] if @in_desired_state
+
+        found.empty? ? [carrier(type, compared)] : found
       end
 
-      def differs?(property)
-        !property.nil? && @differing.any? { |one| one.casecmp?(property) }
+      # Whether the engine named this attribute or its existence is not the desired one.
+      def differs?(attribute, desired)
+        return @exists != attribute.to_engine(desired) if attribute.existence?
+
+        @differing.include?(attribute.property&.downcase)
+      end
+
+      private
+
+      def carrier(type, compared)
+        compared.find { |name| !type[name].presence? } || compared.first || TRIGGER
       end
     end
   end

@@ -49,7 +49,7 @@ class Puppet::Provider::SteadBase
     return unless state.first_question?(name)
 
     state.verdict ||= test(context, should)
-    return true if state.verdict.in_sync? || !differing(context, state, should).include?(name)
+    return true unless state.verdict.out_of_sync(type(context), should).include?(name)
 
     [false, message(type(context)[name], state, should)]
   end
@@ -75,11 +75,7 @@ class Puppet::Provider::SteadBase
   end
 
   def test(context, desired)
-    verdict(context, ask(context, 'test', desired, deadline(desired)), desired)
-  end
-
-  def verdict(context, answer, desired)
-    Verdict.new(answer, type(context).existence(desired), desired[:validation_mode])
+    Verdict.new(ask(context, 'test', desired, deadline(desired)))
   end
 
   def read(context, title)
@@ -99,7 +95,7 @@ class Puppet::Provider::SteadBase
   def compare(context, desired)
     answer = ask(context, 'test', desired, deadline(desired))
     state(context, answer, desired).tap do |state|
-      state.verdict = verdict(context, answer, desired)
+      state.verdict = Verdict.new(answer)
       state.delete(:ensure) unless desired.key?(:ensure)
     end
   end
@@ -149,22 +145,6 @@ class Puppet::Provider::SteadBase
     raise Error, "#{context.type.name}[#{other}] manages the same instance" unless [nil, @resource.title].include?(other)
   end
 
-  # @return [Array<Symbol>] the attributes that carry the difference in Puppet's events, at least one
-  def differing(context, state, should)
-    known = type(context)
-    compared = known.compared(should)
-    found = compared.select { |name| differs?(known, known[name], state, should) }
-    return found if found.any?
-
-    [compared.find { |name| !known[name].presence? } || compared.first || :rsapi_custom_insync_trigger]
-  end
-
-  def differs?(known, attribute, state, should)
-    return state.verdict.differs?(attribute.property) unless attribute.presence?
-
-    present?(known, state) == attribute.absent?(should[attribute.name])
-  end
-
   # A state that Puppet made has only attributes.
   def present?(known, state)
     state.exists.nil? ? !known.absent?(state) : state.exists
@@ -172,12 +152,10 @@ class Puppet::Provider::SteadBase
 
   # @return [String, nil] nil leaves the text to Puppet
   def message(attribute, state, should)
-    return 'the engine reports that the resource is not in its desired state' if attribute.nil?
-
-    current, desired = [state, should].map { |values| values[attribute.name] }
+    current, desired = [state, should].map { |values| values[attribute&.name] }
     if Secret.within?(desired)
       "changed #{Secret::COVER} to #{Secret::COVER}"
-    elsif current == desired
+    elsif attribute.nil? || !state.verdict.differs?(attribute, desired)
       'the engine reports that the resource is not in its desired state, but names no property'
     elsif current.to_s == desired.to_s
       "changed #{current.inspect} (#{current.class}) to #{desired.inspect} (#{desired.class})"
@@ -217,10 +195,7 @@ class Puppet::Provider::SteadBase
 
   # @raise [Error] naming what the change did not bring about, which would otherwise be changed in every run
   def verify(context, should)
-    verdict = test(context, should)
-    return if verdict.in_sync?
-
-    rest = verdict.differing.empty? ? 'the resource is not in its desired state' : "#{verdict.differing.join(', ')} still differs"
-    raise Error, "#{rest} after the change"
+    rest = test(context, should).out_of_sync(type(context), should)
+    raise Error, "not in the desired state after the change: #{rest.join(', ')}" unless rest.empty?
   end
 end
