@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+require 'base64'
+require 'erb'
+require 'tmpdir'
+require_relative 'puppet_run'
+
+RSpec.configure do |config|
+  config.disable_monkey_patching!
+end
+
+RSpec.describe 'secrets' do
+  # Texts that programs have shown by mistake; CANARY stands for what identifies each.
+  forms = [
+    'CANARY', "it's CANARY", 'say "CANARY"', "CANARY\nCANARY second line", "\#{CANARY}", '$(CANARY)', 'CANARY.*[(\\',
+    'CANARY#PuppetSensitive', "\u00fcCANARY\u{1f511}", '{"secureString":"CANARY"}', '%43ANARY CANARY', "CANARY#{'x' * 1_000_000}"
+  ].each_with_index.map { |form, index| form.gsub('CANARY', "CaNaRy#{index}Q") }
+
+  # @return [Array<String>] the marker of a secret as it is, in base64 at each position, and percent-encoded
+  def traces(text)
+    marker = text[/CaNaRy\d+Q/]
+    shifted = (0..2).map { |count| Base64.strict_encode64("#{'x' * count}#{marker}")[4..-5] }
+    [marker, *shifted, marker.each_byte.map { |byte| format('%%%02X', byte) }.join]
+  end
+
+  def literal(text)
+    "Sensitive('#{text.gsub('\\') { '\\\\' }.gsub("'") { "\\'" }}')"
+  end
+
+  def manifest(forms, prefix)
+    forms.each_with_index.map do |text, index|
+      secret = literal(prefix + text)
+      "stead_note { 'n#{index}': pin => #{secret}, token => #{secret}, text => #{secret},
+         login => { 'user' => 'u', 'password' => #{secret} }, anything => { 'deep' => [#{secret}] } }"
+    end.join("\n")
+  end
+
+  def written(run)
+    files = Dir[File.join(run.directory, 'var/**/*')].select { |path| File.file?(path) }
+    files.to_h { |path| [path, File.binread(path)] }
+  end
+
+  it 'reach the engine and nothing else' do
+    Dir.mktmpdir('stead') do |directory|
+      run = PuppetRun.new(directory)
+      env = { 'RUBYOPT' => "-r#{File.join(PuppetRun::HERE, 'store_always.rb')}" }
+      refused = "stead_note { 'refused': pin => #{literal(forms.first)} }"
+      runs = [
+        run.apply(manifest(forms, ''), '--debug', env: env),
+        run.apply(manifest(forms, 'new '), '--debug', '--noop', env: env),
+        run.apply(manifest(forms, 'new ') + refused, '--debug', '--trace', env: env),
+        run.apply(manifest(forms, 'new '), '--debug', env: env),
+        run.apply(manifest(forms, ''), '--debug', env: env.merge('FAKE_ENGINE_FAULT' => 'garbage')),
+        run.puppet('resource', 'stead_note', '--to_yaml'),
+        run.puppet('resource', 'stead_note', 'n0', '--debug')
+      ]
+      expect(runs.map(&:code)).to eq([2, 0, 6, 0, 4, 0, 0])
+      expect(run.instances('Test/Note').first['pin']).to eq('secureString' => "new #{forms.first}")
+      found = { 'console' => runs.map(&:text).join.b }.merge(written(run)).flat_map do |place, text|
+        forms.flat_map { |form| traces(form) }.select { |trace| text.include?(trace.b) }.map { |trace| [place, trace] }
+      end
+      expect(found).to eq([])
+      expect(written(run).keys).to include(/transactionstore.yaml/, /last_run_report.yaml/)
+    end
+  end
+end
