@@ -51,7 +51,7 @@ RSpec.describe 'secrets' do
         run.apply(manifest(forms, 'new ') + refused, '--debug', '--trace', env: env),
         run.apply(manifest(forms, 'new '), '--debug', env: env),
         run.apply(manifest(forms, ''), '--debug', env: env.merge('FAKE_ENGINE_FAULT' => 'garbage')),
-        run.puppet('resource', 'stead_note', '--to_yaml'),
+        run.puppet('resource', 'stead_note', 'n0', '--to_yaml'),
         run.puppet('resource', 'stead_note', 'n0', '--debug')
       ]
       expect(runs.map(&:code)).to eq([2, 0, 6, 0, 4, 0, 0])
