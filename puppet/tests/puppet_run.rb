@@ -1,16 +1,20 @@
 # frozen_string_literal: true
 
+require 'English'
 require 'fileutils'
 require 'json'
-require 'open3'
 require 'yaml'
 require 'puppet'
+require 'puppet/application/apply'
+require 'puppet/application/resource'
+require 'puppet/resource_api'
+require 'puppet/util/command_line'
 
 # Runs Puppet in directories of its own, with an engine for its types.
 class PuppetRun
   HERE = __dir__
   FAKE = File.expand_path('../steadlib/spec/fixtures/fake_engine.rb', HERE)
-  MODULES = [*Dir[File.join(HERE, 'modules/*')], *Dir[File.expand_path('../examples/*/', HERE)], File.expand_path('../steadlib', HERE)].freeze
+  MODULES = ['modules/*', '../examples/*/', '../steadlib'].flat_map { |path| Dir[File.expand_path(path, HERE)] }.freeze
   Result = Struct.new(:text, :code) do
     # @return [Array<String>] what Puppet said, without what every run says
     def lines
@@ -37,17 +41,22 @@ class PuppetRun
     File.join(@directory, 'modules')
   end
 
-  def apply(manifest, *options, env: {})
+  def apply(manifest, *options, **settings)
     path = File.join(@directory, 'site.pp')
     File.write(path, manifest.gsub('@', @files))
-    puppet('apply', '--modulepath', modules, '--detailed-exitcodes', *options, path, env: env)
+    puppet('apply', '--modulepath', modules, '--detailed-exitcodes', *options, path, **settings)
   end
 
-  def puppet(command, *arguments, env: {})
+  # Runs what the program `puppet` runs, in a fork that has loaded Puppet before.
+  def puppet(command, *arguments, env: {}, preload: nil)
     settings = ['--confdir', conf, '--vardir', File.join(@directory, 'var'), '--facts_terminus', 'memory', '--color', 'false']
     settings = ['--modulepath', modules, *settings] if %w[resource describe].include?(command)
-    text, status = Open3.capture2e(environment.merge(env), 'puppet', command, *settings, *arguments)
-    Result.new(text, status.exitstatus)
+    reader, writer = IO.pipe
+    pid = fork { execute([command, *settings, *arguments], environment.merge(env), writer, preload) }
+    writer.close
+    text = reader.read
+    Process.wait(pid)
+    Result.new(text, $CHILD_STATUS.exitstatus)
   end
 
   # @return [Array<String>] the requests of the last run; the fake engine alone tells
@@ -80,6 +89,19 @@ class PuppetRun
   end
 
   private
+
+  def execute(arguments, env, output, preload)
+    [$stdout, $stderr].each { |stream| stream.reopen(output) && stream.sync = true }
+    ENV.update(env)
+    ARGV.replace(arguments)
+    load preload if preload
+    Puppet::Util::CommandLine.new('puppet', arguments).execute
+    code = 0
+  rescue SystemExit => e
+    code = e.status
+  ensure
+    exit!(code || 1)
+  end
 
   def conf
     File.join(@directory, 'conf')

@@ -5,9 +5,7 @@ require 'erb'
 require 'tmpdir'
 require_relative 'puppet_run'
 
-RSpec.configure do |config|
-  config.disable_monkey_patching!
-end
+RSpec.configure(&:disable_monkey_patching!)
 
 RSpec.describe 'secrets' do
   # Texts that programs have shown by mistake; CANARY stands for what identifies each.
@@ -43,24 +41,25 @@ RSpec.describe 'secrets' do
   it 'reach the engine and nothing else' do
     Dir.mktmpdir('stead') do |directory|
       run = PuppetRun.new(directory)
-      env = { 'RUBYOPT' => "-r#{File.join(PuppetRun::HERE, 'store_always.rb')}" }
+      store = { preload: File.join(PuppetRun::HERE, 'store_always.rb') }
       refused = "stead_note { 'refused': pin => #{literal(forms.first)} }"
       runs = [
-        run.apply(manifest(forms, ''), '--debug', env: env),
-        run.apply(manifest(forms, 'new '), '--debug', '--noop', env: env),
-        run.apply(manifest(forms, 'new ') + refused, '--debug', '--trace', env: env),
-        run.apply(manifest(forms, 'new '), '--debug', env: env),
-        run.apply(manifest(forms, ''), '--debug', env: env.merge('FAKE_ENGINE_FAULT' => 'garbage')),
+        run.apply(manifest(forms, ''), '--debug', env: { 'FAKE_ENGINE_FAULT' => 'garbage' }, **store),
+        run.apply(manifest(forms, ''), '--debug', **store),
+        run.apply(manifest(forms, 'new '), '--debug', '--noop', **store),
+        run.apply(manifest(forms, 'new ') + refused, '--debug', '--trace', **store),
+        run.apply(manifest(forms, 'new '), '--debug', **store),
         run.puppet('resource', 'stead_note', 'n0', '--to_yaml'),
         run.puppet('resource', 'stead_note', 'n0', '--debug')
       ]
-      expect(runs.map(&:code)).to eq([2, 0, 6, 0, 4, 0, 0])
+      expect(runs.map(&:code)).to eq([4, 2, 0, 6, 0, 0, 0])
       expect(run.instances('Test/Note').first['pin']).to eq('secureString' => "new #{forms.first}")
       found = { 'console' => runs.map(&:text).join.b }.merge(written(run)).flat_map do |place, text|
         forms.flat_map { |form| traces(form) }.select { |trace| text.include?(trace.b) }.map { |trace| [place, trace] }
       end
       expect(found).to eq([])
-      expect(written(run).keys).to include(/transactionstore.yaml/, /last_run_report.yaml/)
+      expect(written(run).keys).to include(/last_run_report.yaml/)
+      expect(File.read(File.join(directory, 'var/state/transactionstore.yaml'))).to include('Stead_note[n0]')
     end
   end
 end

@@ -57,7 +57,7 @@ RSpec.describe PuppetX::Stead::Conversion do
   end
 
   [
-    ['Integer', '30', 30], ['Integer', 'x', 'x'], ['Float', 1, 1.0], ['String', '30', '30'], ["Enum['Low']", 'LOW', 'Low'],
+    ['Integer', '30', 30], %w[Integer x x], ['Float', 1, 1.0], %w[String 30 30], ["Enum['Low']", 'LOW', 'Low'],
     ["Enum['Low']", 'other', 'other'], ['Optional[Variant[Integer, Boolean]]', '7', 7],
     ['Struct[{ a => Integer, Optional[b] => String }]', { 'A' => '1', 'c' => 2 }, { 'a' => 1 }],
     ['Array[Struct[{ a => Integer }]]', [{ 'A' => 1 }], [{ 'a' => 1 }]], ['Hash[String, Integer]', { 'A' => '1' }, { 'A' => 1 }]
