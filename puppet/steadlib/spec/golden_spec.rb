@@ -85,14 +85,15 @@ class GoldenCase
 
   def decoded(data)
     case data
-    when Hash
-      kind = MARKS.keys.find { |mark| data.key?(mark) }
-      return MARKS[kind].call(data[kind]) if kind
-
-      data.to_h { |key, value| [data.equal?(@data['manifest']) ? key.to_sym : key, decoded(value)] }
+    when Hash then marked(data) { data.to_h { |key, value| [data.equal?(@data['manifest']) ? key.to_sym : key, decoded(value)] } }
     when Array then data.map { |value| decoded(value) }
     else data
     end
+  end
+
+  def marked(data)
+    mark = MARKS.keys.find { |one| data.key?(one) }
+    mark ? MARKS[mark].call(data[mark]) : yield
   end
 end
 
