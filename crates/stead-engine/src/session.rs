@@ -132,7 +132,9 @@ impl Session {
             catalog.add(Arc::clone(&each.manifest));
         }
         if host.powershell.is_some() {
-            adapters().into_iter().for_each(|adapter| catalog.add(Arc::new(adapter)));
+            for adapter in adapters() {
+                catalog.add(Arc::new(adapter));
+            }
         }
         let programs = OnMachine {
             machine: machine(root.clone(), &host.options),

@@ -158,6 +158,7 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
     let capabilities: Vec<_> =
         capabilities.chain(optional.into_iter().filter(|(has, _)| *has).map(|(_, word)| word)).collect();
     let properties: Vec<_> = resource.properties.iter().map(|property| &property.name).collect();
+    let keys: Vec<_> = resource.properties.iter().filter(|each| each.key).map(|each| &each.name).collect();
     let description = resource.description.as_deref().or_else(|| module.manifest.as_ref()?.description.as_deref());
     json!({
         "type": format!("{}/{}", module.name, resource.name),
@@ -175,6 +176,7 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
         "description": description,
         "properties": properties,
         "requireAdapter": adapter.as_str(),
+        "adaptedContent": { "keys": keys },
     })
 }
 

@@ -49,10 +49,12 @@ pub(crate) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes of plan, check, apply, lint, graph, explain, sls, history and invoke:
+Exit codes of plan, check, apply, lint, graph, explain, sls, history, invoke and
+puppetize:
   0    in the desired state; no findings (lint, sls)
   1    something failed
-  2    not in the desired state (plan, check, invoke --method test); warnings (lint, sls)
+  2    not in the desired state (plan, check, invoke --method test); warnings (lint, sls);
+       stale files (puppetize --check)
   3    the document, its parameters, the policy or the command line is not valid; the run cannot
        be recorded (apply --record); there is no such run (history) or resource (invoke)
   4    apply gave up: re-runs made no progress or reached their limit
@@ -139,6 +141,8 @@ pub(crate) enum Command {
     },
     /// Print the JSON Schema of documents or results
     Schema(Deferred<Schema>),
+    /// Write a module of Puppet for resources
+    Puppetize(Deferred<Puppetize>),
     /// Answer the calls of another program, such as Puppet, over standard input and output
     Serve(Deferred<Serve>),
     /// Serve the Model Context Protocol on standard input and output
@@ -165,7 +169,15 @@ impl Command {
     /// Whether it is one of the commands that dsc does not have.
     pub(crate) fn is_for_users(&self) -> bool {
         self.document().is_some()
-            || matches!(self, Self::Explain(_) | Self::Agent(_) | Self::Sls { .. } | Self::History(_) | Self::Invoke(_))
+            || matches!(
+                self,
+                Self::Explain(_)
+                    | Self::Agent(_)
+                    | Self::Sls { .. }
+                    | Self::History(_)
+                    | Self::Invoke(_)
+                    | Self::Puppetize(_)
+            )
     }
 
     /// How long one program may take.
@@ -555,6 +567,38 @@ pub(crate) struct Invoke {
     /// Output format [default: yaml on a terminal, else json]
     #[arg(short, long, value_enum, ignore_case = true)]
     pub(crate) output_format: Option<OutputFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Puppetize {
+    /// The resources: their types
+    #[arg(value_name = "TYPE", required_unless_present_any = ["adapter", "powershell_module"])]
+    pub(crate) types: Vec<String>,
+    /// All resources that this adapter lists
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) adapter: Option<String>,
+    #[arg(long, value_name = "NAME", help = "All resources of this PowerShell module")]
+    pub(crate) powershell_module: Option<String>,
+    /// The name of the module, without its author
+    #[arg(long, value_name = "NAME")]
+    pub(crate) module: String,
+    /// The directory of the module [default: the name of the module]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// The author of the module
+    #[arg(long, value_name = "NAME", default_value = "stead")]
+    pub(crate) author: String,
+    /// The version of the module
+    #[arg(long, value_name = "VERSION", default_value = "0.1.0")]
+    pub(crate) module_version: semver::Version,
+    /// What the names of all types begin with [default: stead_, with --dsc-compat: dsc_]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prefix: Option<String>,
+    #[arg(long, help = "Name attributes as modules of Puppet.Dsc do, so that their manifests need no change")]
+    pub(crate) dsc_compat: bool,
+    /// Write nothing: list the files of the module that are not as they would be written
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 #[derive(Debug, Args)]

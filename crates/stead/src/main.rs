@@ -126,6 +126,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Function { command } => dsc::function(&command),
         Command::Extension { command } => dsc::extension(&command, &env),
         Command::Schema(schema) => dsc::schema(&schema),
+        Command::Puppetize(puppetize) => commands::puppetize(&puppetize, &env),
         Command::Serve(arguments) => serve::serve(&arguments, &env),
         #[cfg(feature = "server")]
         Command::Server => server::serve(env),

@@ -1,10 +1,11 @@
-//! The commands for users: plan, apply, check, graph, lint, explain, sls, history, invoke.
+//! The commands for users: plan, apply, check, graph, lint, explain, sls, history, invoke, puppetize.
 
 mod confirm;
 mod drawing;
 mod effects;
 mod history;
 mod invoke;
+mod puppetize;
 mod report;
 pub(crate) mod sls;
 mod values;
@@ -29,6 +30,7 @@ use crate::process_env::ProcessEnv;
 use history::Recorder;
 pub(crate) use history::history;
 pub(crate) use invoke::invoke;
+pub(crate) use puppetize::puppetize;
 use report::{Printer, Style};
 use stead_engine::{Execution, Prepared, ReconcileOptions, Session, Summary, error_chain, json};
 

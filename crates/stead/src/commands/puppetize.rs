@@ -1,0 +1,177 @@
+//! `puppetize`: writes a module of Puppet for resources, or says which files of one are stale.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+use stead_core::id::TypeName;
+use stead_core::manifest::{Implementation, Kind, Manifest, Version};
+use stead_engine::{Refusal, ResourceCall, Session};
+use stead_host::provider::Cancel;
+use stead_puppet::{
+    Case, Files, Listing, ModuleOptions, ModuleVersion, ResourceToGenerate, Staleness, generate, stale_files,
+};
+
+use crate::args::Puppetize;
+use crate::exit::Exit;
+use crate::input;
+use crate::interrupt;
+use crate::output::{complain, print};
+use crate::process_env::ProcessEnv;
+
+/// The version of the support module that generated providers are written for.
+const SUPPORT: semver::Version = semver::Version::new(0, 1, 0);
+
+/// Writes a module, or with `--check` compares one with what would be written.
+pub(crate) fn puppetize(arguments: &Puppetize, env: &ProcessEnv) -> Exit {
+    let session = env.host.session(input::current_folder());
+    interrupt::catch(&session);
+    match files(arguments, session).and_then(|files| written(arguments, &files)) {
+        Ok(exit) | Err(exit) => exit,
+    }
+}
+
+fn files(arguments: &Puppetize, session: Session) -> Result<Files, Exit> {
+    let resources = resources(arguments, &session)?;
+    let engine = semver::Version::parse(env!("CARGO_PKG_VERSION")).unwrap_or(SUPPORT);
+    let version = ModuleVersion::Own(arguments.module_version.clone());
+    let mut options = ModuleOptions::new(&arguments.module, version, engine, SUPPORT);
+    if arguments.dsc_compat {
+        options = options.dsc_compatible();
+    }
+    options.author.clone_from(&arguments.author);
+    if let Some(prefix) = &arguments.prefix {
+        options.prefix.clone_from(prefix);
+    }
+    let module = generate(&resources, &options).map_err(|error| refused(&error.to_string()))?;
+    for warning in &module.warnings {
+        complain(&format!("warning: {warning}"));
+    }
+    Ok(module.files)
+}
+
+fn refused(message: &str) -> Exit {
+    complain(&format!("error: {message}"));
+    Exit::Unusable
+}
+
+fn resources(arguments: &Puppetize, session: &Session) -> Result<Vec<ResourceToGenerate>, Exit> {
+    let discovery = &session.discovery;
+    let mut wanted: BTreeSet<TypeName> = BTreeSet::new();
+    for text in &arguments.types {
+        wanted.insert(TypeName::parse(text).map_err(|error| refused(&error.to_string()))?);
+    }
+    if let Some(name) = &arguments.adapter {
+        let adapters = discovery.adapters();
+        let found = adapters.iter().find(|adapter| adapter.type_name.as_str().eq_ignore_ascii_case(name));
+        let adapter = found.ok_or_else(|| refused(&format!("there is no adapter '{name}' that lists resources")))?;
+        wanted.extend(discovery.adapted_by(adapter).iter().map(|(type_name, _)| type_name.clone()));
+    }
+    if let Some(module) = &arguments.powershell_module {
+        let listed = discovery.adapters().into_iter().flat_map(|adapter| {
+            let listed = discovery.adapted_by(&adapter);
+            listed.iter().map(|(type_name, _)| type_name.clone()).collect::<Vec<_>>()
+        });
+        let owner = |name: &TypeName| {
+            name.as_str().split_once('/').is_some_and(|(owner, _)| owner.eq_ignore_ascii_case(module))
+        };
+        wanted.extend(listed.filter(owner));
+        if wanted.is_empty() {
+            return Err(refused(&format!("there is no PowerShell module '{module}' with resources")));
+        }
+    }
+    wanted.iter().map(|name| resource(session, name)).collect()
+}
+
+fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Exit> {
+    let called = ResourceCall::find(session.beside(Cancel::default()), name.as_str(), None);
+    let called = called.and_then(ResourceCall::not_an_adapter);
+    let schema = called.and_then(|called| Ok((called.schema()?, called.manifest)));
+    let (schema, manifest) = schema.map_err(|refusal| match refusal {
+        Refusal::NotFound(message) | Refusal::Failed(message) => refused(&message),
+        Refusal::Input(_) => refused("the type cannot be read"),
+    })?;
+    if manifest.kind != Kind::Resource {
+        return Err(refused(&format!("'{name}' holds other resources: it cannot be a type of Puppet")));
+    }
+    let version = match &manifest.version {
+        Version::Semantic(version) => version.clone(),
+        Version::Date(_) => semver::Version::new(0, 0, 0),
+    };
+    let keys = keys(&manifest, &schema);
+    Ok(ResourceToGenerate {
+        description: manifest.description.clone(),
+        keys,
+        case: if is_powershell(&manifest) { Case::Insensitive } else { Case::Sensitive },
+        listing: if manifest.capabilities.export { Listing::Supported } else { Listing::Unsupported },
+        ..ResourceToGenerate::new(manifest.type_name.as_str(), version, schema)
+    })
+}
+
+fn is_powershell(manifest: &Manifest) -> bool {
+    matches!(&manifest.implementation, Implementation::Adapted { adapter, .. }
+        if matches!(adapter.implementation, Implementation::BuiltIn))
+}
+
+/// The properties that identify an instance: those that an adapter names, or the one that must be stated.
+fn keys(manifest: &Manifest, schema: &Json) -> Vec<String> {
+    let texts = |list: &Json| -> Vec<String> {
+        list.as_array().into_iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect()
+    };
+    if let Implementation::Adapted { resource, .. } = &manifest.implementation
+        && let Some(keys) = resource.content.as_ref().and_then(|content| content.get("keys"))
+    {
+        return texts(keys);
+    }
+    let required = schema.get("required").map(texts).unwrap_or_default();
+    if required.len() == 1 { required } else { Vec::new() }
+}
+
+fn written(arguments: &Puppetize, files: &Files) -> Result<Exit, Exit> {
+    let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from(&arguments.module));
+    let on_disk = read(&folder, Path::new("")).map_err(|error| refused(&error))?;
+    if arguments.check {
+        let stale = stale_files(files, &on_disk);
+        for file in &stale {
+            let reason = match file.reason {
+                Staleness::Missing => "is missing",
+                Staleness::Different => "differs",
+                Staleness::Obsolete => "is obsolete",
+            };
+            print(&format!("{} {reason}\n", file.path));
+        }
+        return Ok(if stale.is_empty() { Exit::Success } else { Exit::Drifted });
+    }
+    for (path, content) in files.iter().filter(|(path, content)| on_disk.get(*path) != Some(content)) {
+        let file = folder.join(path);
+        let directory = file.parent().unwrap_or(&folder);
+        let failed = |error| refused(&format!("cannot write {}: {error}", file.display()));
+        fs::create_dir_all(directory).and_then(|()| fs::write(&file, content)).map_err(failed)?;
+        print(&format!("{}\n", file.display()));
+    }
+    Ok(Exit::Success)
+}
+
+/// The files below a directory that is there, by their paths in it.
+fn read(folder: &Path, within: &Path) -> Result<Files, String> {
+    let mut files = Files::new();
+    let directory = folder.join(within);
+    let failed = |error| format!("cannot read {}: {error}", directory.display());
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(files),
+        Err(error) => return Err(failed(error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let path = within.join(entry.file_name());
+        let kind = entry.file_type().map_err(failed)?;
+        if kind.is_dir() {
+            files.extend(read(folder, &path)?);
+        } else if let Some(name) = path.to_str().filter(|_| kind.is_file()) {
+            files.insert(name.to_owned(), fs::read(entry.path()).map_err(failed)?);
+        }
+    }
+    Ok(files)
+}
