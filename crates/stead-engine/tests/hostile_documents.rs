@@ -5,7 +5,6 @@
 //! ends, and not an assertion, is left in `hostile-document.yaml` below the folder of temporary files of cargo's `target`.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
-#![expect(clippy::print_stdout, reason = "it says what the documents took")]
 
 #[path = "../../stead-core/tests/support/random.rs"]
 mod random;
@@ -169,7 +168,7 @@ fn a_hostile_document_costs_little() {
     let before = peak();
     // What goes on without an end is ended.
     limit(Resource::As, 6 << 30);
-    let (first, count) = (asked("STEAD_FIRST_DOCUMENT").unwrap_or(0), times("STEAD_DOCUMENTS", 300));
+    let (first, count) = (asked("STEAD_FIRST_DOCUMENT").unwrap_or(0), times("STEAD_DOCUMENTS", 80));
     let mut longest = (Duration::ZERO, 0);
     for number in first..first + count {
         let numbers = &mut Numbers::of(41, number as u64);
@@ -179,7 +178,7 @@ fn a_hostile_document_costs_little() {
         let begun = processor_time();
         limit(Resource::Cpu, begun.as_secs() + 2 * SOON.as_secs());
         prepare(&host, folder.path(), &text);
-        let took = processor_time() - begun;
+        let took = processor_time().saturating_sub(begun);
         assert!(took < SOON, "document {number} took {took:?}");
         assert!(peak() < before + LITTLE, "document {number}: memory grew by {} bytes", peak() - before);
         longest = longest.max((took, number));

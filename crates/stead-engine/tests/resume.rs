@@ -86,7 +86,7 @@ fn apply(folder: &Path) -> Run {
         Err(_) => FileJournal::resume(&path).unwrap(),
     };
     let mut session = Host::new(HostOptions::default()).session(folder);
-    let prepared = session.prepare("main.yaml", &document(folder), Object::new());
+    let prepared = session.prepare("main.yaml", document(folder), Object::new());
     let prepared = prepared.map_err(|unusable| format!("{:?}", unusable.findings)).unwrap();
     let appends_left = number(BEFORE_APPEND).map(|number| usize::try_from(number).unwrap());
     let last_event = number(AFTER_EVENT);

@@ -27,13 +27,13 @@ const SUPPORT: semver::Version = semver::Version::new(0, 1, 0);
 pub(crate) fn puppetize(arguments: &Puppetize, env: &ProcessEnv) -> Exit {
     let session = env.host.session(input::current_folder());
     interrupt::catch(&session);
-    match files(arguments, session).and_then(|files| written(arguments, &files)) {
+    match files(arguments, &session).and_then(|files| written(arguments, &files)) {
         Ok(exit) | Err(exit) => exit,
     }
 }
 
-fn files(arguments: &Puppetize, session: Session) -> Result<Files, Exit> {
-    let resources = resources(arguments, &session)?;
+fn files(arguments: &Puppetize, session: &Session) -> Result<Files, Exit> {
+    let resources = resources(arguments, session)?;
     let engine = semver::Version::parse(env!("CARGO_PKG_VERSION")).unwrap_or(SUPPORT);
     let version = ModuleVersion::Own(arguments.module_version.clone());
     let mut options = ModuleOptions::new(&arguments.module, version, engine, SUPPORT);

@@ -70,20 +70,23 @@ fn name_of(property: &Json) -> &str {
     }
 }
 
+/// The integers of .NET, with the least and the greatest.
+const INTEGERS: [(&str, i128, i128); 8] = [
+    ("SByte", i8::MIN as i128, i8::MAX as i128),
+    ("Byte", 0, u8::MAX as i128),
+    ("Int16", i16::MIN as i128, i16::MAX as i128),
+    ("UInt16", 0, u16::MAX as i128),
+    ("Int32", i32::MIN as i128, i32::MAX as i128),
+    ("UInt32", 0, u32::MAX as i128),
+    ("Int64", i64::MIN as i128, i64::MAX as i128),
+    ("UInt64", 0, u64::MAX as i128),
+];
+
 /// The narrowest type of .NET with these bounds.
 fn integer(property: &Json) -> &'static str {
     let bound =
         |name| property.get(name).and_then(|bound| bound.as_i64().map(i128::from).or(bound.as_u64().map(i128::from)));
-    const TYPES: [(&str, i128, i128); 8] = [
-        ("SByte", i8::MIN as i128, i8::MAX as i128),
-        ("Byte", 0, u8::MAX as i128),
-        ("Int16", i16::MIN as i128, i16::MAX as i128),
-        ("UInt16", 0, u16::MAX as i128),
-        ("Int32", i32::MIN as i128, i32::MAX as i128),
-        ("UInt32", 0, u32::MAX as i128),
-        ("Int64", i64::MIN as i128, i64::MAX as i128),
-        ("UInt64", 0, u64::MAX as i128),
-    ];
-    let exact = TYPES.iter().find(|(_, low, high)| bound("minimum") == Some(*low) && bound("maximum") == Some(*high));
+    let exact =
+        INTEGERS.iter().find(|(_, low, high)| bound("minimum") == Some(*low) && bound("maximum") == Some(*high));
     exact.map_or("int", |(name, _, _)| name)
 }
