@@ -47,8 +47,18 @@ pub(crate) struct Bounds<T> {
     pub(crate) most: Option<T>,
 }
 
-impl<T> Bounds<T> {
+impl<T: PartialOrd> Bounds<T> {
     pub(crate) const NONE: Self = Self { least: None, most: None };
+
+    /// No limits where no value is within them: Puppet refuses such a type. The engine refuses each value.
+    pub(crate) fn new(least: Option<T>, most: Option<T>) -> Self {
+        let bounds = Self { least, most };
+        if bounds.is_contradiction() { Self::NONE } else { bounds }
+    }
+
+    fn is_contradiction(&self) -> bool {
+        matches!((&self.least, &self.most), (Some(least), Some(most)) if least > most)
+    }
 
     fn is_none(&self) -> bool {
         self.least.is_none() && self.most.is_none()
@@ -176,11 +186,14 @@ impl fmt::Display for DataType {
 }
 
 fn write_number(f: &mut fmt::Formatter<'_>, bounds: &Bounds<f64>) -> fmt::Result {
+    let floats = Bounds { least: bounds.least.map(Float), most: bounds.most.map(Float) };
     let integers = Bounds {
         least: bounds.least.and_then(|least| whole(least.ceil())),
         most: bounds.most.and_then(|most| whole(most.floor())),
     };
-    let floats = Bounds { least: bounds.least.map(Float), most: bounds.most.map(Float) };
+    if integers.is_contradiction() {
+        return write!(f, "Float{}", Parameters(&floats));
+    }
     write!(f, "Variant[Float{}, Integer{}]", Parameters(&floats), Parameters(&integers))
 }
 
@@ -206,6 +219,7 @@ fn write_struct(f: &mut fmt::Formatter<'_>, members: &[Member]) -> fmt::Result {
 }
 
 /// A float as Puppet reads it: never without a point or an exponent.
+#[derive(PartialEq, PartialOrd)]
 struct Float(f64);
 
 impl fmt::Display for Float {
@@ -217,7 +231,7 @@ impl fmt::Display for Float {
 /// `[least, most]`, or nothing.
 struct Parameters<'b, T>(&'b Bounds<T>);
 
-impl<T: fmt::Display> fmt::Display for Parameters<'_, T> {
+impl<T: fmt::Display + PartialOrd> fmt::Display for Parameters<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_none() { Ok(()) } else { write!(f, "[{}]", Pair(self.0)) }
     }
@@ -226,7 +240,7 @@ impl<T: fmt::Display> fmt::Display for Parameters<'_, T> {
 /// `, least, most` after another parameter, or nothing.
 struct More<'b, T>(&'b Bounds<T>);
 
-impl<T: fmt::Display> fmt::Display for More<'_, T> {
+impl<T: fmt::Display + PartialOrd> fmt::Display for More<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_none() { Ok(()) } else { write!(f, ", {}", Pair(self.0)) }
     }

@@ -308,7 +308,7 @@ impl<'r> Builder<'r> {
             Dialect::Native => "stead_timeout",
             Dialect::DscCompatible => "dsc_timeout",
         };
-        let seconds = DataType::Integer(Bounds { least: Some(1), most: None }).optional();
+        let seconds = DataType::Integer(Bounds::new(Some(1), None)).optional();
         let timeout = Attribute::new(name, seconds, TIMEOUT, Behaviour::Parameter);
         let mut verify = Attribute::new("stead_verify", DataType::Boolean, VERIFY, Behaviour::Parameter);
         verify.default = Some(Literal::Boolean(true));

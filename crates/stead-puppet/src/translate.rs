@@ -165,7 +165,7 @@ impl<'s> Translator<'s> {
         match kind {
             "string" => self.string(schema),
             "integer" => DataType::Integer(integer_bounds(schema)),
-            "number" => DataType::Number(Bounds { least: least_number(schema), most: most_number(schema) }),
+            "number" => DataType::Number(Bounds::new(least_number(schema), most_number(schema))),
             "boolean" => DataType::Boolean,
             "null" => DataType::Undef,
             "array" => {
@@ -189,6 +189,10 @@ impl<'s> Translator<'s> {
 
     fn object(&self, schema: &Map<String, Json>, at: &Position<'_>) -> DataType {
         let properties = schema.get("properties").and_then(Json::as_object).filter(|properties| !properties.is_empty());
+        // Puppet has no struct with a member without a name.
+        if properties.is_some_and(|properties| properties.contains_key("")) {
+            return DataType::Hash(Box::new(DataType::Any), Bounds::NONE);
+        }
         let others = schema.get("additionalProperties").filter(|others| **others != Json::Bool(false));
         let bounds = sizes(schema, "minProperties", "maxProperties");
         let (Some(properties), None) = (properties, others) else {
@@ -224,15 +228,15 @@ fn wrapped_secret(schema: &Map<String, Json>) -> Option<DataType> {
 
 fn exact(number: &serde_json::Number) -> DataType {
     match (number.as_i64(), number.as_f64()) {
-        (Some(integer), _) => DataType::Integer(Bounds { least: Some(integer), most: Some(integer) }),
-        (None, Some(float)) => DataType::Number(Bounds { least: Some(float), most: Some(float) }),
+        (Some(integer), _) => DataType::Integer(Bounds::new(Some(integer), Some(integer))),
+        (None, Some(float)) => DataType::Number(Bounds::new(Some(float), Some(float))),
         (None, None) => DataType::Any,
     }
 }
 
 fn sizes(schema: &Map<String, Json>, least: &str, most: &str) -> Bounds<u64> {
     let size = |keyword| schema.get(keyword).and_then(Json::as_u64);
-    Bounds { least: size(least).filter(|least| *least > 0), most: size(most) }
+    Bounds::new(size(least).filter(|least| *least > 0), size(most))
 }
 
 /// The limits of an integer, as far as they are integers that Puppet has.
@@ -240,7 +244,7 @@ fn integer_bounds(schema: &Map<String, Json>) -> Bounds<i64> {
     let limit = |keyword| schema.get(keyword).and_then(integer);
     let above = limit("exclusiveMinimum").and_then(|limit| limit.checked_add(1));
     let below = limit("exclusiveMaximum").and_then(|limit| limit.checked_sub(1));
-    Bounds { least: limit("minimum").max(above), most: [limit("maximum"), below].into_iter().flatten().min() }
+    Bounds::new(limit("minimum").max(above), [limit("maximum"), below].into_iter().flatten().min())
 }
 
 /// An integer, also where it is written as `5.0`.

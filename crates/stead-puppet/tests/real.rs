@@ -5,11 +5,14 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
 use serde_json::{Value as Json, json};
 use stead_puppet::{Dialect, Files, Module, ModuleOptions, ResourceToGenerate, Staleness, generate, stale_files};
 use stead_testkit::{Case, repository, skip};
@@ -182,6 +185,112 @@ fn puppet_generates_and_describes_types() {
     let text = String::from_utf8_lossy(&output.stdout).replace("\n    ", " ");
     assert!(text.contains("A file with its content, mode and owner."), "{text}");
     assert!(text.contains("content_base64"), "{text}");
+}
+
+/// Names of properties: usual ones, those that Puppet has for itself, and those that are hard to write down.
+const NAMES: &[&str] = &[
+    "name",
+    "path",
+    "title",
+    "ensure",
+    "_exist",
+    "Ensure",
+    "fooBar",
+    "foo_bar",
+    "foo-bar",
+    "it's",
+    "#{x}",
+    "\\",
+    "\"",
+    "$x",
+    "",
+    "a b",
+    "\n",
+    "\u{7}",
+    "é",
+    "日本",
+    "require",
+    "__END__",
+    "1",
+    "%q(",
+    "validation_mode",
+    "stead_timeout",
+];
+
+fn schema() -> impl Strategy<Value = Json> {
+    let word = proptest::sample::select(NAMES);
+    let leaf = prop_oneof![
+        (0_u64..3, 3_u64..9)
+            .prop_map(|(least, most)| json!({ "type": "string", "minLength": least, "maxLength": most })),
+        any::<(i64, u64)>().prop_map(|(least, most)| json!({ "type": "integer", "minimum": least, "maximum": most })),
+        any::<(f64, f64)>().prop_map(
+            |(least, most)| json!({ "type": "number", "minimum": least.min(most), "maximum": most.max(least) })
+        ),
+        proptest::collection::vec(word.clone(), 1..4)
+            .prop_map(|words| json!({ "enum": words, "description": words[0], "default": words[0] })),
+        word.prop_map(|word| json!({ "const": word, "writeOnly": true })),
+        "[a-c^$\\[\\](|)+*?{}0-9/#\\\\.-]{0,8}"
+            .prop_map(|pattern| json!({ "type": "string", "pattern": pattern, "default": pattern })),
+        Just(json!({ "type": ["boolean", "null"], "readOnly": true, "default": false })),
+        Just(json!({ "type": "string", "format": "password" })),
+        Just(json!(true)),
+        Just(json!({ "$ref": "#" })),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        let properties = proptest::collection::btree_map(proptest::sample::select(NAMES), inner.clone(), 0..6);
+        prop_oneof![
+            inner.clone().prop_map(|items| json!({ "type": "array", "items": items, "minItems": 1 })),
+            proptest::collection::vec(inner.clone(), 1..4).prop_map(|each| json!({ "oneOf": each })),
+            (properties, any::<bool>()).prop_map(|(properties, open)| {
+                let required: Vec<_> = properties.keys().take(2).collect();
+                json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": open })
+            }),
+            inner.prop_map(|each| json!({ "type": "object", "additionalProperties": each })),
+        ]
+    })
+}
+
+/// Resources with random schemas, the same in each run.
+fn random_resources() -> Vec<ResourceToGenerate> {
+    let properties = proptest::collection::btree_map(proptest::sample::select(NAMES), schema(), 0..8);
+    let mut runner = TestRunner::deterministic();
+    let resource = |number| {
+        let schema = properties.new_tree(&mut runner).unwrap().current();
+        let schema = json!({ "type": "object", "properties": schema, "required": ["path", "fooBar", "é"] });
+        let keys = if number % 2 == 0 { vec!["name".to_owned()] } else { Vec::new() };
+        ResourceToGenerate {
+            keys,
+            ..ResourceToGenerate::new(format!("Example/Random{number}x"), semver::Version::new(1, 0, 0), schema)
+        }
+    };
+    (0..100).map(resource).collect()
+}
+
+#[test]
+fn the_resource_api_accepts_the_types_of_random_schemas() {
+    let resources = random_resources();
+    for options in [json!({}), json!({ "dialect": "dsc" })] {
+        let module = generate(&resources, &support::options(&options)).unwrap();
+        if !has("the_resource_api_accepts_the_types_of_random_schemas", "puppet") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        write(&module.files, &folder.path().join("module"));
+        let types = module.files.keys().filter(|path| path.starts_with("lib/puppet/type/"));
+        let types: Vec<_> = types.map(|path| folder.path().join("module").join(path)).collect();
+        let output = succeed(Command::new("ruby").args(["-e", REGISTER]).arg(folder.path()).args(&types));
+        let found: Json = serde_json::from_slice(&output.stdout).unwrap();
+        let found = found.as_object().unwrap();
+        assert_eq!(found.len(), resources.len());
+        for resource in &resources {
+            let definition = found.values().find(|each| each["stead"]["type"] == resource.type_name.as_str()).unwrap();
+            let attributes = definition["attributes"].as_object().unwrap().values();
+            let sent: BTreeSet<_> = attributes.filter_map(|attribute| attribute["property"].as_str()).collect();
+            let properties: BTreeSet<_> =
+                resource.schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(sent, properties, "every property can be given");
+        }
+    }
 }
 
 fn settings(folder: &Path) -> [String; 4] {
