@@ -166,6 +166,7 @@ impl<'r> Builder<'r> {
             timestamps: options.timestamps,
             plain_secrets: options.plain_secrets,
             secrets: &resource.secrets,
+            steps: std::cell::Cell::default(),
         };
         let parts = translator.parts(&resource.schema);
         let properties = parts.iter().filter_map(|part| part.get("properties")?.as_object()).flatten();

@@ -3,6 +3,7 @@
 //! The type of an attribute accepts all that the schema accepts, and refuses what is known to be wrong without the engine. Where Puppet
 //! has no type that is exact, the wider one is taken: the engine checks the schema itself.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
@@ -10,8 +11,11 @@ use serde_json::{Map, Value as Json};
 use crate::data_type::{Bounds, Case, DataType, Member, Presence};
 use crate::pattern;
 
-/// How deep schemas may be nested, references followed: one that refers to itself ends here.
+/// How deep schemas may be nested, references followed.
 const DEPTH: usize = 12;
+
+/// How many schemas are translated for one property, references followed.
+const STEPS: usize = 2000;
 
 /// How many schemas are looked at for the properties of one object.
 const PARTS: usize = 64;
@@ -44,13 +48,18 @@ pub(crate) struct Translator<'s> {
     pub(crate) plain_secrets: PlainSecrets,
     /// Where secrets are in an instance: `/credential/password`, with `*` for every element.
     pub(crate) secrets: &'s BTreeSet<String>,
+    /// How many schemas are still translated for this property.
+    pub(crate) steps: Cell<usize>,
 }
 
-/// A schema, and where it applies.
+/// Where a schema applies.
 struct Position<'p> {
     /// Where the value is in an instance.
     place: &'p str,
     depth: usize,
+    /// The reference that is followed here, and those on the way.
+    reference: Option<&'p str>,
+    outer: Option<&'p Position<'p>>,
 }
 
 impl<'s> Translator<'s> {
@@ -76,16 +85,47 @@ impl<'s> Translator<'s> {
     }
 
     /// The type of a property of the resource.
+    ///
+    /// Guarantees: where the schema or the caller says that something in it is secret, so does the type: of the whole value
+    /// where it cannot of a part.
     pub(crate) fn property(&self, name: &str, schema: &Json) -> DataType {
-        self.translate(schema, &Position { place: &format!("/{name}"), depth: 0 })
+        let place = format!("/{name}");
+        self.steps.set(STEPS);
+        let data_type = self.translate(schema, &Position { place: &place, depth: 0, reference: None, outer: None });
+        let below = place + "/";
+        let is_listed = || self.secrets.iter().any(|secret| secret.starts_with(&below));
+        if data_type.has_sensitive() || !(is_listed() || self.mentions_secret(schema, 0, &mut BTreeSet::new())) {
+            return data_type;
+        }
+        self.protected(data_type)
+    }
+
+    /// Whether a secret is anywhere in a schema, in whatever way its parts belong together.
+    fn mentions_secret(&self, schema: &Json, depth: usize, seen: &mut BTreeSet<String>) -> bool {
+        let members = match schema {
+            Json::Object(members) => members,
+            Json::Array(schemas) => return schemas.iter().any(|each| self.mentions_secret(each, depth, seen)),
+            _ => return false,
+        };
+        if is_password(members) || wrapped_secret(members).is_some() || (depth > 0 && is_written_text(members)) {
+            return true;
+        }
+        let reference = members.get("$ref").and_then(Json::as_str);
+        let is_new = reference.is_some_and(|reference| seen.insert(reference.to_owned()));
+        let target = self.referred(schema).filter(|_| is_new);
+        let mut parts = target.into_iter().chain(members.values());
+        parts.any(|each| self.mentions_secret(each, depth + 1, seen))
     }
 
     fn translate(&self, schema: &Json, at: &Position<'_>) -> DataType {
-        let Some(members) = schema.as_object().filter(|_| at.depth < DEPTH) else { return DataType::Any };
+        let steps = self.steps.get();
+        self.steps.set(steps.saturating_sub(1));
+        let Some(members) = schema.as_object().filter(|_| at.depth < DEPTH && steps > 0) else { return DataType::Any };
         let data_type = self.unprotected(members, at);
-        if !self.is_secret(members, at) {
-            return data_type;
-        }
+        if self.is_secret(members, at) { self.protected(data_type) } else { data_type }
+    }
+
+    fn protected(&self, data_type: DataType) -> DataType {
         match self.plain_secrets {
             PlainSecrets::Refused => data_type.sensitive(),
             PlainSecrets::Accepted => DataType::one_of([data_type.clone().sensitive(), data_type]),
@@ -94,10 +134,7 @@ impl<'s> Translator<'s> {
 
     /// Secret is what the caller lists, what the schema calls a password, and what inside of a value can only be written.
     fn is_secret(&self, schema: &Map<String, Json>, at: &Position<'_>) -> bool {
-        let is_text = schema.get("type").is_some_and(|kind| kind == "string");
-        self.secrets.contains(at.place)
-            || schema.get("format").is_some_and(|format| format == "password")
-            || (is_text && schema.get("writeOnly") == Some(&Json::Bool(true)) && at.depth > 0)
+        self.secrets.contains(at.place) || is_password(schema) || (at.depth > 0 && is_written_text(schema))
     }
 
     fn unprotected(&self, schema: &Map<String, Json>, at: &Position<'_>) -> DataType {
@@ -105,8 +142,11 @@ impl<'s> Translator<'s> {
             return wrapped;
         }
         if let Some(reference) = schema.get("$ref") {
-            let target = self.resolve(reference);
-            return target.map_or(DataType::Any, |target| self.translate(target, &at.deeper(at.place)));
+            let target =
+                self.resolve(reference).zip(reference.as_str()).filter(|(_, reference)| !at.is_within(reference));
+            return target.map_or(DataType::Any, |(target, reference)| {
+                self.translate(target, &Position { reference: Some(reference), ..at.deeper(at.place) })
+            });
         }
         if let Some(values) = schema.get("enum").and_then(Json::as_array) {
             return self.enumeration(values);
@@ -210,10 +250,26 @@ impl<'s> Translator<'s> {
     }
 }
 
-impl Position<'_> {
-    fn deeper<'p>(&self, place: &'p str) -> Position<'p> {
-        Position { place, depth: self.depth + 1 }
+impl<'p> Position<'p> {
+    fn deeper<'d>(&'d self, place: &'d str) -> Position<'d>
+    where
+        'p: 'd,
+    {
+        Position { place, depth: self.depth + 1, reference: None, outer: Some(self) }
     }
+
+    /// Whether this is within what a reference leads to.
+    fn is_within(&self, reference: &str) -> bool {
+        self.reference == Some(reference) || self.outer.is_some_and(|outer| outer.is_within(reference))
+    }
+}
+
+fn is_password(schema: &Map<String, Json>) -> bool {
+    schema.get("format").is_some_and(|format| format == "password")
+}
+
+fn is_written_text(schema: &Map<String, Json>) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "string") && schema.get("writeOnly") == Some(&Json::Bool(true))
 }
 
 /// The type of the form in which stead has secrets: `{"secureString": text}` and `{"secureObject": object}`. In a manifest it
