@@ -330,6 +330,7 @@ Style/TrailingCommaInHashLiteral: { EnforcedStyleForMultiline: comma }
 Style/TrailingCommaInArguments: { EnforcedStyleForMultiline: comma }
 Style/WordArray: { EnforcedStyle: brackets }
 Style/ClassAndModuleChildren: { Enabled: false }
+Naming/VariableNumber: { Enabled: false }
 ";
 
 #[test]
