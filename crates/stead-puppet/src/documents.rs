@@ -31,11 +31,7 @@ pub(crate) fn files(
         ("CHANGELOG.md", changelog(types, options, version)),
         ("LICENSE", include_str!("../../../LICENSE-APACHE").to_owned()),
         (".fixtures.yml", fixtures(options)),
-        (
-            ".sync.yml",
-            "---\n# Every file of this module is generated: pdk update leaves it alone.\n\"*\":\n  unmanaged: true\n"
-                .to_owned(),
-        ),
+        (".sync.yml", SYNC.to_owned()),
         (".pdkignore", PDKIGNORE.to_owned()),
         ("spec/spec_helper.rb", SPEC_HELPER.to_owned()),
         ("spec/default_facts.yml", DEFAULT_FACTS.to_owned()),
@@ -57,7 +53,7 @@ fn metadata(types: &[ResourceType<'_>], options: &ModuleOptions, version: &Versi
     add("author", json!(options.author));
     add("summary", json!(summary(types, options)));
     add("license", json!("Apache-2.0"));
-    add("source", json!(options.source.as_deref().unwrap_or("https://example.invalid/stead")));
+    add("source", json!(options.source.as_deref().unwrap_or(env!("CARGO_PKG_REPOSITORY"))));
     for (name, address) in [("project_page", &options.project_page), ("issues_url", &options.issues_url)] {
         if let Some(address) = address {
             add(name, json!(address));
@@ -129,6 +125,17 @@ fn fixtures(options: &ModuleOptions) -> String {
         version = options.support,
     )
 }
+
+/// What `pdk update` leaves alone.
+const SYNC: &str = "\
+---
+.pdkignore:
+  unmanaged: true
+spec/default_facts.yml:
+  unmanaged: true
+spec/spec_helper.rb:
+  unmanaged: true
+";
 
 const PDKIGNORE: &str = "/.fixtures.yml\n/.pdkignore\n/.sync.yml\n/pkg/\n/spec/\n";
 
