@@ -182,15 +182,12 @@ impl<'s> Translator<'s> {
     }
 
     fn enumeration(&self, values: &[Json]) -> DataType {
-        let mut texts = Vec::new();
+        let mut texts: Vec<String> = Vec::new();
         let mut others = Vec::new();
         for value in values {
             match value {
-                Json::String(text) => {
-                    if !texts.contains(text) {
-                        texts.push(text.clone());
-                    }
-                }
+                Json::String(text) if texts.iter().any(|other| self.is_same(other, text)) => {}
+                Json::String(text) => texts.push(text.clone()),
                 Json::Null => others.push(DataType::Undef),
                 Json::Bool(value) => others.push(DataType::Literal(*value)),
                 Json::Number(number) => others.push(exact(number)),
@@ -199,6 +196,13 @@ impl<'s> Translator<'s> {
         }
         let texts = (!texts.is_empty()).then_some(DataType::Enum { values: texts, case: self.case });
         DataType::one_of(texts.into_iter().chain(others))
+    }
+
+    fn is_same(&self, one: &str, other: &str) -> bool {
+        match self.case {
+            Case::Sensitive => one == other,
+            Case::Insensitive => one.to_lowercase() == other.to_lowercase(),
+        }
     }
 
     fn kind(&self, kind: &str, schema: &Map<String, Json>, at: &Position<'_>) -> DataType {
