@@ -14,6 +14,7 @@ const LAYERS: &[&str] = &[
     "stead-host",
     "stead-resources",
     "stead-powershell",
+
     "stead-engine",
     "stead-agent",
     "stead-server",
