@@ -28,7 +28,7 @@ module PuppetX
       # @raise [EngineFailure]
       def exchange(line, id, seconds)
         limit = now + seconds
-        unsent = "#{line}\n".b
+        unsent = send_some("#{line}\n".b)
         loop do
           answer = next_answer(id)
           return answer if answer
@@ -91,8 +91,12 @@ module PuppetX
         raise EngineFailure, "the engine gave no answer within #{seconds} seconds#{tail}" if readable.nil?
 
         @unread << @output.readpartial(CHUNK) unless readable.empty?
-        unsent = unsent.byteslice(@input.write_nonblock(unsent)..) unless writable.empty?
-        unsent
+        writable.empty? ? unsent : send_some(unsent)
+      end
+
+      # @return [String] what did not fit into the pipe
+      def send_some(unsent)
+        unsent.byteslice(@input.write_nonblock(unsent)..)
       rescue IO::WaitWritable
         unsent
       end

@@ -13,7 +13,8 @@ module PuppetX
         @name = definition[:name]
         @engine = definition.fetch(:stead)
         @attributes = definition[:attributes].to_h { |name, one| [name, Attribute.new(@name, name, one)] }
-        @known = @attributes.each_value.map(&:property).compact
+        @properties = @attributes.each_value.select(&:sent?).to_h { |one| [one.property.downcase, one.name] }
+        @read = @attributes.each_value.select(&:read?)
       end
 
       # @return [Hash] the parameters of a request that say which type is meant
@@ -40,9 +41,12 @@ module PuppetX
       # @param answer [Hash] what the engine says about one instance
       # @return [Hash{Symbol => Object}] attributes, without those that Puppet must not or need not see
       def to_puppet(answer)
-        actual = (answer['actual'] || {}).merge(Attribute::EXISTENCE => answer['exists']).transform_keys(&:downcase)
-        read = @attributes.select { |_, attribute| attribute.read? }
-        read.transform_values { |attribute| attribute.to_puppet(actual[attribute.property.downcase]) }.compact
+        actual = (answer['actual'] || {}).transform_keys(&:downcase)
+        actual[Attribute::EXISTENCE] = answer['exists']
+        @read.each_with_object({}) do |attribute, result|
+          value = attribute.to_puppet(actual[attribute.property.downcase])
+          result[attribute.name] = value unless value.nil?
+        end
       end
 
       # Whether these values demand that there is no instance.
@@ -57,7 +61,14 @@ module PuppetX
 
       # @return [Array<String>] properties that the engine returned and the type file does not know
       def unknown(actual)
-        actual.keys.reject { |property| property.start_with?('_', '$') || @known.any? { |one| one.casecmp?(property) } }
+        actual.keys.reject { |property| @properties.key?(property.downcase) || property.start_with?('_', '$') }
+      end
+
+      # Puppet finds two resources with the same namevars itself; not so if one of them is only a title.
+      #
+      # @return [Array<Symbol>] the attributes that identify an instance, if Puppet does not compare them
+      def claimed
+        @claimed ||= namevars.all? { |name| @attributes[name].sent? } ? [] : namevars.select { |name| @attributes[name].sent? }
       end
 
       private

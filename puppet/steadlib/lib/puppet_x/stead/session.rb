@@ -53,11 +53,9 @@ module PuppetX
       # @raise [Error] the reason, for the user
       def request(method, params, deadline = DEADLINE)
         @lock.synchronize do
-          exchange(method, params.merge('deadline' => deadline), deadline + @grace).tap { @failures = 0 }
-        rescue EngineFailure => e
-          discard(e)
-          retry if @failures < FAILURES && method != 'set'
-          raise
+          raise @last_failure if @failures >= FAILURES
+
+          attempt(method, params.merge('deadline' => deadline), deadline + @grace).tap { @failures = 0 }
         end
       end
 
@@ -76,11 +74,13 @@ module PuppetX
 
       private
 
-      def exchange(method, params, seconds)
-        raise @last_failure if @failures >= FAILURES
-
+      def attempt(method, params, seconds)
         ready
         call(method, params, seconds)
+      rescue EngineFailure => e
+        discard(e)
+        retry if @failures < FAILURES && method != 'set'
+        raise
       end
 
       def ready

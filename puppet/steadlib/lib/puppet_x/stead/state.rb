@@ -5,7 +5,7 @@ module PuppetX
     # What `get` gives to Puppet: attributes, and what the engine said about them in the same answer. Puppet hands the same
     # object to `insync?` and `set` and forgets it after a change, so nothing that was read before a change is used after it.
     class State < Hash
-      attr_accessor :verdict, :resource
+      attr_accessor :verdict, :out_of_sync, :resource
 
       # @return [State] `values` itself if it is one
       def self.of(values)

@@ -49,7 +49,8 @@ class Puppet::Provider::SteadBase
     return unless state.first_question?(name)
 
     state.verdict ||= test(context, should)
-    return true unless state.verdict.out_of_sync(type(context), should).include?(name)
+    state.out_of_sync ||= state.verdict.out_of_sync(type(context), should)
+    return true unless state.out_of_sync.include?(name)
 
     [false, message(type(context)[name], state, should)]
   end
@@ -136,13 +137,13 @@ class Puppet::Provider::SteadBase
 
   # Two resources that manage the same instance would undo each other in every run.
   def claim(context, desired)
-    return if @resource&.catalog.nil?
+    claimed = type(context).claimed
+    return if claimed.empty? || @resource&.catalog.nil?
 
     @claims = {} unless @catalog.equal?(@resource.catalog)
     @catalog = @resource.catalog
-    keys = type(context).to_engine(desired.slice(*type(context).namevars))
-    other = (@claims[keys] ||= @resource.title) unless keys.empty?
-    raise Error, "#{context.type.name}[#{other}] manages the same instance" unless [nil, @resource.title].include?(other)
+    other = (@claims[type(context).to_engine(desired.slice(*claimed))] ||= @resource.title)
+    raise Error, "#{context.type.name}[#{other}] manages the same instance" unless other == @resource.title
   end
 
   # A state that Puppet made has only attributes.
