@@ -29,7 +29,7 @@ Puppet::ResourceApi.register_type(
     },
     dsc_backup: {
       type: 'Optional[Variant[Boolean, Pattern[/\\A[^\\/]+\\z/]]]',
-      desc: 'Whether former content is kept when it is replaced or removed. With true it is kept beside the file as \'NAME.backup-\' and the begin of its SHA-256, every content once; with a suffix as \'NAMESUFFIX\', the last one only.',
+      desc: 'Whether former content is kept when it is replaced or removed. With true it is kept beside the file as \'NAME.backup-\' and the begin of its SHA-256, every content once; with a suffix as \'NAMESUFFIX\', the last one only. Default: false.',
       behaviour: :parameter,
       property: 'backup',
     },
@@ -60,7 +60,7 @@ Puppet::ResourceApi.register_type(
       property: 'mode',
     },
     dsc_modified: {
-      type: 'Optional[String]',
+      type: 'Optional[Timestamp]',
       desc: 'When the content was last changed.',
       behaviour: :read_only,
       property: 'modified',

@@ -25,7 +25,7 @@ Puppet::ResourceApi.register_type(
     },
     backup: {
       type: 'Optional[Variant[Boolean, Pattern[/\\A[^\\/]+\\z/]]]',
-      desc: 'Whether former content is kept when it is replaced or removed. With true it is kept beside the file as \'NAME.backup-\' and the begin of its SHA-256, every content once; with a suffix as \'NAMESUFFIX\', the last one only.',
+      desc: 'Whether former content is kept when it is replaced or removed. With true it is kept beside the file as \'NAME.backup-\' and the begin of its SHA-256, every content once; with a suffix as \'NAMESUFFIX\', the last one only. Default: false.',
       behaviour: :parameter,
       property: 'backup',
     },
