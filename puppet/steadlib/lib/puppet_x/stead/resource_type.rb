@@ -30,11 +30,13 @@ module PuppetX
         @namevars ||= @attributes.each_value.select(&:key?).map(&:name)
       end
 
+      # What is to be absent has no properties, but how it is removed can have parameters.
+      #
       # @param values [Hash{Symbol => Object}] attributes
       # @return [Hash{String => Object}] properties for the engine
       def to_engine(values)
         sent = values.select { |name, _| @attributes[name]&.sent? }
-        sent = sent.select { |name, _| @attributes[name].key? || @attributes[name].presence? } if absent?(values)
+        sent = sent.reject { |name, _| @attributes[name].compared? && !@attributes[name].presence? } if absent?(values)
         sent.each_with_object({}) { |(name, value), result| add(result, @attributes[name], value) }
       end
 
