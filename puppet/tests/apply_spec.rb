@@ -113,7 +113,7 @@ RSpec.describe 'puppet' do
       expect(run.apply(manifest, '--strict', 'error').lines).to eq([])
     end
 
-    it 'in another case and order are no change' do
+    it 'in another case and order are not a change' do
       run.apply(manifest)
       other = manifest.sub("['b', 'A']", "['a', 'B']").sub("'LOW'", "'low'").sub('count => 3, flag => false', 'count => 3')
       expect(run.apply(other).lines).to eq([])
@@ -230,7 +230,7 @@ RSpec.describe 'puppet' do
     end
   end
 
-  it 'is told of a restart once, and a reboot in the catalog is pending' do
+  it 'reports a restart once, and a reboot in the catalog is pending' do
     result = run.apply("stead_note { ['restart1', 'restart2']: text => 'x' } reboot { 'stead_reboot': }")
     expect(result.lines.grep(/^Warning: .*restart required: system host/).length).to eq(1)
     expect(result.lines.grep(/Stead_note\[restart\d\].*restart required: system host/).length).to eq(2)

@@ -14,7 +14,6 @@ const LAYERS: &[&str] = &[
     "stead-host",
     "stead-resources",
     "stead-powershell",
-
     "stead-engine",
     "stead-agent",
     "stead-server",

@@ -65,7 +65,8 @@ fn is_secret(ty: &Type) -> bool {
 fn type_schema(ty: &Type) -> Map<String, Json> {
     let members = match ty {
         Type::Object | Type::PsObject | Type::Other(_) => json!({}),
-        Type::String | Type::ScriptBlock | Type::SecureString | Type::Uri => json!({ "type": "string" }),
+        Type::String | Type::ScriptBlock | Type::Uri => json!({ "type": "string" }),
+        Type::SecureString => json!({ "type": "string", "format": "password" }),
         Type::DateTime | Type::DateTimeOffset | Type::TimeSpan | Type::Guid | Type::Version => {
             json!({ "type": "string" })
         }

@@ -34,6 +34,8 @@ pub struct BuiltIn {
     pub provider: Arc<dyn Provider>,
     /// The property in which a state has what a program printed, for users who ask for it.
     pub printed: Option<&'static str>,
+    /// The properties that tell one instance from another; empty where none do.
+    pub keys: &'static [&'static str],
     /// Made when it is first asked for: most runs ask for none.
     schema: Arc<LazyLock<Json>>,
 }
@@ -91,6 +93,7 @@ impl Profile {
             schema: Arc::new(LazyLock::new(self.schema)),
             provider,
             printed: None,
+            keys: &[],
         })
     }
 }

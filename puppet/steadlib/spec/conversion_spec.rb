@@ -73,7 +73,7 @@ RSpec.describe PuppetX::Stead::Conversion do
     end
   end
 
-  it 'reports what is no instant, with the attribute' do
+  it 'reports what is not an instant, with the attribute' do
     expect { conversion('Timestamp').to_puppet('foo', 'x.y') }
       .to raise_error(PuppetX::Stead::Error, "x.y: the engine returned 'foo', which is not a date and time")
   end

@@ -98,7 +98,8 @@ const DEFAULT_MODE: u32 = 0o755;
 
 /// `Stead/Directory` as it is registered.
 pub fn built_in() -> Option<BuiltIn> {
-    PROFILE.built_in(Arc::new(Directories::default()))
+    let built_in = PROFILE.built_in(Arc::new(Directories::default()))?;
+    Some(BuiltIn { keys: &["path"], ..built_in })
 }
 
 /// Carries out `Stead/Directory`.

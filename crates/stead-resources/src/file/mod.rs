@@ -103,7 +103,8 @@ const DEFAULT_MODE: u32 = 0o644;
 
 /// `Stead/File` as it is registered.
 pub fn built_in() -> Option<BuiltIn> {
-    PROFILE.built_in(Arc::new(Files::default()))
+    let built_in = PROFILE.built_in(Arc::new(Files::default()))?;
+    Some(BuiltIn { keys: &["path"], ..built_in })
 }
 
 /// Carries out `Stead/File`.

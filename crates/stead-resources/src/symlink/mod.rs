@@ -61,7 +61,8 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
 
 /// `Stead/Symlink` as it is registered.
 pub fn built_in() -> Option<BuiltIn> {
-    PROFILE.built_in(Arc::new(Symlinks::default()))
+    let built_in = PROFILE.built_in(Arc::new(Symlinks::default()))?;
+    Some(BuiltIn { keys: &["path"], ..built_in })
 }
 
 /// Carries out `Stead/Symlink`.

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value as Json;
 use stead_core::id::TypeName;
 use stead_core::manifest::{Implementation, Kind, Manifest, Version};
 use stead_engine::{Refusal, ResourceCall, Session};
@@ -99,7 +98,7 @@ fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Ex
         Version::Semantic(version) => version.clone(),
         Version::Date(_) => semver::Version::new(0, 0, 0),
     };
-    let keys = keys(&manifest, &schema);
+    let keys = keys(session, &manifest);
     Ok(ResourceToGenerate {
         description: manifest.description.clone(),
         keys,
@@ -114,18 +113,14 @@ fn is_powershell(manifest: &Manifest) -> bool {
         if matches!(adapter.implementation, Implementation::BuiltIn))
 }
 
-/// The properties that identify an instance: those that an adapter names, or the one that must be stated.
-fn keys(manifest: &Manifest, schema: &Json) -> Vec<String> {
-    let texts = |list: &Json| -> Vec<String> {
-        list.as_array().into_iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect()
-    };
-    if let Implementation::Adapted { resource, .. } = &manifest.implementation
-        && let Some(keys) = resource.content.as_ref().and_then(|content| content.get("keys"))
-    {
-        return texts(keys);
+/// The properties that identify an instance, as far as the resource or its adapter says so.
+fn keys(session: &Session, manifest: &Manifest) -> Vec<String> {
+    if let Some(built_in) = session.built_in(&manifest.type_name) {
+        return built_in.keys.iter().map(|key| (*key).to_owned()).collect();
     }
-    let required = schema.get("required").map(texts).unwrap_or_default();
-    if required.len() == 1 { required } else { Vec::new() }
+    let Implementation::Adapted { resource, .. } = &manifest.implementation else { return Vec::new() };
+    let keys = resource.content.as_ref().and_then(|content| content.get("keys")?.as_array());
+    keys.into_iter().flatten().filter_map(|key| Some(key.as_str()?.to_owned())).collect()
 }
 
 fn written(arguments: &Puppetize, files: &Files) -> Result<Exit, Exit> {

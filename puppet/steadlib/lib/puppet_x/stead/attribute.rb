@@ -34,7 +34,7 @@ module PuppetX
         @behaviour == :namevar
       end
 
-      # Whether Puppet compares it: it is no parameter, no namevar and not read-only.
+      # Whether Puppet compares it: it is not a parameter, a namevar or read-only.
       def compared?
         @behaviour.nil?
       end

@@ -5,7 +5,7 @@ module PuppetX
     # What this module reports to Puppet: the message is for the user.
     class Error < StandardError; end
 
-    # The engine ended, was silent past the deadline, or broke the protocol. It has to be started again.
+    # The engine ended, was silent past the deadline, or broke the protocol. It must be started again.
     class EngineFailure < Error; end
 
     # The engine answered a request with an error.

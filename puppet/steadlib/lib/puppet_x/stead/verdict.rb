@@ -15,7 +15,7 @@ module PuppetX
       end
 
       # With the validation mode `resource` the test of the resource alone decides; if it names no property, an attribute that
-      # does not differ has to carry the difference. Otherwise properties decide, and only those that Puppet manages.
+      # does not differ must carry the difference. Otherwise properties decide, and only those that Puppet manages.
       #
       # @param desired [Hash{Symbol => Object}] attributes
       # @return [Array<Symbol>] the attributes that are out of sync

@@ -6,9 +6,9 @@ crate::codes! {
          becomes \"a b\". stead passes on what means the same afterwards and refuses everything else. Integers must be in\n\
          range; dates are ISO 8601, time spans hh:mm:ss or d.hh:mm:ss, credentials objects with 'username' and 'password'.";
     UNKNOWN_PROPERTY = "E1162", "the resource has no such property",
-        "Names do not depend on case. `stead resource describe TYPE` lists the properties.";
+        "Names do not depend on case. `stead resource describe -r TYPE` lists the properties.";
     MISSING_PROPERTY = "E1163", "a required property is missing",
-        "Keys and mandatory properties must be stated.";
+        "Keys and mandatory properties must be stated; `stead resource describe -r TYPE` shows which these are.";
     RULE = "E1164", "the value does not fit a rule of the property",
         "The resource declares which values it takes: ValidateSet, ValidateRange, ValidateLength, ValidateCount,\n\
          ValidateNotNull and ValidateNotNullOrEmpty, or the value map of its schema.";

@@ -14,7 +14,7 @@ crate::codes! {
         "What is meant is clear, so that stead uses the resource; `Get-DscResource` and configurations of Windows\n\
          PowerShell do not find it.";
     SCHEMA_IGNORED = "W1135", "PowerShell reads a part of a schema differently, or not at all",
-        "The schema is valid. The message says what PowerShell makes of the place.";
+        "The schema is valid as the standard has it. The message says what PowerShell makes of the place.";
     MANIFEST = "E1136", "the manifest of a module is not valid",
         "A manifest is one table in PowerShell's restricted language, with a `ModuleVersion` and members that PowerShell\n\
          knows. PowerShell lists a module with a broken manifest with version 0.0 and without resources.";

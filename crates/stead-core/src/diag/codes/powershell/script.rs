@@ -24,7 +24,7 @@ before it.";
 
     /// E1105
     MISSING_EXPRESSION = "E1105", "a value is missing", "\
-An operator, an assignment, a comma or a pair of parentheses has no value.";
+An operator, an assignment, a comma or a pair of parentheses has no value. PowerShell loads nothing of such a script.";
 
     /// E1106
     INCOMPLETE = "E1106", "a statement is incomplete", "\
@@ -41,7 +41,8 @@ In `\"$name: text\"` PowerShell takes `name:` for a scope or a drive. With brace
 
 ```powershell
 \"${name}: text\"
-```";
+```
+";
 
     /// E1109
     MEMBER = "E1109", "a member of a class is invalid", "\
@@ -53,7 +54,8 @@ class Sample {
     [string] $Name
     [void] Set() { }
 }
-```";
+```
+";
 
     /// E1110
     TYPE_NAME = "E1110", "the name of a type is missing or invalid", "\
@@ -103,7 +105,7 @@ A script defines each class and enumeration once, and each of them a member once
 
     /// E1120
     BASE = "E1120", "a base class is invalid", "\
-A class cannot be its own base class, directly or through others.";
+A class cannot be its own base class, directly or through others. PowerShell does not load such a script.";
 
     /// E1121
     ENUMERATION = "E1121", "an enumeration has an invalid value", "\

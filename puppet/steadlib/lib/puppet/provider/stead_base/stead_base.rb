@@ -109,7 +109,7 @@ class Puppet::Provider::SteadBase
     end
   end
 
-  # A namevar that is no property is the title that the instance gets in Puppet.
+  # A namevar that is not a property is the title that the instance gets in Puppet.
   def identify(context, state, instance)
     known = type(context)
     keys = known.namevars.select { |name| known[name].sent? }.map { |name| state[name] }
@@ -194,7 +194,7 @@ class Puppet::Provider::SteadBase
     verify(context, should) unless should[:stead_verify] == false
   end
 
-  # @raise [Error] naming what the change did not bring about, which would otherwise be changed in every run
+  # @raise [Error] naming what the change did not reach, which would otherwise be changed in every run
   def verify(context, should)
     rest = test(context, should).out_of_sync(type(context), should)
     raise Error, "not in the desired state after the change: #{rest.join(', ')}" unless rest.empty?
