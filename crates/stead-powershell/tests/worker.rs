@@ -11,6 +11,8 @@ mod declared;
 #[path = "support/stand_in.rs"]
 mod stand_in;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -57,6 +59,10 @@ fn main() -> ExitCode {
     ];
     let trial = |(name, test): (&str, fn())| Trial::test(name, move || catch(test));
     let mut trials: Vec<Trial> = tests.into_iter().map(trial).collect();
+    trials.push(trial((
+        "root_runs_no_powershell_that_others_can_change",
+        root_runs_no_powershell_that_others_can_change,
+    )));
     trials.push(trial(("recorded_calls_on_real_powershell", recorded_calls_on_real_powershell)));
     trials.push(trial(("values_out_on_real_powershell", values_out_on_real_powershell)));
     trials.push(trial(("figures_on_real_powershell", figures_on_real_powershell)));
@@ -160,6 +166,25 @@ fn a_dead_worker_fails_its_call_alone() {
     assert_eq!(failed.kind(), FailureKind::Start);
     assert!(failed.explain().contains("No such file or directory"), "{}", failed.explain());
     assert_eq!(state(&pool, &call("Pid", &[]))["calls"], 1);
+}
+
+fn root_runs_no_powershell_that_others_can_change() {
+    if !stead_testkit::is_root("root_runs_no_powershell_that_others_can_change") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("pwsh");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    for (mode, runs) in [(0o755, true), (0o757, false)] {
+        std::fs::set_permissions(&copy, Permissions::from_mode(mode)).unwrap();
+        let pool = Pool::new(Settings { executable: copy.clone(), ..settings() });
+        let reply = carry_out(&pool, &call("Pid", &[])).0;
+        assert_eq!(reply.is_ok(), runs, "{mode:o}");
+        if let Err(failed) = reply {
+            assert_eq!(failed.kind(), FailureKind::Start);
+            assert!(failed.explain().contains("can be written by everyone"), "{}", failed.explain());
+        }
+    }
 }
 
 fn a_flood_on_standard_error_is_read() {

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 mod data_type;
-mod digest;
 mod documents;
 mod example;
 mod generate;

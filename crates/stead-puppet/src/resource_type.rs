@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use crate::data_type::{Bounds, Case, DataType, quoted};
-use crate::digest;
 use crate::input::{Dialect, ModuleOptions, ResourceToGenerate};
 use crate::members::{MemberNames, rename_members};
 use crate::name::{self, Names};
@@ -103,7 +102,7 @@ impl<'r> ResourceType<'r> {
             name,
             resource,
             pinned,
-            digest: digest::schema_digest(&resource.schema),
+            digest: stead_core::schema::digest(&resource.schema),
             docs: docs.unwrap_or_else(|| format!("Manages {}.", resource.type_name)),
             attributes: Builder::new(resource, options).attributes(),
         }

@@ -24,7 +24,7 @@ use secrets::Secrets;
 use shape::Shape;
 
 pub use invoke::Settings;
-pub use program::TrustedEntries;
+pub use program::{Executable, Refused, TrustedEntries};
 
 pub mod extension;
 mod input;

@@ -12,7 +12,8 @@ use crate::fs::{OpenError, Trust, TrustedDirectory, TrustedFile};
 /// A program that may be run.
 ///
 /// Guarantees: with [`Trust::Root`], nobody but root can change the file, its interpreters, or what their paths lead to.
-pub(super) struct Executable {
+#[derive(Debug)]
+pub struct Executable {
     path: PathBuf,
     /// The directory that a binary was judged in.
     directory: Option<TrustedDirectory>,
@@ -20,24 +21,35 @@ pub(super) struct Executable {
 
 /// Why a program is not run.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub enum Refused {
+    /// It is not there, or somebody else could change it.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// It cannot be read, so that its interpreter is not known.
     #[error("cannot read '{}'", path.display())]
     Read {
+        /// The program.
         path: PathBuf,
+        /// What the system says.
         #[source]
         source: io::Error,
     },
+    /// Which interpreter is meant depends on where it is run.
     #[error("the interpreter '{}' of '{}' is not an absolute path", interpreter.display(), script.display())]
-    RelativeInterpreter { script: PathBuf, interpreter: PathBuf },
+    RelativeInterpreter {
+        /// The script.
+        script: PathBuf,
+        /// Its interpreter.
+        interpreter: PathBuf,
+    },
+    /// More than the kernel follows.
     #[error("the interpreter of '{}' is a script whose interpreter is a script, and so on", .0.display())]
     TooManyInterpreters(PathBuf),
 }
 
 impl Refused {
     /// What to do about it.
-    pub(super) fn help(&self) -> Option<String> {
+    pub fn help(&self) -> Option<String> {
         match self {
             Self::Open(OpenError::Untrusted(untrusted)) => Some(untrusted.help()),
             _ => None,
@@ -47,7 +59,7 @@ impl Refused {
 
 impl Executable {
     /// Judges the program at an absolute path.
-    pub(super) fn open(path: PathBuf, trust: Trust) -> Result<Self, Refused> {
+    pub fn open(path: PathBuf, trust: Trust) -> Result<Self, Refused> {
         let (Trust::Root, Some(parent), Some(name)) = (trust, path.parent(), path.file_name()) else {
             return Ok(Self { path, directory: None });
         };
@@ -58,13 +70,13 @@ impl Executable {
     }
 
     /// Where it is.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// A path to the same file for the kernel: for a binary through the directory that was judged, which keeps the name
     /// of the process.
-    pub(super) fn image(&self) -> PathBuf {
+    pub fn image(&self) -> PathBuf {
         match (&self.directory, self.path.file_name()) {
             (Some(directory), Some(name)) => directory.through_descriptor(name),
             _ => self.path.clone(),

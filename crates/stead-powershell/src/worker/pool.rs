@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use stead_host::fs::{Trust, User};
 use stead_host::process::Environment;
 use stead_host::provider::Cancel;
 
@@ -17,6 +18,8 @@ const CANCEL_POLL: Duration = Duration::from_millis(100);
 pub struct Settings {
     /// The executable of PowerShell, absolute.
     pub executable: PathBuf,
+    /// Whose programs are run.
+    pub trust: Trust,
     /// What workers are given of the environment.
     pub environment: Environment,
     /// How many there may be at a time.
@@ -34,6 +37,7 @@ impl Settings {
     pub fn new(executable: PathBuf, environment: Environment, width: usize) -> Self {
         Self {
             executable,
+            trust: User::current().trust(),
             environment,
             width,
             idle: Duration::from_mins(5),
@@ -131,7 +135,7 @@ impl Lease<'_> {
         let usable = self.worker.take().filter(|worker| !worker.is_outdated(call.module));
         let mut worker = match usable.and_then(Worker::if_running) {
             Some(worker) => worker,
-            None => start::start(&settings.executable, &settings.environment, limits)?,
+            None => start::start(settings, limits)?,
         };
         let reply = worker.call(call, limits, forward);
         let is_worn = worker.calls >= settings.most_calls || worker.memory() > settings.most_memory;

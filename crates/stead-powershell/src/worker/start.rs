@@ -16,11 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use stead_core::call::FailureKind;
-use stead_host::process::{ConversationError, Environment, Heard, Program, Session};
+use stead_host::command::{Executable, Refused};
+use stead_host::process::{ConversationError, Heard, Program, Session};
 
 use super::printed::Printed;
 use super::protocol::{Line, Message, VERSION};
-use super::{Limits, Worker};
+use super::{Limits, Settings, Worker};
 
 const LOADER: &str = include_str!("loader.ps1");
 const SCRIPT: &str = include_str!("worker.ps1");
@@ -52,6 +53,9 @@ pub enum StartError {
         /// What the system says.
         source: io::Error,
     },
+    /// It is not there, or not to be trusted.
+    #[error("cannot run PowerShell: {0}")]
+    Refused(#[source] Refused),
     /// It did not answer.
     #[error("cannot start the PowerShell '{}'", program.display())]
     Program {
@@ -74,24 +78,26 @@ impl StartError {
             Self::Program { source: ConversationError::Process(error), .. } => error.kind(),
             Self::Program { source: ConversationError::Silent(_), .. } => FailureKind::Deadline,
             Self::Socket { .. } => FailureKind::System,
-            Self::Program { .. } | Self::Protocol(_) => FailureKind::Start,
+            Self::Refused(_) | Self::Program { .. } | Self::Protocol(_) => FailureKind::Start,
         }
     }
 }
 
 /// Starts PowerShell and waits until it can be called.
-pub(super) fn start(executable: &Path, environment: &Environment, limits: &Limits<'_>) -> Result<Worker, StartError> {
+pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, StartError> {
+    let executable = Executable::open(settings.executable.clone(), settings.trust).map_err(StartError::Refused)?;
+    let (path, image) = (executable.path(), executable.image());
     let socket = Socket::create()?;
     let arguments = ["-NoLogo", "-NoProfile", "-NonInteractive", "-Command", LOADER].map(OsString::from);
     let mut variables: Vec<(OsString, OsString)> =
         QUIET.iter().map(|(name, value)| (name.into(), value.into())).collect();
     variables.push((ENDPOINT.into(), socket.path().into()));
     let program = Program {
-        path: executable,
-        image: None,
+        path,
+        image: Some(&image),
         arguments: &arguments,
         directory: Path::new("/"),
-        environment,
+        environment: &settings.environment,
         variables: &variables,
         input: None,
     };
@@ -114,8 +120,8 @@ pub(super) fn start(executable: &Path, environment: &Environment, limits: &Limit
     });
     match (greeted, hello) {
         (Ok(session), Some(Message::Hello(hello))) if hello.protocol == VERSION => Ok(Worker::new(session)),
-        (Ok(_), _) => Err(StartError::Protocol(executable.to_owned())),
-        (Err(source), _) => Err(StartError::Program { program: executable.to_owned(), source, tail: printed.tail() }),
+        (Ok(_), _) => Err(StartError::Protocol(path.to_owned())),
+        (Err(source), _) => Err(StartError::Program { program: path.to_owned(), source, tail: printed.tail() }),
     }
 }
 

@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, fchmod};
+use rustix::io::Errno;
 use stead_core::id::TypeName;
 use stead_core::manifest::{Implementation, Kind, Manifest, Version};
-use stead_engine::{Refusal, ResourceCall, Session};
+use stead_engine::{Refusal, ResourceCall, Session, error_chain};
+use stead_host::fs::{Former, FsError, Ownership, Place, Replacement, Writes};
 use stead_host::provider::Cancel;
 use stead_puppet::{
     Case, Files, Listing, ModuleOptions, ModuleVersion, ResourceToGenerate, Staleness, generate, stale_files,
@@ -138,14 +141,36 @@ fn written(arguments: &Puppetize, files: &Files) -> Result<Exit, Exit> {
         }
         return Ok(if stale.is_empty() { Exit::Success } else { Exit::Drifted });
     }
+    let writes = Writes::default();
     for (path, content) in files.iter().filter(|(path, content)| on_disk.get(*path) != Some(content)) {
         let file = folder.join(path);
-        let directory = file.parent().unwrap_or(&folder);
-        let failed = |error| refused(&format!("cannot write {}: {error}", file.display()));
-        fs::create_dir_all(directory).and_then(|()| fs::write(&file, content)).map_err(failed)?;
+        write(&file, content, &writes).map_err(|error| refused(&error_chain(&error)))?;
         print(&format!("{}\n", file.display()));
     }
+    writes.flush().map_err(|error| refused(&error_chain(&error)))?;
     Ok(Exit::Success)
+}
+
+/// Writes a file, and creates the directories above it that are missing. No link that another user made leads it elsewhere.
+fn write(file: &Path, content: &[u8], writes: &Writes) -> Result<(), FsError> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let missing = folder.ancestors().take_while(|each| !each.as_os_str().is_empty() && !each.is_dir());
+    for each in missing.collect::<Vec<_>>().into_iter().rev() {
+        let directory = place(each, writes)?.make_directory()?;
+        fchmod(&directory, Mode::from_raw_mode(0o755)).map_err(|errno| failed("change the mode of", each, errno))?;
+    }
+    let place = place(file, writes)?;
+    let new = Replacement::begin(&place, Former::Any)?;
+    new.write(content)?;
+    new.finish(0o644, Ownership::default()).map(drop)
+}
+
+fn place(path: &Path, writes: &Writes) -> Result<Place, FsError> {
+    Place::find(path, writes)?.ok_or_else(|| failed("write", path, Errno::NOENT))
+}
+
+fn failed(doing: &'static str, path: &Path, errno: Errno) -> FsError {
+    FsError::System { doing, path: path.to_owned(), source: errno.into() }
 }
 
 /// The files below a directory that is there, by their paths in it.
