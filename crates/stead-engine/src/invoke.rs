@@ -66,7 +66,7 @@ pub enum InvokeError {
         help: String,
     },
     /// The resource is none that has methods: an adapter or a composite.
-    #[error("'{0}' cannot be invoked: it only carries out or holds others")]
+    #[error("'{0}' cannot be invoked: it is an adapter or a group and has no methods of its own")]
     Implementation(TypeName),
     /// The properties name another user.
     #[error("'PsDscRunAsCredential' cannot be used with a resource that is invoked directly")]
@@ -93,7 +93,7 @@ impl InvokeError {
         match self {
             Self::NotFound { help, .. } => help.as_deref(),
             Self::Specification { help, .. } => Some(help),
-            Self::RunAsCredential => Some("'--ignore-run-as-credential' leaves it out"),
+            Self::RunAsCredential => Some("'--ignore-run-as-credential' ignores it"),
             Self::Implementation(_) | Self::Failed(_) => None,
         }
     }

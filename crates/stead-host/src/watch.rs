@@ -243,9 +243,9 @@ impl Folders {
         }
         // The folder itself is gone: it is watched again with the next full check.
         if what.intersects(ReadFlags::IGNORED | ReadFlags::MOVE_SELF)
-            && let Some(folder) = self.by_descriptor.remove(&descriptor)
+            && self.by_descriptor.remove(&descriptor).is_some()
         {
-            self.by_path.remove(&folder.path);
+            self.by_path.retain(|_, known| *known != descriptor);
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -11,7 +10,8 @@ use serde_json::{Value as Json, json};
 use stead_core::diag::Severity;
 use stead_core::id::TypeName;
 use stead_core::manifest::{AdaptedResource, Implementation, Kind as ManifestKind, Manifest, Version};
-use stead_host::fs::User;
+use stead_host::cache::Stamp;
+use stead_host::fs::{OpenError, Trust, TrustedFile, User};
 use stead_host::process::Environment;
 use stead_host::provider::Provider;
 
@@ -83,11 +83,6 @@ impl PowerShell {
         Self { options, pool, known: RwLock::default() }
     }
 
-    /// Whether that type is one of the adapters.
-    pub fn is_adapter(type_name: &TypeName) -> bool {
-        ADAPTERS.iter().any(|adapter| type_name.as_str().eq_ignore_ascii_case(adapter))
-    }
-
     /// The resources of all modules, in the form in which adapters list them; what is wrong with modules goes to the log.
     pub fn list(&self, adapter: &TypeName) -> Vec<Json> {
         let mut known = Known::new();
@@ -128,8 +123,8 @@ impl PowerShell {
             Kind::Class => module.file.to_path_buf(),
             Kind::Script | Kind::Composite => resource.implementation.to_path_buf(),
         };
-        let files = files_of(&module, &resource);
-        let source = Source { module: path, stamp: Box::new(move || stamp(&files)) };
+        let (files, trust) = (files_of(&module, &resource), self.options.user.trust());
+        let source = Source { module: path, stamp: Box::new(move || stamp(&files, trust)) };
         Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source)))
     }
 }
@@ -180,34 +175,27 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
     })
 }
 
-/// The files that a worker loads for a resource.
+/// The files that a worker loads for a resource. All classes of a module are loaded together.
 fn files_of(module: &Module, resource: &Resource) -> BTreeSet<PathBuf> {
     let scripts = module.scripts.iter().map(|script| script.file.to_path_buf());
+    let classes = module.resources.iter().filter(|each| each.kind == Kind::Class).map(|each| each.file.to_path_buf());
+    let classes = classes.filter(|_| resource.kind == Kind::Class);
     let own = [&module.file, &resource.file, &resource.implementation].map(|file| file.to_path_buf());
-    scripts.chain(own).collect()
+    scripts.chain(classes).chain(own).collect()
 }
 
-/// Something that changes whenever one of these files does.
-fn stamp(files: &BTreeSet<PathBuf>) -> String {
-    files.iter().fold(String::new(), |mut text, file| {
+/// Something that changes whenever one of these files does. Fails where one of them is not trusted any more.
+fn stamp(files: &BTreeSet<PathBuf>, trust: Trust) -> Result<String, OpenError> {
+    let mut text = String::new();
+    for file in files {
         // Writing to a string cannot fail.
-        let _ = match std::fs::metadata(file) {
-            Ok(now) => {
-                write!(
-                    text,
-                    "{} {} {}.{} {}.{};",
-                    now.ino(),
-                    now.len(),
-                    now.mtime(),
-                    now.mtime_nsec(),
-                    now.ctime(),
-                    now.ctime_nsec()
-                )
-            }
-            Err(_) => write!(text, "-;"),
+        let _ = match TrustedFile::open(file, trust) {
+            Ok(opened) => write!(text, "{:?};", Stamp::of(opened.metadata())),
+            Err(error) if error.is_not_found() => write!(text, "-;"),
+            Err(error) => return Err(error),
         };
-        text
-    })
+    }
+    Ok(text)
 }
 
 /// The PowerShell of that name in the directories of `PATH`.

@@ -8,6 +8,7 @@ use serde_json::{Value as PlainJson, json};
 use stead_core::call::{Execution, Exported, Failure, FailureKind};
 use stead_core::value::Value;
 use stead_host::command::secrets::Secrets;
+use stead_host::fs::OpenError;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 
 use crate::convert::{self, Json, Purpose, Refusal, Wire};
@@ -19,8 +20,8 @@ use crate::worker::{Call, Errors, Failed, Lease, Limits, Method, Module, Object,
 pub struct Source {
     /// What is imported to call it: of a class the manifest or script of its module, of a script resource what implements it.
     pub module: PathBuf,
-    /// Something that changes whenever a file of the module does; asked before each call.
-    pub stamp: Box<dyn Fn() -> String + Send + Sync>,
+    /// Something that changes whenever a file of the module does, or why one is not to be run; asked before each call.
+    pub stamp: Box<dyn Fn() -> Result<String, OpenError> + Send + Sync>,
 }
 
 /// Carries out the operations of one resource by calls of workers.
@@ -54,8 +55,10 @@ impl PowerShellProvider {
         let pool = self
             .pool
             .as_ref()
-            .ok_or_else(|| Failure::new(FailureKind::Start, "PowerShell is not there: 'pwsh' is not in PATH"))?;
-        let stamp = (self.source.stamp)();
+            .ok_or_else(|| Failure::new(FailureKind::Start, "PowerShell not found: no 'pwsh' in PATH"))?;
+        let stamp = (self.source.stamp)().map_err(|error| {
+            Failure::new(FailureKind::Start, format!("cannot load the module of '{}': {error}", self.resource.name))
+        })?;
         let secrets = Secrets::of(input);
         let module = Module { path: &self.source.module, stamp: &stamp };
         let lease = pool.lease(module, &cx.cancel).map_err(|failed| failure(&failed, &secrets))?;

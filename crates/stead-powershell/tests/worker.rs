@@ -273,7 +273,7 @@ fn provider(name: &str) -> PowerShellProvider {
         properties: vec![property("Name", "string", true), property("Password", "string", false)],
         methods: Methods::default(),
     };
-    let source = Source { module: PathBuf::from("/m/M.psd1"), stamp: Box::new(|| "1".to_owned()) };
+    let source = Source { module: PathBuf::from("/m/M.psd1"), stamp: Box::new(|| Ok("1".to_owned())) };
     PowerShellProvider::new(Some(Pool::new(settings())), Arc::new(resource), source)
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// Ignore settings files
     #[arg(long)]
     pub(crate) ignore_settings_file: bool,
-    /// Call resources of PowerShell in a process for each call, instead of processes that are kept
+    /// Start a new PowerShell process for each call
     #[arg(long)]
     pub(crate) isolated: bool,
     /// What config prints when something failed [env: `STEAD_COMPAT`]
@@ -49,8 +49,8 @@ pub(crate) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes of plan, check, apply, lint, graph, explain, sls, history, invoke and
-puppetize:
+Exit codes of plan, check, apply, lint, graph, explain, sls, history, invoke, puppetize
+and serve:
   0    in the desired state; no findings (lint, sls)
   1    something failed
   2    not in the desired state (plan, check, invoke --method test); warnings (lint, sls);
@@ -141,7 +141,7 @@ pub(crate) enum Command {
     },
     /// Print the JSON Schema of documents or results
     Schema(Deferred<Schema>),
-    /// Write a module of Puppet for resources
+    /// Generate a Puppet module for resources
     Puppetize(Deferred<Puppetize>),
     /// Answer the calls of another program, such as Puppet, over standard input and output
     Serve(Deferred<Serve>),
@@ -177,6 +177,7 @@ impl Command {
                     | Self::History(_)
                     | Self::Invoke(_)
                     | Self::Puppetize(_)
+                    | Self::Serve(_)
             )
     }
 
@@ -591,12 +592,12 @@ pub(crate) struct Puppetize {
     /// The version of the module
     #[arg(long, value_name = "VERSION", default_value = "0.1.0")]
     pub(crate) module_version: semver::Version,
-    /// What the names of all types begin with [default: stead_, with --dsc-compat: dsc_]
+    /// Prefix of type names [default: stead_, with --dsc-compat: dsc_]
     #[arg(long, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
     #[arg(long, help = "Name attributes as modules of Puppet.Dsc do, so that their manifests need no change")]
     pub(crate) dsc_compat: bool,
-    /// Write nothing: list the files of the module that are not as they would be written
+    /// Write nothing; list files that are out of date
     #[arg(long)]
     pub(crate) check: bool,
 }
@@ -871,7 +872,7 @@ pub(crate) enum Resource {
         #[arg(short, long, value_enum, ignore_case = true)]
         output_format: Option<OutputFormat>,
     },
-    /// Show what can be stated of a resource, as Get-DscResource -Syntax does
+    /// Show the properties of a resource, as Get-DscResource -Syntax does
     Describe {
         #[command(flatten)]
         target: Target,

@@ -69,12 +69,13 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// Prints a line on standard output, at once: somebody waits for it.
-pub(crate) fn print_now(line: &str) {
+/// Prints a line on standard output, at once: somebody waits for it. False when it cannot be written.
+pub(crate) fn print_now(line: &str) -> bool {
     let mut buffer = buffer();
     buffer.text.extend_from_slice(line.as_bytes());
     buffer.text.push(b'\n');
     buffer.write();
+    buffer.failed.is_none()
 }
 
 fn write_again_and_again() {

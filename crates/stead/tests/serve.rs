@@ -93,6 +93,21 @@ fn what_is_cancelled_or_too_slow_is_answered_and_leaves_nothing() {
     assert_eq!(late["error"]["data"]["code"], "E0806", "{late}");
 }
 
+#[test]
+fn an_id_is_one_request_until_it_is_answered() {
+    let mut server = Server::start();
+    assert!(Command::new("mkfifo").arg(server.folder.path().join("pipe")).status().unwrap().success());
+    server.send(1, "test", &command("cat pipe", "true"));
+    let second = server.ask(1, "get", &json!({ "type": "Stead/File", "properties": { "path": "x" } }));
+    assert_eq!(second["error"]["code"], -32600, "{second}");
+    // The first one can still be cancelled.
+    let line = json!({ "jsonrpc": "2.0", "method": "$/cancel", "params": { "id": 1 } });
+    writeln!(server.requests.as_mut().unwrap(), "{line}").unwrap();
+    assert_eq!(server.answer()["error"]["code"], -32002);
+    let again = server.ask(1, "get", &json!({ "type": "Stead/File", "properties": { "path": "x" } }));
+    assert_eq!(again["result"]["exists"], false, "{again}");
+}
+
 /// A caller that is killed leaves nothing at work.
 #[test]
 fn the_end_of_the_input_ends_what_is_under_way() {

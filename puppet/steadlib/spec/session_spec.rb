@@ -23,6 +23,7 @@ RSpec.describe PuppetX::Stead::Session do
   describe 'an engine that fails' do
     { 'die' => /ended with exit code 3.*the store is gone/m, 'killed' => /ended by signal 9/,
       'half' => /ended with exit code 0/, 'silent' => /no answer within 0.2 seconds/,
+      'chatter' => /no answer within 0.2 seconds/,
       'garbage' => /not JSON/, 'list' => /not an answer/, 'wrong_id' => /was not given/ }.each do |fault, reason|
       it "is started again once when it does this: #{fault}" do
         one = session('FAULT' => "#{fault}:#{@directory}/marker", 'LOG' => log, grace: 0.1)
@@ -37,6 +38,12 @@ RSpec.describe PuppetX::Stead::Session do
         2.times { expect { one.request('get', params, 0.1) }.to raise_error(PuppetX::Stead::EngineFailure, given_up) }
         expect(requests.grep(/get/).length).to eq(2)
       end
+    end
+
+    it 'is not used after a handshake that says nothing' do
+      one = session('FAULT' => 'greeting', 'LOG' => log)
+      2.times { expect { one.request('get', params) }.to raise_error(PuppetX::Stead::EngineFailure, /answer to the handshake/) }
+      expect(requests).to eq(%w[initialize initialize])
     end
 
     it 'is not sent a change twice' do

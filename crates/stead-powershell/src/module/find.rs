@@ -30,7 +30,7 @@ const DEEPEST: usize = 16;
 /// that is missing.
 pub fn module_path(environment: &Environment<'_>, pwsh: Option<&Path>) -> Vec<PathBuf> {
     if let Some(path) = (environment)("PSModulePath").filter(|path| !path.is_empty()) {
-        return path.split(':').filter(|path| !path.is_empty()).map(PathBuf::from).collect();
+        return path.split(':').map(PathBuf::from).filter(|path| path.is_absolute()).collect();
     }
     let home = (environment)("XDG_DATA_HOME").map(PathBuf::from);
     let home = home.or_else(|| (environment)("HOME").map(|home| Path::new(&home).join(".local/share")));

@@ -212,6 +212,10 @@ impl Reader<'_> {
         for mut resource in schema.resources {
             if let Some(implementation) = implementation {
                 resource.implementation = Arc::new(folder.join(implementation));
+                // What cannot be read, or is not trusted, is not run either.
+                if self.bytes(&resource.implementation.clone()).is_none() {
+                    continue;
+                }
             } else {
                 let message = format!("resource '{}' has no implementation '{stem}.psm1'", resource.name);
                 self.report(&codes::RESOURCE_FILE, Severity::Error, &Arc::new(folder.to_owned()), START, message);

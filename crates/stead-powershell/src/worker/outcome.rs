@@ -75,6 +75,11 @@ impl Output {
     fn text(&self) -> &str {
         self.json.as_ref().map_or_else(String::as_str, |json| json.get())
     }
+
+    /// What it says: a string as itself, since a secret in it would not be recognized in JSON.
+    fn message(&self) -> String {
+        serde_json::from_str(self.text()).unwrap_or_else(|_| self.text().to_owned())
+    }
 }
 
 impl Reply {
@@ -112,8 +117,7 @@ impl Reply {
 
     /// What it returned as text.
     pub fn texts(&self) -> Vec<String> {
-        let text = |output: &Output| serde_json::from_str(output.text()).unwrap_or_else(|_| output.text().to_owned());
-        self.outputs.iter().filter(|output| !output.ty.is_empty()).map(text).collect()
+        self.outputs.iter().filter(|output| !output.ty.is_empty()).map(Output::message).collect()
     }
 }
 
@@ -182,8 +186,7 @@ impl<'a> Collector<'a> {
             Method::Set | Method::Delete => self.reply.outputs.len(),
             Method::Get | Method::WhatIf | Method::Export => 0,
         };
-        let texts: Vec<String> =
-            self.reply.outputs.iter().take(leaked).map(|output| output.text().to_owned()).collect();
+        let texts: Vec<String> = self.reply.outputs.iter().take(leaked).map(Output::message).collect();
         for text in texts {
             self.forward(Stream::Information, text);
         }

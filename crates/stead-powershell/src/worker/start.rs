@@ -17,6 +17,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use stead_core::call::FailureKind;
 use stead_host::command::{Executable, Refused};
+use stead_host::fs::{Trust, User};
 use stead_host::process::{ConversationError, Heard, Program, Session};
 
 use super::printed::Printed;
@@ -135,7 +136,9 @@ impl Socket {
     fn create() -> Result<Self, StartError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let unique = || format!("stead-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let temporary = std::env::temp_dir();
+        // Whoever owns the directory above could exchange what is in it.
+        let is_root = User::current().trust() == Trust::Root && Path::new("/run").is_dir();
+        let temporary = if is_root { PathBuf::from("/run") } else { std::env::temp_dir() };
         let is_short = temporary.as_os_str().len() + "/stead-4294967295-1000000/s".len() <= LONGEST_PATH;
         let parent = if is_short { temporary } else { PathBuf::from("/tmp") };
         let failed = |source| StartError::Socket { folder: parent.clone(), source };

@@ -509,13 +509,17 @@ $options.MaxDepth = 512
 Send ('{"id":"0","hello":{"protocol":1,"version":"' + $PSVersionTable.PSVersion + '","edition":"' + $PSVersionTable.PSEdition + '"}}')
 while ($null -ne ($line = $reader.ReadLine())) {
     $request = @{}
-    [Wire]::Fill($request, [System.Text.Json.JsonDocument]::Parse($line, $options).RootElement)
-    try { Invoke-Request $request }
+    $document = [System.Text.Json.JsonDocument]::Parse($line, $options)
+    try {
+        [Wire]::Fill($request, $document.RootElement)
+        Invoke-Request $request
+    }
     catch {
         Send-Failure $request $_
         # A module that failed in the middle starts anew.
         Close-Room $request
     }
+    finally { $document.Dispose() }
     Restore-Process
 }
 # Threads of a resource would keep the process.

@@ -105,7 +105,7 @@ fn chosen(text: &str, ids: &[RunId], directory: &Path) -> Result<RunId, Exit> {
         }
         [first, .., last] => {
             let message = format!("{} recorded runs begin with '{text}'", found.len());
-            (message, format!("write more of the name: '{first}' to '{last}'"))
+            (message, format!("use a longer prefix: '{first}' to '{last}'"))
         }
     };
     complain(&format!("error: {message}"));

@@ -10,7 +10,6 @@ use stead_core::id::TypeName;
 use stead_core::manifest::{Implementation, Kind, Manifest, Version};
 use stead_engine::{Refusal, ResourceCall, Session, error_chain};
 use stead_host::fs::{Former, FsError, Ownership, Place, Replacement, Writes};
-use stead_host::provider::Cancel;
 use stead_puppet::{
     Case, Files, Listing, ModuleOptions, ModuleVersion, ResourceToGenerate, Staleness, generate, stale_files,
 };
@@ -29,9 +28,10 @@ const SUPPORT: semver::Version = semver::Version::new(0, 1, 0);
 pub(crate) fn puppetize(arguments: &Puppetize, env: &ProcessEnv) -> Exit {
     let session = env.host.session(input::current_folder());
     interrupt::catch(&session);
-    match files(arguments, &session).and_then(|files| written(arguments, &files)) {
+    let exit = match files(arguments, &session).and_then(|files| written(arguments, &files)) {
         Ok(exit) | Err(exit) => exit,
-    }
+    };
+    interrupt::exit(&session.cancel, exit)
 }
 
 fn files(arguments: &Puppetize, session: &Session) -> Result<Files, Exit> {
@@ -78,16 +78,17 @@ fn resources(arguments: &Puppetize, session: &Session) -> Result<Vec<ResourceToG
         let owner = |name: &TypeName| {
             name.as_str().split_once('/').is_some_and(|(owner, _)| owner.eq_ignore_ascii_case(module))
         };
-        wanted.extend(listed.filter(owner));
-        if wanted.is_empty() {
+        let found: BTreeSet<TypeName> = listed.filter(owner).collect();
+        if found.is_empty() {
             return Err(refused(&format!("there is no PowerShell module '{module}' with resources")));
         }
+        wanted.extend(found);
     }
     wanted.iter().map(|name| resource(session, name)).collect()
 }
 
 fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Exit> {
-    let called = ResourceCall::find(session.beside(Cancel::default()), name.as_str(), None);
+    let called = ResourceCall::find(session.beside(session.cancel.clone()), name.as_str(), None);
     let called = called.and_then(ResourceCall::not_an_adapter);
     let schema = called.and_then(|called| Ok((called.schema()?, called.manifest)));
     let (schema, manifest) = schema.map_err(|refusal| match refusal {
@@ -95,7 +96,7 @@ fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Ex
         Refusal::Input(_) => refused("the type cannot be read"),
     })?;
     if manifest.kind != Kind::Resource {
-        return Err(refused(&format!("'{name}' holds other resources: it cannot be a type of Puppet")));
+        return Err(refused(&format!("'{name}' is a group; only single resources can be Puppet types")));
     }
     let version = match &manifest.version {
         Version::Semantic(version) => version.clone(),

@@ -53,9 +53,8 @@ fn name_of(property: &Json) -> &str {
             members.len() == 2 && members.contains_key("username") && members.contains_key("password")
         })
     };
-    // The first of several is the one that is not null.
     let kind = property.get("type");
-    match kind.and_then(Json::as_str).or_else(|| strings(kind).first().copied()) {
+    match kind.and_then(Json::as_str).or_else(|| strings(kind).into_iter().find(|kind| *kind != "null")) {
         Some("string") => match property.get("format").and_then(Json::as_str) {
             Some("date-time") => "DateTime",
             _ => "string",

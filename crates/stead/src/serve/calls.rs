@@ -23,7 +23,7 @@ use crate::output::print_now;
 pub(super) fn initialize(session: &Session, request: &Request) -> Result<Json, Problem> {
     let asked: Initialize = request.params()?;
     if asked.protocol != VERSION {
-        let message = format!("this is version {VERSION} of the protocol, not {}", asked.protocol);
+        let message = format!("protocol version {} is not supported; this server speaks {VERSION}", asked.protocol);
         return Err(Problem::new(Problem::HANDSHAKE, message).with("protocol", VERSION));
     }
     let digest_of = |name: &String| {
@@ -60,11 +60,15 @@ fn called(base: &Session, id: &Json, params: &ResourceParams, cancel: Cancel) ->
             .map_err(|_| Problem::new(Problem::PARAMS, format!("'deadline': {seconds} is not a time in seconds")))?;
     }
     let id = id.clone();
-    session.set_trace(Arc::new(move |level, message| match level {
-        TraceLevel::Error => print_now(&protocol::log(&id, "error", message)),
-        TraceLevel::Warn => print_now(&protocol::log(&id, "warning", message)),
-        TraceLevel::Info => print_now(&protocol::log(&id, "info", message)),
-        TraceLevel::Debug | TraceLevel::Trace => {}
+    session.set_trace(Arc::new(move |level, message| {
+        let level = match level {
+            TraceLevel::Error => "error",
+            TraceLevel::Warn => "warning",
+            TraceLevel::Info => "info",
+            TraceLevel::Debug | TraceLevel::Trace => return,
+        };
+        // That nobody reads it any more is seen with the answer.
+        print_now(&protocol::log(&id, level, message));
     }));
     let found = ResourceCall::find(session, &params.type_name, params.version.as_deref());
     found.and_then(ResourceCall::not_an_adapter).map_err(|refusal| {
@@ -153,8 +157,8 @@ fn result(called: &ResourceCall, record: &Record) -> Json {
             });
             json!({ "instances": each.collect::<Vec<_>>() })
         }
-        Outcome::Deleted(words) => json!({ "exists": false, "changed": ["_exist"], "messages": words }),
-        Outcome::Pending(_) | Outcome::Failed(_) => Json::Null,
+        // A set deletes by itself where that is desired; pending and failed ones are errors.
+        Outcome::Deleted(_) | Outcome::Pending(_) | Outcome::Failed(_) => Json::Null,
     }
 }
 

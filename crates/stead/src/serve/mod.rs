@@ -6,6 +6,7 @@ mod calls;
 mod protocol;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, BufRead, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -18,7 +19,6 @@ use stead_host::provider::Cancel;
 use crate::args::Serve;
 use crate::exit::Exit;
 use crate::input;
-use crate::interrupt;
 use crate::output::{complain, print_now};
 use crate::process_env::ProcessEnv;
 use protocol::{CancelParams, Problem, Request, answer};
@@ -31,9 +31,8 @@ const LONGEST_REQUEST: u64 = 64 << 20;
 
 /// Answers requests until the input ends.
 pub(crate) fn serve(arguments: &Serve, env: &ProcessEnv) -> Exit {
+    // A signal ends this process, and with it the programs that it started.
     let session = env.host.session(input::current_folder());
-    interrupt::catch(&session);
-    let cancel = session.cancel.clone();
     let server = Arc::new(Server { session, state: Mutex::default(), ended: Condvar::new() });
     let done = match &arguments.replay {
         Some(path) => server.replay(path),
@@ -41,7 +40,7 @@ pub(crate) fn serve(arguments: &Serve, env: &ProcessEnv) -> Exit {
     };
     server.end();
     match done {
-        Ok(()) => interrupt::exit(&cancel, Exit::Success),
+        Ok(()) => Exit::Success,
         Err(why) => {
             complain(&format!("error: {why}"));
             Exit::Unusable
@@ -87,13 +86,13 @@ impl Server {
         }
     }
 
-    /// Begins with one request. False at the last one.
+    /// Begins with one request. False at the last one, and where nobody reads answers.
     fn take(self: &Arc<Self>, line: &str) -> bool {
         let request = match Request::read(line) {
             Ok(request) => request,
-            Err(problem) => {
-                print_now(&answer(&Json::Null, Err(problem)));
-                return true;
+            Err(wrong) => {
+                let (id, problem) = *wrong;
+                return print_now(&answer(&id, Err(problem)));
             }
         };
         let Some(id) = request.id.clone() else {
@@ -104,21 +103,19 @@ impl Server {
             "shutdown" => {
                 self.wait();
                 print_now(&answer(&id, Ok(Json::Null)));
-                return false;
+                false
             }
             // Its answer comes before anything else is read.
             "initialize" => {
                 let result = calls::initialize(&self.session, &request);
                 self.state().greeted |= result.is_ok();
-                print_now(&answer(&id, result));
+                print_now(&answer(&id, result))
             }
-            _ => {
-                if let Err(problem) = self.begin(&id, request) {
-                    print_now(&answer(&id, Err(problem)));
-                }
-            }
+            _ => match self.begin(&id, request) {
+                Ok(()) => true,
+                Err(problem) => print_now(&answer(&id, Err(problem))),
+            },
         }
-        true
     }
 
     fn notified(&self, request: &Request) {
@@ -138,25 +135,35 @@ impl Server {
                 return Err(Problem::new(Problem::HANDSHAKE, "the first request must be 'initialize'"));
             }
             if state.under_way.len() >= MOST_UNDER_WAY {
-                let message = format!("more than {MOST_UNDER_WAY} requests are under way");
+                let message = format!("too many requests in progress (limit {MOST_UNDER_WAY})");
                 return Err(Problem::new(Problem::LIMIT, message).with("retryable", true));
             }
-            if state.under_way.insert(id.to_string(), cancel.clone()).is_some() {
-                return Err(Problem::new(Problem::REQUEST, format!("request {id} is under way")));
+            match state.under_way.entry(id.to_string()) {
+                Entry::Vacant(free) => drop(free.insert(cancel.clone())),
+                Entry::Occupied(_) => {
+                    return Err(Problem::new(Problem::REQUEST, format!("request id {id} is already in use")));
+                }
             }
         }
-        let (server, id) = (Arc::clone(self), id.clone());
+        let (server, key, id) = (Arc::clone(self), id.to_string(), id.clone());
+        let unstarted = key.clone();
         let work = move || {
             let call = AssertUnwindSafe(|| calls::carry_out(&server.session, &id, &request, cancel));
             // The hook has reported where it was.
             let result = catch_unwind(call).unwrap_or_else(|_| Err(Problem::new(Problem::INTERNAL, "internal error")));
-            print_now(&answer(&id, result));
-            server.state().under_way.remove(&id.to_string());
+            // Whoever has the answer can use the id again.
+            let mut state = server.state();
+            let is_read = print_now(&answer(&id, result));
+            state.under_way.remove(&key);
+            if !is_read {
+                state.under_way.values().for_each(Cancel::cancel);
+            }
+            drop(state);
             server.ended.notify_all();
         };
         self.session.host().submit(work).map_err(|error| {
-            self.state().under_way.clear();
-            Problem::new(Problem::LIMIT, format!("the system gives no thread: {error}")).with("retryable", true)
+            self.state().under_way.remove(&unstarted);
+            Problem::new(Problem::LIMIT, format!("cannot start a thread: {error}")).with("retryable", true)
         })
     }
 

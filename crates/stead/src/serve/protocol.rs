@@ -18,21 +18,24 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Reads a line.
-    pub(super) fn read(line: &str) -> Result<Self, Problem> {
-        let json: Json =
-            serde_json::from_str(line).map_err(|error| Problem::new(Problem::PARSE, format!("not JSON: {error}")))?;
-        let is_valid_id = json.get("id").is_none_or(|id| id.is_string() || id.is_number());
+    /// Reads a line. What is wrong with it comes with the id that it has all the same.
+    pub(super) fn read(line: &str) -> Result<Self, Box<(Json, Problem)>> {
+        let json: Json = serde_json::from_str(line)
+            .map_err(|error| Box::new((Json::Null, Problem::new(Problem::PARSE, format!("not JSON: {error}")))))?;
+        let id = json.get("id").cloned();
+        let is_valid_id = id.as_ref().is_none_or(|id| id.is_string() || id.is_number());
         let request = serde_json::from_value(json).ok().filter(|_| is_valid_id);
         request.ok_or_else(|| {
-            Problem::new(Problem::REQUEST, "not a request: it needs 'method', and an 'id' that is a number or a string")
+            let message = "not a request: it needs 'method', and an 'id' that is a number or a string";
+            Box::new((id.filter(|_| is_valid_id).unwrap_or_default(), Problem::new(Problem::REQUEST, message)))
         })
     }
 
     /// The parameters, in the form that the method asks for.
     pub(super) fn params<'a, P: Deserialize<'a>>(&'a self) -> Result<P, Problem> {
-        P::deserialize(&self.params)
-            .map_err(|error| Problem::new(Problem::PARAMS, format!("the parameters of '{}': {error}", self.method)))
+        P::deserialize(&self.params).map_err(|error| {
+            Problem::new(Problem::PARAMS, format!("invalid parameters for '{}': {error}", self.method))
+        })
     }
 }
 

@@ -70,7 +70,7 @@ module PuppetX
       rescue SystemCallError => e
         raise Error, "cannot start the engine: #{e.message}"
       ensure
-        [theirs, answers, messages].each(&:close)
+        [theirs, answers, messages].compact.each(&:close)
       end
 
       def keep_tail(stream)
@@ -87,7 +87,8 @@ module PuppetX
 
       # Sends and receives what can be at the moment, so that neither side waits for the other.
       def transfer(unsent, limit, seconds)
-        readable, writable = IO.select([@output], unsent.empty? ? nil : [@input], nil, [limit - now, 0].max)
+        left = limit - now
+        readable, writable = IO.select([@output], unsent.empty? ? nil : [@input], nil, left) if left.positive?
         raise EngineFailure, "the engine gave no answer within #{seconds} seconds#{tail}" if readable.nil?
 
         @unread << @output.readpartial(CHUNK) unless readable.empty?

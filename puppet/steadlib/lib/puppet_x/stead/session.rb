@@ -17,7 +17,7 @@ module PuppetX
       # What the engine gets on top of its own deadline to say that it was exceeded.
       GRACE = 5
       FAILURES = 2
-      LEVELS = %w[debug info warning].freeze
+      LEVELS = { 'error' => :err, 'warning' => :warning, 'info' => :info, 'debug' => :debug }.freeze
 
       class << self
         # @return [Session] that of this process: a forked one has its own
@@ -77,6 +77,9 @@ module PuppetX
       def attempt(method, params, seconds)
         ready
         call(method, params, seconds)
+      rescue RequestError
+        @failures = 0
+        raise
       rescue EngineFailure => e
         discard(e)
         retry if @failures < FAILURES && method != 'set'
@@ -89,13 +92,13 @@ module PuppetX
         @engine = Engine.new(@command || [EnginePath.find, 'serve', '--stdio']) { |level, text| log(level, text) }
         greet
       rescue RequestError
-        @engine.close
-        @engine = nil
+        close
         raise
       end
 
       def greet
         answer = call('initialize', greeting, HANDSHAKE_DEADLINE)
+        raise EngineFailure, 'the engine gave an invalid answer to the handshake' unless answer.is_a?(Hash)
         return compare_schemas(answer['schemas'] || {}) if answer['protocol'] == PROTOCOL
 
         raise RequestError, 'message' => "the engine speaks protocol #{answer['protocol'].inspect}; this module needs #{PROTOCOL}"
@@ -167,7 +170,7 @@ module PuppetX
       end
 
       def log(level, text)
-        Puppet.public_send(LEVELS.include?(level) ? level : 'info', "stead #{text}")
+        Puppet.public_send(LEVELS.fetch(level, :info), "stead #{text}")
       end
     end
   end
