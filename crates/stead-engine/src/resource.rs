@@ -230,6 +230,16 @@ impl ResourceCall {
         Ok(exported_document(&self.manifest.type_name, &found, began.elapsed()))
     }
 
+    /// The properties that tell one instance from another; none where that is not known.
+    pub fn keys(&self) -> Vec<String> {
+        if let Some(built_in) = self.session.built_in(&self.manifest.type_name) {
+            return built_in.keys.iter().map(|key| (*key).to_owned()).collect();
+        }
+        let Implementation::Adapted { resource, .. } = &self.manifest.implementation else { return Vec::new() };
+        let keys = resource.content.as_ref().and_then(|content| content.get("keys")?.as_array());
+        keys.into_iter().flatten().filter_map(|key| Some(key.as_str()?.to_owned())).collect()
+    }
+
     /// The schema of its properties.
     pub fn schema(&self) -> Result<Json, Refusal> {
         if let Some(built_in) = self.session.built_in(&self.manifest.type_name) {

@@ -1,5 +1,7 @@
 //! Facts: what expressions ask of the machine.
 
+mod system;
+
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -31,6 +33,7 @@ pub struct Machine {
     /// Where secrets come from.
     pub find_secret: Arc<FindSecret>,
     now: OnceLock<String>,
+    facts: OnceLock<Value>,
 }
 
 impl Machine {
@@ -52,6 +55,7 @@ impl Machine {
             elevated: rustix::process::geteuid().is_root(),
             find_secret: Arc::new(|_, _| Err("No secret extensions found".to_owned())),
             now: OnceLock::new(),
+            facts: OnceLock::new(),
         }
     }
 
@@ -63,10 +67,16 @@ impl Machine {
             FactKey::EnvironmentVariable(name) => Ok(text_or_null(self.environment.get(name).cloned())),
             FactKey::Executable(name) => Ok(text_or_null(self.executable(name))),
             FactKey::Context => Ok(self.context()),
+            FactKey::Machine => Ok(self.facts().clone()),
             FactKey::SystemRoot => path_text(&self.system_root).map(Value::from),
             FactKey::Secret(name, vault) => (self.find_secret)(name, vault.as_deref()).map(Value::from),
             FactKey::Document(path) => self.document(path).map(Value::from),
         }
+    }
+
+    /// What `facts()` tells: an object, the same as long as this lives.
+    pub fn facts(&self) -> &Value {
+        self.facts.get_or_init(|| system::facts(&self.system_root))
     }
 
     /// The path of a program: itself when it is a path, else the first of that name on `PATH`.

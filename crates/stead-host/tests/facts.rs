@@ -110,3 +110,48 @@ fn secrets_come_from_their_sources() {
     machine.find_secret = Arc::new(|name, vault| Ok(format!("{}/{name}", vault.unwrap_or_default())));
     assert_eq!(machine.fact(&key), Ok(Value::from("v/a")));
 }
+
+#[test]
+fn facts_are_those_of_the_system_root() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let file = folder.path().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    };
+    write(
+        "etc/os-release",
+        "ID=ubuntu\nID_LIKE=debian\nNAME=\"Ubuntu\"\nVERSION_ID=\"24.04\"\nVERSION_CODENAME=noble\n",
+    );
+    write("etc/hostname", "web1\n");
+    write("etc/hosts", "127.0.0.1 localhost\n192.0.2.7 web1.example.com web1 # the server\n");
+    write("usr/bin/apt-get", "");
+    std::os::unix::fs::symlink("/usr/share/zoneinfo/Europe/Berlin", folder.path().join("etc/localtime")).unwrap();
+    let mut machine = machine(folder.path(), &[]);
+    machine.system_root = folder.path().to_path_buf();
+    let facts = machine.fact(&FactKey::Machine).unwrap().to_redacted_json();
+    assert_eq!(facts["os"]["name"], json!("Ubuntu"));
+    assert_eq!(facts["os"]["family"], json!("Debian"));
+    assert_eq!(facts["os"]["release"], json!({"full": "24.04", "major": "24", "minor": "04"}));
+    assert_eq!(facts["os"]["distro"]["codename"], json!("noble"));
+    assert_eq!(facts["networking"], json!({"hostname": "web1", "domain": "example.com", "fqdn": "web1.example.com"}));
+    assert_eq!(facts["timezone"], json!("Europe/Berlin"));
+    assert_eq!(facts["package_provider"], json!("apt"));
+}
+
+/// A distribution that is not listed is recognized by what it says it is like.
+#[test]
+fn families_are_found_by_likeness() {
+    let family = |release: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("etc")).unwrap();
+        fs::write(folder.path().join("etc/os-release"), release).unwrap();
+        let mut machine = machine(folder.path(), &[]);
+        machine.system_root = folder.path().to_path_buf();
+        machine.facts().to_redacted_json()["os"]["family"].clone()
+    };
+    assert_eq!(family("ID=pop\nNAME=Pop!_OS\nID_LIKE=\"ubuntu debian\"\n"), json!("Debian"));
+    assert_eq!(family("ID=rocky\nID_LIKE=\"rhel centos fedora\"\n"), json!("RedHat"));
+    assert_eq!(family("ID=sled\nID_LIKE='suse'\n"), json!("Suse"));
+    assert_eq!(family("ID=own\nNAME=Own\n"), json!("Own"));
+}

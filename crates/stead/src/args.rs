@@ -49,8 +49,8 @@ pub(crate) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes of plan, check, apply, lint, graph, explain, sls, history, invoke, puppetize
-and serve:
+Exit codes of plan, check, apply, lint, graph, explain, sls, history, get, set, export,
+facts, invoke, puppetize and serve:
   0    in the desired state; no findings (lint, sls)
   1    something failed
   2    not in the desired state (plan, check, invoke --method test); warnings (lint, sls);
@@ -127,6 +127,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Deferred<Resource>,
     },
+    /// Show one instance of a resource, or all there are, as a document
+    Get(Deferred<Get>),
+    /// Bring one instance of a resource into a state
+    Set(Deferred<Set>),
+    /// Write a document of all instances of resources
+    Export(Deferred<Export>),
+    /// Show what expressions can ask of the machine
+    Facts(Deferred<Facts>),
     /// Call one method of one resource, as Invoke-DscResource does
     Invoke(Deferred<Invoke>),
     /// List the functions of expressions
@@ -176,6 +184,10 @@ impl Command {
                     | Self::Sls { .. }
                     | Self::History(_)
                     | Self::Invoke(_)
+                    | Self::Get(_)
+                    | Self::Set(_)
+                    | Self::Export(_)
+                    | Self::Facts(_)
                     | Self::Puppetize(_)
                     | Self::Serve(_)
             )
@@ -187,6 +199,9 @@ impl Command {
             Self::Config(config) => config.deadline,
             Self::Resource { deadline, .. } => *deadline,
             Self::Invoke(invoke) => invoke.deadline,
+            Self::Get(get) => get.deadline,
+            Self::Set(set) => set.deadline,
+            Self::Export(export) => export.deadline,
             Self::Serve(serve) => serve.deadline,
             other => other.document()?.deadline,
         }
@@ -202,6 +217,9 @@ pub(crate) struct Document {
     /// The same as FILE
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// The document itself, of a command that makes one.
+    #[arg(skip)]
+    pub(crate) text: Option<String>,
     #[command(flatten)]
     pub(crate) supplied: Supplied,
     /// How many instances run at once [default: the number of cores]
@@ -228,7 +246,7 @@ pub(crate) struct Document {
 }
 
 /// What a document is given.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Supplied {
     /// Parameters as JSON or YAML: '{"name": value}'
     #[arg(short, long)]
@@ -245,6 +263,23 @@ pub(crate) struct Supplied {
 }
 
 impl Document {
+    /// The document that a command line amounts to.
+    pub(crate) fn on_command_line(text: String, set: &Set) -> Self {
+        Self {
+            positional: None,
+            file: None,
+            text: Some(text),
+            supplied: Supplied::default(),
+            width: None,
+            deadline: set.deadline,
+            output: set.output,
+            events: false,
+            quiet: set.quiet,
+            verbose: set.verbose,
+            brief: false,
+        }
+    }
+
     /// Where the document is.
     pub(crate) fn path(&self) -> &Path {
         // The command line lets nothing through without one; `-` would be the least surprising otherwise.
@@ -541,6 +576,74 @@ pub(crate) struct Graph {
     /// The language that the drawing is printed in, for --output text
     #[arg(long, value_enum, default_value_t = Drawing::Dot)]
     pub(crate) format: Drawing,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// The resource: its type, or the part behind the slash where only one resource has that name
+    #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
+    pub(crate) resource: String,
+    /// The instance: the value of its key, or properties as NAME=VALUE [default: all instances]
+    #[arg(value_name = "KEY|NAME=VALUE")]
+    pub(crate) words: Vec<String>,
+    /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
+    /// Output format; text is YAML
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option that is given or not")]
+pub(crate) struct Set {
+    /// The resource: its type, or the part behind the slash where only one resource has that name
+    #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
+    pub(crate) resource: String,
+    /// The instance: the value of its key, and properties; a value is parsed as JSON if valid and not declared as a string
+    #[arg(value_name = "KEY|NAME=VALUE", required = true)]
+    pub(crate) words: Vec<String>,
+    /// Show what would change; changes nothing
+    #[arg(short, long)]
+    pub(crate) what_if: bool,
+    /// Remove and replace without asking; without a terminal nothing is asked
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    /// List only what failed: no warnings, outputs or summary
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Also show an unchanged instance
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// The resources: their types, or the parts behind the slash
+    #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true, required = true)]
+    pub(crate) resources: Vec<String>,
+    /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
+    /// Output format; text is YAML
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Facts {
+    /// One fact, such as os.family [default: all]
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<String>,
+    /// Output format; text is YAML
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]

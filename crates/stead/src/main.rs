@@ -116,6 +116,10 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Lint(document) => commands::lint(&document, &env),
         Command::Explain(explain) => commands::explain(&explain),
         Command::History(history) => commands::history(&history, &env),
+        Command::Get(get) => commands::get(&get, &env),
+        Command::Set(set) => commands::set(&set, &env),
+        Command::Export(export) => commands::export(&export, &env),
+        Command::Facts(facts) => commands::facts(&facts, &env),
         Command::Invoke(invoke) => commands::invoke(&invoke, &env),
         Command::Agent(agent) => agent::run(&agent, &env),
         Command::Sls { command } => match &*command {

@@ -9,7 +9,7 @@ use super::evaluate::{Evaluator, hint, located, stop};
 use super::syntax::Node;
 use super::{Answer, FactKey, Fault, Help, Stop};
 use crate::id::{ResourceId, SecretName};
-use crate::value::Value;
+use crate::value::{Object, Value};
 
 /// One call of such a function.
 struct Question<'q> {
@@ -130,6 +130,7 @@ impl Evaluator<'_> {
             Ask::Executable => self.fact(FactKey::Executable(name.to_owned())),
             Ask::SystemRoot => self.fact(FactKey::SystemRoot),
             Ask::Context => self.fact(FactKey::Context),
+            Ask::Facts => self.machine_fact(question),
             Ask::Secret => self.secret(question),
         }
     }
@@ -144,6 +145,22 @@ impl Evaluator<'_> {
             Value::Null => Err(stop(&codes::ABSENT_FACT, question.place(0), absent(), None)),
             value => Ok(value),
         }
+    }
+
+    /// All facts of the machine, or the one that a path of names with dots between them leads to.
+    fn machine_fact(&self, question: &Question<'_>) -> Result<Value, Stop> {
+        let mut found = self.fact(FactKey::Machine)?;
+        let Some(path) = question.text(0) else { return Ok(found) };
+        let mut above = String::new();
+        for name in path.split('.') {
+            found = found.get(name).cloned().ok_or_else(|| {
+                let members = found.as_object().into_iter().flat_map(Object::keys);
+                let known: Vec<String> = members.map(|member| format!("{above}{member}")).collect();
+                question.absent(format!("there is no fact '{path}'"), &known)
+            })?;
+            above.extend([name, "."]);
+        }
+        Ok(found)
     }
 
     fn parameter(&self, question: &Question<'_>) -> Result<Value, Stop> {
@@ -261,6 +278,7 @@ fn is_foreign_to_functions(ask: Ask) -> bool {
         | Ask::Executable
         | Ask::SystemRoot
         | Ask::Context
+        | Ask::Facts
         | Ask::Secret => false,
     }
 }

@@ -151,6 +151,7 @@ pub(super) enum Ask {
     Executable,
     SystemRoot,
     Context,
+    Facts,
     Secret,
 }
 

@@ -71,6 +71,8 @@ pub enum FactKey {
     Executable(String),
     /// The answer of `context()`: operating system and security context.
     Context,
+    /// The answer of `facts()`: an object of all that is known about the machine.
+    Machine,
     /// The root of the system that is managed, `/` unless the caller says otherwise.
     SystemRoot,
     /// Whether the vault has that secret (name, vault): the `SecretName` under which it can be opened, as text.

@@ -103,6 +103,7 @@ impl Environment for World {
             FactKey::Now => self.json["now"].as_str().filter(|now| !now.is_empty()).map(Json::from),
             FactKey::EnvironmentVariable(name) => self.json["variables of the environment"].get(name).cloned(),
             FactKey::Executable(name) => self.json["executables"].get(name).cloned(),
+            FactKey::Machine => self.json.get("facts").cloned(),
             FactKey::Context => self.json.get("context").cloned(),
             FactKey::SystemRoot => self.json.get("root").cloned(),
             FactKey::Secret(name, vault) => {

@@ -88,6 +88,7 @@ pub(crate) fn fact(case: &Case, key: &FactKey) -> Result<Value, String> {
         FactKey::Document(path) if case.has(path) => return Ok(case.section(path).into()),
         FactKey::Document(path) => return Err(format!("there is no file '{path}'")),
         FactKey::Now => "now".to_owned(),
+        FactKey::Machine => "facts".to_owned(),
         FactKey::Context => "context".to_owned(),
         FactKey::SystemRoot => "root".to_owned(),
         FactKey::EnvironmentVariable(name) => format!("variable {name}"),

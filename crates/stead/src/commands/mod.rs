@@ -1,8 +1,11 @@
-//! The commands for users: plan, apply, check, graph, lint, explain, sls, history, invoke, puppetize.
+//! The commands for users: plan, apply, check, graph, lint, explain, sls, history, get, set, export, facts,
+//! invoke, puppetize.
 
 mod confirm;
+mod direct;
 mod drawing;
 mod effects;
+mod facts;
 mod history;
 mod invoke;
 mod puppetize;
@@ -23,10 +26,12 @@ use stead_core::text::Sources;
 
 use crate::args::{Apply, Document, Explain, Graph, Output};
 use crate::exit::Exit;
-use crate::input::{self, BadParameters, ParameterSources, Unreadable};
+use crate::input::{self, BadParameters, ParameterSources, Text, Unreadable};
 use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, written_soon};
 use crate::process_env::ProcessEnv;
+pub(crate) use direct::{export, get, set};
+pub(crate) use facts::facts;
 use history::Recorder;
 pub(crate) use history::history;
 pub(crate) use invoke::invoke;
@@ -170,7 +175,10 @@ fn prepare(document: &Document, values: Values, mode: Mode, env: &ProcessEnv) ->
     let mut session = session_for(document, env);
     interrupt::catch(&session);
     session.values = values;
-    let text = input::document(&session, document.path()).map_err(|error| unreadable(document, &error))?;
+    let text = match &document.text {
+        Some(text) => Text { name: "<command line>".to_owned(), text: text.clone() },
+        None => input::document(&session, document.path()).map_err(|error| unreadable(document, &error))?,
+    };
     let from = ParameterSources::of(&document.supplied, &text);
     let supplied = match input::parameters(&mut session, &from) {
         Ok(supplied) => supplied,

@@ -477,6 +477,10 @@ pub(super) static TABLE: &[Builtin] = &[
         .takes(1, Some(1), &[&[String]])
         .returns(&[String])
         .says("envvar(<name>)", "The value of an environment variable, which must exist."),
+    function("facts", Asks(Ask::Facts), &["system"])
+        .takes(0, Some(1), &[&[String]])
+        .returns(ANY)
+        .says("facts([path])", "What is known about the machine, or the fact at a path such as 'os.family'."),
     function("restartRequired", Asks(Ask::RestartRequired), &["system"])
         .takes(1, Some(2), &[&[String], &[String]])
         .returns(&[Boolean])

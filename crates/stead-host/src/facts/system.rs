@@ -1,0 +1,325 @@
+//! What `facts()` tells about the machine, under the names that Facter gives it.
+//!
+//! Facts stay the same as long as the machine does: there is no uptime and no free memory among them, so that a document
+//! that uses them is not different each time. What cannot be found out is left out.
+
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use std::path::Path;
+
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::sys::socket::{LinkAddr, SockaddrIn, SockaddrIn6};
+use stead_core::value::{Object, Value};
+
+use super::release_field;
+use crate::fs::{Names, Subject};
+
+/// The names of distributions that are written otherwise than in `ID` of os-release.
+const DISTRIBUTIONS: &[(&str, &str)] = &[
+    ("almalinux", "AlmaLinux"),
+    ("alpine", "Alpine"),
+    ("amzn", "Amazon"),
+    ("arch", "Archlinux"),
+    ("centos", "CentOS"),
+    ("debian", "Debian"),
+    ("fedora", "Fedora"),
+    ("gentoo", "Gentoo"),
+    ("linuxmint", "Linuxmint"),
+    ("ol", "OracleLinux"),
+    ("opensuse-leap", "OpenSuSE"),
+    ("opensuse-tumbleweed", "OpenSuSE"),
+    ("raspbian", "Raspbian"),
+    ("rhel", "RedHat"),
+    ("rocky", "Rocky"),
+    ("sles", "SLES"),
+    ("ubuntu", "Ubuntu"),
+];
+
+/// The families of distributions, by `ID` or a word of `ID_LIKE`.
+const FAMILIES: &[(&str, &str)] = &[
+    ("alpine", "Alpine"),
+    ("arch", "Archlinux"),
+    ("debian", "Debian"),
+    ("fedora", "RedHat"),
+    ("gentoo", "Gentoo"),
+    ("rhel", "RedHat"),
+    ("centos", "RedHat"),
+    ("amzn", "RedHat"),
+    ("suse", "Suse"),
+    ("sles", "Suse"),
+    ("ubuntu", "Debian"),
+];
+
+/// What package managers are recognized by.
+const PACKAGE_PROVIDERS: &[(&str, &str)] = &[
+    ("apt", "usr/bin/apt-get"),
+    ("dnf", "usr/bin/dnf"),
+    ("yum", "usr/bin/yum"),
+    ("zypper", "usr/bin/zypper"),
+    ("pacman", "usr/bin/pacman"),
+    ("apk", "sbin/apk"),
+];
+
+/// What the vendor or the product of a virtual machine is called, and what that is.
+const HYPERVISORS: &[(&str, &str)] = &[
+    ("Amazon EC2", "kvm"),
+    ("Google", "gce"),
+    ("KVM", "kvm"),
+    ("Microsoft", "hyperv"),
+    ("OpenStack", "kvm"),
+    ("QEMU", "kvm"),
+    ("VMware", "vmware"),
+    ("VirtualBox", "virtualbox"),
+    ("Xen", "xen"),
+];
+
+/// The facts of the running machine, and of the system below a root.
+pub(super) fn facts(root: &Path) -> Value {
+    let system = System { root };
+    let release = system.text("etc/os-release").or_else(|| system.text("usr/lib/os-release")).unwrap_or_default();
+    let kernel = rustix::system::uname();
+    let kernel_release = kernel.release().to_string_lossy().into_owned();
+    let version: String = kernel_release.chars().take_while(|char| char.is_ascii_digit() || *char == '.').collect();
+    object([
+        ("os", system.operating_system(&release, &kernel.machine().to_string_lossy())),
+        ("kernel", Some(kernel.sysname().to_string_lossy().into_owned().into())),
+        ("kernelmajversion", Some(version.split('.').take(2).collect::<Vec<_>>().join(".").into())),
+        ("kernelversion", Some(version.into())),
+        ("kernelrelease", Some(kernel_release.into())),
+        ("processors", processors()),
+        ("memory", memory()),
+        ("networking", system.networking(&kernel.nodename().to_string_lossy())),
+        ("timezone", system.timezone().map(Value::from)),
+        ("dmi", dmi()),
+        ("virtual", Some(virtualization().into())),
+        ("is_virtual", Some((virtualization() != "physical").into())),
+        ("identity", identity()),
+        ("service_provider", system.service_provider().map(Value::from)),
+        ("package_provider", system.package_provider().map(Value::from)),
+    ])
+    .unwrap_or(Value::Null)
+}
+
+/// An object of the members that are known; `None` where none is.
+fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Option<Value> {
+    let known = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let members: Object = known.collect();
+    (!members.is_empty()).then(|| Value::Object(members))
+}
+
+fn listed<'t>(table: &[(&str, &'t str)], wanted: &str) -> Option<&'t str> {
+    table.iter().find(|(key, _)| *key == wanted).map(|(_, value)| *value)
+}
+
+/// A system whose files are below a root.
+struct System<'r> {
+    root: &'r Path,
+}
+
+impl System<'_> {
+    fn text(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.root.join(path)).ok()
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.root.join(path).exists()
+    }
+
+    fn is_running(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    fn operating_system(&self, release: &str, hardware: &str) -> Option<Value> {
+        let field = |name: &str| release_field(release, name);
+        let id = field("ID").unwrap_or_default();
+        let name = listed(DISTRIBUTIONS, &id).map(str::to_owned).or_else(|| field("NAME"));
+        let like = field("ID_LIKE").unwrap_or_default();
+        let family = std::iter::once(id.as_str()).chain(like.split(' ')).find_map(|word| listed(FAMILIES, word));
+        let family = family.map(str::to_owned).or_else(|| name.clone());
+        // Only this file of Debian has the number behind the dot.
+        let exact = self.text("etc/debian_version").map(|text| text.trim().to_owned());
+        let exact = exact.filter(|text| id == "debian" && text.starts_with(|first: char| first.is_ascii_digit()));
+        let version = exact.or_else(|| field("VERSION_ID"));
+        let mut numbers = version.iter().flat_map(|version| version.split('.')).map(|part| Some(Value::from(part)));
+        let (major, minor) = (numbers.next().flatten(), numbers.next().flatten());
+        let is_debian = family.as_deref() == Some("Debian");
+        object([
+            ("name", name.map(Value::from)),
+            ("family", family.map(Value::from)),
+            ("release", object([("full", version.as_deref().map(Value::from)), ("major", major), ("minor", minor)])),
+            (
+                "distro",
+                object([
+                    ("id", Some(id).filter(|id| !id.is_empty()).map(Value::from)),
+                    ("codename", field("VERSION_CODENAME").map(Value::from)),
+                    ("description", field("PRETTY_NAME").map(Value::from)),
+                ]),
+            ),
+            ("architecture", Some(if is_debian { debian_architecture(hardware) } else { hardware }.into())),
+            ("hardware", Some(hardware.into())),
+        ])
+    }
+
+    fn networking(&self, node: &str) -> Option<Value> {
+        let stated = self.text("etc/hostname").map(|text| text.trim().to_owned()).filter(|name| !name.is_empty());
+        let name = if self.is_running() { node.to_owned() } else { stated? };
+        let (hostname, domain) = match name.split_once('.') {
+            Some((hostname, domain)) => (hostname.to_owned(), Some(domain.to_owned())),
+            None => (name.clone(), self.domain(&name)),
+        };
+        let fqdn = domain.as_ref().map_or_else(|| hostname.clone(), |domain| format!("{hostname}.{domain}"));
+        let interfaces = if self.is_running() { interfaces() } else { BTreeMap::new() };
+        let primary = primary().filter(|name| interfaces.contains_key(name));
+        let own = |member: &str| interfaces.get(primary.as_ref()?)?.get(member).cloned();
+        let (ip, ip6, mac) = (own("ip"), own("ip6"), own("mac"));
+        object([
+            ("hostname", Some(hostname.into())),
+            ("domain", domain.map(Value::from)),
+            ("fqdn", Some(fqdn.into())),
+            ("primary", primary.map(Value::from)),
+            ("ip", ip),
+            ("ip6", ip6),
+            ("mac", mac),
+            ("interfaces", (!interfaces.is_empty()).then(|| Value::Object(interfaces.into_iter().collect()))),
+        ])
+    }
+
+    /// The domain that a host is in: of its full name in the hosts file, or the one of the resolver. No name is looked up.
+    fn domain(&self, host: &str) -> Option<String> {
+        let hosts = self.text("etc/hosts").unwrap_or_default();
+        let names = hosts.lines().map(|line| line.split('#').next().unwrap_or_default());
+        let mut full = names.flat_map(|line| line.split_whitespace().skip(1));
+        let by_hosts = full.find_map(|name| name.strip_prefix(host)?.strip_prefix('.'));
+        let resolver = self.text("etc/resolv.conf").unwrap_or_default();
+        let word = |keyword| resolver.lines().find_map(|line| line.strip_prefix(keyword)?.split_whitespace().next());
+        by_hosts.or_else(|| word("domain ")).or_else(|| word("search ")).map(str::to_owned).filter(|name| name != ".")
+    }
+
+    /// The zone by its name, such as `Europe/Berlin`.
+    fn timezone(&self) -> Option<String> {
+        let target = std::fs::read_link(self.root.join("etc/localtime")).ok();
+        let linked = target.as_deref().and_then(Path::to_str).and_then(|path| Some(path.split_once("zoneinfo/")?.1));
+        let linked = linked.map(str::to_owned);
+        linked.or_else(|| self.text("etc/timezone").map(|text| text.trim().to_owned())).filter(|name| !name.is_empty())
+    }
+
+    fn service_provider(&self) -> Option<&'static str> {
+        let has_systemd = if self.is_running() { "run/systemd/system" } else { "lib/systemd/systemd" };
+        let others = [("openrc", "sbin/openrc-run"), ("sysvinit", "etc/init.d")];
+        std::iter::once(("systemd", has_systemd)).chain(others).find(|(_, path)| self.has(path)).map(|(name, _)| name)
+    }
+
+    fn package_provider(&self) -> Option<&'static str> {
+        PACKAGE_PROVIDERS.iter().find(|(_, program)| self.has(program)).map(|(name, _)| *name)
+    }
+}
+
+/// What Debian calls an architecture that the kernel calls otherwise.
+fn debian_architecture(hardware: &str) -> &str {
+    match hardware {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "i586" | "i686" => "i386",
+        "armv7l" => "armhf",
+        "ppc64le" => "ppc64el",
+        other => other,
+    }
+}
+
+fn processors() -> Option<Value> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let values = |name: &str| {
+        let lines = text.lines().filter_map(|line| line.split_once(':'));
+        lines.filter(|(key, _)| key.trim_end() == name).map(|(_, value)| value.trim()).collect::<Vec<_>>()
+    };
+    let models: Vec<Value> = values("model name").into_iter().map(Value::from).collect();
+    let count = i64::try_from(values("processor").len()).ok()?;
+    object([("count", Some(count.into())), ("models", (!models.is_empty()).then(|| Value::Array(models)))])
+}
+
+fn memory() -> Option<Value> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let total = |name: &str| {
+        let number = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next())?;
+        let bytes = number.parse::<i64>().ok()?.checked_mul(1024)?;
+        object([("total_bytes", Some(bytes.into()))])
+    };
+    object([("system", total("MemTotal:")), ("swap", total("SwapTotal:"))])
+}
+
+/// The interfaces by name, each with the first of its addresses of each kind.
+fn interfaces() -> BTreeMap<String, Value> {
+    let mut found: BTreeMap<String, Object> = BTreeMap::new();
+    for each in getifaddrs().into_iter().flatten() {
+        let members = found.entry(each.interface_name.clone()).or_default();
+        for (name, value) in address(&each) {
+            if members.get(name).is_none() {
+                members.insert(name.to_owned(), value.into());
+            }
+        }
+    }
+    found.into_iter().map(|(name, members)| (name, Value::Object(members))).collect()
+}
+
+fn address(of: &InterfaceAddress) -> Vec<(&'static str, String)> {
+    let Some(address) = &of.address else { return Vec::new() };
+    if let Some(ip) = address.as_sockaddr_in().map(SockaddrIn::ip) {
+        let mask = of.netmask.as_ref().and_then(|mask| mask.as_sockaddr_in().map(SockaddrIn::ip));
+        return std::iter::once(("ip", ip.to_string())).chain(mask.map(|mask| ("netmask", mask.to_string()))).collect();
+    }
+    // Addresses of the link itself are of no use elsewhere.
+    if let Some(ip) = address.as_sockaddr_in6().map(SockaddrIn6::ip) {
+        let is_of_the_link = |ip: &Ipv6Addr| ip.segments()[0] & 0xffc0 == 0xfe80;
+        return Some(ip).filter(|ip| !is_of_the_link(ip)).map(|ip| ("ip6", ip.to_string())).into_iter().collect();
+    }
+    let mac = address.as_link_addr().and_then(LinkAddr::addr).filter(|mac| *mac != [0; 6]);
+    let text = mac.map(|mac| mac.map(|byte| format!("{byte:02x}")).join(":"));
+    text.map(|text| ("mac", text)).into_iter().collect()
+}
+
+/// The interface of the default route with the lowest metric.
+fn primary() -> Option<String> {
+    let routes = std::fs::read_to_string("/proc/net/route").ok()?;
+    let fields = routes.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let defaults = fields.filter_map(|fields| match fields.as_slice() {
+        [name, "00000000", _, _, _, _, metric, ..] => Some((metric.parse::<u32>().ok()?, (*name).to_owned())),
+        _ => None,
+    });
+    defaults.min().map(|(_, name)| name)
+}
+
+fn dmi_text(name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(Path::new("/sys/class/dmi/id").join(name)).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn dmi() -> Option<Value> {
+    let product = object([("name", dmi_text("product_name").map(Value::from))]);
+    object([("manufacturer", dmi_text("sys_vendor").map(Value::from)), ("product", product)])
+}
+
+/// What the machine runs in: a container, a hypervisor, or `physical`.
+fn virtualization() -> String {
+    let container = std::fs::read_to_string("/run/systemd/container").ok().map(|text| text.trim().to_owned());
+    let container = container.or_else(|| Path::new("/.dockerenv").exists().then(|| "docker".to_owned()));
+    let container = container.or_else(|| Path::new("/run/.containerenv").exists().then(|| "podman".to_owned()));
+    let stated = [dmi_text("product_name"), dmi_text("sys_vendor")];
+    let named = |text: &String| HYPERVISORS.iter().find(|(part, _)| text.contains(part)).map(|(_, kind)| *kind);
+    let hypervisor = stated.iter().flatten().find_map(named).or_else(|| {
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let flags = text.lines().find(|line| line.starts_with("flags"))?;
+        flags.split_whitespace().any(|flag| flag == "hypervisor").then_some("unknown")
+    });
+    container.or_else(|| hypervisor.map(str::to_owned)).unwrap_or_else(|| "physical".to_owned())
+}
+
+fn identity() -> Option<Value> {
+    let (uid, gid, names) = (rustix::process::geteuid(), rustix::process::getegid(), Names::default());
+    object([
+        ("user", Some(names.name(Subject::User, uid.as_raw()).into())),
+        ("uid", Some(i64::from(uid.as_raw()).into())),
+        ("group", Some(names.name(Subject::Group, gid.as_raw()).into())),
+        ("gid", Some(i64::from(gid.as_raw()).into())),
+        ("privileged", Some(uid.is_root().into())),
+    ])
+}
