@@ -7,11 +7,13 @@ use stead_core::id::TypeName;
 use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
 use stead_host::provider::Provider;
 
+mod accounts;
 pub mod command;
 pub mod directory;
 pub mod echo;
 pub mod engine;
 pub mod file;
+mod group;
 mod input;
 pub mod line;
 pub mod osinfo;
@@ -24,6 +26,7 @@ mod reply;
 pub mod run_command_on_set;
 mod schema;
 pub mod symlink;
+mod user;
 
 /// A resource that this program carries out itself.
 #[derive(Clone)]
@@ -49,16 +52,19 @@ impl BuiltIn {
 
 /// Every built-in resource, in the order of the type names.
 pub fn builtins() -> Vec<BuiltIn> {
+    let accounts = accounts::AccountLock::default();
     let mut all: Vec<BuiltIn> = [
         command::built_in(),
         directory::built_in(),
         echo::built_in(),
         file::built_in(),
+        group::built_in(&accounts),
         line::built_in(),
         osinfo::built_in(),
         process::built_in(),
         run_command_on_set::built_in(),
         symlink::built_in(),
+        user::built_in(&accounts),
     ]
     .into_iter()
     .chain(engine::built_ins())
@@ -157,8 +163,10 @@ mod tests {
             "Stead/Command",
             "Stead/Directory",
             "Stead/File",
+            "Stead/Group",
             "Stead/Line",
             "Stead/Symlink",
+            "Stead/User",
         ];
         for name in expected {
             assert!(names.iter().any(|each| each == name), "{name} is missing");

@@ -62,3 +62,8 @@ pub(crate) fn is_filled(place: &Place) -> Result<bool, FsError> {
 pub(crate) fn shown(stated: &str, below: &Path) -> String {
     Path::new(stated).join(below).display().to_string()
 }
+
+/// A directory with nothing in it.
+pub(crate) fn empty_directory() -> ItemKind {
+    ItemKind::Directory { entries_below: 0 }
+}

@@ -14,7 +14,7 @@ use stead_core::call::{Execution, Failure};
 use stead_core::destruction::Effects;
 use stead_host::provider::{Context, Plain, Provider, SetReply, TestReply};
 use stead_testkit::{Case, Computed, Suite};
-use support::{World, lasting, plain, provider};
+use support::{World, lasting, plain, provider, without_today};
 
 fn main() -> ExitCode {
     stead_testkit::main(&[Suite { folder: "resources", run: run_case }])
@@ -35,7 +35,7 @@ struct Subject<'a> {
 fn run(type_name: &str, case: &Case) -> Result<Computed, String> {
     let desired = plain(case.section("desired"));
     let world = World::build(case.section("given"));
-    let subject = Subject { cx: world.context(), world, provider: provider(type_name), desired: &desired };
+    let subject = Subject { cx: world.context_for(type_name), world, provider: provider(type_name), desired: &desired };
     let untouched = subject.world.imprint();
     let before = subject.world.tree();
     let get = subject.get();
@@ -45,7 +45,7 @@ fn run(type_name: &str, case: &Case) -> Result<Computed, String> {
         return Err("get, test or what-if changed something".to_owned());
     }
     let set = subject.provider.set(&subject.cx, &desired, Execution::Actual);
-    let after = changes(&before, &subject.world.tree());
+    let after = without_today(&changes(&before, &subject.world.tree()));
     subject.check_laws(&what_if, &set)?;
     let what_if = subject.show(&what_if, predicted);
     let set = subject.show(&set, |reply| subject.set(reply));
@@ -144,7 +144,7 @@ fn changes(before: &str, after: &str) -> String {
 fn export(type_name: &str, case: &Case) -> Computed {
     let world = World::build(case.section("given"));
     let filter = plain(case.section("filter"));
-    let cx = world.context();
+    let cx = world.context_for(type_name);
     let mut text = match provider(type_name).export(&cx, &filter) {
         Err(failure) => world.show_failure(&failure),
         Ok(found) => found

@@ -30,6 +30,8 @@ fn example(type_name: &str) -> Json {
         "Stead/Directory" => json!({"path": "d", "mode": "0750"}),
         "Stead/Symlink" => json!({"path": "l", "target": "f", "force": true}),
         "Stead/Line" => json!({"path": "f", "line": "a", "create": true}),
+        "Stead/User" => json!({"name": "new", "uid": 4000, "shell": "/bin/sh"}),
+        "Stead/Group" => json!({"name": "new", "gid": 4000}),
         "Stead/Command" => json!({"creates": "c", "set": "touch c", "get": "echo x"}),
         "Microsoft.DSC.Debug/Echo" => json!({"output": ["x", 1, null]}),
         "Microsoft/OSInfo" => json!({"family": "Linux"}),
@@ -61,8 +63,8 @@ fn each_has_cases() {
 fn each_does_what_it_declares() {
     for built_in in carried_out() {
         let (name, can) = (built_in.manifest.type_name.as_str(), built_in.manifest.capabilities);
-        let (world, input) = (World::build(""), Plain::new(example(name)));
-        let (cx, provider) = (world.context(), &built_in.provider);
+        let (world, input) = (World::system(), Plain::new(example(name)));
+        let (cx, provider) = (world.context_for(name), &built_in.provider);
         let unsupported = |kind: Option<FailureKind>| kind == Some(FailureKind::Unsupported);
         let answers = [
             ("get", can.get, provider.get(&cx, &input).err()),
@@ -86,10 +88,10 @@ fn each_keeps_to_what_is_expected_of_resources() {
     let mut all = Vec::new();
     for built_in in carried_out() {
         let name = built_in.manifest.type_name.as_str();
-        let world = World::build("");
+        let world = World::system();
         let subject =
             Subject { manifest: &built_in.manifest, provider: &*built_in.provider, schema: Some(built_in.schema()) };
-        let findings = check(subject, &world.context(), &example(name), Depth::Set);
+        let findings = check(subject, &world.context_for(name), &example(name), Depth::Set);
         let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
         // It is for what runs by every set.
         let runs_always = |id: &str| name.ends_with("/RunCommandOnSet") && id == "E0905";
@@ -184,8 +186,8 @@ fn each_accepts_what_its_schema_allows() {
     for built_in in carried_out() {
         let (name, schema) =
             (built_in.manifest.type_name.clone(), Schema::compile(built_in.schema().clone()).ok().unwrap());
-        let (world, mut accepted) = (World::build(""), 0);
-        let cx = world.context();
+        let (world, mut accepted) = (World::system(), 0);
+        let cx = world.context_for(name.as_str());
         let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
         // The same inputs each time: how many of them are accepted must not depend on luck.
         let inputs = proptest::test_runner::TestRng::deterministic_rng(config.rng_algorithm);
@@ -215,7 +217,7 @@ fn each_accepts_what_its_schema_allows() {
 #[test]
 fn no_message_quotes_a_value() {
     for built_in in carried_out() {
-        let world = World::build("");
+        let world = World::system();
         for property in built_in.schema()["properties"].as_object().unwrap().keys() {
             for value in [json!("s3cret\n/\0"), json!(["s3cret/"]), json!({"s3cret": 1}), json!([{"s3cret": "s3cret"}])]
             {
@@ -234,7 +236,7 @@ fn what_is_required_is_said_where_nothing_is_stated() {
     for (name, property) in
         [("Stead/File", "path"), ("Stead/Directory", "path"), ("Microsoft.DSC.Debug/Echo", "output")]
     {
-        let failure = support::provider(name).get(&World::build("").context(), &Plain::default()).err().unwrap();
+        let failure = support::provider(name).get(&World::system().context(), &Plain::default()).err().unwrap();
         assert_eq!(failure.message, format!("'{property}' is required"));
     }
 }

@@ -17,7 +17,8 @@ mod types;
 
 pub(crate) use de::has_fraction;
 pub(crate) use types::{
-    AccountName, Backup, Base64, EntryName, FilePath, LinkTarget, Mode, NonEmpty, PathText, ReadOnly, SingleLine,
+    AccountName, Backup, Base64, EntryName, Expiry, Field, FilePath, LinkTarget, Mode, NewAccountName, NonEmpty,
+    PasswordHash, PathText, ReadOnly, SingleLine,
 };
 
 /// The properties of a resource, declared once: names, kinds and constraints are those of the type, from which the JSON

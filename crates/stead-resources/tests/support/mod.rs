@@ -60,6 +60,23 @@ impl World {
         }
     }
 
+    /// The context for a resource of that type. One that may have fixed paths gets the tree as the root of the system, so
+    /// that it never reaches the system that runs the test.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
+    pub(crate) fn context_for(&self, type_name: &str) -> Context {
+        let by_paths_alone = matches!(type_name, "Stead/File" | "Stead/Directory" | "Stead/Symlink" | "Stead/Line");
+        let system_root = (type_name.starts_with("Stead/") && type_name != "Stead/Command" && !by_paths_alone)
+            .then(|| self.root.path().into());
+        Context { system_root, ..self.context() }
+    }
+
+    /// A tree with the databases of a system in which the user `u`, who is the one that runs the test, has the home
+    /// `/home/u`.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
+    pub(crate) fn system() -> Self {
+        Self::build(&format!("{}dir home/u 0755\n", users()))
+    }
+
     /// The tree in the form that [`World::build`] takes.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn tree(&self) -> String {
@@ -84,6 +101,23 @@ impl World {
         let property = failure.property.as_deref().unwrap_or("/");
         self.neutral(&format!("error {property}: {}\n", failure.message))
     }
+}
+
+/// The lines of a tree with the databases of users and groups.
+#[allow(dead_code, reason = "each test binary uses a part of this module")]
+pub(crate) fn users() -> String {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let user = format!("u:x:{uid}:{gid}::/home/u:/bin/sh\\n");
+    format!(
+        "file etc/passwd 0644 \"{user}\"\nfile etc/group 0644 \"u:x:{gid}:\\n\"\nfile etc/shadow 0600 \"u:*:1::::::\\n\"\n"
+    )
+}
+
+/// Text without the number of this day, counted from 1970, which a database of passwords has in a field.
+#[allow(dead_code, reason = "each test binary uses a part of this module")]
+pub(crate) fn without_today(text: &str) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    text.replace(&format!(":{}:", now.as_secs() / 86400), ":TODAY:")
 }
 
 fn bytes(json: &str) -> Vec<u8> {

@@ -1,0 +1,261 @@
+//! The databases of users and groups: passwd(5), shadow(5), group(5) and gshadow(5), under the lock of shadow-utils.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock, fstat, openat};
+use rustix::io::Errno;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::{Failure, FailureKind};
+use stead_host::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Status};
+use stead_host::provider::Context;
+
+use crate::input::{cannot, refused};
+
+mod settings;
+mod table;
+
+pub(crate) use settings::Settings;
+pub(crate) use table::{Record, Table};
+
+/// The largest database that is read: one of a million accounts.
+const MAX_SIZE: u64 = 64 * 1024 * 1024;
+
+/// A path of the system that a call is about.
+pub(crate) fn path(cx: &Context, path: &str) -> PathBuf {
+    cx.system_root.as_deref().unwrap_or(Path::new("/")).join(path)
+}
+
+/// One database, as it was read and as it is to be.
+struct Database {
+    path: PathBuf,
+    former: Option<(Status, Table)>,
+    table: Table,
+}
+
+impl Database {
+    /// What does not exist is empty; so is what this user may not read if `is_secret`.
+    fn read(cx: &Context, file: &str, is_secret: bool) -> Result<Self, Failure> {
+        let path = path(cx, file);
+        let opened = match fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
+            Err(FsError::System { source, .. })
+                if is_secret && source.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) =>
+            {
+                None
+            }
+            opened => opened?,
+        };
+        let Some(fd) = opened else { return Ok(Self { path, former: None, table: Table::default() }) };
+        let mut file = File::from(fd);
+        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", &path, errno))?;
+        if status.kind != Kind::File || status.size > MAX_SIZE {
+            return Err(refused("", format!("'{}' is no database of accounts", path.display())));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(status.size).unwrap_or_default() + 1);
+        file.read_to_end(&mut bytes).map_err(|error| cannot("read", &path, error))?;
+        let table = Table::read(&bytes);
+        Ok(Self { path, former: Some((status, table.clone())), table })
+    }
+
+    fn exists(&self) -> bool {
+        self.former.is_some()
+    }
+
+    /// Returns false when somebody who does not lock changed it meanwhile.
+    fn write(&self, cx: &Context) -> Result<bool, Failure> {
+        let Some((status, former)) = &self.former else { return Ok(true) };
+        if *former == self.table {
+            return Ok(true);
+        }
+        let Some(place) = Place::find(&self.path, &cx.writes)? else { return Ok(false) };
+        let mut replacement = Replacement::begin(&place, Former::Unchanged(status))?;
+        if let Some(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)? {
+            replacement.keep_attributes(&file.into())?;
+        }
+        replacement.write(&self.table.bytes())?;
+        let ownership = Ownership { uid: Some(status.uid), gid: Some(status.gid) };
+        Ok(replacement.finish(status.mode, ownership)?.is_some())
+    }
+}
+
+/// The databases of a system, which are changed in memory and then written.
+pub(crate) struct Databases {
+    passwd: Database,
+    shadow: Database,
+    group: Database,
+    gshadow: Database,
+}
+
+impl Databases {
+    /// As they are. What only root may read is empty for others.
+    pub(crate) fn read(cx: &Context) -> Result<Self, Failure> {
+        Ok(Self {
+            passwd: Database::read(cx, "etc/passwd", false)?,
+            shadow: Database::read(cx, "etc/shadow", true)?,
+            group: Database::read(cx, "etc/group", false)?,
+            gshadow: Database::read(cx, "etc/gshadow", true)?,
+        })
+    }
+
+    pub(crate) fn users(&self) -> &Table {
+        &self.passwd.table
+    }
+
+    pub(crate) fn groups(&self) -> &Table {
+        &self.group.table
+    }
+
+    /// The passwords of users; `None` where there are none, or they may not be read.
+    pub(crate) fn passwords(&self) -> Option<&Table> {
+        self.shadow.exists().then_some(&self.shadow.table)
+    }
+
+    pub(crate) fn users_mut(&mut self) -> &mut Table {
+        &mut self.passwd.table
+    }
+
+    pub(crate) fn passwords_mut(&mut self) -> Option<&mut Table> {
+        self.shadow.exists().then_some(&mut self.shadow.table)
+    }
+
+    /// Puts a group, with the same members in the database of its passwords.
+    pub(crate) fn put_group(&mut self, record: &Record) {
+        self.group.table.put(record);
+        if self.gshadow.exists() {
+            let name = record.name();
+            let mut secret = self.gshadow.table.find(&name).unwrap_or_else(|| {
+                let mut new = Record::new(&name, 4);
+                new.set(1, "!");
+                new
+            });
+            secret.set(3, &record.get(3));
+            self.gshadow.table.put(&secret);
+        }
+    }
+
+    pub(crate) fn remove_group(&mut self, name: &str) {
+        self.group.table.remove(name);
+        self.gshadow.table.remove(name);
+    }
+
+    /// A new group of a name, as a record that is not yet put.
+    pub(crate) fn new_group(&self, name: &str, gid: u32) -> Record {
+        let mut record = Record::new(name, 4);
+        record.set(1, if self.gshadow.exists() { "x" } else { "" });
+        record.set(2, &gid.to_string());
+        record
+    }
+
+    /// The numbers of users or groups.
+    pub(crate) fn ids(table: &Table) -> Vec<u32> {
+        table.records().filter_map(|record| record.number(2)).collect()
+    }
+
+    /// Fails where there are no such databases, or they may not be changed.
+    pub(crate) fn check_changeable(&self) -> Result<(), Failure> {
+        for database in [&self.passwd, &self.group] {
+            if !database.exists() {
+                return Err(refused("", format!("there is no '{}'", database.path.display())));
+            }
+        }
+        let user = rustix::process::geteuid();
+        let foreign = self.passwd.former.as_ref().is_some_and(|(status, _)| status.uid != user.as_raw());
+        if foreign && !user.is_root() {
+            return Err(cannot("write", &self.passwd.path, Errno::ACCESS));
+        }
+        Ok(())
+    }
+
+    /// Writes what was changed, each database at once: users last, since that an account is complete is seen by them.
+    fn write(&self, cx: &Context) -> Result<bool, Failure> {
+        for database in [&self.gshadow, &self.group, &self.shadow, &self.passwd] {
+            if !database.write(cx)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Lets one change of accounts happen after the other, in this process and on the machine.
+#[derive(Clone, Default)]
+pub(crate) struct AccountLock(Arc<Mutex<()>>);
+
+/// The lock of lckpwdf(3), which shadow-utils and systemd take as well; released when dropped.
+struct Held(#[expect(dead_code, reason = "closing it releases the lock")] File);
+
+impl AccountLock {
+    /// Changes the databases: `change` says what becomes of them, and is asked again when somebody who does not lock changed
+    /// them meanwhile. `prepare` is done before they are written and `finish` after it.
+    pub(crate) fn change<R>(
+        &self,
+        cx: &Context,
+        mut change: impl FnMut(&mut Databases) -> Result<R, Failure>,
+        mut prepare: impl FnMut(&R) -> Result<(), Failure>,
+    ) -> Result<R, Failure> {
+        let _own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = Held::take(cx)?;
+        fs::retry_changed(&path(cx, "etc/passwd"), || {
+            let mut databases = Databases::read(cx)?;
+            let result = change(&mut databases)?;
+            prepare(&result)?;
+            Ok(databases.write(cx)?.then_some(result))
+        })
+    }
+}
+
+impl Held {
+    fn take(cx: &Context) -> Result<Self, Failure> {
+        let path = path(cx, "etc/.pwd.lock");
+        let failed = |errno: Errno| cannot("lock", &path, errno);
+        let Some(place) = Place::find(&path, &cx.writes)? else { return Err(failed(Errno::NOENT)) };
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let fd = openat(place.directory(), place.name(), flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        let until = Instant::now().checked_add(cx.deadline);
+        loop {
+            match fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self(File::from(fd))),
+                Err(Errno::ACCESS | Errno::AGAIN) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+            if cx.cancel.is_cancelled() {
+                return Err(Failure::new(FailureKind::Cancelled, "the run was cancelled"));
+            }
+            if until.is_some_and(|until| Instant::now() > until) {
+                let message = format!("cannot lock '{}': another program holds the lock", path.display());
+                return Err(Failure::new(FailureKind::Deadline, message));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Whether a list of members or groups says who belongs to it at least, or exactly.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub(crate) enum Membership {
+    /// Others may belong to it as well.
+    #[default]
+    Minimum,
+    /// Nobody else does.
+    Exact,
+}
+
+impl Membership {
+    /// The names afterwards: as they are stated, or what is missing behind the former ones.
+    pub(crate) fn after<'n>(self, former: &[String], wanted: impl Iterator<Item = &'n str>) -> Vec<String> {
+        let mut after = if self == Self::Minimum { former.to_vec() } else { Vec::new() };
+        for name in wanted {
+            if !after.iter().any(|known| known == name) {
+                after.push(name.to_owned());
+            }
+        }
+        after
+    }
+}

@@ -1,0 +1,240 @@
+//! `Stead/Group`: a group of users.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::{Execution, Exported, Failure};
+use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::manifest::Capabilities;
+use stead_core::value::{Object, Value};
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+
+use crate::accounts::{AccountLock, Databases, Membership, Record, Settings};
+use crate::input::{NewAccountName, read, read_each, refused};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Group",
+    description: "A group of users.",
+    tags: &["account", "group", "linux"],
+    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// A group of the system's own database. It is changed under the lock that useradd and its relatives take.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Stead/Group")]
+struct Properties<'a> {
+    /// The name of the group.
+    #[serde(borrow)]
+    name: NewAccountName<'a>,
+    /// Its number. A new group gets the next free one when none is given. The number of a group is not changed, since files
+    /// belong to the number.
+    gid: Option<u32>,
+    /// The users in it, besides those whose own group it is.
+    #[serde(borrow)]
+    members: Option<Vec<NewAccountName<'a>>>,
+    /// Whether 'members' are at least in it (minimum), or nobody else is (exact).
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    membership: Membership,
+    /// Whether a new group gets a number of those for system accounts.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    system: bool,
+    /// Whether the group is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
+
+/// `Stead/Group` as it is registered.
+pub(crate) fn built_in(lock: &AccountLock) -> Option<BuiltIn> {
+    let built_in = PROFILE.built_in(Arc::new(Groups { lock: lock.clone() }))?;
+    Some(BuiltIn { keys: &["name"], ..built_in })
+}
+
+/// Carries out `Stead/Group`.
+struct Groups {
+    lock: AccountLock,
+}
+
+impl Provider for Groups {
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        let desired: Properties<'_> = read_each(input)?;
+        let found = Databases::read(cx)?.groups().find(desired.name.0);
+        Ok(Plain::new(state(desired.name.0, found.as_ref())))
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let found = Databases::read(cx)?.groups().find(desired.name.0);
+        let differing = desired.differing(found.as_ref());
+        Ok(reply::tested(state(desired.name.0, found.as_ref()), &differing))
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let mut databases = Databases::read(cx)?;
+        let foreseen = desired.change(cx, &mut databases)?;
+        if execution == Execution::WhatIf || foreseen.differing.is_empty() {
+            return Ok(desired.reply(foreseen));
+        }
+        self.lock.change(cx, |databases| desired.change(cx, databases), |_| Ok(())).map(|done| desired.reply(done))
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let desired = Properties { exist: false, ..read_each(input)? };
+        let foreseen = desired.change(cx, &mut Databases::read(cx)?)?;
+        if execution == Execution::WhatIf || foreseen.differing.is_empty() {
+            return Ok(foreseen.what_if);
+        }
+        self.lock.change(cx, |databases| desired.change(cx, databases), |_| Ok(())).map(|_| Vec::new())
+    }
+
+    fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
+        let databases = Databases::read(cx)?;
+        let exported = |record: Record| Exported {
+            type_name: None,
+            name: Some(record.name().into_owned()),
+            properties: Value::Object(state(&record.name(), Some(&record))),
+            depends_on: Vec::new(),
+            metadata: None,
+        };
+        Ok(databases.groups().records().map(exported).collect())
+    }
+
+    fn cost(&self, _desired: &Value) -> Cost {
+        Cost::Inline
+    }
+}
+
+fn state(name: &str, found: Option<&Record>) -> Object {
+    let mut state = Object::with_capacity(4);
+    state.insert("name".to_owned(), Value::from(name));
+    state.insert("_exist".to_owned(), Value::from(found.is_some()));
+    if let Some(found) = found {
+        state.extend(found.number(2).map(|gid| ("gid".to_owned(), Value::from(i64::from(gid)))));
+        let members = found.names(3).into_iter().map(Value::from).collect();
+        state.insert("members".to_owned(), Value::Array(members));
+    }
+    state
+}
+
+/// What becomes of a group.
+#[derive(Default)]
+struct Change {
+    differing: Vec<&'static str>,
+    what_if: Vec<String>,
+    effects: Effects,
+    /// The members afterwards.
+    members: Vec<String>,
+}
+
+impl Properties<'_> {
+    fn members_after(&self, former: &[String]) -> Vec<String> {
+        let Some(wanted) = &self.members else { return former.to_vec() };
+        self.membership.after(former, wanted.iter().map(|name| name.0))
+    }
+
+    fn differing(&self, found: Option<&Record>) -> Vec<&'static str> {
+        let Some(found) = found.filter(|_| self.exist) else {
+            return if found.is_some() == self.exist { Vec::new() } else { vec!["_exist"] };
+        };
+        let gid = self.gid.is_some_and(|gid| found.number(2) != Some(gid));
+        let former: BTreeSet<String> = found.names(3).into_iter().collect();
+        let after: BTreeSet<String> = self.members_after(&found.names(3)).into_iter().collect();
+        [("gid", gid), ("members", former != after)]
+            .into_iter()
+            .filter_map(|(name, differs)| differs.then_some(name))
+            .collect()
+    }
+
+    /// Changes the databases in memory.
+    fn change(&self, cx: &Context, databases: &mut Databases) -> Result<Change, Failure> {
+        let found = databases.groups().find(self.name.0);
+        let differing = self.differing(found.as_ref());
+        let former = found.as_ref().map(|found| found.names(3)).unwrap_or_default();
+        let mut change = Change { members: self.members_after(&former), differing, ..Change::default() };
+        if change.differing.is_empty() {
+            return Ok(change);
+        }
+        databases.check_changeable()?;
+        match found {
+            Some(found) if !self.exist => {
+                self.remove(databases, &found, &mut change)?;
+            }
+            Some(found) => {
+                if change.differing.contains(&"gid") {
+                    let gid = found.number(2).unwrap_or_default();
+                    let hint = "Files belong to that number; change both with groupmod and chgrp";
+                    return Err(refused("gid", format!("the group '{}' has the number {gid}. {hint}", self.name.0)));
+                }
+                change.effects = Effects::of(Effect::Change);
+                change.what_if.push(format!("set its members to {}", change.members.join(", ")));
+                let mut record = found;
+                record.set(3, &change.members.join(","));
+                databases.put_group(&record);
+            }
+            None => {
+                let gid = self.new_gid(cx, databases)?;
+                change.effects = Effects::of(Effect::Create);
+                change.what_if.push(format!("create the group with number {gid}"));
+                let mut record = databases.new_group(self.name.0, gid);
+                record.set(3, &change.members.join(","));
+                databases.put_group(&record);
+            }
+        }
+        Ok(change)
+    }
+
+    fn new_gid(&self, cx: &Context, databases: &Databases) -> Result<u32, Failure> {
+        if let Some(gid) = self.gid {
+            let owner = databases.groups().records().find(|record| record.number(2) == Some(gid));
+            return match owner {
+                Some(owner) => Err(refused("gid", format!("the number {gid} is that of the group '{}'", owner.name()))),
+                None => Ok(gid),
+            };
+        }
+        let used = Databases::ids(databases.groups());
+        let free = Settings::of(cx).new_gid(self.system, &used);
+        free.ok_or_else(|| refused("gid", "no number for a group is free in the range of login.defs"))
+    }
+
+    fn remove(&self, databases: &mut Databases, found: &Record, change: &mut Change) -> Result<(), Failure> {
+        let gid = found.number(2);
+        if let Some(user) = databases.users().records().find(|user| gid.is_some() && user.number(3) == gid) {
+            let message = format!("'{}' is the own group of the user '{}'", self.name.0, user.name());
+            return Err(refused("name", format!("{message}. Remove that user first, or give it another group")));
+        }
+        change.effects = Effects::of(Effect::Remove);
+        if let Some((number, text)) = databases.groups().line(self.name.0) {
+            change.effects.destroys.push(Item { path: "/etc/group".to_owned(), kind: ItemKind::Line { number, text } });
+        }
+        change.what_if.push("remove the group".to_owned());
+        databases.remove_group(self.name.0);
+        Ok(())
+    }
+
+    fn reply(&self, change: Change) -> SetReply {
+        let mut after = Object::with_capacity(4);
+        after.insert("name".to_owned(), Value::from(self.name.0));
+        after.insert("_exist".to_owned(), Value::from(self.exist));
+        if self.exist {
+            after.extend(self.gid.map(|gid| ("gid".to_owned(), Value::from(i64::from(gid)))));
+            if self.members.is_some() {
+                let members = change.members.into_iter().map(Value::from).collect();
+                after.insert("members".to_owned(), Value::Array(members));
+            }
+        }
+        SetReply { effects: change.effects, ..reply::set(after, &change.differing, change.what_if) }
+    }
+}

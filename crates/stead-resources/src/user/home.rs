@@ -1,0 +1,136 @@
+//! The home of a user: made of the skeleton, and removed.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, RenameFlags, fchmod, openat, renameat_with};
+use rustix::io::Errno;
+use stead_core::call::Failure;
+use stead_core::destruction::Item;
+use stead_host::fs::{self, Former, Kind, Ownership, Patience, Place, Replacement};
+use stead_host::provider::Context;
+
+use crate::input::{cannot, refused};
+use crate::{pending, removal};
+
+/// A home that is to be made or removed.
+pub(super) enum HomeStep {
+    Make { home: PathBuf, skeleton: PathBuf, mode: u32, uid: u32, gid: u32 },
+    Remove { home: PathBuf },
+}
+
+/// Where a new home is made until it is complete.
+const UNFINISHED: &str = ".stead-home-";
+
+/// What making a home would create; `None` where there is something already, which is left as it is.
+pub(super) fn made(cx: &Context, text: &str, skeleton: &Path) -> Result<Option<Item>, Failure> {
+    let home = cx.resolve(text);
+    let Some(place) = Place::find(&home, &cx.writes)? else { return Err(pending::no_directory(&home)) };
+    if place.status()?.is_some() {
+        return Ok(None);
+    }
+    let of_skeleton =
+        Place::find(skeleton, &cx.writes)?.map(|place| removal::item(&place, text.to_owned(), &Patience::of(cx)));
+    let item = of_skeleton.transpose()?.flatten();
+    Ok(Some(item.unwrap_or_else(|| Item { path: text.to_owned(), kind: removal::empty_directory() })))
+}
+
+/// What removing the home of a user would destroy; `None` where there is none. Only a directory of the user's own is.
+pub(super) fn removed(cx: &Context, text: &str, uid: u32) -> Result<Option<(PathBuf, Item)>, Failure> {
+    let home = cx.resolve(text);
+    let Some(place) = Place::find(&home, &cx.writes)? else { return Ok(None) };
+    let Some(status) = place.status()? else { return Ok(None) };
+    if status.kind != Kind::Directory || status.uid != uid {
+        return Err(refused("removeHome", format!("'{text}' is no directory of that user's own. Remove it by itself")));
+    }
+    Ok(removal::item(&place, text.to_owned(), &Patience::of(cx))?.map(|item| (home, item)))
+}
+
+impl HomeStep {
+    pub(super) fn take(&self, cx: &Context) -> Result<(), Failure> {
+        match self {
+            Self::Remove { home } => {
+                if let Some(place) = Place::find(home, &cx.writes)? {
+                    fs::remove_tree(&place, &Patience::of(cx))?;
+                }
+                Ok(())
+            }
+            Self::Make { home, skeleton, mode, uid, gid } => {
+                let Some(place) = Place::find(home, &cx.writes)? else { return Err(pending::no_directory(home)) };
+                if place.status()?.is_some() {
+                    return Ok(());
+                }
+                let ownership = Ownership { uid: Some(*uid), gid: Some(*gid) };
+                make(cx, &place, skeleton, *mode, ownership)
+            }
+        }
+    }
+}
+
+/// Makes a home under another name, and gives it its own when it is complete.
+fn make(cx: &Context, place: &Place, skeleton: &Path, mode: u32, ownership: Ownership) -> Result<(), Failure> {
+    let name = format!("{UNFINISHED}{}", place.name().to_string_lossy());
+    let unfinished = place.sibling(name.as_ref())?;
+    fs::remove_tree(&unfinished, &Patience::of(cx))?;
+    let directory = unfinished.make_directory()?;
+    if let Some(from) = fs::open(skeleton, OFlags::RDONLY | OFlags::DIRECTORY)? {
+        copy(cx, &from, skeleton, &directory, unfinished.path(), ownership)?;
+    }
+    finish(&directory, place.path(), mode, ownership)?;
+    let renamed =
+        renameat_with(place.directory(), unfinished.name(), place.directory(), place.name(), RenameFlags::NOREPLACE);
+    renamed.map_err(|errno| cannot("create", place.path(), errno))?;
+    Ok(cx.writes.changed(&directory, place.path())?)
+}
+
+fn finish(directory: &OwnedFd, path: &Path, mode: u32, ownership: Ownership) -> Result<(), Failure> {
+    ownership.apply(directory.as_fd()).map_err(|errno| cannot("change the owner of", path, errno))?;
+    fchmod(directory, Mode::from_raw_mode(mode)).map_err(|errno| cannot("change the mode of", path, errno))
+}
+
+/// Copies files, directories and links. Everything in the copy belongs to the user.
+fn copy(
+    cx: &Context,
+    from: &OwnedFd,
+    shown: &Path,
+    to: &OwnedFd,
+    path: &Path,
+    ownership: Ownership,
+) -> Result<(), Failure> {
+    for (name, kind) in fs::entries(from, shown)? {
+        let (shown, path) = (shown.join(&name), path.join(&name));
+        let place = Place::within(to, &name, path.clone(), &cx.writes)?;
+        let open = |flags: OFlags| {
+            openat(from, name.as_os_str(), flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+                .map_err(|errno: Errno| cannot("open", &shown, errno))
+        };
+        match kind {
+            Kind::File => {
+                let mut file = File::from(open(OFlags::RDONLY | OFlags::NONBLOCK)?);
+                let mode = rustix::fs::fstat(&file).map_err(|errno| cannot("examine", &shown, errno))?.st_mode;
+                let mut content = Vec::new();
+                file.read_to_end(&mut content).map_err(|error| cannot("read", &shown, error))?;
+                let replacement = Replacement::begin(&place, Former::Absent)?;
+                replacement.write(&content)?;
+                replacement.finish(mode & 0o777, ownership)?;
+            }
+            Kind::Directory => {
+                let below = open(OFlags::RDONLY | OFlags::DIRECTORY)?;
+                let mode = rustix::fs::fstat(&below).map_err(|errno| cannot("examine", &shown, errno))?.st_mode;
+                let new = place.make_directory()?;
+                copy(cx, &below, &shown, &new, &path, ownership)?;
+                finish(&new, &path, mode & 0o777, ownership)?;
+            }
+            Kind::Symlink => {
+                let target = rustix::fs::readlinkat(from, name.as_os_str(), Vec::new());
+                let target = target.map_err(|errno| cannot("read", &shown, errno))?.into_bytes();
+                let target: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(target.as_slice());
+                place.replace_by_link(target, ownership)?;
+            }
+            Kind::Special => {}
+        }
+    }
+    Ok(())
+}

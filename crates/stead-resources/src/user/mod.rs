@@ -1,0 +1,471 @@
+//! `Stead/User`: a user account.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::{Execution, Exported, Failure};
+use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::manifest::Capabilities;
+use stead_core::value::{Object, Value};
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+
+use crate::accounts::{AccountLock, Databases, Membership, Record, Settings};
+use crate::input::{AccountName, Expiry, Field, NewAccountName, PasswordHash, read, read_each, refused};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
+
+mod home;
+mod password;
+
+use home::HomeStep;
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/User",
+    description: "A user account.",
+    tags: &["account", "linux", "user"],
+    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// The fields of passwd(5).
+const UID: usize = 2;
+const GID: usize = 3;
+const COMMENT: usize = 4;
+const HOME: usize = 5;
+const SHELL: usize = 6;
+
+/// An account of the system's own database. It is made as useradd makes it: numbers, home and shell that are not stated come
+/// from /etc/login.defs and /etc/default/useradd. Without a password it is locked. It is changed under the lock that
+/// useradd and its relatives take.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(title = "Stead/User")]
+struct Properties<'a> {
+    /// The name of the user.
+    #[serde(borrow)]
+    name: NewAccountName<'a>,
+    /// Its number. A new user gets the next free one when none is given. The number of a user is not changed, since files
+    /// belong to the number.
+    uid: Option<u32>,
+    /// The name or number of its own group, which must exist. A new user gets a group of its own name when none is given and
+    /// login.defs says so.
+    #[serde(borrow)]
+    group: Option<AccountName<'a>>,
+    /// The names of the other groups that it is in, which must exist.
+    #[serde(borrow)]
+    groups: Option<Vec<NewAccountName<'a>>>,
+    /// Whether the user is at least in 'groups' (minimum), or in no others (exact).
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    membership: Membership,
+    /// Its full name, or what else is to be said of it.
+    #[serde(borrow)]
+    comment: Option<Field<'a>>,
+    /// Its home. The directory is not moved when this changes.
+    #[serde(borrow)]
+    home: Option<Field<'a>>,
+    /// Its shell.
+    #[serde(borrow)]
+    shell: Option<Field<'a>>,
+    /// The hash of its password, as crypt(5) describes, or '*' for none. It is never reported; give it as a parameter of type
+    /// secureString.
+    #[serde(borrow)]
+    #[schemars(extend("writeOnly" = true))]
+    password_hash: Option<PasswordHash<'a>>,
+    /// Whether its password is locked, so that no password lets it in.
+    locked: Option<bool>,
+    /// The day on which the account expires, as 2027-12-31, or never.
+    #[serde(borrow)]
+    expires: Option<Expiry<'a>>,
+    /// After how many days a password may be changed again; -1 for no such rule.
+    password_minimum_age: Option<i32>,
+    /// After how many days a password must be changed; -1 for no such rule.
+    password_maximum_age: Option<i32>,
+    /// How many days before that the user is warned; -1 for no such rule.
+    password_warning: Option<i32>,
+    /// Whether a new user gets a number of those for system accounts, and no home unless 'createHome' says so.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    system: bool,
+    /// Whether a new user gets its home, with what is in /etc/skel. By default all but system accounts do. What is there
+    /// already is left as it is.
+    #[schemars(extend("writeOnly" = true))]
+    create_home: Option<bool>,
+    /// Whether the home is removed, with everything in it, together with the user.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    remove_home: bool,
+    /// Whether the user is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
+
+/// `Stead/User` as it is registered.
+pub(crate) fn built_in(lock: &AccountLock) -> Option<BuiltIn> {
+    let built_in = PROFILE.built_in(Arc::new(Users { lock: lock.clone() }))?;
+    Some(BuiltIn { keys: &["name"], ..built_in })
+}
+
+/// Carries out `Stead/User`.
+struct Users {
+    lock: AccountLock,
+}
+
+impl Provider for Users {
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        let desired: Properties<'_> = read_each(input)?;
+        Ok(Plain::new(state(&Databases::read(cx)?, desired.name.0)))
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let databases = Databases::read(cx)?;
+        let differing = desired.differing(&databases)?;
+        let mut state = state(&databases, desired.name.0);
+        // What is as desired is reported as it was written.
+        let is_as_stated = |property: &str| !differing.contains(&property) && !differing.contains(&"_exist");
+        let hash = desired.password_hash.map(|hash| ("passwordHash", hash.0));
+        for (name, text) in hash.into_iter().chain(desired.group.map(|group| ("group", group.0))) {
+            if desired.exist && is_as_stated(name) {
+                state.insert(name.to_owned(), Value::from(text));
+            }
+        }
+        Ok(reply::tested(state, &differing))
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let foreseen = desired.change(cx, &mut Databases::read(cx)?)?;
+        if execution == Execution::WhatIf || foreseen.differing.is_empty() {
+            return Ok(desired.reply(foreseen));
+        }
+        self.carry_out(cx, &desired).map(|done| desired.reply(done))
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let desired = Properties { exist: false, ..read_each(input)? };
+        let foreseen = desired.change(cx, &mut Databases::read(cx)?)?;
+        if execution == Execution::WhatIf || foreseen.differing.is_empty() {
+            return Ok(foreseen.what_if);
+        }
+        self.carry_out(cx, &desired).map(|_| Vec::new())
+    }
+
+    fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
+        let databases = Databases::read(cx)?;
+        let exported = |record: Record| Exported {
+            type_name: None,
+            name: Some(record.name().into_owned()),
+            properties: Value::Object(state(&databases, &record.name())),
+            depends_on: Vec::new(),
+            metadata: None,
+        };
+        Ok(databases.users().records().map(exported).collect())
+    }
+
+    fn cost(&self, _desired: &Value) -> Cost {
+        Cost::Inline
+    }
+}
+
+impl Users {
+    fn carry_out(&self, cx: &Context, desired: &Properties<'_>) -> Result<Change, Failure> {
+        let take = |change: &Change| change.home.as_ref().map_or(Ok(()), |step| step.take(cx));
+        self.lock.change(cx, |databases| desired.change(cx, databases), take)
+    }
+}
+
+fn state(databases: &Databases, name: &str) -> Object {
+    let found = databases.users().find(name);
+    let mut state = Object::with_capacity(8);
+    state.insert("name".to_owned(), Value::from(name));
+    state.insert("_exist".to_owned(), Value::from(found.is_some()));
+    let Some(found) = found else { return state };
+    state.extend(found.number(UID).map(|uid| ("uid".to_owned(), Value::from(i64::from(uid)))));
+    if let Some(gid) = found.number(GID) {
+        let group = databases.groups().records().find(|group| group.number(2) == Some(gid));
+        let group = group.map_or_else(|| gid.to_string(), |group| group.name().into_owned());
+        state.insert("group".to_owned(), Value::from(group));
+    }
+    let groups = groups_of(databases, name).into_iter().map(Value::from).collect();
+    state.insert("groups".to_owned(), Value::Array(groups));
+    for (property, field) in [("comment", COMMENT), ("home", HOME), ("shell", SHELL)] {
+        state.insert(property.to_owned(), Value::from(found.get(field).into_owned()));
+    }
+    if let Some(record) = databases.passwords().and_then(|passwords| passwords.find(name)) {
+        password::report(&record, &mut state);
+    }
+    state
+}
+
+/// The groups that list a user among their members.
+fn groups_of(databases: &Databases, user: &str) -> Vec<String> {
+    let groups = databases.groups().records().filter(|group| group.names(3).iter().any(|member| member == user));
+    groups.map(|group| group.name().into_owned()).collect()
+}
+
+/// What becomes of a user.
+#[derive(Default)]
+struct Change {
+    differing: Vec<&'static str>,
+    what_if: Vec<String>,
+    effects: Effects,
+    home: Option<HomeStep>,
+    /// The groups afterwards.
+    groups: Vec<String>,
+}
+
+impl Properties<'_> {
+    fn differing(&self, databases: &Databases) -> Result<Vec<&'static str>, Failure> {
+        let found = databases.users().find(self.name.0);
+        let Some(found) = found.as_ref().filter(|_| self.exist) else {
+            return Ok(if found.is_some() == self.exist { Vec::new() } else { vec!["_exist"] });
+        };
+        let texts = [("comment", COMMENT, self.comment), ("home", HOME, self.home), ("shell", SHELL, self.shell)];
+        let mut differing = Vec::new();
+        if self.uid.is_some_and(|uid| found.number(UID) != Some(uid)) {
+            differing.push("uid");
+        }
+        if self.group.is_some_and(|group| gid_of(databases, group) != found.number(GID)) {
+            differing.push("group");
+        }
+        let former = groups_of(databases, self.name.0);
+        if as_set(&self.groups_after(&former)) != as_set(&former) {
+            differing.push("groups");
+        }
+        differing.extend(
+            texts
+                .into_iter()
+                .filter(|(_, field, text)| text.is_some_and(|text| found.get(*field) != text.0))
+                .map(|(name, _, _)| name),
+        );
+        if self.states_password() {
+            let passwords = databases.passwords().ok_or_else(password::no_database)?;
+            let record = passwords.find(self.name.0).unwrap_or_else(|| Record::new(self.name.0, 9));
+            differing.extend(self.password_differs(&record));
+        }
+        Ok(differing)
+    }
+
+    fn groups_after(&self, former: &[String]) -> Vec<String> {
+        let Some(wanted) = &self.groups else { return former.to_vec() };
+        self.membership.after(former, wanted.iter().map(|name| name.0))
+    }
+
+    /// Changes the databases in memory, and says what is to be done besides.
+    fn change(&self, cx: &Context, databases: &mut Databases) -> Result<Change, Failure> {
+        let differing = self.differing(databases)?;
+        let former = groups_of(databases, self.name.0);
+        let mut change = Change { groups: self.groups_after(&former), differing, ..Change::default() };
+        if change.differing.is_empty() {
+            return Ok(change);
+        }
+        databases.check_changeable()?;
+        match databases.users().find(self.name.0) {
+            Some(found) if !self.exist => self.remove(cx, databases, &found, &mut change)?,
+            Some(found) => self.alter(cx, databases, found, &mut change)?,
+            None => self.create(cx, databases, &mut change)?,
+        }
+        Ok(change)
+    }
+
+    fn create(&self, cx: &Context, databases: &mut Databases, change: &mut Change) -> Result<(), Failure> {
+        let settings = Settings::of(cx);
+        let uid = self.new_uid(databases, &settings)?;
+        let gid = self.new_gid(databases, &settings, uid)?;
+        let home = self.home.map_or_else(|| format!("{}/{}", settings.homes(), self.name.0), |home| home.0.to_owned());
+        let mut record = Record::new(self.name.0, 7);
+        record.set(1, if databases.passwords().is_some() { "x" } else { "*" });
+        record.set(UID, &uid.to_string());
+        record.set(GID, &gid.to_string());
+        record.set(COMMENT, self.comment.map_or("", |comment| comment.0));
+        record.set(HOME, &home);
+        record.set(SHELL, self.shell.map_or_else(|| settings.shell(), |shell| shell.0));
+        databases.users_mut().put(&record);
+        self.change_password(databases, &settings)?;
+        self.change_groups(databases, &change.groups)?;
+        change.effects = Effects::of(Effect::Create);
+        change.what_if.push(format!("create the user with number {uid} and group {gid}"));
+        if self.create_home.unwrap_or(!self.system) {
+            let skeleton = cx.resolve(settings.skeleton());
+            if let Some(item) = home::made(cx, &home, &skeleton)? {
+                change.what_if.push(format!("create the home '{home}'"));
+                change.effects.creates.push(item);
+                let (home, mode) = (cx.resolve(&home), settings.home_mode());
+                change.home = Some(HomeStep::Make { home, skeleton, mode, uid, gid });
+            }
+        }
+        Ok(())
+    }
+
+    fn new_uid(&self, databases: &Databases, settings: &Settings) -> Result<u32, Failure> {
+        let Some(uid) = self.uid else {
+            let free = settings.new_uid(self.system, &Databases::ids(databases.users()));
+            return free.ok_or_else(|| refused("uid", "no number for a user is free in the range of login.defs"));
+        };
+        match databases.users().records().find(|record| record.number(UID) == Some(uid)) {
+            Some(owner) => Err(refused("uid", format!("the number {uid} is that of the user '{}'", owner.name()))),
+            None => Ok(uid),
+        }
+    }
+
+    /// The number of the group of a new user. A group of the user's own is put into the database.
+    fn new_gid(&self, databases: &mut Databases, settings: &Settings, uid: u32) -> Result<u32, Failure> {
+        if let Some(group) = self.group {
+            return gid_of(databases, group).ok_or_else(|| no_group("group", group.0));
+        }
+        if !settings.user_groups() {
+            return Ok(settings.group());
+        }
+        if let Some(gid) = databases.groups().find(self.name.0).and_then(|own| own.number(2)) {
+            return Ok(gid);
+        }
+        let used = Databases::ids(databases.groups());
+        let gid = Some(uid).filter(|gid| !used.contains(gid)).or_else(|| settings.new_gid(self.system, &used));
+        let gid = gid.ok_or_else(|| refused("group", "no number for a group is free in the range of login.defs"))?;
+        let group = databases.new_group(self.name.0, gid);
+        databases.put_group(&group);
+        Ok(gid)
+    }
+
+    fn alter(
+        &self,
+        cx: &Context,
+        databases: &mut Databases,
+        mut record: Record,
+        change: &mut Change,
+    ) -> Result<(), Failure> {
+        if change.differing.contains(&"uid") {
+            let uid = record.number(UID).unwrap_or_default();
+            let hint = "Files belong to that number; change both with usermod and chown";
+            return Err(refused("uid", format!("the user '{}' has the number {uid}. {hint}", self.name.0)));
+        }
+        if let Some(group) = self.group {
+            let gid = gid_of(databases, group).ok_or_else(|| no_group("group", group.0))?;
+            record.set(GID, &gid.to_string());
+        }
+        for (text, field) in [(self.comment, COMMENT), (self.home, HOME), (self.shell, SHELL)] {
+            if let Some(text) = text {
+                record.set(field, text.0);
+            }
+        }
+        databases.users_mut().put(&record);
+        if self.states_password() {
+            self.change_password(databases, &Settings::of(cx))?;
+        }
+        self.change_groups(databases, &change.groups)?;
+        change.effects = Effects::of(Effect::Change);
+        change.what_if = change.differing.iter().map(|name| format!("set its {name}")).collect();
+        Ok(())
+    }
+
+    /// Lets the user be a member of these groups and of no others.
+    fn change_groups(&self, databases: &mut Databases, wanted: &[String]) -> Result<(), Failure> {
+        if let Some(missing) = wanted.iter().find(|name| databases.groups().find(name).is_none()) {
+            return Err(no_group("groups", missing));
+        }
+        let groups: Vec<Record> = databases.groups().records().collect();
+        for mut group in groups {
+            let mut members = group.names(3);
+            let is_wanted = wanted.iter().any(|name| *name == group.name());
+            if members.iter().any(|member| member == self.name.0) == is_wanted {
+                continue;
+            }
+            members.retain(|member| member != self.name.0);
+            members.extend(is_wanted.then(|| self.name.0.to_owned()));
+            group.set(3, &members.join(","));
+            databases.put_group(&group);
+        }
+        Ok(())
+    }
+
+    fn remove(
+        &self,
+        cx: &Context,
+        databases: &mut Databases,
+        found: &Record,
+        change: &mut Change,
+    ) -> Result<(), Failure> {
+        let (name, gid) = (self.name.0, found.number(GID));
+        change.effects = Effects::of(Effect::Remove);
+        change.what_if.push("remove the user".to_owned());
+        if self.remove_home
+            && let Some(uid) = found.number(UID)
+            && let Some((home, item)) = home::removed(cx, &found.get(HOME), uid)?
+        {
+            change.what_if.push(format!("remove the home '{}'", found.get(HOME)));
+            change.effects.destroys.push(item);
+            change.home = Some(HomeStep::Remove { home });
+        }
+        self.change_groups(databases, &[])?;
+        databases.users_mut().remove(name);
+        if let Some(passwords) = databases.passwords_mut() {
+            passwords.remove(name);
+        }
+        let own = databases.groups().find(name).filter(|group| group.number(2) == gid && group.names(3).is_empty());
+        let is_used = databases.users().records().any(|user| user.number(GID) == gid);
+        if own.is_some() && !is_used && Settings::of(cx).user_groups() {
+            if let Some((number, text)) = databases.groups().line(name) {
+                change
+                    .effects
+                    .destroys
+                    .push(Item { path: "/etc/group".to_owned(), kind: ItemKind::Line { number, text } });
+            }
+            databases.remove_group(name);
+        }
+        Ok(())
+    }
+
+    fn reply(&self, change: Change) -> SetReply {
+        let mut after = Object::with_capacity(8);
+        after.insert("name".to_owned(), Value::from(self.name.0));
+        after.insert("_exist".to_owned(), Value::from(self.exist));
+        if self.exist {
+            self.echo(&mut after, change.groups);
+        }
+        SetReply { effects: change.effects, ..reply::set(after, &change.differing, change.what_if) }
+    }
+
+    /// Adds what is stated to a state, as if it were so.
+    fn echo(&self, state: &mut Object, groups: Vec<String>) {
+        let number = |number: Option<i32>| number.map(|number| Value::from(i64::from(number)));
+        let field = |field: Option<Field<'_>>| field.map(|field| Value::from(field.0));
+        let groups = self.groups.as_ref().map(|_| Value::Array(groups.into_iter().map(Value::from).collect()));
+        let stated = [
+            ("uid", self.uid.map(|uid| Value::from(i64::from(uid)))),
+            ("group", self.group.map(|group| Value::from(group.0))),
+            ("groups", groups),
+            ("comment", field(self.comment)),
+            ("home", field(self.home)),
+            ("shell", field(self.shell)),
+            ("passwordHash", self.password_hash.map(|hash| Value::from(hash.0))),
+            ("locked", self.locked.map(Value::from)),
+            ("expires", self.expires.map(|expiry| Value::from(expiry.text))),
+            ("passwordMinimumAge", number(self.password_minimum_age)),
+            ("passwordMaximumAge", number(self.password_maximum_age)),
+            ("passwordWarning", number(self.password_warning)),
+        ];
+        state.extend(stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    }
+}
+
+/// The number of a group that is stated by name or number; `None` while there is no such group.
+fn gid_of(databases: &Databases, group: AccountName<'_>) -> Option<u32> {
+    let by_name = databases.groups().find(group.0).and_then(|record| record.number(2));
+    by_name.or_else(|| group.0.parse().ok())
+}
+
+fn as_set(names: &[String]) -> BTreeSet<&str> {
+    names.iter().map(String::as_str).collect()
+}
+
+fn no_group(property: &str, name: &str) -> Failure {
+    refused(property, format!("there is no group '{name}'. Create it with a Stead/Group that this instance depends on"))
+}
