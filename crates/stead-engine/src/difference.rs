@@ -89,10 +89,10 @@ fn is_new(effect: Effect) -> bool {
     matches!(effect, Effect::Create | Effect::Replace)
 }
 
-/// What is absent has no properties, even if its state repeats what is desired; only its path counts.
+/// What is absent has no properties, even if its state repeats what is desired; only its path or its name counts.
 fn identity(absent: &Value) -> Value {
     let mut members = absent.as_object().cloned().unwrap_or_default();
-    members.retain(|name, _| name == "path");
+    members.retain(|name, _| matches!(name, "path" | "name"));
     Value::Object(members)
 }
 

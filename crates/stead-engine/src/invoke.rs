@@ -158,7 +158,12 @@ type Candidates = BTreeMap<TypeName, Vec<Arc<Manifest>>>;
 fn chosen(session: &Session, wanted: &ResourceSpecification) -> Result<Arc<Manifest>, InvokeError> {
     let all = everything(session);
     let fits = |type_name: &TypeName| is_named(type_name, wanted);
-    let found: Candidates = all.iter().filter(|(name, _)| fits(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    let mut found: Candidates =
+        all.iter().filter(|(name, _)| fits(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    if found.len() > 1 {
+        // What the engine carries out itself cannot be called, and so is not meant.
+        found.retain(|_, versions| versions.iter().any(|it| !matches!(it.implementation, Implementation::Engine)));
+    }
     let mut found = found.into_iter();
     match (found.next(), found.next()) {
         (None, _) => Err(not_found(wanted, all.keys())),

@@ -122,22 +122,22 @@ proptest! {
         let (provider, cx, desired) = (provider(type_name), world.context_for(type_name), Plain::new(desired));
         let untouched = world.imprint();
         let tested = provider.test(&cx, &desired);
-        let foreseen = provider.set(&cx, &desired, Execution::WhatIf);
+        let predicted = provider.set(&cx, &desired, Execution::WhatIf);
         prop_assert!(world.imprint() == untouched, "a test or a what-if changed something");
         let done = provider.set(&cx, &desired, Execution::Actual);
-        let (foreseen, done) = match (foreseen, done) {
-            (Ok(foreseen), Ok(done)) => (foreseen, done),
-            (Err(foreseen), Err(failed)) => {
-                prop_assert_eq!(foreseen.message, failed.message);
+        let (predicted, done) = match (predicted, done) {
+            (Ok(predicted), Ok(done)) => (predicted, done),
+            (Err(predicted), Err(failed)) => {
+                prop_assert_eq!(predicted.message, failed.message);
                 let only_lock = world.tree().replace("file etc/.pwd.lock 0600 \"\"\n", "");
                 prop_assert_eq!(only_lock, World::build(&system.tree()).tree(), "a failed set left something");
                 return Ok(());
             }
-            (foreseen, done) => panic!("what-if: {:?}, set: {:?}", foreseen.err(), done.err()),
+            (predicted, done) => panic!("what-if: {:?}, set: {:?}", predicted.err(), done.err()),
         };
-        prop_assert_eq!(&foreseen.changed, &done.changed);
-        prop_assert_eq!(foreseen.after.map(|after| after.to_json()), done.after.map(|after| after.to_json()));
-        prop_assert_eq!(foreseen.effects, done.effects);
+        prop_assert_eq!(&predicted.changed, &done.changed);
+        prop_assert_eq!(predicted.after.map(|after| after.to_json()), done.after.map(|after| after.to_json()));
+        prop_assert_eq!(predicted.effects, done.effects);
         prop_assert_eq!(tested.ok().unwrap().differing, done.changed);
         let settled = world.imprint();
         prop_assert_eq!(provider.test(&cx, &desired).ok().unwrap().in_desired_state, Some(true));

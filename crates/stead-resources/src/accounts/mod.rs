@@ -53,7 +53,7 @@ impl Database {
         let mut file = File::from(fd);
         let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", &path, errno))?;
         if status.kind != Kind::File || status.size > MAX_SIZE {
-            return Err(refused("", format!("'{}' is no database of accounts", path.display())));
+            return Err(refused("", format!("'{}' is not a database of accounts", path.display())));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(status.size).unwrap_or_default() + 1);
         file.read_to_end(&mut bytes).map_err(|error| cannot("read", &path, error))?;

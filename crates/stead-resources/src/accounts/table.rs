@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The lines of a database. What is no record, such as a comment, is kept as it is.
+/// The lines of a database. What is not a record, such as a comment, is kept as it is.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(crate) struct Table(Vec<Vec<u8>>);
 

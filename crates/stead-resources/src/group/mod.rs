@@ -84,18 +84,18 @@ impl Provider for Groups {
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired: Properties<'_> = read(input)?;
         let mut databases = Databases::read(cx)?;
-        let foreseen = desired.change(cx, &mut databases)?;
-        if execution == Execution::WhatIf || foreseen.differing.is_empty() {
-            return Ok(desired.reply(foreseen));
+        let predicted = desired.change(cx, &mut databases)?;
+        if execution == Execution::WhatIf || predicted.differing.is_empty() {
+            return Ok(desired.reply(predicted));
         }
         self.lock.change(cx, |databases| desired.change(cx, databases), |_| Ok(())).map(|done| desired.reply(done))
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         let desired = Properties { exist: false, ..read_each(input)? };
-        let foreseen = desired.change(cx, &mut Databases::read(cx)?)?;
-        if execution == Execution::WhatIf || foreseen.differing.is_empty() {
-            return Ok(foreseen.what_if);
+        let predicted = desired.change(cx, &mut Databases::read(cx)?)?;
+        if execution == Execution::WhatIf || predicted.differing.is_empty() {
+            return Ok(predicted.what_if);
         }
         self.lock.change(cx, |databases| desired.change(cx, databases), |_| Ok(())).map(|_| Vec::new())
     }

@@ -43,7 +43,10 @@ pub(super) fn removed(cx: &Context, text: &str, uid: u32) -> Result<Option<(Path
     let Some(place) = Place::find(&home, &cx.writes)? else { return Ok(None) };
     let Some(status) = place.status()? else { return Ok(None) };
     if status.kind != Kind::Directory || status.uid != uid {
-        return Err(refused("removeHome", format!("'{text}' is no directory of that user's own. Remove it by itself")));
+        return Err(refused(
+            "removeHome",
+            format!("'{text}' is not a directory that belongs to that user. Remove it by itself"),
+        ));
     }
     Ok(removal::item(&place, text.to_owned(), &Patience::of(cx))?.map(|item| (home, item)))
 }

@@ -142,18 +142,18 @@ impl Provider for Users {
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired: Properties<'_> = read(input)?;
-        let foreseen = desired.change(cx, &mut Databases::read(cx)?)?;
-        if execution == Execution::WhatIf || foreseen.differing.is_empty() {
-            return Ok(desired.reply(foreseen));
+        let predicted = desired.change(cx, &mut Databases::read(cx)?)?;
+        if execution == Execution::WhatIf || predicted.differing.is_empty() {
+            return Ok(desired.reply(predicted));
         }
         self.carry_out(cx, &desired).map(|done| desired.reply(done))
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         let desired = Properties { exist: false, ..read_each(input)? };
-        let foreseen = desired.change(cx, &mut Databases::read(cx)?)?;
-        if execution == Execution::WhatIf || foreseen.differing.is_empty() {
-            return Ok(foreseen.what_if);
+        let predicted = desired.change(cx, &mut Databases::read(cx)?)?;
+        if execution == Execution::WhatIf || predicted.differing.is_empty() {
+            return Ok(predicted.what_if);
         }
         self.carry_out(cx, &desired).map(|_| Vec::new())
     }

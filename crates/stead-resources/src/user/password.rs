@@ -126,7 +126,7 @@ fn age(days: i32) -> String {
     if days < 0 { String::new() } else { days.to_string() }
 }
 
-/// Adds what the database has to a state; of the password only whether it is locked.
+/// Extends a state with what the database holds; of the password only whether it is locked.
 pub(super) fn report(found: &Record, state: &mut Object) {
     state.insert("locked".to_owned(), Value::from(found.get(PASSWORD).starts_with(['!', '*'])));
     let expires =
