@@ -8,7 +8,7 @@ use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
-use stead_core::value::{Object, Value};
+use stead_core::value::{Object, REDACTED, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::{AccountLock, Databases, Membership, Record, Settings};
@@ -68,8 +68,8 @@ struct Properties<'a> {
     /// Its shell.
     #[serde(borrow)]
     shell: Option<Field<'a>>,
-    /// The hash of its password, as crypt(5) describes, or '*' for none. It is never reported; give it as a parameter of type
-    /// secureString.
+    /// The hash of its password, as crypt(5) describes, or '*' for none. It is never shown. Give it as a
+    /// parameter of type secureString, so that it is not in the document either.
     #[serde(borrow)]
     #[schemars(extend("writeOnly" = true))]
     password_hash: Option<PasswordHash<'a>>,
@@ -129,9 +129,9 @@ impl Provider for Users {
         let databases = Databases::read(cx)?;
         let differing = desired.differing(&databases)?;
         let mut state = state(&databases, desired.name.0);
-        // What is as desired is reported as it was written.
+        // What is as desired is reported as it was written, but for a secret.
         let is_as_stated = |property: &str| !differing.contains(&property) && !differing.contains(&"_exist");
-        let hash = desired.password_hash.map(|hash| ("passwordHash", hash.0));
+        let hash = desired.password_hash.map(|_| ("passwordHash", REDACTED));
         for (name, text) in hash.into_iter().chain(desired.group.map(|group| ("group", group.0))) {
             if desired.exist && is_as_stated(name) {
                 state.insert(name.to_owned(), Value::from(text));
@@ -445,7 +445,7 @@ impl Properties<'_> {
             ("comment", field(self.comment)),
             ("home", field(self.home)),
             ("shell", field(self.shell)),
-            ("passwordHash", self.password_hash.map(|hash| Value::from(hash.0))),
+            ("passwordHash", self.password_hash.map(|_| Value::from(REDACTED))),
             ("locked", self.locked.map(Value::from)),
             ("expires", self.expires.map(|expiry| Value::from(expiry.text))),
             ("passwordMinimumAge", number(self.password_minimum_age)),
