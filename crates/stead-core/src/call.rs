@@ -256,6 +256,13 @@ pub enum Outcome {
 }
 
 impl Changed {
+    /// What a what-if says: the words of the resource, and each thing that would be removed. Empty where nothing was
+    /// predicted.
+    pub fn what_if_messages(&self) -> Vec<String> {
+        let removals = if self.what_if.is_empty() { Vec::new() } else { self.effects.removals() };
+        self.what_if.iter().cloned().chain(removals).collect()
+    }
+
     /// Why the desired state was not reached; `None` where it was, or where nobody can tell.
     pub fn why_not_reached(&self) -> Option<String> {
         let Verification::Differs(properties) = &self.verified else { return None };

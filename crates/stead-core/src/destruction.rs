@@ -64,11 +64,26 @@ impl Effects {
     pub fn map_text(mut self, map: impl Fn(&str) -> String) -> Self {
         for item in self.creates.items.iter_mut().chain(&mut self.destroys.items) {
             item.path = map(&item.path);
-            if let ItemKind::Symlink { target: text } | ItemKind::Line { text, .. } = &mut item.kind {
-                *text = map(text);
+            match &mut item.kind {
+                ItemKind::Symlink { target: text } | ItemKind::Line { text, .. } => *text = map(text),
+                ItemKind::Directory(Entries { names, .. }) => names.iter_mut().for_each(|name| *name = map(name)),
+                ItemKind::File { .. } | ItemKind::Special | ItemKind::Content { .. } => {}
             }
         }
         self
+    }
+
+    /// A sentence for each thing that is removed, what is below directories included.
+    pub fn removals(&self) -> Vec<String> {
+        let mut removals = Vec::new();
+        for item in self.destroys.items().iter().filter(|item| item.kind.content().is_none()) {
+            removals.push(format!("remove {item}"));
+            let entries = item.kind.entries();
+            removals.extend(entries.names().iter().map(|name| format!("remove {}/{name}", item.path)));
+            removals.extend(entries.rest().map(|rest| format!("remove {rest} in {}", item.path)));
+        }
+        removals.extend((self.destroys.more() > 0).then(|| format!("remove {} more", self.destroys.more())));
+        removals
     }
 }
 
@@ -84,9 +99,13 @@ impl Listing {
     /// Enough for a person to see what happens; a tree may have millions of files.
     pub const LIMIT: usize = 100;
 
-    /// Adds an item, or counts it when there are enough.
-    pub fn push(&mut self, item: Item) {
+    /// Adds an item, or counts it when there are enough. Of names below directories it keeps [`Entries::LIMIT`] in all.
+    pub fn push(&mut self, mut item: Item) {
         if self.items.len() < Self::LIMIT {
+            let kept: usize = self.items.iter().map(|item| item.kind.entries().names.len()).sum();
+            if let ItemKind::Directory(entries) = &mut item.kind {
+                entries.truncate(Entries::LIMIT.saturating_sub(kept));
+            }
             self.items.push(item);
         } else {
             self.more += 1;
@@ -136,11 +155,8 @@ pub enum ItemKind {
         /// Its bytes.
         size: u64,
     },
-    /// A directory.
-    Directory {
-        /// How many files, directories and others are below it, at any depth. Those are not listed themselves.
-        entries_below: u64,
-    },
+    /// A directory, with what is below it.
+    Directory(Entries),
     /// A symbolic link.
     Symlink {
         /// What it leads to.
@@ -164,7 +180,105 @@ pub enum ItemKind {
     },
 }
 
+/// What is below a directory, at any depth: names up to a limit, and how many there are besides.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entries {
+    names: Vec<String>,
+    more: u64,
+    #[serde(default, skip_serializing_if = "is_false")]
+    incomplete: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Entries {
+    /// Enough to find a name in it; a tree may have millions of files.
+    pub const LIMIT: usize = 1000;
+
+    /// Names may be as long as paths.
+    const BYTES: usize = 64 << 10;
+
+    const NONE: &Self = &Self { names: Vec::new(), more: 0, incomplete: false };
+
+    /// Adds the path of an entry, relative to the directory, or counts it when there are enough.
+    pub fn push(&mut self, name: impl FnOnce() -> String) {
+        // Once one is left out all that follow are: the names are the first ones.
+        let has_room = self.more == 0 && self.names.len() < Self::LIMIT;
+        let bytes = || self.names.iter().map(String::len).sum::<usize>();
+        match has_room.then(name).filter(|name| bytes() + name.len() <= Self::BYTES) {
+            Some(name) => self.names.push(name),
+            None => self.more += 1,
+        }
+    }
+
+    /// Notes that there may be entries that were not counted.
+    pub fn mark_incomplete(&mut self) {
+        self.incomplete = true;
+    }
+
+    /// The first ones, in the order in which they were added. Those of directories end with a slash.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// How many there are, as far as they were counted.
+    pub fn total(&self) -> u64 {
+        self.more + self.names.len() as u64
+    }
+
+    /// Whether there may be entries that were not counted: in a directory that cannot be listed, or in a very large one.
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
+    /// How many there are besides the names; `None` where there are none.
+    pub fn rest(&self) -> Option<String> {
+        self.rest_after(self.names.len())
+    }
+
+    /// How many there are besides the first names; `None` where there are none.
+    pub fn rest_after(&self, shown: usize) -> Option<String> {
+        let rest = self.total().saturating_sub(shown as u64);
+        match (rest, self.incomplete) {
+            (0, false) => None,
+            (0, true) => Some("what could not be listed".to_owned()),
+            (rest, false) => Some(format!("{rest} more")),
+            (rest, true) => Some(format!("at least {rest} more")),
+        }
+    }
+
+    fn truncate(&mut self, limit: usize) {
+        self.more += self.names.len().saturating_sub(limit) as u64;
+        self.names.truncate(limit);
+    }
+}
+
+impl fmt::Display for Entries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.total(), self.incomplete) {
+            (0, false) => write!(f, "empty directory"),
+            (0, true) => write!(f, "directory that cannot be listed"),
+            (1, false) => write!(f, "1 entry"),
+            (total, false) => write!(f, "{total} entries"),
+            (1, true) => write!(f, "at least 1 entry"),
+            (total, true) => write!(f, "at least {total} entries"),
+        }
+    }
+}
+
 impl ItemKind {
+    /// What is below it; nothing, unless it is a directory.
+    pub fn entries(&self) -> &Entries {
+        match self {
+            Self::Directory(entries) => entries,
+            _ => Entries::NONE,
+        }
+    }
+
     /// Of content: its size and the first digits of its digest.
     pub fn content(&self) -> Option<String> {
         match self {
@@ -182,9 +296,7 @@ impl fmt::Display for Item {
         let Self { path, kind } = self;
         match kind {
             ItemKind::File { size } => write!(f, "{path} ({})", counted(*size, "byte")),
-            ItemKind::Directory { entries_below: 0 } => write!(f, "{path} (empty directory)"),
-            ItemKind::Directory { entries_below: 1 } => write!(f, "{path} (1 entry)"),
-            ItemKind::Directory { entries_below } => write!(f, "{path} ({entries_below} entries)"),
+            ItemKind::Directory(entries) => write!(f, "{path} ({entries})"),
             ItemKind::Symlink { target } => write!(f, "{path} -> {target}"),
             ItemKind::Special => write!(f, "{path} (device, FIFO or socket)"),
             ItemKind::Content { .. } => write!(f, "content of {path} ({})", kind.content().unwrap_or_default()),
@@ -208,14 +320,46 @@ mod tests {
         assert_eq!((listing.items().len(), listing.more(), listing.total()), (Listing::LIMIT, 3, 103));
     }
 
+    fn directory(entries: usize) -> Item {
+        let mut below = Entries::default();
+        (0..entries).for_each(|number| below.push(|| number.to_string()));
+        Item { path: "d".to_owned(), kind: ItemKind::Directory(below) }
+    }
+
+    #[test]
+    fn names_below_directories_beyond_the_limit_are_counted() {
+        let mut listing = Listing::default();
+        listing.extend([directory(990), directory(30), directory(1020)]);
+        let kept: Vec<_> = listing.items().iter().map(|item| item.kind.entries().names().len()).collect();
+        let totals: Vec<_> = listing.items().iter().map(|item| item.kind.entries().total()).collect();
+        assert_eq!((kept, totals), (vec![990, 10, 0], vec![990, 30, 1020]));
+        let mut long = Entries::default();
+        (0..100).for_each(|_| long.push(|| "n".repeat(4096)));
+        assert_eq!((long.names().len(), long.total(), long.rest()), (16, 100, Some("84 more".to_owned())));
+    }
+
+    #[test]
+    fn what_could_not_be_listed_is_never_called_empty() {
+        let mut entries = Entries::default();
+        entries.mark_incomplete();
+        assert_eq!(entries.to_string(), "directory that cannot be listed");
+        entries.push(|| "a".to_owned());
+        assert_eq!(
+            (entries.to_string().as_str(), entries.rest().as_deref()),
+            ("at least 1 entry", Some("what could not be listed"))
+        );
+    }
+
     #[test]
     fn every_text_can_be_covered() {
         let mut effects = Effects::of(Effect::Remove);
         effects.destroys.push(line(7));
+        effects.destroys.push(directory(1));
         let target = "secret".to_owned();
         effects.creates.push(Item { path: "secret".to_owned(), kind: ItemKind::Symlink { target } });
         let covered = effects.map_text(|_| "(sensitive)".to_owned());
         assert_eq!(covered.creates.items()[0].to_string(), "(sensitive) -> (sensitive)");
         assert_eq!(covered.destroys.items()[0].to_string(), "line 7 of (sensitive): (sensitive)");
+        assert_eq!(covered.destroys.items()[1].kind.entries().names(), ["(sensitive)"]);
     }
 }

@@ -152,8 +152,8 @@ fn item_writes(claimed: &Path, item: &Item, is_new: bool, resolve: &impl Fn(&str
     let kind = match &item.kind {
         ItemKind::Content { .. } => WriteKind::InPlace,
         ItemKind::Line { text, .. } => WriteKind::Line(text.clone()),
-        ItemKind::Directory { .. } if is_new => WriteKind::Directory,
-        ItemKind::File { .. } | ItemKind::Directory { .. } | ItemKind::Symlink { .. } | ItemKind::Special => {
+        ItemKind::Directory(_) if is_new => WriteKind::Directory,
+        ItemKind::File { .. } | ItemKind::Directory(_) | ItemKind::Symlink { .. } | ItemKind::Special => {
             WriteKind::Exchange
         }
     };
@@ -311,7 +311,7 @@ mod tests {
     use super::WriteKind::{Below, Directory, Exchange, InPlace};
     use super::*;
     use crate::call::Verification;
-    use crate::destruction::Effects;
+    use crate::destruction::{Effects, Entries};
 
     fn line(text: &str) -> WriteKind {
         WriteKind::Line(text.to_owned())
@@ -384,7 +384,7 @@ mod tests {
         let item = |path: &str, kind| Item { path: path.to_owned(), kind };
         let mut effects = Effects::of(Effect::Change);
         effects.creates.push(item("/d/e/f", ItemKind::File { size: 1 }));
-        effects.destroys.push(item("/d/g", ItemKind::Directory { entries_below: 3 }));
+        effects.destroys.push(item("/d/g", ItemKind::Directory(Entries::default())));
         let writes = footprint("/d", TREE, effects.clone()).writes();
         let expected = [("/d", &InPlace), ("/d/e", &Directory), ("/d/e/f", &Exchange), ("/d/g", &Exchange)];
         assert_eq!(shown(&writes), expected, "the directories in between come, too");

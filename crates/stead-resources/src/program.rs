@@ -1,5 +1,6 @@
 //! Running a program that a document names.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,15 +29,60 @@ pub(crate) struct Ended {
     pub(crate) code: i32,
     /// What it wrote to its standard output, without the newlines at the end.
     pub(crate) output: String,
-    /// The last line that it wrote to its standard error.
-    pub(crate) last_error: String,
+    /// What it wrote to its standard error.
+    errors: Tail,
 }
 
 impl Ended {
     /// The failure that a program reports by its exit code; `what` is how messages call it.
     pub(crate) fn failure(&self, what: &str) -> Failure {
-        let said = if self.last_error.is_empty() { String::new() } else { format!(": {}", self.last_error) };
+        let said = said(&self.output, &self.errors);
         Failure::new(FailureKind::Exit(self.code), format!("{what} ended with exit code {}{said}", self.code))
+    }
+}
+
+/// What a program that failed wrote: the last line of its errors, then the last lines of both outputs.
+fn said(output: &str, errors: &Tail) -> String {
+    let reason = errors.lines.back().map(|line| format!(": {line}")).unwrap_or_default();
+    let mut printed = Tail::default();
+    output.lines().for_each(|line| printed.push(line));
+    // A single line is the reason.
+    let errors = if errors.count > 1 { errors.labelled("standard error") } else { String::new() };
+    reason + &printed.labelled("standard output") + &errors
+}
+
+/// The last lines of an output.
+#[derive(Default)]
+struct Tail {
+    lines: VecDeque<String>,
+    count: usize,
+}
+
+impl Tail {
+    /// Enough to see why something failed.
+    const LINES: usize = 10;
+
+    /// A longer line is left out: of a secret that is cut, the part that is left could not be recognized.
+    const LONGEST: usize = 1000;
+
+    fn push(&mut self, line: &str) {
+        self.count += 1;
+        if self.lines.len() == Self::LINES {
+            self.lines.pop_front();
+        }
+        let kept =
+            if line.len() > Self::LONGEST { format!("(a line of {} bytes)", line.len()) } else { line.to_owned() };
+        self.lines.push_back(kept);
+    }
+
+    /// The lines as they are below a heading, so that a secret of several lines is one text; nothing if there are none.
+    fn labelled(&self, label: &str) -> String {
+        let heading = match (self.count, self.lines.len()) {
+            (0, _) => return String::new(),
+            (count, kept) if count > kept => format!("\n{label}, the last {kept} of {count} lines:"),
+            _ => format!("\n{label}:"),
+        };
+        self.lines.iter().fold(heading, |text, line| text + "\n" + line)
     }
 }
 
@@ -92,14 +138,14 @@ pub(crate) fn run(cx: &Context, invocation: &Invocation, what: &str) -> Result<E
     let finished = process::run(&program, &limits, &cx.cancel, &mut |bytes| errors.take(bytes, cx))
         .map_err(|error| failed(&error, what))?;
     errors.end(cx);
-    let code = match finished.exit {
-        Exit::Code(code) => code,
-        Exit::Signal(signal) => {
-            return Err(Failure::new(FailureKind::Signal(signal), format!("{what} was ended by signal {signal}")));
-        }
-    };
     let output = String::from_utf8_lossy(&finished.stdout).trim_end_matches(['\n', '\r']).to_owned();
-    Ok(Ended { code, output, last_error: errors.last })
+    match finished.exit {
+        Exit::Code(code) => Ok(Ended { code, output, errors: errors.tail }),
+        Exit::Signal(signal) => {
+            let message = format!("{what} was ended by signal {signal}{}", said(&output, &errors.tail));
+            Err(Failure::new(FailureKind::Signal(signal), message))
+        }
+    }
 }
 
 fn failed(error: &process::ProcessError, what: &str) -> Failure {
@@ -112,7 +158,7 @@ fn failed(error: &process::ProcessError, what: &str) -> Failure {
 #[derive(Default)]
 struct Lines {
     rest: Vec<u8>,
-    last: String,
+    tail: Tail,
 }
 
 impl Lines {
@@ -134,7 +180,7 @@ impl Lines {
         let line = String::from_utf8_lossy(&std::mem::take(&mut self.rest)).trim_end().to_owned();
         if !line.is_empty() {
             (cx.trace)(TraceLevel::Info, &line);
-            self.last = line;
+            self.tail.push(&line);
         }
     }
 }

@@ -1,54 +1,95 @@
 //! What is destroyed when something is removed or makes way.
 
-use std::os::fd::OwnedFd;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::OFlags;
 use stead_core::call::Failure;
-use stead_core::destruction::{Item, ItemKind};
-use stead_host::fs::{self, FsError, Kind, Patience, Place, Status};
+use stead_core::destruction::{Entries, Item, ItemKind};
+use stead_host::fs::{self, Coverage, FsError, Kind, Patience, Place};
 
 /// What is at a place, as `shown` in messages; `None` when nothing is there.
 ///
-/// Caveats: what is mounted below is not counted, and neither is what may not be listed or is very deep.
+/// Guarantees: what comes and goes meanwhile is no failure. Caveats: what is mounted below is not listed, and neither is
+/// what may not be listed, is very deep, or comes after very many others; the entries say so.
 pub(crate) fn item(place: &Place, shown: String, patience: &Patience) -> Result<Option<Item>, Failure> {
     let Some(status) = place.status()? else { return Ok(None) };
     let kind = match status.kind {
-        Kind::Directory => ItemKind::Directory { entries_below: entries_below(place, patience)? },
-        _ => leaf(place, &status)?,
+        Kind::Symlink => ItemKind::Symlink { target: target(place) },
+        Kind::File => ItemKind::File { size: status.size },
+        Kind::Directory => ItemKind::Directory(entries(place, patience)?),
+        Kind::Special => ItemKind::Special,
     };
     Ok(Some(Item { path: shown, kind }))
 }
 
-fn leaf(place: &Place, status: &Status) -> Result<ItemKind, FsError> {
-    Ok(match status.kind {
-        Kind::Symlink => ItemKind::Symlink { target: String::from_utf8_lossy(&place.read_link()?).into_owned() },
-        Kind::File => ItemKind::File { size: status.size },
-        Kind::Directory | Kind::Special => ItemKind::Special,
-    })
+/// What a link leads to; nothing, where it is another thing by now.
+fn target(place: &Place) -> String {
+    place.read_link().map(|target| String::from_utf8_lossy(&target).into_owned()).unwrap_or_default()
 }
 
 /// Each level takes a descriptor.
 const MAX_DEPTH: usize = 256;
 
-/// How many files, directories and others are below a directory.
-fn entries_below(place: &Place, patience: &Patience) -> Result<u64, FsError> {
-    match fs::open_below(&place.directory(), place.name(), place.path()) {
-        Ok(Some(directory)) => count(&directory, place.path(), patience, MAX_DEPTH),
-        _ => Ok(0),
-    }
+/// How many entries are counted. They take some 25 MB while they are sorted, and a second where nothing is cached.
+const MAX_ENTRIES: usize = 250_000;
+
+fn entries(place: &Place, patience: &Patience) -> Result<Entries, FsError> {
+    let mut walk = Walk { patience, room: MAX_ENTRIES, found: Entries::default() };
+    walk.descend(&place.directory(), place.name(), Path::new(""), MAX_DEPTH)?;
+    Ok(walk.found)
 }
 
-fn count(directory: &OwnedFd, path: &Path, patience: &Patience, depth: usize) -> Result<u64, FsError> {
-    let Ok(entries) = fs::entries(directory, path) else { return Ok(0) };
-    let mut found = entries.len() as u64;
-    for (name, _) in entries.into_iter().filter(|(_, kind)| *kind == Kind::Directory && depth > 0) {
-        patience.check()?;
-        if let Ok(Some(below)) = fs::open_below(directory, &name, path) {
-            found += count(&below, path, patience, depth - 1)?;
+/// Notes what is below a directory, the directories before what is in them.
+struct Walk<'a> {
+    patience: &'a Patience,
+    /// How many more entries are read.
+    room: usize,
+    found: Entries,
+}
+
+impl Walk<'_> {
+    /// Notes what is in the directory of that name, whose path is `below` the top.
+    fn descend(&mut self, parent: &impl AsFd, name: &OsStr, below: &Path, depth: usize) -> Result<(), FsError> {
+        self.patience.check()?;
+        let directory = match fs::open_below(parent, name, below) {
+            Ok(Some(directory)) => directory,
+            // It is gone by now.
+            Ok(None) => return Ok(()),
+            Err(_) => return Ok(self.found.mark_incomplete()),
+        };
+        match fs::entries_up_to(&directory, below, self.room) {
+            Ok((entries, Coverage::Complete)) => self.note(&directory, entries, below, depth),
+            Ok((entries, Coverage::Partial)) => {
+                self.found.mark_incomplete();
+                self.note(&directory, entries, below, depth)
+            }
+            Err(_) => Ok(self.found.mark_incomplete()),
         }
     }
-    Ok(found)
+
+    fn note(
+        &mut self,
+        directory: &OwnedFd,
+        entries: BTreeMap<OsString, Kind>,
+        below: &Path,
+        depth: usize,
+    ) -> Result<(), FsError> {
+        self.room -= entries.len();
+        for (name, kind) in entries {
+            let path = below.join(&name);
+            let end = if kind == Kind::Directory { "/" } else { "" };
+            self.found.push(|| format!("{}{end}", path.display()));
+            match (kind, depth) {
+                (Kind::Directory, 0) => self.found.mark_incomplete(),
+                (Kind::Directory, depth) => self.descend(directory, &name, &path, depth - 1)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Whether a directory holds anything.

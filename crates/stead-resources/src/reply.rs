@@ -3,7 +3,7 @@
 use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
 use stead_host::fs::parse_mode;
-use stead_host::provider::{Cost, Plain, SetReply, TestReply};
+use stead_host::provider::{Cost, Plain, Prediction, SetReply, TestReply};
 
 /// A state: where it is, and whether it is there.
 pub(crate) fn state(path: &str, exist: bool) -> Object {
@@ -22,6 +22,12 @@ pub(crate) fn tested(actual: Object, differing: &[&str]) -> TestReply {
         differing: Some(owned(differing)),
         predicted: None,
     }
+}
+
+/// The answer to a test, of which a set would come to what it answers in what-if.
+pub(crate) fn tested_as(actual: Object, differing: &[&str], set: SetReply) -> TestReply {
+    let predicted = set.after.filter(|_| !differing.is_empty()).map(|after| Prediction { after, effects: set.effects });
+    TestReply { predicted, ..tested(actual, differing) }
 }
 
 /// The answer to a set after which, or in what-if would be, this state; these properties differed.

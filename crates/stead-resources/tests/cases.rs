@@ -125,7 +125,10 @@ fn predicted(reply: &SetReply) -> String {
 fn effects(Effects { effect, creates, destroys }: &Effects) -> Vec<String> {
     let mut lines: Vec<String> = effect.iter().map(|effect| format!("effect: {}\n", effect.word())).collect();
     for (word, listing) in [("creates", creates), ("destroys", destroys)] {
-        lines.extend(listing.items().iter().map(|item| format!("{word}: {item}\n")));
+        for item in listing.items() {
+            lines.push(format!("{word}: {item}\n"));
+            lines.extend(item.kind.entries().names().iter().map(|name| format!("  {name}\n")));
+        }
         lines.extend((listing.more() > 0).then(|| format!("{word}: {} more\n", listing.more())));
     }
     lines

@@ -93,6 +93,15 @@ fn desired() -> impl Strategy<Value = (&'static str, Json)> {
     ]
 }
 
+/// What is below a directory of a tree, as effects name it.
+fn below(tree: &Tree, top: &str) -> Vec<String> {
+    let below = tree.iter().filter_map(|(path, node)| Some((Path::new(path).strip_prefix(top).ok()?, node)));
+    let mut found: Vec<_> = below.filter(|(path, _)| !path.as_os_str().is_empty()).collect();
+    found.sort_by_key(|(path, _)| *path);
+    let end = |node: &Node| if node.kind() == 0o040_000 { "/" } else { "" };
+    found.into_iter().map(|(path, node)| format!("{}{}", path.display(), end(node))).collect()
+}
+
 /// Whether effects name exactly what is gone from a tree, and what is new in it besides the instance at `own`.
 fn check_effects(before: &Tree, after: &Tree, effects: &Effects, own: &str) -> Result<(), String> {
     let is_above = |above: &str, path: &str| Path::new(path).starts_with(above);
@@ -112,10 +121,10 @@ fn check_effects(before: &Tree, after: &Tree, effects: &Effects, own: &str) -> R
     for item in &destroyed {
         let was = before.get(OsStr::new(&item.path)).ok_or(format!("'{item}' was never there"))?;
         let same = after.get(OsStr::new(&item.path)).is_some_and(|now| now == was);
-        let below = before.keys().filter(|path| Path::new(path).starts_with(&item.path)).count() as u64 - 1;
-        let entries = if let ItemKind::Directory { entries_below } = item.kind { entries_below } else { 0 };
-        if same || entries != below {
-            return Err(format!("'{item}' is not what was destroyed: {below} entries below, still there: {same}"));
+        let below = below(before, &item.path);
+        let entries = item.kind.entries();
+        if same || entries.names() != below || entries.total() != below.len() as u64 || entries.is_incomplete() {
+            return Err(format!("'{item}', {entries:?}, is not what was destroyed: {below:?}, still there: {same}"));
         }
     }
     for path in after.keys().filter(|path| !before.contains_key(*path)).map(|path| path.to_str().unwrap()) {
@@ -168,6 +177,8 @@ proptest! {
             prop_assert!(predicted.after.unwrap().expose() == after.expose(), "another state than predicted");
             let tested = answered(tested)?;
             prop_assert_eq!(tested.differing, set.changed);
+            let destroys = set.effects.destroys.items().iter().any(|item| item.kind.content().is_none());
+            prop_assert!(!destroys || tested.predicted.is_some(), "the test does not say what is destroyed");
             if let Some(prediction) = tested.predicted {
                 prop_assert_eq!(&prediction.effects, &set.effects);
                 prop_assert!(prediction.after.expose() == after.expose(), "another state than the test said");

@@ -1,7 +1,7 @@
 //! Findings for users.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
@@ -15,15 +15,35 @@ pub fn render(finding: &Diagnostic, sources: &Sources, color: bool) -> String {
     render_all(std::slice::from_ref(finding), sources, color)
 }
 
-/// Findings one after the other, and at the end where more is written about them.
+/// Of so many findings with one code the text is shown: whoever has seen these knows what the others look like.
+const SHOWN_IN_FULL: usize = 20;
+
+/// Findings one after the other, and at the end where more is written about them. Of many with one code, most have one line.
 pub fn render_all(findings: &[Diagnostic], sources: &Sources, color: bool) -> String {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let each = findings.iter().map(|finding| {
+        let before = seen.entry(finding.code.id).or_default();
+        *before += 1;
+        if *before <= SHOWN_IN_FULL { snippet(finding, sources, color) } else { line(finding, sources) }
+    });
+    each.collect::<String>() + &references(findings)
+}
+
+/// A finding in one line, its place first.
+fn line(finding: &Diagnostic, sources: &Sources) -> String {
+    let place = finding.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();
+    let Diagnostic { severity, code, message, .. } = finding;
+    format!("{}{}[{}]: {}\n", visible(&place), severity.as_str(), code.id, visible(message))
+}
+
+/// Where more is written about findings.
+fn references(findings: &[Diagnostic]) -> String {
     let codes: BTreeSet<&str> = findings.iter().map(|finding| finding.code.id).collect();
-    let more = match Vec::from_iter(codes).as_slice() {
+    match Vec::from_iter(codes).as_slice() {
         [] => String::new(),
         [code] => format!("More about it: stead explain {code}\n"),
         codes => format!("More about each: stead explain CODE ({})\n", codes.join(", ")),
-    };
-    findings.iter().map(|finding| snippet(finding, sources, color)).chain([more]).collect()
+    }
 }
 
 /// A finding with the text that it is about: place, lines, marks, help, and the change that fixes it.

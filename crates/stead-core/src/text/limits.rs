@@ -16,12 +16,12 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 16 MiB, 128 levels, 1,200,000 values, of which 100,000 by aliases, and 1000 findings.
+    /// 16 MiB, 128 levels, 1,000,000 values, of which 100,000 by aliases, and 1000 findings.
     ///
-    /// A hundred thousand instances make about 11 MiB and a million values. So many values take less than 256 MiB of
-    /// memory together with the text as 400,000 instances, and 320 MiB as members of one object. The depth keeps every recursion over a tree within a
-    /// small stack. Nobody reads more than the first dozens of findings.
+    /// A hundred thousand files make about 11 MiB and 700,000 values. So many values take less than 256 MiB of memory
+    /// together with the text, even as members of one object. The depth keeps every recursion over a tree within a small
+    /// stack. Nobody reads more than the first dozens of findings.
     fn default() -> Self {
-        Self { bytes: 16 << 20, depth: 128, nodes: 1_200_000, aliases: 100_000, findings: 1000 }
+        Self { bytes: 16 << 20, depth: 128, nodes: 1_000_000, aliases: 100_000, findings: 1000 }
     }
 }

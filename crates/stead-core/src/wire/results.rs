@@ -204,8 +204,9 @@ fn instance_information(record: &Record) -> (Json, Json) {
     if let Outcome::Changed(changed) = &response.outcome
         && !changed.what_if.is_empty()
     {
-        information.insert("whatIf".into(), changed.what_if.clone().into());
-        metadata.insert("whatIf".into(), changed.what_if.clone().into());
+        let messages = Json::from(changed.what_if_messages());
+        information.insert("whatIf".into(), messages.clone());
+        metadata.insert("whatIf".into(), messages);
     }
     (Json::Object(information), Json::Object(metadata))
 }
@@ -385,7 +386,7 @@ fn with_metadata(mut result: Json, state: &str, response: &Response) -> Json {
     if let Outcome::Changed(changed) = &response.outcome
         && !changed.what_if.is_empty()
     {
-        metadata.insert("whatIf".to_owned(), json!(changed.what_if));
+        metadata.insert("whatIf".to_owned(), json!(changed.what_if_messages()));
     }
     if let Some(members) = result.get_mut(state).and_then(Json::as_object_mut).filter(|_| !metadata.is_empty()) {
         members.insert("_metadata".to_owned(), Json::Object(metadata));

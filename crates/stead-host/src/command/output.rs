@@ -71,9 +71,9 @@ pub enum Problem {
 
 /// How many values an output may hold in all: elements, members, and what holds them.
 ///
-/// A value takes 72 bytes however short it is written, and a member of an object twice as many. Exports of some ten
-/// thousand instances are the largest answers that there are.
-const MAX_VALUES: usize = 1_000_000;
+/// A value takes 72 bytes however short it is written, and a member of an object twice as many: with what is made of them,
+/// the whole process takes less than 256 MiB. Exports of some ten thousand instances are the largest answers that there are.
+const MAX_VALUES: usize = 500_000;
 
 /// Reads the output of a program.
 ///

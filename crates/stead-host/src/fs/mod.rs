@@ -37,7 +37,7 @@ pub use place::Place;
 pub use replace::{Former, Ownership, Replacement, retry_changed};
 pub use status::{Identity, Kind, Status, format_mode, parse_mode};
 pub use temporary::remove_abandoned;
-pub use tree::{Patience, entries, open_below, remove_tree};
+pub use tree::{Coverage, Patience, entries, entries_up_to, open_below, remove_tree};
 pub use trust::may_change_in_place;
 pub use trusted::{Distrust, OpenError, Trust, TrustedDirectory, TrustedFile, Untrusted, User};
 pub use walk::{open, open_directory};

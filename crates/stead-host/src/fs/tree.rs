@@ -45,6 +45,25 @@ impl Patience {
 
 /// What is in a directory, in the order of the names' bytes.
 pub fn entries(directory: &impl AsFd, path: &Path) -> Result<BTreeMap<OsString, Kind>, FsError> {
+    entries_up_to(directory, path, usize::MAX).map(|(found, _)| found)
+}
+
+/// Whether all that there is was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Coverage {
+    /// It was.
+    Complete,
+    /// There is more.
+    Partial,
+}
+
+/// As many entries of a directory as asked for, of a larger one whichever the system lists first, in the order of the
+/// names' bytes.
+pub fn entries_up_to(
+    directory: &impl AsFd,
+    path: &Path,
+    limit: usize,
+) -> Result<(BTreeMap<OsString, Kind>, Coverage), FsError> {
     let failed = |errno| FsError::system("list", path, errno);
     let mut found = BTreeMap::new();
     for entry in Dir::read_from(directory).map_err(failed)? {
@@ -53,11 +72,14 @@ pub fn entries(directory: &impl AsFd, path: &Path) -> Result<BTreeMap<OsString, 
         if name == "." || name == ".." {
             continue;
         }
+        if found.len() == limit {
+            return Ok((found, Coverage::Partial));
+        }
         if let Some(kind) = kind_of(directory.as_fd(), name, entry.file_type()).map_err(failed)? {
             found.insert(name.to_owned(), kind);
         }
     }
-    Ok(found)
+    Ok((found, Coverage::Complete))
 }
 
 fn kind_of(directory: BorrowedFd<'_>, name: &OsStr, listed: FileType) -> Result<Option<Kind>, Errno> {

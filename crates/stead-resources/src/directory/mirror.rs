@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use stead_core::call::{Execution, Failure};
-use stead_core::destruction::{Effects, Item, ItemKind};
+use stead_core::destruction::{Effects, Entries, Item, ItemKind};
 use stead_host::fs::{self, Former, FsError, Kind, Ownership, Patience, Place, Replacement, Status, Writes};
 use stead_host::provider::{Context, TraceLevel};
 
@@ -233,7 +233,7 @@ impl<'a> Mirror<'a> {
         };
         let is_empty = !self.directory(&below)?;
         if is_empty && !existed {
-            self.creates(&entry.below, ItemKind::Directory { entries_below: 0 });
+            self.creates(&entry.below, ItemKind::Directory(Entries::default()));
         }
         target.map_or(Ok(()), |target| self.permissions(target, &wanted, entry, existed))
     }

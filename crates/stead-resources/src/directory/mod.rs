@@ -131,14 +131,22 @@ impl Provider for Directories {
         let current = desired.look()?;
         let mut state = reply::state(desired.path_text, current.is_some());
         let mut differing = desired.differing(current.as_ref());
-        if let (true, Some(current)) = (desired.exist, &current) {
-            if let Some(drift) = desired.mirror(cx, Some(&current.directory), Execution::WhatIf)? {
-                differing.extend(drift.properties());
-                desired.report(&drift, &mut state);
+        let set = match &current {
+            Some(current) if desired.exist => {
+                let drift = desired.mirror(cx, Some(&current.directory), Execution::WhatIf)?;
+                if let Some(drift) = &drift {
+                    desired.report(drift, &mut state);
+                }
+                desired.permissions.report(&current.status, &self.names, &mut state);
+                let own = differing.clone();
+                differing.extend(drift.iter().flat_map(Drift::properties));
+                Some(desired.done(own, false, drift, Vec::new()))
             }
-            desired.permissions.report(&current.status, &self.names, &mut state);
-        }
-        Ok(reply::tested(state, &differing))
+            // A set may be refused: without 'recurse', what is in it stays.
+            Some(_) => desired.set_absent(cx, true, Execution::WhatIf).ok(),
+            None => None,
+        };
+        Ok(reply::tested_as(state, &differing, set.unwrap_or_default()))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {

@@ -332,7 +332,8 @@ impl<'a> Desired<'a> {
         current: Option<&Current>,
         differing: &[&str],
     ) -> Result<Option<Prediction>, Failure> {
-        if !self.exist || !self.replaces_content(differing) || self.content.is_shown_as_stated() {
+        let is_stated = !self.replaces_content(differing) || self.content.is_shown_as_stated();
+        if differing.is_empty() || (self.exist && is_stated && !matches!(self.backup, Backup::Suffix(_))) {
             return Ok(None);
         }
         let Ok(place) = Place::find(&self.path, &cx.writes) else { return Ok(None) };

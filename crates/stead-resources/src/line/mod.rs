@@ -115,8 +115,10 @@ impl Provider for LineProvider {
         let desired = Desired::read(cx, input, &self.patterns)?;
         let text = self.files.look(&desired.path)?;
         let step = desired.decide(text.as_deref())?;
-        let differing = differing(&step);
-        Ok(reply::tested(desired.state(text.as_deref(), &step), differing.as_slice()))
+        let is_refused = text.is_none() && !desired.create;
+        let set = (!is_refused).then(|| desired.reply(&step, desired.effects(&step, text.as_deref())));
+        let state = desired.state(text.as_deref(), &step);
+        Ok(reply::tested_as(state, differing(&step).as_slice(), set.unwrap_or_default()))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {

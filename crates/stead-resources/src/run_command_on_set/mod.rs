@@ -13,7 +13,7 @@ use stead_core::manifest::Capabilities;
 use stead_core::value::Value;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State};
 
-use crate::input::{NonEmpty, read};
+use crate::input::{NonEmpty, ReadOnly, read};
 use crate::program::{self, Invocation};
 use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
 
@@ -26,6 +26,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
         schema: schema::of::<Properties<'_>>,
     };
     let built_in = profile.built_in(Arc::new(RunCommandOnSet))?;
+    let built_in = BuiltIn { printed: Some("output"), ..built_in };
     Some(with_version(built_in, semver::Version::new(0, 1, 0)))
 }
 
@@ -33,6 +34,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "RunCommandOnSet")]
+#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
 struct Properties<'a> {
     /// A name that is looked for on 'PATH', or a path.
     #[serde(borrow)]
@@ -42,6 +44,8 @@ struct Properties<'a> {
     /// The exit code that means success.
     #[serde(default)]
     exit_code: i64,
+    /// What the program wrote to its standard output, without the newlines at the end.
+    output: Option<ReadOnly<String>>,
 }
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {}
@@ -89,24 +93,28 @@ impl Provider for RunCommandOnSet {
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let stated: Properties<'_> = read(input)?;
         let (expected, invocation) = (stated.exit_code, invocation(stated, cx));
-        let mut after = input.expose().clone();
-        if let Value::Object(after) = &mut after {
-            // A set that ends with another one has failed.
-            after.insert("exitCode".to_owned(), Value::from(expected));
-        }
-        let (after, effects) = (Some(Plain::new(after)), Effects::of(Effect::Change));
-        let done = SetReply { after, changed: Some(changed()), effects, ..SetReply::default() };
         if execution == Execution::WhatIf {
             let what_if = vec![format!("run '{}'", invocation.program)];
-            return Ok(SetReply { what_if, presumed: invocation.presumed(), ..done });
+            return Ok(SetReply { what_if, presumed: invocation.presumed(), ..done(input, expected, None) });
         }
         let ended = program::run(cx, &invocation, &format!("'{}'", invocation.program))?;
         if i64::from(ended.code) == expected {
-            Ok(done)
+            Ok(done(input, expected, Some(ended.output)))
         } else {
             Err(ended.failure(&format!("'{}'", invocation.program)))
         }
     }
+}
+
+/// The answer once the program ended with the expected code: a set that ends with another one has failed.
+fn done(input: &Plain, expected: i64, output: Option<String>) -> SetReply {
+    let mut after = input.expose().clone();
+    if let Value::Object(after) = &mut after {
+        after.insert("exitCode".to_owned(), Value::from(expected));
+        after.extend(output.map(|output| ("output".to_owned(), Value::from(output))));
+    }
+    let (after, effects) = (Some(Plain::new(after)), Effects::of(Effect::Change));
+    SetReply { after, changed: Some(changed()), effects, ..SetReply::default() }
 }
 
 /// Nobody can tell what a command changed; that it was run is reported, so that others can act on it.

@@ -12,7 +12,7 @@ use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Kind, Names, Ownership, Patience, Place, Status};
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 
 use crate::input::{AccountName, FilePath, LinkTarget, cannot, read, read_each, refused, required};
 use crate::permissions::{Permissions, report_accounts};
@@ -94,7 +94,9 @@ impl Provider for Symlinks {
         if let Some(Current { status, target: Some(_) }) = &current {
             desired.permissions.report(status, &self.names, &mut state);
         }
-        Ok(reply::tested(state, &differing))
+        let mut tested = reply::tested(state, &differing);
+        tested.predicted = desired.prediction(cx, current.as_ref(), &differing)?;
+        Ok(tested)
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -230,6 +232,19 @@ impl<'a> Desired<'a> {
         Ok(effects)
     }
 
+    /// What a set would come to; `None` where it does nothing or fails.
+    fn prediction(
+        &self,
+        cx: &Context,
+        current: Option<&Current>,
+        differing: &[&str],
+    ) -> Result<Option<Prediction>, Failure> {
+        if differing.is_empty() || self.check_force(current).is_err() || Place::find(&self.path, &cx.writes).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(Prediction { after: Plain::new(self.after()), effects: self.effects(cx, current, differing)? }))
+    }
+
     fn intentions(&self, current: Option<&Current>, differing: &[&str]) -> Vec<String> {
         let target = self.target.unwrap_or_default();
         let mut intentions = Vec::new();
@@ -277,12 +292,17 @@ impl<'a> Desired<'a> {
         Ok(Ownership { uid: asked.uid.or(Some(uid)), gid: asked.gid.or(Some(gid)) })
     }
 
-    fn reply(&self, differing: &[&str], what_if: Vec<String>) -> SetReply {
+    /// The state once it is as desired.
+    fn after(&self) -> Object {
         let mut after = reply::state(self.path_text, self.exist);
         if let (true, Some(target)) = (self.exist, self.target) {
             after.insert("target".into(), Value::from(target));
             self.permissions.echo(&mut after);
         }
-        reply::set(after, differing, what_if)
+        after
+    }
+
+    fn reply(&self, differing: &[&str], what_if: Vec<String>) -> SetReply {
+        reply::set(self.after(), differing, what_if)
     }
 }

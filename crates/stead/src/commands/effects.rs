@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stead_core::destruction::{Effects, Item, Listing};
+use stead_core::destruction::{Effects, Entries, Item, Listing};
 
 use super::values;
 
@@ -29,8 +29,19 @@ fn change(old: &str, new: &str) -> String {
     if old == new { new.to_owned() } else { format!("{old} -> {new}") }
 }
 
+/// How many names below a directory are shown. All that are known are in the JSON.
+const NAMES: usize = 20;
+
 fn listed(sign: char, listing: &Listing, alone: impl Fn(&Item) -> bool) -> String {
-    let items = listing.items().iter().filter(|item| alone(item)).map(ToString::to_string);
-    let more = Some(listing.more()).filter(|more| *more > 0).map(|more| format!("and {more} more"));
-    items.chain(more).map(|text| values::detail(sign, &text)).collect()
+    let items = listing.items().iter().filter(|item| alone(item));
+    let items = items.map(|item| values::detail(sign, &item.to_string()) + &below(sign, item.kind.entries()));
+    let more = Some(listing.more()).filter(|more| *more > 0);
+    items.chain(more.map(|more| values::detail(sign, &format!("and {more} more")))).collect()
+}
+
+/// The first names below a directory, relative to it, and how many follow.
+fn below(sign: char, entries: &Entries) -> String {
+    let names = entries.names().iter().take(NAMES);
+    let rest = entries.rest_after(names.len()).filter(|_| entries.total() > 0).map(|rest| format!("and {rest}"));
+    names.chain(&rest).map(|text| values::deeper_detail(sign, text)).collect()
 }

@@ -29,13 +29,13 @@ pub(super) fn change(change: &Change, schema: Option<&Json>) -> String {
         encoded.unwrap_or_else(|| self::value(value))
     };
     match &change.what {
-        Alteration::Added(Value::String(new)) if has_lines(new) => {
+        Alteration::Added(Value::String(new)) if has_lines(new) && !is_binary(new) => {
             line(INDENT, '+', &format!("{path}:")) + &text("", new)
         }
         Alteration::Added(new) => line(INDENT, '+', &format!("{path}: {}", one(new))),
         Alteration::Removed(old) => line(INDENT, '-', &format!("{path}: {}", one(old))),
         Alteration::Replaced { old: Value::String(old), new: Value::String(new) }
-            if has_lines(old) || has_lines(new) =>
+            if !is_binary(old) && !is_binary(new) && (has_lines(old) || has_lines(new)) =>
         {
             line(INDENT, '~', &format!("{path}:")) + &text(old, new)
         }
@@ -57,6 +57,11 @@ pub(super) fn output(printed: &Value) -> String {
 /// One line below a heading, in the colour of its sign.
 pub(super) fn detail(sign: char, text: &str) -> String {
     line(INDENT, sign, &plain(text))
+}
+
+/// One line below such a line.
+pub(super) fn deeper_detail(sign: char, text: &str) -> String {
+    line(DEEPER, sign, &plain(text))
 }
 
 /// Text in a colour.
@@ -94,9 +99,15 @@ fn has_lines(text: &str) -> bool {
     text.trim_end_matches('\n').contains('\n')
 }
 
+/// Whether it is no text to a reader, though every byte of it is a character.
+fn is_binary(text: &str) -> bool {
+    text.contains('\0')
+}
+
 /// A value in one line; never a secret.
 fn value(value: &Value) -> String {
     let text = match value {
+        Value::String(text) if is_binary(text) => format!("(binary, {})", counted(text.len(), "byte")),
         Value::Sealed(_) => REDACTED.to_owned(),
         other => other.to_redacted_json().to_string(),
     };

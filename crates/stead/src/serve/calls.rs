@@ -145,7 +145,7 @@ fn result(called: &ResourceCall, record: &Record) -> Json {
         }
         Outcome::Changed(changed) => json!({
             "before": plain(&changed.before), "after": plain(&changed.after), "exists": is_there(&changed.after),
-            "changed": changed.changed.clone().unwrap_or_default(), "messages": changed.what_if,
+            "changed": changed.changed.clone().unwrap_or_default(), "messages": changed.what_if_messages(),
             "restartRequired": restarts(&response.restarts),
         }),
         Outcome::Exported(found) => {

@@ -63,7 +63,7 @@ crate::codes! {
     LIMIT = "E0117", "the text is larger than allowed",
         "Texts are limited in bytes, in depth, in the number of their values, and in the number of values that aliases \
          may repeat, so that no text can make the program use all memory. The limits are far above what users write: \
-         16 MiB, 128 levels, 1,200,000 values and 100,000 repeated values.\n";
+         16 MiB, 128 levels, 1,000,000 values and 100,000 repeated values.\n";
     DUPLICATE = "W0118", "a key occurs twice",
         "An object has a key more than once. The last value counts, at the place of the first, as in DSC v3. Remove \
          one of them.\n";
