@@ -58,7 +58,11 @@ impl Walk<'_> {
             Ok(Some(directory)) => directory,
             // It is gone by now.
             Ok(None) => return Ok(()),
-            Err(_) => return Ok(self.found.mark_incomplete()),
+            // What cannot be listed is no failure: a set reports it, if that matters.
+            Err(_) => {
+                self.found.mark_incomplete();
+                return Ok(());
+            }
         };
         match fs::entries_up_to(&directory, below, self.room) {
             Ok((entries, Coverage::Complete)) => self.note(&directory, entries, below, depth),
@@ -66,7 +70,10 @@ impl Walk<'_> {
                 self.found.mark_incomplete();
                 self.note(&directory, entries, below, depth)
             }
-            Err(_) => Ok(self.found.mark_incomplete()),
+            Err(_) => {
+                self.found.mark_incomplete();
+                Ok(())
+            }
         }
     }
 
