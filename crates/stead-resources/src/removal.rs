@@ -12,7 +12,7 @@ use stead_host::fs::{self, Coverage, FsError, Kind, Patience, Place};
 
 /// What is at a place, as `shown` in messages; `None` when nothing is there.
 ///
-/// Guarantees: what comes and goes meanwhile is no failure. Caveats: what is mounted below is not listed, and neither is
+/// Guarantees: what comes and goes meanwhile does not fail. Caveats: what is mounted below is not listed, and neither is
 /// what may not be listed, is very deep, or comes after very many others; the entries say so.
 pub(crate) fn item(place: &Place, shown: String, patience: &Patience) -> Result<Option<Item>, Failure> {
     let Some(status) = place.status()? else { return Ok(None) };
@@ -58,7 +58,7 @@ impl Walk<'_> {
             Ok(Some(directory)) => directory,
             // It is gone by now.
             Ok(None) => return Ok(()),
-            // What cannot be listed is no failure: a set reports it, if that matters.
+            // What cannot be listed does not fail it: a set reports it, if that matters.
             Err(_) => {
                 self.found.mark_incomplete();
                 return Ok(());
@@ -113,5 +113,5 @@ pub(crate) fn shown(stated: &str, below: &Path) -> String {
 
 /// A directory with nothing in it.
 pub(crate) fn empty_directory() -> ItemKind {
-    ItemKind::Directory { entries_below: 0 }
+    ItemKind::Directory(Entries::default())
 }

@@ -99,7 +99,7 @@ fn has_lines(text: &str) -> bool {
     text.trim_end_matches('\n').contains('\n')
 }
 
-/// Whether it is no text to a reader, though every byte of it is a character.
+/// Whether it is binary: it holds a NUL, though every byte of it is a character.
 fn is_binary(text: &str) -> bool {
     text.contains('\0')
 }
