@@ -146,8 +146,20 @@ pub struct Changed {
 pub struct Presumed {
     /// With what it fails.
     pub failure: Failure,
-    /// Where it is missing, as an absolute path; `None` for what is not in the file system.
-    pub path: Option<PathBuf>,
+    /// Where something is missing, as absolute paths: it succeeds once all of them are there. Empty where no path would help.
+    pub paths: Vec<PathBuf>,
+}
+
+impl Presumed {
+    /// What a set fails for that may fail for several reasons: the first of them, unless another is one that no path helps.
+    pub fn all(reasons: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
+        let mut reasons: Vec<Self> = reasons.into_iter().flatten().collect();
+        if let Some(hopeless) = reasons.iter().position(|reason| reason.paths.is_empty()) {
+            return Some(reasons.swap_remove(hopeless));
+        }
+        let paths = reasons.iter_mut().flat_map(|reason| std::mem::take(&mut reason.paths)).collect();
+        reasons.into_iter().next().map(|first| Self { paths, ..first })
+    }
 }
 
 /// Whether a set reached the desired state.

@@ -18,6 +18,13 @@ use crate::id::NodeId;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Claims(pub Vec<Claim>);
 
+impl<P: AsRef<Path>> FromIterator<(P, Extent)> for Claims {
+    fn from_iter<I: IntoIterator<Item = (P, Extent)>>(claims: I) -> Self {
+        let claims = claims.into_iter();
+        Self(claims.map(|(path, extent)| Claim::Path { path: path.as_ref().into(), extent }).collect())
+    }
+}
+
 /// One thing that an instance reads or manages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -19,7 +19,7 @@ pub(crate) fn no_directory(path: &Path) -> Failure {
 
 /// That the directory must be created first.
 pub(crate) fn without_directory(path: &Path) -> Presumed {
-    Presumed { failure: no_directory(path), path: path.parent().map(Path::to_owned) }
+    Presumed { failure: no_directory(path), paths: path.parent().map(Path::to_owned).into_iter().collect() }
 }
 
 /// What keeps names in the directory from being given or taken away.
@@ -30,7 +30,7 @@ pub(crate) fn not_writable(place: &Place) -> Option<Presumed> {
         is_protected.then(|| cannot("write", place.path(), Errno::PERM))
     };
     let failure = refused.or_else(protected)?;
-    Some(Presumed { failure, path: place.path().parent().map(Path::to_owned) })
+    Some(Presumed { failure, paths: place.path().parent().map(Path::to_owned).into_iter().collect() })
 }
 
 /// What keeps anything from being put at a path.
@@ -41,7 +41,7 @@ pub(crate) fn at(path: &Path) -> Result<Option<Presumed>, Failure> {
 
 /// That what is created there may not be given this owner.
 pub(crate) fn not_owner(path: &Path, ownership: Ownership) -> Option<Presumed> {
-    ownership.check_allowed(path).err().map(|error| Presumed { failure: error.into(), path: None })
+    ownership.check_allowed(path).err().map(|error| Presumed { failure: error.into(), paths: Vec::new() })
 }
 
 /// That the owner, or else the mode, of what belongs to somebody else, or is immutable, cannot be changed.
@@ -50,7 +50,7 @@ pub(crate) fn not_changeable(path: &Path, status: &Status, fd: &impl AsFd, owner
     let foreign = !user.is_root() && status.uid != user.as_raw();
     let doing = if ownership.is_none() { "change the mode of" } else { "change the owner of" };
     let failure = || cannot(doing, path, Errno::PERM);
-    (foreign || is_immutable(fd)).then(|| Presumed { failure: failure(), path: None })
+    (foreign || is_immutable(fd)).then(|| Presumed { failure: failure(), paths: Vec::new() })
 }
 
 fn entry_is_immutable(place: &Place) -> bool {

@@ -6,6 +6,7 @@ use stead_core::call::{Failure, Presumed};
 use stead_core::value::{Object, Value};
 use stead_host::fs::{Names, Ownership, Status, Subject, format_mode};
 
+use crate::accounts::record_path;
 use crate::input::{AccountName, Mode, refused};
 
 /// The permissions that a desired state asks for; what it does not mention stays as it is.
@@ -54,7 +55,11 @@ impl<'a> Permissions<'a> {
         let id = |account: &Option<Account<'_>>, subject: Subject, property| match account {
             Some(Account { text, id: None }) => {
                 let word = subject.word();
-                let hint = "Create it first, and let this instance depend on that";
+                let resource = match subject {
+                    Subject::User => "Stead/User",
+                    Subject::Group => "Stead/Group",
+                };
+                let hint = format!("Create it with a {resource} that this instance depends on");
                 Err(refused(property, format!("there is no {word} '{text}'. {hint}")))
             }
             Some(Account { id, .. }) => Ok(*id),
@@ -66,7 +71,14 @@ impl<'a> Permissions<'a> {
 
     /// What is not there yet without which nobody can be made the owner.
     pub(crate) fn presumed(&self) -> Option<Presumed> {
-        self.ownership().err().map(|failure| Presumed { failure, path: None })
+        let failure = self.ownership().err()?;
+        let [user, group] = [&self.owner, &self.group].map(|account| {
+            let missing = account.as_ref().filter(|account| account.id.is_none());
+            missing.map(|account| account.text)
+        });
+        let user = user.map(|user| record_path("passwd", user));
+        let paths = user.into_iter().chain(group.map(|group| record_path("group", group))).collect();
+        Some(Presumed { failure, paths })
     }
 
     /// Adds what is asked for to a state. What is as desired is reported as it was written.

@@ -91,7 +91,7 @@ impl Invocation {
     /// where an earlier instance will put the program is not known.
     pub(crate) fn presumed(&self) -> Option<Presumed> {
         let missing = self.locate(&Environment::of_this_process(&[])).err()?;
-        missing.path.is_some().then_some(missing)
+        (!missing.paths.is_empty()).then_some(missing)
     }
 
     /// The path of the program, or what is missing.
@@ -106,12 +106,12 @@ impl Invocation {
             let failure = Failure::new(FailureKind::System, message);
             // A program that lies in it is missing as well, whoever creates the directory.
             let within = own_path.filter(|path| path.starts_with(directory));
-            return Err(Presumed { failure, path: Some(within.unwrap_or_else(|| directory.clone())) });
+            return Err(Presumed { failure, paths: vec![within.unwrap_or_else(|| directory.clone())] });
         }
         let start = if own_path.is_some() { directory } else { Path::new("/dev/null") };
         environment.find(program, start).ok_or_else(|| {
             let failure = Failure::new(FailureKind::Start, format!("there is no program '{program}'"));
-            Presumed { failure, path: own_path }
+            Presumed { failure, paths: own_path.into_iter().collect() }
         })
     }
 }

@@ -371,11 +371,12 @@ impl Run {
     /// What comes of an instance that cannot be set as things are.
     fn unless_enabled(&self, id: NodeId, pending: &PendingFailure) -> EventKind {
         let footprint = self.footprint(id);
-        let is_created = || pending.missing.as_ref().is_some_and(|path| self.forecast.creates(path));
+        let missing = &pending.missing;
+        let is_created = || !missing.is_empty() && missing.iter().all(|path| self.forecast.creates(path));
         if pending.otherwise == Otherwise::Changed && is_created() {
             return self.settle(id, self.unless_altered(id, Status::Changed));
         }
-        match self.forecast.enables(&self.graph, id, pending.missing.as_deref(), footprint) {
+        match self.forecast.enables(&self.graph, id, missing, footprint) {
             Some(change) => self.settle(id, Status::Unknown(self.path(change))),
             None => self.fail(id, Problem::Failure(pending.failure.clone())),
         }

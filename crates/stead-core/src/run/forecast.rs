@@ -1,7 +1,7 @@
 //! In what-if: what the changes that are predicted can have an effect on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::footprint::{Footprint, Writes};
 use crate::graph::{Graph, Role};
@@ -89,15 +89,18 @@ impl Forecast {
     }
 
     /// The change that may make possible what is not yet: one that the instance depends on and that may have an effect on
-    /// anything, or one in front of it that alters what is missing.
+    /// anything, or those in front of it that alter all that is missing, of which it is the first.
     pub(super) fn enables(
         &self,
         graph: &Graph,
         id: NodeId,
-        missing: Option<&Path>,
+        missing: &[PathBuf],
         footprint: Option<&Footprint>,
     ) -> Option<NodeId> {
-        let at_path = || missing.and_then(|path| self.writes.reach_path(path));
+        let at_path = || {
+            let reached: Option<Vec<NodeId>> = missing.iter().map(|path| self.writes.reach_path(path)).collect();
+            reached?.first().copied()
+        };
         self.reaches(graph, id, footprint).or_else(at_path)
     }
 }

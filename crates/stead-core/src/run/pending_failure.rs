@@ -8,7 +8,7 @@ use crate::call::{Failure, Outcome, Presumed};
 pub(super) struct PendingFailure {
     pub(super) failure: Failure,
     /// Where something is missing, as far as that is known.
-    pub(super) missing: Option<PathBuf>,
+    pub(super) missing: Vec<PathBuf>,
     pub(super) otherwise: Otherwise,
 }
 
@@ -26,11 +26,11 @@ impl PendingFailure {
     pub(super) fn of(outcome: &Outcome) -> Option<Self> {
         match outcome {
             Outcome::Changed(changed) => {
-                let Presumed { failure, path: missing } = changed.presumed.clone()?;
+                let Presumed { failure, paths: missing } = changed.presumed.clone()?;
                 Some(Self { failure, missing, otherwise: Otherwise::Changed })
             }
             Outcome::Failed(failure) if failure.can_heal() => {
-                Some(Self { failure: (**failure).clone(), missing: None, otherwise: Otherwise::Unknown })
+                Some(Self { failure: (**failure).clone(), missing: Vec::new(), otherwise: Otherwise::Unknown })
             }
             _ => None,
         }

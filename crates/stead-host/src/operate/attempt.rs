@@ -83,13 +83,13 @@ impl Attempt<'_> {
         Ok(Reply::Set(SetReply { after, changed, what_if: self.texts(&reply.what_if), presumed, effects }))
     }
 
-    /// A path may be made of secrets; one that is covered overlaps with no other.
-    fn scrubbed_presumption(&self, Presumed { failure, path }: Presumed) -> Presumed {
+    /// A path may hold secrets; one that is covered overlaps with no other.
+    fn scrubbed_presumption(&self, Presumed { failure, paths }: Presumed) -> Presumed {
         let covered = |path: PathBuf| match path.to_str() {
             Some(text) => PathBuf::from(self.resealer.text(text)),
             None => path,
         };
-        Presumed { failure: self.scrubbed(failure), path: path.map(covered) }
+        Presumed { failure: self.scrubbed(failure), paths: paths.into_iter().map(covered).collect() }
     }
 
     fn texts(&self, texts: &[String]) -> Vec<String> {

@@ -30,6 +30,14 @@ pub(crate) fn path(cx: &Context, path: &str) -> PathBuf {
     cx.system_root.as_deref().unwrap_or(Path::new("/")).join(path)
 }
 
+/// What an account is claimed as: a database is like a directory of its records, and a group one of its members.
+///
+/// So a user that is created in front of a file that belongs to it makes that file possible, and a user that joins a group
+/// alters neither the group nor its other members.
+pub(crate) fn record_path(database: &str, name: &str) -> PathBuf {
+    Path::new("/etc").join(database).join(name)
+}
+
 /// One database, as it was read and as it is to be.
 struct Database {
     path: PathBuf,

@@ -325,10 +325,13 @@ impl<'a> Desired<'a> {
 
     /// What does not exist yet and is required to reach it.
     fn presumed(&self, current: Option<&Current>) -> Result<Option<Presumed>, Failure> {
-        if let Some(missing) = self.permissions.presumed() {
-            return Ok(Some(missing));
+        let accounts = self.permissions.presumed();
+        let Some(Current { status, directory }) = current else {
+            return Ok(Presumed::all([accounts, pending::at(&self.path)?]));
+        };
+        if accounts.is_some() {
+            return Ok(accounts);
         }
-        let Some(Current { status, directory }) = current else { return pending::at(&self.path) };
         let ownership = self.permissions.ownership()?.beyond(status);
         let changes = !self.permissions.differing(status).is_empty();
         let refused = changes.then(|| pending::not_changeable(&self.path, status, directory, ownership)).flatten();

@@ -121,7 +121,7 @@ impl<'a> Content<'a> {
     /// What is not there yet without which it cannot be written.
     pub(crate) fn presumed(&self) -> Option<Presumed> {
         let Self::Source { path, .. } = self else { return None };
-        open_source(path).err().map(|failure| Presumed { failure, path: Some(path.clone()) })
+        open_source(path).err().map(|failure| Presumed { failure, paths: vec![path.clone()] })
     }
 
     /// Adds what a file that has it contains to a state.

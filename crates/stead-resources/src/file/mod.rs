@@ -400,7 +400,7 @@ impl<'a> Desired<'a> {
             return Ok(None);
         }
         let content = self.content.presumed().filter(|_| self.exist);
-        if let Some(missing) = content.or_else(|| self.permissions.presumed()) {
+        if let Some(missing) = Presumed::all([content, self.permissions.presumed()]) {
             return Ok(Some(missing));
         }
         let former = current.filter(|_| self.exist && differing.contains(&self.content.property()));
@@ -425,6 +425,11 @@ impl<'a> Desired<'a> {
         Ok(pending::not_changeable(&self.path, &current.status, &current.file, ownership))
     }
 
+    fn presumed_without_directory(&self) -> Option<Presumed> {
+        let directory = Some(pending::without_directory(&self.path));
+        Presumed::all([directory, self.content.presumed(), self.permissions.presumed()])
+    }
+
     fn without_directory(&self, execution: Execution) -> Result<SetReply, Failure> {
         match (self.exist, execution) {
             (false, _) => Ok(self.reply(&[], Vec::new())),
@@ -432,7 +437,7 @@ impl<'a> Desired<'a> {
             (true, Execution::WhatIf) => {
                 let reply = self.reply(&["_exist"], self.intentions(None, &["_exist"]));
                 let effects = self.effects(None, None, &["_exist"])?;
-                Ok(SetReply { presumed: Some(pending::without_directory(&self.path)), effects, ..reply })
+                Ok(SetReply { presumed: self.presumed_without_directory(), effects, ..reply })
             }
             (true, Execution::Actual) => Err(pending::no_directory(&self.path)),
         }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure};
+use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::accounts::{AccountLock, Databases, Membership, Record, Settings};
+use crate::accounts::{AccountLock, Databases, Membership, Record, Settings, record_path};
 use crate::input::{NewAccountName, read, read_each, refused};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -114,6 +115,19 @@ impl Provider for Groups {
 
     fn cost(&self, _desired: &Value) -> Cost {
         Cost::Inline
+    }
+
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        let stated: Properties<'_> = read_each(input).ok()?;
+        let group = record_path("group", stated.name.0);
+        let members = || stated.members.iter().flatten().map(|member| member.0);
+        let extent = match stated.membership {
+            _ if !stated.exist => Extent::Absent,
+            Membership::Exact => Extent::Entries { kept: members().map(str::to_owned).collect() },
+            Membership::Minimum => Extent::Directory,
+        };
+        let joined = members().filter(|_| stated.exist).map(|member| (group.join(member), Extent::Whole));
+        Some(std::iter::once((group.clone(), extent)).chain(joined).collect())
     }
 }
 

@@ -287,7 +287,7 @@ impl<'a> Desired<'a> {
             return Ok(None);
         }
         if text.is_none() && !self.create {
-            return Ok(Some(Presumed { failure: self.no_file(), path: Some(self.path.clone()) }));
+            return Ok(Some(Presumed { failure: self.no_file(), paths: vec![self.path.clone()] }));
         }
         // The new file is to belong to the owner of the former one.
         let not_owner = || pending::not_owner(&self.path, owner_of(&text?.status));

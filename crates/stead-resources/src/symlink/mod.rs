@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fstat, readlinkat};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::call::{Execution, Failure};
+use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
@@ -111,10 +111,7 @@ impl Provider for Symlinks {
             match execution {
                 Execution::WhatIf => {
                     what_if = desired.intentions(current.as_ref(), &differing);
-                    presumed = desired
-                        .permissions
-                        .presumed()
-                        .map_or_else(|| pending::at(&desired.path), |presumed| Ok(Some(presumed)))?;
+                    presumed = Presumed::all([desired.permissions.presumed(), pending::at(&desired.path)?]);
                 }
                 Execution::Actual => desired.bring_about(cx, current.as_ref(), &differing)?,
             }

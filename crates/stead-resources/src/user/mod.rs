@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::call::{Execution, Exported, Failure};
+use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, REDACTED, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::accounts::{AccountLock, Databases, Membership, Record, Settings};
+use crate::accounts::{AccountLock, Databases, Membership, Record, Settings, record_path};
 use crate::input::{AccountName, Expiry, Field, NewAccountName, PasswordHash, read, read_each, refused};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -142,7 +143,7 @@ impl Provider for Users {
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired: Properties<'_> = read(input)?;
-        let predicted = desired.change(cx, &mut Databases::read(cx)?)?;
+        let predicted = desired.predicted(cx, Databases::read(cx)?)?;
         if execution == Execution::WhatIf || predicted.differing.is_empty() {
             return Ok(desired.reply(predicted));
         }
@@ -172,6 +173,20 @@ impl Provider for Users {
 
     fn cost(&self, _desired: &Value) -> Cost {
         Cost::Inline
+    }
+
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        let stated: Properties<'_> = read_each(input).ok()?;
+        let name = stated.name.0;
+        // Which groups it leaves is not known before they are read.
+        if !stated.exist || stated.groups.is_some() && stated.membership == Membership::Exact {
+            return None;
+        }
+        let user = (record_path("passwd", name), Extent::Directory);
+        let own_group = stated.group.is_none().then(|| (record_path("group", name), Extent::Directory));
+        let groups =
+            stated.groups.iter().flatten().map(|group| (record_path("group", group.0).join(name), Extent::Whole));
+        Some(std::iter::once(user).chain(own_group).chain(groups).collect())
     }
 }
 
@@ -220,6 +235,8 @@ struct Change {
     home: Option<HomeStep>,
     /// The groups afterwards.
     groups: Vec<String>,
+    /// In what-if: the group that is not there yet.
+    presumed: Option<Presumed>,
 }
 
 impl Properties<'_> {
@@ -257,6 +274,26 @@ impl Properties<'_> {
     fn groups_after(&self, former: &[String]) -> Vec<String> {
         let Some(wanted) = &self.groups else { return former.to_vec() };
         self.membership.after(former, wanted.iter().map(|name| name.0))
+    }
+
+    /// What a set would do. A group that is not there yet may be created in front of it.
+    fn predicted(&self, cx: &Context, mut databases: Databases) -> Result<Change, Failure> {
+        let is_missing = |name: &&str| name.parse::<u32>().is_err() && databases.groups().find(name).is_none();
+        let own = self.group.map(|group| ("group", group.0));
+        let stated = own.into_iter().chain(self.groups.iter().flatten().map(|group| ("groups", group.0)));
+        let missing: Vec<_> = stated.filter(|(_, name)| self.exist && is_missing(name)).collect();
+        let settings = Settings::of(cx);
+        let mut presumed = Vec::new();
+        for (property, name) in missing {
+            presumed
+                .push(Some(Presumed { failure: no_group(property, name), paths: vec![record_path("group", name)] }));
+            let gid = settings.new_gid(false, &Databases::ids(databases.groups()));
+            let group = databases.new_group(name, gid.unwrap_or_default());
+            databases.put_group(&group);
+        }
+        let change = self.change(cx, &mut databases)?;
+        let presumed = Presumed::all(presumed).filter(|_| !change.differing.is_empty());
+        Ok(Change { presumed, ..change })
     }
 
     /// Changes the databases in memory, and says what is to be done besides.
@@ -430,7 +467,8 @@ impl Properties<'_> {
         if self.exist {
             self.echo(&mut after, change.groups);
         }
-        SetReply { effects: change.effects, ..reply::set(after, &change.differing, change.what_if) }
+        let reply = reply::set(after, &change.differing, change.what_if);
+        SetReply { effects: change.effects, presumed: change.presumed, ..reply }
     }
 
     /// Adds what is stated to a state, as if it were so.
