@@ -8,15 +8,24 @@ use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
 use stead_host::provider::Provider;
 
 mod accounts;
+mod block;
 pub mod command;
+mod cron;
 pub mod directory;
 pub mod echo;
+mod edit;
 pub mod engine;
 pub mod file;
 mod group;
+mod host;
+mod hostname;
+mod ini;
 mod input;
-pub mod line;
+mod keys;
+mod limit;
+mod line;
 pub mod osinfo;
+mod part;
 mod pending;
 mod permissions;
 pub mod process;
@@ -25,7 +34,9 @@ mod removal;
 mod reply;
 pub mod run_command_on_set;
 mod schema;
+mod ssh_key;
 pub mod symlink;
+mod sysctl;
 mod user;
 
 /// A resource that this program carries out itself.
@@ -53,20 +64,30 @@ impl BuiltIn {
 /// Every built-in resource, in the order of the type names.
 pub fn builtins() -> Vec<BuiltIn> {
     let accounts = accounts::AccountLock::default();
+    let locks = edit::FileLocks::default();
     let mut all: Vec<BuiltIn> = [
+        block::built_in(&locks),
         command::built_in(),
+        cron::built_in(&locks),
         directory::built_in(),
         echo::built_in(),
         file::built_in(),
         group::built_in(&accounts),
-        line::built_in(),
+        host::built_in(&locks),
+        hostname::built_in(&locks),
+        ini::built_in(&locks),
+        limit::built_in(&locks),
+        line::built_in(&locks),
         osinfo::built_in(),
         process::built_in(),
         run_command_on_set::built_in(),
+        ssh_key::built_in(&locks),
         symlink::built_in(),
         user::built_in(&accounts),
+        sysctl::built_in(&locks),
     ]
     .into_iter()
+    .chain(keys::built_ins(&locks))
     .chain(engine::built_ins())
     .flatten()
     .collect();
@@ -145,6 +166,9 @@ const ALL_BUT_EXPORT: Capabilities = Capabilities {
     resolve: false,
 };
 
+/// What a resource can do that lists its instances as well.
+const ALL: Capabilities = Capabilities { export: true, export_filters: true, ..ALL_BUT_EXPORT };
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,13 +184,24 @@ mod tests {
             "Microsoft.DSC/Include",
             "Microsoft/OSInfo",
             "Microsoft/Process",
+            "Stead/Block",
             "Stead/Command",
+            "Stead/Cron",
             "Stead/Directory",
             "Stead/File",
             "Stead/Group",
+            "Stead/Host",
+            "Stead/Hostname",
+            "Stead/Ini",
+            "Stead/Json",
+            "Stead/Limits",
             "Stead/Line",
+            "Stead/SshKey",
             "Stead/Symlink",
             "Stead/User",
+            "Stead/Sysctl",
+            "Stead/Toml",
+            "Stead/Yaml",
         ];
         for name in expected {
             assert!(names.iter().any(|each| each == name), "{name} is missing");

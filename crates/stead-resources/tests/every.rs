@@ -32,6 +32,19 @@ fn example(type_name: &str) -> Json {
         "Stead/Line" => json!({"path": "f", "line": "a", "create": true}),
         "Stead/User" => json!({"name": "new", "uid": 4000, "shell": "/bin/sh"}),
         "Stead/Group" => json!({"name": "new", "gid": 4000}),
+        "Stead/Block" => json!({"path": "f", "name": "n", "content": "a", "create": true}),
+        "Stead/Host" => json!({"name": "h", "ip": "10.0.0.1"}),
+        "Stead/Limits" => json!({"domain": "u", "type": "soft", "item": "nofile", "value": "64"}),
+        "Stead/Cron" => {
+            json!({"name": "j", "schedule": "@daily", "user": "root", "command": "x", "environment": {"A": "b"}})
+        }
+        "Stead/Sysctl" => json!({"name": "vm.swappiness", "value": "10"}),
+        "Stead/Hostname" => json!({"name": "h"}),
+        "Stead/SshKey" => json!({"user": "u", "type": "ssh-rsa", "key": "AAAA", "comment": "c"}),
+        "Stead/Ini" => json!({"path": "f", "section": "s", "key": "k", "value": "v", "create": true}),
+        "Stead/Json" | "Stead/Toml" | "Stead/Yaml" => {
+            json!({"path": "f", "pointer": "/a/b", "value": {"c": [1]}, "create": true})
+        }
         "Stead/Command" => json!({"creates": "c", "set": "touch c", "get": "echo x"}),
         "Microsoft.DSC.Debug/Echo" => json!({"output": ["x", 1, null]}),
         "Microsoft/OSInfo" => json!({"family": "Linux"}),
@@ -118,7 +131,9 @@ fn each_property_is_described() {
 
 /// Values of all kinds, among them those that constraints are about.
 fn value() -> impl Strategy<Value = Json> {
-    let texts = ["", "p", "a/b", "0644", "u=rwx", "line\n", "YQ==", "Linux", "BOF", "^a", "(", "~/x", "d/", "a\0"];
+    let texts = [
+        "", "p", "a/b", "0644", "u=rwx", "line\n", "YQ==", "Linux", "BOF", "^a", "(", "~/x", "d/", "a\0", "/a", "vm.x",
+    ];
     let texts = select(texts.map(Json::from).to_vec());
     let others = [
         json!(true),
@@ -147,11 +162,14 @@ fn value() -> impl Strategy<Value = Json> {
 /// Properties for a schema: those that are required, some others, and now and then one that does not exist.
 fn properties(schema: &Json) -> BoxedStrategy<Json> {
     let names: Vec<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
-    let required = json!(["path", "output", "executable"]);
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
     let member = |name: String| {
-        let common = if required.as_array().unwrap().contains(&json!(name)) { 0.95 } else { 0.15 };
-        let known =
-            if name == "path" { prop_oneof![4 => Just(json!("p")), 1 => value()].boxed() } else { value().boxed() };
+        let common = if required.contains(&json!(name)) { 0.95 } else { 0.15 };
+        let known = match schema["properties"][&name]["enum"].as_array() {
+            _ if name == "path" => prop_oneof![4 => Just(json!("p")), 1 => value()].boxed(),
+            Some(words) => prop_oneof![4 => select(words.clone()), 1 => value()].boxed(),
+            None => value().boxed(),
+        };
         (Just(name), proptest::option::weighted(common, known))
     };
     let unknown = (Just("unknown".to_owned()), proptest::option::weighted(0.03, value()));
@@ -178,6 +196,11 @@ const BEYOND: &[&str] = &[
     "must be a name or a number",
     "is not a valid regular expression",
     "must be true, false, or a suffix",
+    "must be an IPv4 or IPv6 address",
+    "must not contain null",
+    "must not be empty",
+    "must be a schedule of cron",
+    "must be letters, digits and '_'",
 ];
 
 #[test]
@@ -223,7 +246,8 @@ fn no_message_quotes_a_value() {
             {
                 let mut stated = example(built_in.manifest.type_name.as_str());
                 stated[property] = value;
-                let failure = built_in.provider.validate(&world.context(), &Plain::new(stated)).err();
+                let cx = world.context_for(built_in.manifest.type_name.as_str());
+                let failure = built_in.provider.validate(&cx, &Plain::new(stated)).err();
                 let message = failure.map(|failure| failure.message).unwrap_or_default();
                 assert!(!message.contains("s3cret"), "{}: {property}: {message}", built_in.manifest.type_name);
             }

@@ -20,13 +20,33 @@ use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Effects, Item, ItemKind};
 use stead_host::provider::Plain;
 use stead_testkit::is_root;
-use support::{Node, Tree, World, plain, provider, walk};
+use support::{Node, Tree, USERS, World, plain, provider, walk};
+
+/// What a file may contain, as JSON text.
+const CONTENTS: &[&str] = &[
+    "",
+    "a\\n",
+    "b\\na\\n",
+    "a\\r\\nb",
+    "\\u00ff",
+    "# BEGIN n\\na\\n# END n\\n",
+    "b\\n# BEGIN n\\n# END n",
+    "[s]\\nk = 1\\n",
+    "k = \\\"x\\\" # why\\n[s]\\na = [1]\\n[s.k]\\nb = 1\\n",
+    "{\\\"s\\\": {\\\"k\\\": 1, \\\"a\\\": [1]}}",
+    "{\\n  \\\"s\\\": [] // c\\n}\\n",
+    "s:\\n  k: 1 # why\\n  a:\\n  - 1\\n",
+    "s: {k: x, a: [1]}\\nt: &t [1]\\n",
+    "10.0.0.1 h # c\\n::1 h a\\nu soft nofile 1\\nu - nofile 2 # c\\n",
+    "vm.k = 1\\t2\\nvm/k=1\\n",
+    "s:\\n- k: 1\\n  a: |\\n    x\\n",
+];
 
 /// What may be at the path in question, besides what is around it.
 fn start() -> impl Strategy<Value = String> {
-    let around = "dir d 0755\nfile d/x 0644 \"x\"\nlink d/l -> x\ndir src 0700\nfile src/a 0600 \"a\"\nlink src/k -> a\ndir src/b 0755\n";
+    let around = "dir d 0755\nfile d/x 0644 \"x\"\nlink d/l -> x\ndir src 0700\nfile src/a 0600 \"a\"\nlink src/k -> a\ndir src/b 0755\ndir home/u 0755\nfile etc/cron.d/j 0644 \"# c\\nA=c\\n1 2 * * * root x\\n\"\n";
     let mode = prop_oneof![Just("0600"), Just("0644"), Just("0755"), Just("4711")];
-    let content = prop_oneof![Just(""), Just("a\\n"), Just("b\\na\\n"), Just("a\\r\\nb"), Just("\\u00ff")];
+    let content = prop::sample::select(CONTENTS);
     let filled = "dir p 0755\nfile p/a 0644 \"A\"\ndir p/extra 0755\nlink p/k -> elsewhere\n";
     prop_oneof![
         1 => Just(String::new()),
@@ -37,7 +57,7 @@ fn start() -> impl Strategy<Value = String> {
         1 => Just("link p -> nowhere\n".to_owned()),
         1 => Just("fifo p 0600\n".to_owned()),
     ]
-    .prop_map(move |at| around.to_owned() + &at)
+    .prop_map(move |at| around.to_owned() + USERS + &at)
 }
 
 /// The properties of an instance at the path `p`: each of a table or not, with one of its values.
@@ -102,12 +122,98 @@ fn below(tree: &Tree, top: &str) -> Vec<String> {
     found.into_iter().map(|(path, node)| format!("{}{}", path.display(), end(node))).collect()
 }
 
+/// Resources that manage a part of a file of any kind.
+fn desired_part() -> impl Strategy<Value = (&'static str, Json)> {
+    let flags = || vec![json!(true), json!(false)];
+    let block = vec![
+        ("name", vec![json!("n")]),
+        ("content", vec![json!("a"), json!(""), json!("x\ny\n")]),
+        ("after", vec![json!("^b"), json!("BOF")]),
+        ("create", flags()),
+        ("_exist", flags()),
+    ];
+    let ini = vec![
+        ("section", vec![json!("s")]),
+        ("key", vec![json!("k"), json!("a")]),
+        ("value", vec![json!("1"), json!("x y"), json!("")]),
+        ("create", flags()),
+        ("_exist", flags()),
+    ];
+    let key = || {
+        let values = [json!(1), json!("x"), json!(null), json!({"b": [1, {"c": "y: z"}]}), json!([])];
+        vec![
+            ("pointer", ["/s", "/s/k", "/s/k/b", "/s/a/0", "/s/a/1", "/s/0", "/s/0/k", "/k"].map(Json::from).to_vec()),
+            ("value", values.to_vec()),
+            ("create", flags()),
+            ("_exist", flags()),
+        ]
+    };
+    prop_oneof![
+        properties(block).prop_map(|state| ("Stead/Block", state)),
+        properties(ini).prop_map(|state| ("Stead/Ini", state)),
+        properties(key()).prop_map(|state| ("Stead/Json", state)),
+        properties(key()).prop_map(|state| ("Stead/Toml", state)),
+        properties(key()).prop_map(|state| ("Stead/Yaml", state)),
+    ]
+}
+
+/// Resources that manage an entry in a file of the system.
+fn desired_entry() -> impl Strategy<Value = (&'static str, Json)> {
+    let flags = || vec![json!(true), json!(false)];
+    let host = vec![
+        ("name", vec![json!("h"), json!("g")]),
+        ("ip", vec![json!("10.0.0.1"), json!("::2")]),
+        ("aliases", vec![json!(["a", "b"]), json!([])]),
+        ("comment", vec![json!("c"), json!("")]),
+        ("_exist", flags()),
+    ];
+    let limits = vec![
+        ("domain", vec![json!("u")]),
+        ("type", vec![json!("soft"), json!("-")]),
+        ("item", vec![json!("nofile")]),
+        ("value", vec![json!("2"), json!("unlimited")]),
+        ("_exist", flags()),
+    ];
+    let sysctl = vec![
+        ("name", vec![json!("vm.k"), json!("k.a")]),
+        ("value", vec![json!("1"), json!("1 2")]),
+        ("live", flags()),
+        ("_exist", flags()),
+    ];
+    let cron = vec![
+        ("name", vec![json!("j"), json!("k")]),
+        ("schedule", vec![json!("@daily"), json!("1 2 * * *")]),
+        ("user", vec![json!("root")]),
+        ("command", vec![json!("x y")]),
+        ("environment", vec![json!({}), json!({"A": "b"})]),
+        ("_exist", flags()),
+    ];
+    let hostname = vec![("name", vec![json!("a"), json!("web1")])];
+    let ssh_key = vec![
+        ("user", vec![json!("u"), json!("nobody-here")]),
+        ("key", vec![json!("AAAA")]),
+        ("type", vec![json!("ssh-rsa")]),
+        ("options", vec![json!("no-pty"), json!("")]),
+        ("comment", vec![json!("c"), json!("")]),
+        ("_exist", flags()),
+    ];
+    prop_oneof![
+        properties(host).prop_map(|state| ("Stead/Host", state)),
+        properties(limits).prop_map(|state| ("Stead/Limits", state)),
+        properties(sysctl).prop_map(|state| ("Stead/Sysctl", state)),
+        members(cron).prop_map(|state| ("Stead/Cron", Json::Object(state))),
+        members(hostname).prop_map(|state| ("Stead/Hostname", Json::Object(state))),
+        members(ssh_key).prop_map(|state| ("Stead/SshKey", Json::Object(state))),
+    ]
+}
+
 /// Whether effects name exactly what is gone from a tree, and what is new in it besides the instance at `own`.
 fn check_effects(before: &Tree, after: &Tree, effects: &Effects, own: &str) -> Result<(), String> {
     let is_above = |above: &str, path: &str| Path::new(path).starts_with(above);
-    let whole = |item: &&Item| !matches!(item.kind, ItemKind::Content { .. } | ItemKind::Line { .. });
-    let destroyed: Vec<&Item> = effects.destroys.items().iter().filter(whole).collect();
-    let created: Vec<&Item> = effects.creates.items().iter().filter(whole).collect();
+    let below_root = |item: &Item| Item { path: item.path.trim_start_matches('/').to_owned(), kind: item.kind.clone() };
+    let whole = |item: &Item| !matches!(item.kind, ItemKind::Content { .. } | ItemKind::Line { .. });
+    let destroyed: Vec<Item> = effects.destroys.items().iter().map(below_root).filter(whole).collect();
+    let created: Vec<Item> = effects.creates.items().iter().map(below_root).filter(whole).collect();
     let remains = |path: &str, node: &Node| after.get(OsStr::new(path)).is_some_and(|now| now.kind() == node.kind());
     let is_kept = |path: &str, node: &Node| {
         let mut others = after.iter().filter(|(other, _)| other.to_str().unwrap().starts_with(&format!("{path}.")));
@@ -150,47 +256,85 @@ fn answered<T>(answer: Result<T, Failure>) -> Result<T, TestCaseError> {
     answer.map_err(|failure| TestCaseError::fail(failure.message))
 }
 
+/// Either a typed failure, or the desired state: as predicted, once and for all, and without leftovers.
+fn converges(given: &str, type_name: &str, desired: Json) -> Result<(), TestCaseError> {
+    let world = World::build(given);
+    let (provider, cx, desired) = (provider(type_name), world.context_for(type_name), Plain::new(desired));
+    let before = world.imprint();
+    let tested = provider.test(&cx, &desired);
+    let predicted = provider.set(&cx, &desired, Execution::WhatIf);
+    prop_assert_eq!(&world.imprint(), &before, "a test or a what-if changed something");
+    let set = provider.set(&cx, &desired, Execution::Actual);
+    let failure_predicted = predicted.as_ref().map_or(true, |reply| reply.presumed.is_some());
+    prop_assert!(set.is_ok() || failure_predicted, "the set failed, and the what-if did not say so");
+    if let Ok(set) = set {
+        prop_assert!(set.effects.destroys.more() == 0 && set.effects.creates.more() == 0);
+        let reported = check_effects(&before, &world.imprint(), &set.effects, "p");
+        prop_assert!(reported.is_ok(), "{}", reported.unwrap_err());
+        let predicted = answered(predicted)?;
+        prop_assert_eq!(&predicted.changed, &set.changed);
+        prop_assert_eq!(&predicted.effects, &set.effects);
+        prop_assert_eq!(set.effects.effect.is_some(), set.changed.as_ref().is_some_and(|names| !names.is_empty()));
+        let after = set.after.unwrap();
+        prop_assert!(predicted.after.unwrap().expose() == after.expose(), "another state than predicted");
+        let tested = answered(tested)?;
+        prop_assert_eq!(tested.differing, set.changed);
+        let destroys = set.effects.destroys.items().iter().any(|item| item.kind.content().is_none());
+        prop_assert!(!destroys || tested.predicted.is_some(), "the test does not say what is destroyed");
+        if let Some(prediction) = tested.predicted {
+            prop_assert_eq!(&prediction.effects, &set.effects);
+            prop_assert!(prediction.after.expose() == after.expose(), "another state than the test said");
+        }
+        let after = answered(provider.test(&cx, &desired))?;
+        prop_assert_eq!(after.in_desired_state, Some(true));
+        let settled = world.imprint();
+        prop_assert!(provider.set(&cx, &desired, Execution::Actual).is_ok());
+        prop_assert_eq!(world.imprint(), settled, "a second set changed something");
+    }
+    prop_assert!(!world.tree().contains(".stead-"), "left behind:\n{}", world.tree());
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(states(500))]
 
-    /// Either a typed failure, or the desired state: as predicted, once and for all, and without leftovers.
     #[test]
     fn every_state_converges(given in start(), (type_name, desired) in desired()) {
-        let world = World::build(&given);
-        let (provider, cx, desired) = (provider(type_name), world.context(), Plain::new(desired));
-        let before = world.imprint();
-        let tested = provider.test(&cx, &desired);
-        let predicted = provider.set(&cx, &desired, Execution::WhatIf);
-        prop_assert_eq!(&world.imprint(), &before, "a test or a what-if changed something");
-        let set = provider.set(&cx, &desired, Execution::Actual);
-        let failure_predicted = predicted.as_ref().map_or(true, |reply| reply.presumed.is_some());
-        prop_assert!(set.is_ok() || failure_predicted, "the set failed, and the what-if did not say so");
-        if let Ok(set) = set {
-            prop_assert!(set.effects.destroys.more() == 0 && set.effects.creates.more() == 0);
-            let reported = check_effects(&before, &world.imprint(), &set.effects, "p");
-            prop_assert!(reported.is_ok(), "{}", reported.unwrap_err());
-            let predicted = answered(predicted)?;
-            prop_assert_eq!(&predicted.changed, &set.changed);
-            prop_assert_eq!(&predicted.effects, &set.effects);
-            prop_assert_eq!(set.effects.effect.is_some(), set.changed.as_ref().is_some_and(|names| !names.is_empty()));
-            let after = set.after.unwrap();
-            prop_assert!(predicted.after.unwrap().expose() == after.expose(), "another state than predicted");
-            let tested = answered(tested)?;
-            prop_assert_eq!(tested.differing, set.changed);
-            let destroys = set.effects.destroys.items().iter().any(|item| item.kind.content().is_none());
-            prop_assert!(!destroys || tested.predicted.is_some(), "the test does not say what is destroyed");
-            if let Some(prediction) = tested.predicted {
-                prop_assert_eq!(&prediction.effects, &set.effects);
-                prop_assert!(prediction.after.expose() == after.expose(), "another state than the test said");
-            }
-            let after = answered(provider.test(&cx, &desired))?;
-            prop_assert_eq!(after.in_desired_state, Some(true));
-            let settled = world.imprint();
-            prop_assert!(provider.set(&cx, &desired, Execution::Actual).is_ok());
-            prop_assert_eq!(world.imprint(), settled, "a second set changed something");
-        }
-        prop_assert!(!world.tree().contains(".stead-"), "left behind:\n{}", world.tree());
+        converges(&given, type_name, desired)?;
     }
+}
+
+proptest! {
+    #![proptest_config(states(1200))]
+
+    #[test]
+    fn every_part_converges(given in start(), (type_name, desired) in desired_part()) {
+        converges(&given, type_name, desired)?;
+    }
+
+    #[test]
+    fn every_entry_converges(given in start(), (type_name, desired) in desired_entry()) {
+        converges(&given, type_name, desired)?;
+    }
+}
+
+/// What the kernel has is compared where the running system is managed; what it refuses is predicted to fail, and then the
+/// file stays as it is.
+#[test]
+fn a_value_of_the_running_kernel_is_compared() {
+    let world = World::build("file sysctl 0644 \"\"\n");
+    let (provider, cx) = (provider("Stead/Sysctl"), world.context());
+    let state = |value: &str| Plain::new(json!({"path": "sysctl", "name": "kernel.ostype", "value": value}));
+
+    provider.set(&cx, &state("Linux"), Execution::Actual).map_err(|failure| failure.message).unwrap();
+    assert_eq!(world.tree(), "file sysctl 0644 \"kernel.ostype = Linux\\n\"\n");
+
+    let tested = provider.test(&cx, &state("Other")).ok().unwrap();
+    assert_eq!(tested.differing, Some(vec!["value".to_owned()]));
+    assert_eq!(tested.actual.unwrap().expose().get("value").unwrap().as_str(), Some("Linux"));
+    assert!(provider.set(&cx, &state("Other"), Execution::WhatIf).ok().unwrap().presumed.is_some());
+    assert!(provider.set(&cx, &state("Other"), Execution::Actual).is_err());
+    assert_eq!(world.tree(), "file sysctl 0644 \"kernel.ostype = Linux\\n\"\n");
 }
 
 /// Copies a tree by exporting it and setting every instance below an empty root.

@@ -118,6 +118,17 @@ fn lines_are_written_where_they_should_be() {
 }
 
 #[test]
+fn parts_of_files_are_written_where_they_should_be() {
+    stays_untouched(
+        "Stead/Block",
+        &[
+            r#"{"path": "play/d/f", "name": "n", "content": "x", "create": true}"#,
+            r#"{"path": "play/d/f", "name": "n", "_exist": false}"#,
+        ],
+    );
+}
+
+#[test]
 fn trees_are_copied_and_removed_where_they_should_be() {
     stays_untouched(
         "Stead/Directory",

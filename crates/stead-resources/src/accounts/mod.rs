@@ -16,9 +16,11 @@ use stead_host::provider::Context;
 
 use crate::input::{cannot, refused};
 
+mod account;
 mod settings;
 mod table;
 
+pub(crate) use account::Account;
 pub(crate) use settings::Settings;
 pub(crate) use table::{Record, Table};
 

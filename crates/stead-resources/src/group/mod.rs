@@ -77,9 +77,13 @@ impl Provider for Groups {
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired: Properties<'_> = read(input)?;
-        let found = Databases::read(cx)?.groups().find(desired.name.0);
+        let mut databases = Databases::read(cx)?;
+        let found = databases.groups().find(desired.name.0);
         let differing = desired.differing(found.as_ref());
-        Ok(reply::tested(state(desired.name.0, found.as_ref()), &differing))
+        let state = state(desired.name.0, found.as_ref());
+        // What cannot be set as things are is still compared.
+        let set = desired.change(cx, &mut databases).map_or_else(|_| SetReply::default(), |done| desired.reply(done));
+        Ok(reply::tested_as(state, &differing, set))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {

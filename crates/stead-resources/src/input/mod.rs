@@ -17,8 +17,9 @@ mod types;
 
 pub(crate) use de::has_fraction;
 pub(crate) use types::{
-    AccountName, Backup, Base64, EntryName, Expiry, Field, FilePath, LinkTarget, Mode, NewAccountName, NonEmpty,
-    PasswordHash, PathText, ReadOnly, SingleLine,
+    AccountName, Address, AnyValue, Backup, Base64, CronName, EntryName, Expiry, Field, FilePath, HostName, IniName,
+    LimitValue, LinkTarget, Mode, NewAccountName, NonEmpty, PasswordHash, PathText, Pointer, PublicKey, ReadOnly,
+    Schedule, SingleLine, SysctlName, Word,
 };
 
 /// The properties of a resource, declared once: names, kinds and constraints are those of the type, from which the JSON

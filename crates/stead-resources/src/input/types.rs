@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -12,6 +13,8 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use stead_core::value::Value;
 use stead_host::fs::parse_mode;
 use stead_host::provider::Context;
+
+use crate::cron::is_schedule;
 
 /// A text that is checked when it is read.
 trait Text<'a>: Sized {
@@ -246,6 +249,184 @@ impl<'a> Text<'a> for SingleLine<'a> {
         } else {
             Ok(Self(text))
         }
+    }
+}
+
+/// The name of a section or a key of an INI file.
+#[derive(Clone, Copy)]
+pub(crate) struct IniName<'a>(pub(crate) &'a str);
+text_type!(IniName, { "type": "string", "pattern": "^[^\\r\\n=\\[\\]#; \\t]([^\\r\\n=\\[\\]]*[^\\r\\n=\\[\\] \\t])?$" });
+
+impl<'a> Text<'a> for IniName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let edges = text.starts_with([' ', '\t', '#', ';']) || text.ends_with([' ', '\t']);
+        if text.is_empty() || edges || text.contains(['\n', '\r', '=', '[', ']']) {
+            return Err(
+                "must be a name without '=', '[', ']', line breaks, spaces around it, or the sign of a comment",
+            );
+        }
+        Ok(Self(text))
+    }
+}
+
+/// One word, as the files of the system have it in their columns.
+#[derive(Clone, Copy)]
+pub(crate) struct Word<'a>(pub(crate) &'a str);
+text_type!(Word, { "type": "string", "pattern": "^[^\\s#]+$" });
+
+impl<'a> Text<'a> for Word<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_word = !text.is_empty() && !text.contains(|each: char| each.is_whitespace() || each == '#');
+        if is_word { Ok(Self(text)) } else { Err("must be one word, without spaces and '#'") }
+    }
+}
+
+/// The name of a parameter of the kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct SysctlName<'a>(pub(crate) &'a str);
+text_type!(SysctlName, { "type": "string", "pattern": "^[A-Za-z0-9_-]+([./][A-Za-z0-9_:@-]+)+$" });
+
+impl<'a> Text<'a> for SysctlName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let mut parts = text.split(['.', '/']);
+        let is_part = |part: &str, signs: &str| {
+            !part.is_empty() && part.chars().all(|each| each.is_ascii_alphanumeric() || signs.contains(each))
+        };
+        let first = parts.next().is_some_and(|first| is_part(first, "_-"));
+        if first && text.contains(['.', '/']) && parts.all(|part| is_part(part, "_:@-")) {
+            Ok(Self(text))
+        } else {
+            Err("must be a name such as \"net.ipv4.ip_forward\"")
+        }
+    }
+}
+
+/// The name of a machine.
+#[derive(Clone, Copy)]
+pub(crate) struct HostName<'a>(pub(crate) &'a str);
+text_type!(HostName, { "type": "string", "maxLength": 64, "pattern": "^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$" });
+
+impl<'a> Text<'a> for HostName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let plain = text.chars().all(|each| each.is_ascii_alphanumeric() || matches!(each, '.' | '-'));
+        let edges = text.starts_with(['.', '-']) || text.ends_with(['.', '-']);
+        if plain && !edges && (1..=64).contains(&text.len()) {
+            Ok(Self(text))
+        } else {
+            Err("must be letters, digits, '-' and '.', at most 64 of them")
+        }
+    }
+}
+
+/// The name of a file that cron reads.
+#[derive(Clone, Copy)]
+pub(crate) struct CronName<'a>(pub(crate) &'a str);
+text_type!(CronName, { "type": "string", "pattern": "^[A-Za-z0-9_-]+$" });
+
+impl<'a> Text<'a> for CronName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        if plain && !text.is_empty() { Ok(Self(text)) } else { Err("must be letters, digits, '-' and '_'") }
+    }
+}
+
+/// When a job of cron runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Schedule<'a>(pub(crate) &'a str);
+text_type!(Schedule, { "type": "string", "minLength": 1 });
+
+impl<'a> Text<'a> for Schedule<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let message =
+            "must be a schedule of cron: five fields such as \"*/5 4 * * mon-fri\", or a word such as \"@daily\"";
+        if is_schedule(text) { Ok(Self(text)) } else { Err(message) }
+    }
+}
+
+/// A limit as PAM takes it.
+#[derive(Clone, Copy)]
+pub(crate) struct LimitValue<'a>(pub(crate) &'a str);
+text_type!(LimitValue, { "type": "string", "pattern": "^(-?[0-9]+|unlimited|infinity)$" });
+
+impl<'a> Text<'a> for LimitValue<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number || matches!(text, "unlimited" | "infinity") {
+            Ok(Self(text))
+        } else {
+            Err("must be a number in quotes, or \"unlimited\"")
+        }
+    }
+}
+
+/// A public key in Base64.
+#[derive(Clone, Copy)]
+pub(crate) struct PublicKey<'a>(pub(crate) &'a str);
+text_type!(PublicKey, { "type": "string", "pattern": "^[A-Za-z0-9+/]+=*$" });
+
+impl<'a> Text<'a> for PublicKey<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let letters = text.trim_end_matches('=');
+        let is_base64 = letters.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
+        if is_base64 && !letters.is_empty() {
+            Ok(Self(text))
+        } else {
+            Err("must be the key in Base64 alone, without its type and its comment")
+        }
+    }
+}
+
+/// An IP address.
+#[derive(Clone, Copy)]
+pub(crate) struct Address<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) address: IpAddr,
+}
+text_type!(Address, { "type": "string", "minLength": 1 });
+
+impl<'a> Text<'a> for Address<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        text.parse().map(|address| Self { text, address }).map_err(|_| "must be an IPv4 or IPv6 address")
+    }
+}
+
+/// A JSON Pointer to a value below the root.
+#[derive(Clone, Copy)]
+pub(crate) struct Pointer<'a>(pub(crate) &'a str);
+text_type!(Pointer, { "type": "string", "pattern": "^(/([^~]|~[01])*)+$" });
+
+impl<'a> Text<'a> for Pointer<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_escaped = text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+        if text.starts_with('/') && is_escaped {
+            Ok(Self(text))
+        } else {
+            Err("must be a JSON Pointer, such as \"/server/port\"")
+        }
+    }
+}
+
+/// Any value.
+pub(crate) struct AnyValue(pub(crate) Value);
+
+impl<'de> Deserialize<'de> for AnyValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde_json::Value::deserialize(deserializer).map(|json| Self(json.into()))
+    }
+}
+
+impl JsonSchema for AnyValue {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "AnyValue".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({})
     }
 }
 

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use regex::bytes::Regex;
 
+use crate::edit::Content;
+
 /// A text as lines.
 ///
 /// Guarantees: nothing is lost; bytes that are not UTF-8, mixed endings and a missing last newline are kept.
@@ -50,6 +52,12 @@ pub(super) enum Step {
 /// Several lines match, and it is not clear which one is meant.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Ambiguous(pub(super) Vec<usize>);
+
+impl Content for Lines {
+    fn of(bytes: Vec<u8>) -> Result<Self, &'static str> {
+        Ok(Self::new(bytes))
+    }
+}
 
 impl Lines {
     pub(super) fn new(bytes: Vec<u8>) -> Self {

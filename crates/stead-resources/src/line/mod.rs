@@ -1,28 +1,27 @@
 //! `Stead/Line`: one line of a text file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use regex::bytes::Regex;
-use rustix::fs::fstat;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::call::{Execution, Failure, FailureKind, Presumed};
+use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
-use stead_host::lock::LockError;
+use stead_host::fs::Place;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{FilePath, SingleLine, cannot, exclusive, read, refused, required};
+use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Patterns};
+use crate::input::{FilePath, SingleLine, exclusive, read, refused, required};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
 
-mod cache;
 mod lines;
 
-use cache::{Files, Patterns, Text};
-use lines::{Ambiguous, Position, Step, Wanted};
+use lines::{Ambiguous, Lines, Position, Step, Wanted};
+
+type Text = edit::Text<Lines>;
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Line",
@@ -79,20 +78,14 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
     }
 }
 
-/// The mode of a file that is created for its first line.
-const DEFAULT_MODE: u32 = 0o644;
-
 /// `Stead/Line` as it is registered.
-pub fn built_in() -> Option<BuiltIn> {
-    PROFILE.built_in(Arc::new(LineProvider::default()))
+pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
+    PROFILE.built_in(Arc::new(LineProvider { files: Files::new(locks), patterns: Patterns::default() }))
 }
 
 /// Carries out `Stead/Line`.
-///
-/// Guarantees: calls for one file, by whatever paths to its directory, happen one after the other; none is lost.
-#[derive(Default)]
-pub struct LineProvider {
-    files: Files,
+struct LineProvider {
+    files: Files<Lines>,
     patterns: Patterns,
 }
 
@@ -115,7 +108,7 @@ impl Provider for LineProvider {
         let desired = Desired::read(cx, input, &self.patterns)?;
         let text = self.files.look(&desired.path)?;
         let step = desired.decide(text.as_deref())?;
-        let is_refused = text.is_none() && !desired.create;
+        let is_refused = text.is_none() && matches!(desired.missing, Missing::Refuse);
         let set = (!is_refused).then(|| desired.reply(&step, desired.effects(&step, text.as_deref())));
         let state = desired.state(text.as_deref(), &step);
         Ok(reply::tested_as(state, differing(&step).as_slice(), set.unwrap_or_default()))
@@ -157,57 +150,25 @@ impl Provider for LineProvider {
 impl LineProvider {
     fn bring_about(&self, cx: &Context, desired: &Desired<'_>) -> Result<(Step, Effects), Failure> {
         let Some(place) = Place::find(&desired.path, &cx.writes)? else {
-            return match (desired.wanted.exist, desired.create) {
+            return match (desired.wanted.exist, desired.missing) {
                 (false, _) => Ok((Step::Keep, Effects::default())),
-                (true, true) => Err(pending::no_directory(&desired.path)),
+                (true, Missing::Create { .. }) => Err(pending::no_directory(&desired.path)),
                 // A directory alone would not help.
-                (true, false) => Err(desired.no_file()),
+                (true, Missing::Refuse) => Err(edit::no_file(&desired.path)),
             };
         };
-        let lock = self.files.lock(&place)?;
-        let _held = cache::hold(&lock);
-        let _locked = place.lock(&cx.cancel, cx.deadline).map_err(|error| not_locked(&desired.path, &error))?;
-        fs::retry_changed(&desired.path, || self.attempt(&place, desired))
+        self.files.edit(cx, &place, desired.missing, |text| {
+            let step = desired.decide(text)?;
+            let effects = desired.effects(&step, text);
+            let line = desired.wanted.line.unwrap_or_default();
+            let outcome = match (&step, text) {
+                (Step::Keep, _) => Outcome::Keep,
+                (step, Some(text)) => Outcome::Write(text.content.after(step, line)),
+                (step, None) => Outcome::Write(Lines::new(Vec::new()).after(step, line)),
+            };
+            Ok(Edit { outcome, result: (step, effects) })
+        })
     }
-
-    /// Takes the step that is needed; `None` when somebody else changed the file meanwhile.
-    fn attempt(&self, place: &Place, desired: &Desired<'_>) -> Result<Option<(Step, Effects)>, Failure> {
-        let text = self.files.look_at(place)?;
-        let step = desired.decide(text.as_deref())?;
-        let effects = desired.effects(&step, text.as_deref());
-        if step == Step::Keep {
-            return Ok(Some((step, effects)));
-        }
-        if text.is_none() && !desired.create {
-            return Err(desired.no_file());
-        }
-        let content = match &text {
-            Some(text) => text.lines.after(&step, desired.wanted.line.unwrap_or_default()),
-            None => lines::Lines::new(Vec::new()).after(&step, desired.wanted.line.unwrap_or_default()),
-        };
-        let (mode, ownership) = text
-            .as_deref()
-            .map_or((DEFAULT_MODE, Ownership::default()), |text| (text.status.mode, owner_of(&text.status)));
-        let former = text.as_deref().map_or(Former::Absent, |text| Former::Unchanged(&text.status));
-        let mut replacement = Replacement::begin(place, former)?;
-        if let Some(former) = place.open(cache::LOOK)? {
-            replacement.keep_attributes(&former.into())?;
-        }
-        replacement.write(&content)?;
-        let Some(file) = replacement.finish(mode, ownership)? else { return Ok(None) };
-        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", &desired.path, errno))?;
-        self.files.remember(&desired.path, Text::new(status, content));
-        Ok(Some((step, effects)))
-    }
-}
-
-fn not_locked(path: &Path, error: &LockError) -> Failure {
-    let kind = match error {
-        LockError::Cancelled => FailureKind::Cancelled,
-        LockError::Deadline { .. } => FailureKind::Deadline,
-        _ => FailureKind::System,
-    };
-    Failure::new(kind, format!("cannot lock '{}': {error}", path.display()))
 }
 
 struct Desired<'a> {
@@ -216,7 +177,7 @@ struct Desired<'a> {
     wanted: Wanted<'a>,
     line_text: Option<&'a str>,
     match_text: Option<&'a str>,
-    create: bool,
+    missing: Missing,
 }
 
 impl<'a> Desired<'a> {
@@ -231,12 +192,19 @@ impl<'a> Desired<'a> {
             position: position(stated.after, stated.before, patterns)?,
         };
         let (path_text, path) = (stated.path.0.0, stated.path.0.resolve(cx));
-        Ok(Self { path_text, path, wanted, line_text, match_text: stated.pattern, create: stated.create })
+        Ok(Self {
+            path_text,
+            path,
+            wanted,
+            line_text,
+            match_text: stated.pattern,
+            missing: Missing::create_if(stated.create),
+        })
     }
 
     fn decide(&self, text: Option<&Text>) -> Result<Step, Failure> {
         match text {
-            Some(text) => text.lines.decide(&self.wanted).map_err(|Ambiguous(found)| {
+            Some(text) => text.content.decide(&self.wanted).map_err(|Ambiguous(found)| {
                 let numbers = numbers(&found);
                 // Of another text it may match one.
                 refused(
@@ -263,7 +231,7 @@ impl<'a> Desired<'a> {
         };
         if let (Step::Remove(doomed), Some(text)) = (step, text) {
             for index in doomed {
-                let line = String::from_utf8_lossy(text.lines.text(*index)).into_owned();
+                let line = String::from_utf8_lossy(text.content.text(*index)).into_owned();
                 let kind = ItemKind::Line { number: *index as u64 + 1, text: line };
                 effects.destroys.push(Item { path: self.path_text.to_owned(), kind });
             }
@@ -286,22 +254,12 @@ impl<'a> Desired<'a> {
         if *step == Step::Keep {
             return Ok(None);
         }
-        if text.is_none() && !self.create {
-            return Ok(Some(Presumed { failure: self.no_file(), paths: vec![self.path.clone()] }));
-        }
-        // The new file is to belong to the owner of the former one.
-        let not_owner = || pending::not_owner(&self.path, owner_of(&text?.status));
-        Ok(pending::at(&self.path)?.or_else(not_owner))
-    }
-
-    fn no_file(&self) -> Failure {
-        let hint = "Add 'create: true', or create it with a Stead/File that this instance depends on";
-        refused("path", format!("there is no file '{}'. {hint}", self.path.display()))
+        edit::presumed(&self.path, text, self.missing)
     }
 
     /// The same for a mere look, to which the first of several lines is as good as any.
     fn decide_or_first(&self, text: Option<&Text>) -> Step {
-        match text.map(|text| text.lines.decide(&self.wanted)) {
+        match text.map(|text| text.content.decide(&self.wanted)) {
             Some(Ok(step)) => step,
             Some(Err(Ambiguous(found))) => found.first().map_or(Step::Keep, |first| Step::Replace(*first)),
             None => Step::Insert(0),
@@ -309,7 +267,7 @@ impl<'a> Desired<'a> {
     }
 
     fn state(&self, text: Option<&Text>, step: &Step) -> Object {
-        let found = |index: usize| text.map(|text| String::from_utf8_lossy(text.lines.text(index)).into_owned());
+        let found = |index: usize| text.map(|text| String::from_utf8_lossy(text.content.text(index)).into_owned());
         let desired = || self.line_text.map(str::to_owned);
         let (exist, line) = match step {
             Step::Keep => (self.wanted.exist, desired()),
@@ -335,10 +293,6 @@ impl<'a> Desired<'a> {
         state.insert("_exist".into(), Value::from(exist));
         state
     }
-}
-
-fn owner_of(status: &Status) -> Ownership {
-    Ownership { uid: Some(status.uid), gid: Some(status.gid) }
 }
 
 fn differing(step: &Step) -> Option<&'static str> {

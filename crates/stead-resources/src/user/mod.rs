@@ -138,7 +138,9 @@ impl Provider for Users {
                 state.insert(name.to_owned(), Value::from(text));
             }
         }
-        Ok(reply::tested(state, &differing))
+        // What cannot be set as things are is still compared.
+        let set = desired.predicted(cx, databases).map_or_else(|_| SetReply::default(), |done| desired.reply(done));
+        Ok(reply::tested_as(state, &differing, set))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {

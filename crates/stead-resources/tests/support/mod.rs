@@ -22,10 +22,11 @@ pub(crate) struct World {
 
 impl World {
     /// Builds a tree from lines such as `file a/b 0644 "text"`, `dir a 0755`, `link l -> target` and `fifo p 0600`.
-    /// Directories above that are not listed are made with mode 0755.
+    /// Directories above that are not listed are made with mode 0755. `{uid}` and `{gid}` are those of this process.
     pub(crate) fn build(given: &str) -> Self {
         let world = Self { root: tempfile::tempdir().unwrap(), trace: Arc::default() };
         let mut modes = Vec::new();
+        let given = of_this_process(given);
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         for line in given.lines().filter(|line| !line.trim().is_empty()) {
             let (kind, rest) = line.split_once(' ').expect("a kind and a path");
@@ -70,11 +71,11 @@ impl World {
         Context { system_root, ..self.context() }
     }
 
-    /// A tree with the databases of a system in which the user `u`, who is the one that runs the test, has the home
-    /// `/home/u`.
+    /// A tree with the tables and directories of a system in which the user `u`, who is the one that runs the test, has
+    /// the home directory `/home/u`.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn system() -> Self {
-        Self::build(&format!("{}dir home/u 0755\n", users()))
+        Self::build(&format!("{USERS}dir home/u 0755\n"))
     }
 
     /// The tree in the form that [`World::build`] takes.
@@ -103,22 +104,20 @@ impl World {
     }
 }
 
-/// The lines of a tree with the databases of users and groups.
-#[allow(dead_code, reason = "each test binary uses a part of this module")]
-pub(crate) fn users() -> String {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let user = format!("u:x:{uid}:{gid}::/home/u:/bin/sh\\n");
-    format!(
-        "file etc/passwd 0644 \"{user}\"\nfile etc/group 0644 \"u:x:{gid}:\\n\"\nfile etc/shadow 0600 \"u:*:1::::::\\n\"\n"
-    )
-}
-
 /// Text without the number of this day, counted from 1970, which a database of passwords has in a field.
 #[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub(crate) fn without_today(text: &str) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     text.replace(&format!(":{}:", now.as_secs() / 86400), ":TODAY:")
 }
+fn of_this_process(text: &str) -> String {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    text.replace("{uid}", &uid.to_string()).replace("{gid}", &gid.to_string())
+}
+
+/// The lines of a tree with the databases of accounts and the directories of the system that resources write to.
+#[allow(dead_code, reason = "each test binary uses a part of this module")]
+pub(crate) const USERS: &str = "file etc/passwd 0644 \"u:x:{uid}:{gid}::/home/u:/bin/sh\\n\"\nfile etc/group 0644 \"u:x:{gid}:\\n\"\nfile etc/shadow 0600 \"u:*:1::::::\\n\"\ndir etc/security/limits.d 0755\ndir etc/sysctl.d 0755\ndir etc/cron.d 0755\n";
 
 fn bytes(json: &str) -> Vec<u8> {
     // Latin-1 in, so that any byte can be written as \u00XX.

@@ -1,0 +1,48 @@
+//! Users of the system that is managed.
+
+use nix::unistd::User;
+use stead_core::call::Failure;
+use stead_host::fs::{self, Ownership};
+use stead_host::provider::Context;
+
+use super::{Databases, Table};
+use crate::input::refused;
+
+/// A user.
+pub(crate) struct Account {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// The home directory, as the system that is managed names it.
+    pub(crate) home: String,
+}
+
+impl Account {
+    /// Looks a user up in the system that is managed; the inner failure is that there is none, which may change.
+    pub(crate) fn find(cx: &Context, name: &str, property: &str) -> Result<Result<Self, Failure>, Failure> {
+        let found = if cx.system_root.is_some() {
+            in_table(Databases::read(cx)?.users(), name)
+        } else {
+            of_this_system(name, property)?
+        };
+        let hint = "Create it with a Stead/User that this instance depends on";
+        Ok(found.ok_or_else(|| refused(property, format!("there is no user '{name}'. {hint}"))))
+    }
+
+    /// That what is created belongs to the user and the user's group.
+    pub(crate) fn ownership(&self) -> Ownership {
+        Ownership { uid: Some(self.uid), gid: Some(self.gid) }
+    }
+}
+
+fn of_this_system(name: &str, property: &str) -> Result<Option<Account>, Failure> {
+    let failed =
+        |errno: nix::errno::Errno| refused(property, format!("cannot look up the user: {}", fs::reason(&errno.into())));
+    let user = User::from_name(name).map_err(failed)?;
+    let home = |user: &User| user.dir.to_str().map(str::to_owned);
+    Ok(user.and_then(|user| Some(Account { home: home(&user)?, uid: user.uid.as_raw(), gid: user.gid.as_raw() })))
+}
+
+fn in_table(table: &Table, name: &str) -> Option<Account> {
+    let record = table.find(name)?;
+    Some(Account { uid: record.number(2)?, gid: record.number(3)?, home: record.get(5).into_owned() })
+}

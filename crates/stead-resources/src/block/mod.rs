@@ -1,0 +1,194 @@
+//! `Stead/Block`: a marked region of a text file.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use regex::bytes::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::Failure;
+use stead_core::value::{Object, Value};
+use stead_host::provider::Context;
+
+use crate::edit::{FileLocks, Missing, compile};
+use crate::input::{FilePath, SingleLine, exclusive, invalid, refused, required};
+use crate::part::lines::{Line, ending, inserted, lines, replaced};
+use crate::part::{Location, Part, Parts, Stated};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, schema};
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Block",
+    description: "A marked block of lines in a text file.",
+    tags: &["file", "block", "text", "linux"],
+    capabilities: ALL_BUT_EXPORT,
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// A block of lines in a text file, between a line 'BEGIN name' and a line 'END name', each behind the sign of a comment.
+/// Many instances may share a file. The rest of the file stays as it is; it is replaced at once and keeps its mode and owner.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Stead/Block", extend("not" = { "required": ["after", "before"] }))]
+struct Properties<'a> {
+    /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
+    #[serde(borrow)]
+    path: FilePath<'a>,
+    /// The name of the block in its two marks.
+    #[serde(borrow)]
+    name: SingleLine<'a>,
+    /// The lines of the block. They get the line endings of the file. Required unless '_exist' is false.
+    content: Option<&'a str>,
+    /// The sign that begins the marks, which makes them comments in the file.
+    #[serde(borrow, default = "hash")]
+    #[schemars(extend("writeOnly" = true, "default" = "#"))]
+    comment: SingleLine<'a>,
+    /// Where a new block goes: after the last line that this regular expression matches, or at BOF (begin of file) or EOF
+    /// (end of file). At the end when no line matches.
+    #[schemars(extend("writeOnly" = true))]
+    after: Option<&'a str>,
+    /// Where a new block goes: before the last line that this regular expression matches, or at BOF or EOF. At the end
+    /// when no line matches.
+    #[schemars(extend("writeOnly" = true))]
+    before: Option<&'a str>,
+    /// Whether the file is created, with mode 0644, when it is not there.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    create: bool,
+    /// Whether the block is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+fn hash() -> SingleLine<'static> {
+    SingleLine("#")
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        exclusive(("after", self.after.is_some()), ("before", self.before.is_some()))?;
+        for (property, pattern) in [("after", self.after), ("before", self.before)] {
+            position(property, pattern)?;
+        }
+        match self.content {
+            None if self.exist => Err(required(&["content"])),
+            Some(content) if content.lines().any(|line| self.is_mark(line)) => {
+                Err(invalid("content", "'content' must not contain a mark of the block"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `Stead/Block` as it is registered.
+pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
+    PROFILE.built_in(Arc::new(Parts::<Block>::new(locks)))
+}
+
+struct Block;
+
+impl Part for Block {
+    type Stated<'a> = Properties<'a>;
+    const NOUN: &'static str = "block";
+}
+
+impl<'a> Stated<'a> for Properties<'a> {
+    fn exist(&self) -> bool {
+        self.exist
+    }
+
+    fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
+        Ok(Location::stated(cx, self.path.0.0, Missing::create_if(self.create)))
+    }
+
+    fn identity(&self) -> Object {
+        [("path", self.path.0.0), ("name", self.name.0)].map(|(name, text)| (name.to_owned(), Value::from(text))).into()
+    }
+
+    fn wanted(&self) -> Object {
+        self.content.map(content_of).into_iter().collect()
+    }
+
+    fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
+        let Some(found) = self.locate(text)? else { return Ok(None) };
+        let content = text.get(found.content).unwrap_or_default();
+        let same = |stated: &&str| stated.lines().eq(content.lines());
+        // What has other line endings, or none at its end, has the same lines.
+        Ok(Some([content_of(self.content.filter(same).unwrap_or(content))].into()))
+    }
+
+    fn put(&self, text: &str) -> Result<String, Failure> {
+        let ending = ending(text);
+        let content: String = self.content.unwrap_or_default().lines().flat_map(|line| [line, ending]).collect();
+        if let Some(found) = self.locate(text)? {
+            return Ok(replaced(text, &found.content, &content));
+        }
+        let [begin, end] = self.marks();
+        Ok(inserted(text, self.position(text)?, &[&begin, ending, &content, &end, ending].concat()))
+    }
+
+    fn remove(&self, text: &str) -> Result<String, Failure> {
+        Ok(self.locate(text)?.map_or_else(|| text.to_owned(), |found| replaced(text, &found.whole, "")))
+    }
+}
+
+/// Where a block is in a text.
+struct Found {
+    /// From its first mark to its last one.
+    whole: Range<usize>,
+    /// Between the marks.
+    content: Range<usize>,
+}
+
+impl Properties<'_> {
+    fn marks(&self) -> [String; 2] {
+        ["BEGIN", "END"].map(|word| format!("{} {word} {}", self.comment.0, self.name.0).trim().to_owned())
+    }
+
+    fn is_mark(&self, line: &str) -> bool {
+        self.marks().iter().any(|mark| mark == line.trim())
+    }
+
+    fn locate(&self, text: &str) -> Result<Option<Found>, Failure> {
+        let [begin, end] = self.marks();
+        let marks: Vec<Line<'_>> = lines(text).into_iter().filter(|line| self.is_mark(line.text)).collect();
+        match marks.as_slice() {
+            [] => Ok(None),
+            [first, last] if first.text.trim() == begin && last.text.trim() == end => {
+                Ok(Some(Found { whole: first.range.start..last.range.end, content: first.range.end..last.range.start }))
+            }
+            _ => Err(refused("name", format!("the file must have one line '{begin}' and behind it one line '{end}'"))),
+        }
+    }
+
+    /// Where a new block begins.
+    fn position(&self, text: &str) -> Result<usize, Failure> {
+        let last = |regex: &Regex| lines(text).into_iter().rfind(|line| regex.is_match(line.text.as_bytes()));
+        Ok(match (position("after", self.after)?, position("before", self.before)?) {
+            (Some(Position::Begin), _) | (_, Some(Position::Begin)) => 0,
+            (Some(Position::At(regex)), _) => last(&regex).map_or(text.len(), |line| line.range.end),
+            (_, Some(Position::At(regex))) => last(&regex).map_or(text.len(), |line| line.range.start),
+            _ => text.len(),
+        })
+    }
+}
+
+/// Where a new block goes.
+enum Position {
+    Begin,
+    End,
+    At(Regex),
+}
+
+fn position(property: &str, stated: Option<&str>) -> Result<Option<Position>, Failure> {
+    stated
+        .map(|pattern| match pattern {
+            "BOF" => Ok(Position::Begin),
+            "EOF" => Ok(Position::End),
+            pattern => compile(property, pattern).map(Position::At),
+        })
+        .transpose()
+}
+
+fn content_of(text: &str) -> (String, Value) {
+    ("content".to_owned(), Value::from(text))
+}

@@ -1,0 +1,132 @@
+//! What many instances on one file have in common: its text, read once, and its lock.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{AtFlags, CWD, OFlags, fstat, statat};
+use rustix::time::{ClockId, clock_gettime};
+use stead_core::call::Failure;
+use stead_host::fs::{self, FsError, Kind, Place, Status};
+
+use crate::input::{cannot, refused};
+
+/// The content of a file in the form in which a resource edits it.
+pub(crate) trait Content: Sized {
+    /// Takes the bytes, or says what they must be, as in "is not UTF-8 text".
+    fn of(bytes: Vec<u8>) -> Result<Self, &'static str>;
+}
+
+impl Content for String {
+    fn of(bytes: Vec<u8>) -> Result<Self, &'static str> {
+        Self::from_utf8(bytes).map_err(|_| "is not UTF-8 text")
+    }
+}
+
+/// A file that was read.
+pub(crate) struct Text<T> {
+    pub(crate) status: Status,
+    pub(crate) content: T,
+}
+
+/// Enough for the instances of a document that are next to each other; files are read again at little cost.
+const MAX_TEXTS: usize = 64;
+
+/// A larger file is not one that users edit by lines.
+const MAX_SIZE: u64 = 64 * 1024 * 1024;
+
+/// How a file is opened without waiting for anything.
+pub(super) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// The inode of a directory and a name in it: the same whatever path leads there.
+type LockKey = ((u64, u64), OsString);
+
+/// The locks of files that are edited, which all resources that edit files share.
+#[derive(Clone, Default)]
+pub(crate) struct FileLocks(Arc<Mutex<BTreeMap<LockKey, Arc<Mutex<()>>>>>);
+
+impl FileLocks {
+    /// The lock of what is at a place; to be held from looking to writing.
+    pub(super) fn of(&self, place: &Place) -> Result<Arc<Mutex<()>>, Failure> {
+        let key = (place.directory_status()?.identity.inode(), place.name().to_owned());
+        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if locks.len() >= MAX_TEXTS {
+            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+        }
+        Ok(Arc::clone(locks.entry(key).or_default()))
+    }
+}
+
+/// The files that were read.
+pub(super) struct Cache<T>(Mutex<BTreeMap<PathBuf, Arc<Text<T>>>>);
+
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Content> Cache<T> {
+    /// The text at a path; `None` when nothing is there. A text that has not changed is not read again.
+    pub(super) fn look(&self, path: &Path) -> Result<Option<Arc<Text<T>>>, Failure> {
+        // Asking by path is enough here: only what was opened safely under this path can be found again.
+        let now = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().map(Status::from);
+        if let Some(text) = now.and_then(|status| self.known(path, &status)) {
+            return Ok(Some(text));
+        }
+        self.read(path, fs::open(path, LOOK))
+    }
+
+    /// The same in a directory that is open.
+    pub(super) fn look_at(&self, place: &Place) -> Result<Option<Arc<Text<T>>>, Failure> {
+        if let Some(text) = place.status()?.and_then(|status| self.known(place.path(), &status)) {
+            return Ok(Some(text));
+        }
+        self.read(place.path(), place.open(LOOK))
+    }
+
+    /// Keeps a text for the next one who asks.
+    pub(super) fn remember(&self, path: &Path, text: Text<T>) -> Arc<Text<T>> {
+        let text = Arc::new(text);
+        let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if texts.len() >= MAX_TEXTS && !texts.contains_key(path) {
+            texts.pop_first();
+        }
+        texts.insert(path.to_owned(), Arc::clone(&text));
+        text
+    }
+
+    fn known(&self, path: &Path, status: &Status) -> Option<Arc<Text<T>>> {
+        let texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = texts.get(path)?;
+        let clock = clock_gettime(ClockId::Realtime);
+        let unchanged =
+            text.status.identity == status.identity && !status.identity.is_fresh((clock.tv_sec, clock.tv_nsec));
+        unchanged.then(|| Arc::clone(text))
+    }
+
+    fn read(&self, path: &Path, opened: Result<Option<OwnedFd>, FsError>) -> Result<Option<Arc<Text<T>>>, Failure> {
+        let Some(fd) = opened? else { return Ok(None) };
+        let mut file = File::from(fd);
+        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
+        if status.kind != Kind::File {
+            return Err(refused("path", format!("'{}' is a {}, not a file", path.display(), status.kind.word())));
+        }
+        if status.size > MAX_SIZE {
+            return Err(refused("path", format!("'{}' has more than {} MiB", path.display(), MAX_SIZE >> 20)));
+        }
+        let mut content = Vec::with_capacity(usize::try_from(status.size).unwrap_or_default() + 1);
+        file.read_to_end(&mut content).map_err(|error| cannot("read", path, error))?;
+        let content = T::of(content).map_err(|what| refused("path", format!("'{}' {what}", path.display())))?;
+        Ok(Some(self.remember(path, Text { status, content })))
+    }
+}
+
+/// Holds a lock; it protects nothing that a panic could have left half done.
+pub(super) fn hold(lock: &Mutex<()>) -> MutexGuard<'_, ()> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,157 @@
+//! Files of which resources edit a part: one way to read, lock and replace them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::fstat;
+use stead_core::call::{Failure, FailureKind, Presumed};
+use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
+use stead_host::lock::LockError;
+use stead_host::provider::Context;
+
+use crate::input::{cannot, refused};
+use crate::pending;
+
+mod cache;
+mod patterns;
+
+use cache::Cache;
+pub(crate) use cache::{Content, FileLocks, Text};
+pub(crate) use patterns::{Patterns, compile};
+
+/// What is done when the file does not exist.
+#[derive(Clone, Copy)]
+pub(crate) enum Missing {
+    /// The call is refused.
+    Refuse,
+    /// It is created so.
+    Create { mode: u32, ownership: Ownership },
+}
+
+impl Missing {
+    /// The file is created with mode 0644, or refused.
+    pub(crate) fn create_if(create: bool) -> Self {
+        if create { Self::Create { mode: 0o644, ownership: Ownership::default() } } else { Self::Refuse }
+    }
+}
+
+/// What becomes of a file.
+pub(crate) enum Outcome {
+    /// It stays as it is.
+    Keep,
+    /// It gets this content.
+    Write(Vec<u8>),
+    /// It is removed.
+    Remove,
+}
+
+/// What an edit does to a file.
+pub(crate) struct Edit<R> {
+    pub(crate) outcome: Outcome,
+    /// What the caller makes of it.
+    pub(crate) result: R,
+}
+
+/// Files that are edited by parts.
+///
+/// Guarantees: edits of one file, by whatever paths to its directory and whatever resources that share the locks, happen
+/// one after the other; none is lost. The file is replaced at once and keeps its owner, its mode and its attributes. One
+/// that is changed by others meanwhile is read again.
+pub(crate) struct Files<T> {
+    cache: Cache<T>,
+    locks: FileLocks,
+}
+
+impl<T: Content> Files<T> {
+    /// Files with locks that other resources share.
+    pub(crate) fn new(locks: &FileLocks) -> Self {
+        Self { cache: Cache::default(), locks: locks.clone() }
+    }
+
+    /// The text at a path; `None` when nothing is there.
+    pub(crate) fn look(&self, path: &Path) -> Result<Option<Arc<Text<T>>>, Failure> {
+        self.cache.look(path)
+    }
+
+    /// Edits what is at a place: `decide` says what becomes of the text, and is asked again when that changed meanwhile.
+    pub(crate) fn edit<R>(
+        &self,
+        cx: &Context,
+        place: &Place,
+        missing: Missing,
+        mut decide: impl FnMut(Option<&Text<T>>) -> Result<Edit<R>, Failure>,
+    ) -> Result<R, Failure> {
+        let lock = self.locks.of(place)?;
+        let _held = cache::hold(&lock);
+        let _locked = place.lock(&cx.cancel, cx.deadline).map_err(|error| not_locked(place.path(), &error))?;
+        fs::retry_changed(place.path(), || {
+            let text = self.cache.look_at(place)?;
+            let Edit { outcome, result } = decide(text.as_deref())?;
+            let done = match outcome {
+                Outcome::Keep => true,
+                Outcome::Write(content) => self.replace(place, text.as_deref(), missing, content)?,
+                Outcome::Remove => place.remove()?,
+            };
+            Ok(done.then_some(result))
+        })
+    }
+
+    /// Returns false when somebody else changed the file meanwhile.
+    fn replace(
+        &self,
+        place: &Place,
+        text: Option<&Text<T>>,
+        missing: Missing,
+        content: Vec<u8>,
+    ) -> Result<bool, Failure> {
+        let (former, mode, ownership) = match (text, missing) {
+            (Some(text), _) => (Former::Unchanged(&text.status), text.status.mode, owner_of(&text.status)),
+            (None, Missing::Create { mode, ownership }) => (Former::Absent, mode, ownership),
+            (None, Missing::Refuse) => return Err(no_file(place.path())),
+        };
+        let mut replacement = Replacement::begin(place, former)?;
+        if let Some(former) = place.open(cache::LOOK)? {
+            replacement.keep_attributes(&former.into())?;
+        }
+        replacement.write(&content)?;
+        let Some(file) = replacement.finish(mode, ownership)? else { return Ok(false) };
+        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", place.path(), errno))?;
+        // What was written was made of such content, so it is some as well.
+        if let Ok(content) = T::of(content) {
+            self.cache.remember(place.path(), Text { status, content });
+        }
+        Ok(true)
+    }
+}
+
+/// In what-if: what is not there yet without which the file at a path cannot be edited.
+pub(crate) fn presumed<T>(path: &Path, text: Option<&Text<T>>, missing: Missing) -> Result<Option<Presumed>, Failure> {
+    // A file that is replaced is to belong to the owner of the former one.
+    let ownership = match (text, missing) {
+        (None, Missing::Refuse) => {
+            return Ok(Some(Presumed { failure: no_file(path), paths: vec![path.to_owned()] }));
+        }
+        (None, Missing::Create { ownership, .. }) => ownership,
+        (Some(text), _) => owner_of(&text.status),
+    };
+    Ok(pending::at(path)?.or_else(|| pending::not_owner(path, ownership)))
+}
+
+/// The failure that there is no file, and none is to be created.
+pub(crate) fn no_file(path: &Path) -> Failure {
+    let hint = "Add 'create: true', or create it with a Stead/File that this instance depends on";
+    refused("path", format!("there is no file '{}'. {hint}", path.display()))
+}
+
+fn owner_of(status: &Status) -> Ownership {
+    Ownership { uid: Some(status.uid), gid: Some(status.gid) }
+}
+
+fn not_locked(path: &Path, error: &LockError) -> Failure {
+    let kind = match error {
+        LockError::Cancelled => FailureKind::Cancelled,
+        LockError::Deadline { .. } => FailureKind::Deadline,
+        _ => FailureKind::System,
+    };
+    Failure::new(kind, format!("cannot lock '{}': {error}", path.display()))
+}

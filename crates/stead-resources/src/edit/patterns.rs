@@ -1,0 +1,49 @@
+//! Regular expressions of users, compiled once.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use regex::bytes::Regex;
+use stead_core::call::Failure;
+
+use crate::input::invalid;
+
+/// Expressions that were compiled: compiling one takes longer than a search in a file.
+#[derive(Default)]
+pub(crate) struct Patterns {
+    compiled: Mutex<BTreeMap<String, Regex>>,
+}
+
+impl Patterns {
+    const MAX: usize = 1024;
+
+    /// Compiles what a property holds.
+    pub(crate) fn compile(&self, property: &str, pattern: &str) -> Result<Regex, Failure> {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(regex) = compiled.get(pattern) {
+            return Ok(regex.clone());
+        }
+        let regex = compile(property, pattern)?;
+        if compiled.len() >= Self::MAX {
+            compiled.clear();
+        }
+        compiled.insert(pattern.to_owned(), regex.clone());
+        Ok(regex)
+    }
+}
+
+/// Compiles what a property holds, for whoever needs it once.
+pub(crate) fn compile(property: &str, pattern: &str) -> Result<Regex, Failure> {
+    Regex::new(pattern).map_err(|error| not_usable(property, &error))
+}
+
+fn not_usable(property: &str, error: &regex::Error) -> Failure {
+    if let regex::Error::CompiledTooBig(limit) = error {
+        let limit = limit >> 20;
+        return invalid(property, format!("'{property}' is too large: compiled, it takes more than {limit} MiB"));
+    }
+    // The message of the parser quotes the expression, which may be secret; its last line has the reason alone.
+    let reason = error.to_string();
+    let reason = reason.rsplit_once("error: ").map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
+    invalid(property, format!("'{property}' is not a valid regular expression{reason}"))
+}

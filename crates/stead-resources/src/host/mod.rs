@@ -1,0 +1,186 @@
+//! `Stead/Host`: an entry of the table of host names.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::Failure;
+use stead_core::value::{Object, Value};
+use stead_host::provider::Context;
+
+use crate::edit::{FileLocks, Missing};
+use crate::input::{Address, FilePath, PathText, SingleLine, Word, required};
+use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
+use crate::part::{Location, Part, Parts, Stated};
+use crate::{ALL, BuiltIn, Profile, is_wanted, schema};
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Host",
+    description: "A host name with its address, in /etc/hosts.",
+    tags: &["host", "network", "linux"],
+    capabilities: ALL,
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// An entry of the table of host names. A name may have one entry with an IPv4 address and one with an IPv6 address. Where a
+/// name has several of one kind the first one counts, and is changed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Stead/Host")]
+struct Properties<'a> {
+    /// Where the table is.
+    #[serde(borrow, default = "hosts")]
+    #[schemars(extend("default" = HOSTS))]
+    path: FilePath<'a>,
+    /// The host name: the first one behind the address.
+    #[serde(borrow)]
+    name: Word<'a>,
+    /// The address. Required unless '_exist' is false; without it the entries of both kinds are removed.
+    #[serde(borrow)]
+    ip: Option<Address<'a>>,
+    /// Other names of the host, in this order. Without it they stay as they are.
+    #[serde(borrow)]
+    aliases: Option<Vec<Word<'a>>>,
+    /// The comment behind the entry; none if empty. Without it the comment stays as it is.
+    #[serde(borrow)]
+    comment: Option<SingleLine<'a>>,
+    /// Whether the entry is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+const HOSTS: &str = "/etc/hosts";
+
+fn hosts() -> FilePath<'static> {
+    FilePath(PathText(HOSTS))
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        if self.exist && self.ip.is_none() { Err(required(&["ip"])) } else { Ok(()) }
+    }
+}
+
+/// `Stead/Host` as it is registered.
+pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
+    let built_in = PROFILE.built_in(Arc::new(Parts::<Host>::new(locks)))?;
+    Some(BuiltIn { keys: &["name"], ..built_in })
+}
+
+struct Host;
+
+impl Part for Host {
+    type Stated<'a> = Properties<'a>;
+    const NOUN: &'static str = "entry";
+    const PATH: Option<&'static str> = Some(HOSTS);
+
+    fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
+        let mut seen = BTreeSet::new();
+        let mut in_force = |entry: &Entry<'_>| seen.insert((entry.name.to_owned(), entry.ip.contains(':')));
+        let entries = lines(text).into_iter().filter_map(|line| Entry::of(line.text));
+        let instance = |entry: Entry<'_>| {
+            let mut properties = Object::from([("name".to_owned(), Value::from(entry.name))]);
+            properties.extend(entry.properties());
+            (format!("{} {}", entry.name, entry.ip), properties)
+        };
+        Ok(entries.filter(|entry| in_force(entry)).map(instance).collect())
+    }
+}
+
+impl<'a> Stated<'a> for Properties<'a> {
+    fn exist(&self) -> bool {
+        self.exist
+    }
+
+    fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
+        Ok(Location::stated(cx, self.path.0.0, Missing::create_if(true)))
+    }
+
+    fn identity(&self) -> Object {
+        [("path", self.path.0.0), ("name", self.name.0)].map(|(name, text)| (name.to_owned(), Value::from(text))).into()
+    }
+
+    fn wanted(&self) -> Object {
+        let aliases = self.aliases.as_ref().map(|aliases| aliases.iter().map(|alias| alias.0).collect::<Vec<_>>());
+        let stated = [
+            ("ip", self.ip.map(|ip| Value::from(ip.text))),
+            ("aliases", aliases.map(Value::from)),
+            ("comment", self.comment.map(|comment| Value::from(comment.0.trim()))),
+        ];
+        stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+
+    fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
+        let line = entry(text, InForce::First, |line| self.is_own(line));
+        let Some(found) = line.and_then(|line| Entry::of(line.text)) else { return Ok(None) };
+        let mut properties = found.properties();
+        if let Some(ip) = self.ip.filter(|ip| found.ip.parse() == Ok(ip.address)) {
+            properties.insert("ip".to_owned(), Value::from(ip.text));
+        }
+        Ok(Some(properties))
+    }
+
+    fn put(&self, text: &str) -> Result<String, Failure> {
+        let line = entry(text, InForce::First, |line| self.is_own(line));
+        let former = line.as_ref().and_then(|line| Entry::of(line.text));
+        let gap = former.as_ref().map_or("\t", |former| former.gap);
+        let kept = || former.as_ref().map(|former| former.aliases.clone()).unwrap_or_default();
+        let aliases = self.aliases.as_ref().map_or_else(kept, |aliases| aliases.iter().map(|alias| alias.0).collect());
+        let comment =
+            self.comment.map_or(former.as_ref().map_or("", |former| former.comment), |comment| comment.0.trim());
+        let mut words = vec![self.name.0];
+        words.extend(aliases);
+        if !comment.is_empty() {
+            words.extend(["#", comment]);
+        }
+        let new = [self.ip.map_or("", |ip| ip.text), gap, &words.join(" ")].concat();
+        Ok(put_entry(text, InForce::First, |line| self.is_own(line), &new))
+    }
+
+    fn remove(&self, text: &str) -> Result<String, Failure> {
+        Ok(without_entry(text, |line| self.is_own(line)))
+    }
+}
+
+impl Properties<'_> {
+    fn is_own(&self, line: &str) -> bool {
+        let same_kind = |ip: &str| match (self.ip, ip.parse::<IpAddr>()) {
+            (Some(own), Ok(address)) => own.address.is_ipv4() == address.is_ipv4(),
+            (None, _) => true,
+            (_, Err(_)) => false,
+        };
+        Entry::of(line).is_some_and(|entry| entry.name == self.name.0 && same_kind(entry.ip))
+    }
+}
+
+/// A line of the table.
+struct Entry<'t> {
+    ip: &'t str,
+    /// What is between address and name.
+    gap: &'t str,
+    name: &'t str,
+    aliases: Vec<&'t str>,
+    comment: &'t str,
+}
+
+impl<'t> Entry<'t> {
+    fn of(line: &'t str) -> Option<Self> {
+        let (fields, comment) = line.split_once('#').unwrap_or((line, ""));
+        let mut words = fields.split_whitespace();
+        let (ip, name) = (words.next()?, words.next()?);
+        let behind = fields.trim_start().get(ip.len()..)?;
+        let gap = behind.get(..behind.len() - behind.trim_start().len())?;
+        Some(Self { ip, gap, name, aliases: words.collect(), comment: comment.trim() })
+    }
+
+    fn properties(&self) -> Object {
+        let mut properties = Object::from([
+            ("ip".to_owned(), Value::from(self.ip)),
+            ("aliases".to_owned(), Value::from(self.aliases.clone())),
+        ]);
+        properties.insert("comment".to_owned(), Value::from(self.comment));
+        properties
+    }
+}

@@ -1,0 +1,109 @@
+//! `Stead/Hostname`: the name of the machine.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::Failure;
+use stead_core::value::{Object, Value};
+use stead_host::provider::Context;
+
+use crate::edit::{FileLocks, Missing};
+use crate::input::HostName;
+use crate::part::lines::{InForce, put_entry};
+use crate::part::{Live, Location, Part, Parts, Stated, manages_running_system};
+use crate::{ALL, BuiltIn, Profile, schema};
+use stead_core::manifest::Capabilities;
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Hostname",
+    description: "The name of the machine.",
+    tags: &["hostname", "network", "linux"],
+    capabilities: Capabilities { set_handles_exist: false, delete: false, delete_what_if: false, ..ALL },
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// The name of the machine, in /etc/hostname and in the running kernel, which gets it first. Where another root than '/' is
+/// managed, only the file is.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Stead/Hostname")]
+struct Properties<'a> {
+    /// The name.
+    #[serde(borrow)]
+    name: HostName<'a>,
+}
+
+const FILE: &str = "/etc/hostname";
+
+/// What a machine is called whose file has no name.
+const WITHOUT_NAME: &str = "localhost";
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
+
+/// `Stead/Hostname` as it is registered.
+pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
+    PROFILE.built_in(Arc::new(Parts::<Hostname>::new(locks)))
+}
+
+struct Hostname;
+
+impl Part for Hostname {
+    type Stated<'a> = Properties<'a>;
+    const NOUN: &'static str = "name";
+    const PATH: Option<&'static str> = Some(FILE);
+    const HAS_EXIST: bool = false;
+
+    fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
+        let instance = |name: &str| ("hostname".to_owned(), [named(name)].into());
+        Ok(name_in(text).into_iter().map(instance).collect())
+    }
+}
+
+impl<'a> Stated<'a> for Properties<'a> {
+    fn exist(&self) -> bool {
+        true
+    }
+
+    fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
+        Ok(Location::stated(cx, FILE, Missing::create_if(true)))
+    }
+
+    fn live(&self, cx: &Context) -> Option<Live> {
+        let value = self.name.0.to_owned();
+        manages_running_system(cx).then(|| Live { property: "name", path: "/proc/sys/kernel/hostname".into(), value })
+    }
+
+    fn identity(&self) -> Object {
+        Object::new()
+    }
+
+    fn wanted(&self) -> Object {
+        [named(self.name.0)].into()
+    }
+
+    fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
+        Ok(Some([named(name_in(text).unwrap_or(WITHOUT_NAME))].into()))
+    }
+
+    fn put(&self, text: &str) -> Result<String, Failure> {
+        Ok(put_entry(text, InForce::First, is_name, self.name.0))
+    }
+
+    fn remove(&self, text: &str) -> Result<String, Failure> {
+        Ok(text.to_owned())
+    }
+}
+
+/// The name in a text: its first line that is neither empty nor a comment.
+fn name_in(text: &str) -> Option<&str> {
+    text.lines().find(|line| is_name(line)).map(str::trim)
+}
+
+fn is_name(line: &str) -> bool {
+    !line.trim().is_empty() && !line.trim().starts_with('#')
+}
+
+fn named(name: &str) -> (String, Value) {
+    ("name".to_owned(), Value::from(name))
+}

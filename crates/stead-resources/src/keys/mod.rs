@@ -1,0 +1,272 @@
+//! `Stead/Json`, `Stead/Toml` and `Stead/Yaml`: one value of a structured file, found by a JSON Pointer.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value as Json;
+use stead_core::call::Failure;
+use stead_core::value::{Object, Value, pointer};
+use stead_host::provider::Context;
+
+use crate::edit::{FileLocks, Missing};
+use crate::input::{AnyValue, FilePath, Pointer, invalid, refused, required};
+use crate::part::{Location, Part, Parts, Stated};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, schema};
+
+mod json;
+mod toml;
+mod yaml;
+
+/// A format of files: read into a value, and edited in the text.
+trait Format: Send + Sync + 'static {
+    /// How messages call it.
+    const NAME: &'static str;
+
+    /// What a value must not contain, as in "must not contain null".
+    fn check(_value: &Value) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    /// The value of a text that is not empty, or why it has none.
+    fn parse(text: &str) -> Result<Value, String>;
+
+    /// The text with another value, which is not there or differs, at the steps from the root; `None` where it cannot be
+    /// edited. Objects on the way that do not exist are created.
+    fn put(text: &str, steps: &[Cow<'_, str>], value: &Value) -> Option<String>;
+
+    /// The text without what is at the steps from the root, which is there; `None` where it cannot be edited.
+    fn remove(text: &str, steps: &[Cow<'_, str>]) -> Option<String>;
+}
+
+/// One value of a structured file. Many instances may share a file. Comments, order and spacing of the rest stay as they are; what cannot be edited without
+/// another value changing as well is refused.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Stead/Json")]
+struct Properties<'a> {
+    /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given.
+    #[serde(borrow)]
+    path: FilePath<'a>,
+    /// Which value, as a JSON Pointer: '/a/0' is the first element of the array 'a'. '~1' stands for '/' in a name, and '~0'
+    /// for '~'. Objects on the way that do not exist are created.
+    #[serde(borrow)]
+    pointer: Pointer<'a>,
+    /// The value. Required unless '_exist' is false.
+    value: Option<AnyValue>,
+    /// Whether the file is created, with mode 0644, when it is not there.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    create: bool,
+    /// Whether the value is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+/// `Stead/Json`, `Stead/Toml` and `Stead/Yaml` as they are registered.
+pub(crate) fn built_ins(locks: &FileLocks) -> [Option<BuiltIn>; 3] {
+    let json = Profile {
+        type_name: "Stead/Json",
+        description: "A value in a JSON file, with comments or without.",
+        tags: &["file", "json", "text", "linux"],
+        capabilities: ALL_BUT_EXPORT,
+        schema: || titled("Stead/Json"),
+    };
+    let toml = Profile {
+        type_name: "Stead/Toml",
+        description: "A value in a TOML file.",
+        tags: &["file", "toml", "text", "linux"],
+        schema: || titled("Stead/Toml"),
+        ..json
+    };
+    let yaml = Profile {
+        type_name: "Stead/Yaml",
+        description: "A value in a YAML file.",
+        tags: &["file", "yaml", "text", "linux"],
+        schema: || titled("Stead/Yaml"),
+        ..json
+    };
+    [
+        json.built_in(Arc::new(Parts::<Key<json::Format>>::new(locks))),
+        toml.built_in(Arc::new(Parts::<Key<toml::Format>>::new(locks))),
+        yaml.built_in(Arc::new(Parts::<Key<yaml::Format>>::new(locks))),
+    ]
+}
+
+fn titled(type_name: &str) -> Json {
+    let mut schema = schema::of::<Properties<'_>>();
+    if let Some(title) = schema.get_mut("title") {
+        *title = type_name.into();
+    }
+    schema
+}
+
+struct Key<F>(PhantomData<fn() -> F>);
+
+impl<F: Format> Part for Key<F> {
+    type Stated<'a> = Of<'a, F>;
+    const NOUN: &'static str = "value";
+}
+
+/// Properties of a value in a file of this format.
+#[derive(Deserialize)]
+#[serde(transparent, bound(deserialize = "'de: 'a"))]
+struct Of<'a, F> {
+    #[serde(borrow)]
+    stated: Properties<'a>,
+    #[serde(skip)]
+    format: PhantomData<fn() -> F>,
+}
+
+impl<'a, F: Format> crate::input::Properties<'a> for Of<'a, F> {
+    fn check(&self) -> Result<(), Failure> {
+        match &self.stated.value {
+            None if self.stated.exist => Err(required(&["value"])),
+            None => Ok(()),
+            Some(AnyValue(value)) => F::check(value).map_err(|what| invalid("value", format!("'value' {what}"))),
+        }
+    }
+}
+
+impl<'a, F: Format> Stated<'a> for Of<'a, F> {
+    fn exist(&self) -> bool {
+        self.stated.exist
+    }
+
+    fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
+        Ok(Location::stated(cx, self.stated.path.0.0, Missing::create_if(self.stated.create)))
+    }
+
+    fn identity(&self) -> Object {
+        let Properties { path, pointer, .. } = &self.stated;
+        [("path", path.0.0), ("pointer", pointer.0)].map(|(name, text)| (name.to_owned(), Value::from(text))).into()
+    }
+
+    fn wanted(&self) -> Object {
+        self.stated.value.iter().map(|AnyValue(value)| ("value".to_owned(), value.clone())).collect()
+    }
+
+    fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
+        let root = parse::<F>(text)?;
+        let found = self.steps().iter().try_fold(&root, |value, step| member(value, step));
+        Ok(found.map(|value| [("value".to_owned(), value.clone())].into()))
+    }
+
+    fn put(&self, text: &str) -> Result<String, Failure> {
+        let Some(AnyValue(value)) = &self.stated.value else { return Ok(text.to_owned()) };
+        let (mut expected, steps) = (parse::<F>(text)?, self.steps());
+        put_at(&mut expected, &steps, value)?;
+        checked::<F>(F::put(text, &steps, value), &expected)
+    }
+
+    fn remove(&self, text: &str) -> Result<String, Failure> {
+        let (mut expected, steps) = (parse::<F>(text)?, self.steps());
+        remove_at(&mut expected, &steps)?;
+        checked::<F>(F::remove(text, &steps), &expected)
+    }
+}
+
+impl<F> Of<'_, F> {
+    fn steps(&self) -> Vec<Cow<'_, str>> {
+        pointer::steps(self.stated.pointer.0).collect()
+    }
+}
+
+/// The value of a text; an empty one is an empty object.
+fn parse<F: Format>(text: &str) -> Result<Value, Failure> {
+    if text.trim().is_empty() {
+        return Ok(Object::new().into());
+    }
+    F::parse(text).map_err(|reason| refused("path", format!("the file is not valid {}: {reason}", F::NAME)))
+}
+
+/// An edited text, if it has exactly the value that it should have, everything beside the edited part included.
+fn checked<F: Format>(edited: Option<String>, expected: &Value) -> Result<String, Failure> {
+    let is_exact = |edited: &String| parse::<F>(edited).is_ok_and(|value| value == *expected);
+    edited.filter(is_exact).ok_or_else(|| {
+        let hint = "Edit it by hand once, or manage the whole file with Stead/File";
+        refused(
+            "pointer",
+            format!("the value cannot be changed by itself in the form in which the file has it. {hint}"),
+        )
+    })
+}
+
+fn member<'v>(value: &'v Value, step: &str) -> Option<&'v Value> {
+    match value {
+        Value::Array(items) => items.get(index(step)?),
+        value => value.get(step),
+    }
+}
+
+/// The index that a step of a pointer into an array names.
+fn index(step: &str) -> Option<usize> {
+    let canonical = step == "0" || !step.starts_with(['0', '+']);
+    step.parse().ok().filter(|_| canonical)
+}
+
+fn put_at(root: &mut Value, steps: &[Cow<'_, str>], value: &Value) -> Result<(), Failure> {
+    let Some((step, rest)) = steps.split_first() else {
+        *root = value.clone();
+        return Ok(());
+    };
+    match root {
+        Value::Object(members) => {
+            if !members.contains_key(step) {
+                members.insert(step.to_string(), Object::new().into());
+            }
+            members.get_mut(step).map_or(Ok(()), |member| put_at(member, rest, value))
+        }
+        Value::Array(items) => {
+            let at = index(step).filter(|at| *at <= items.len());
+            let length = items.len();
+            let at = at.ok_or_else(|| no_way(step, &format!("is not an index of an array of {length}")))?;
+            if at == length {
+                items.push(Object::new().into());
+            }
+            items.get_mut(at).map_or(Ok(()), |item| put_at(item, rest, value))
+        }
+        other => Err(no_way(step, &format!("is below a value that is {}", other.described()))),
+    }
+}
+
+fn no_way(step: &str, why: &str) -> Failure {
+    refused("pointer", format!("'{step}' {why}"))
+}
+
+fn remove_at(root: &mut Value, steps: &[Cow<'_, str>]) -> Result<(), Failure> {
+    let Some((step, rest)) = steps.split_first() else { return Ok(()) };
+    match root {
+        Value::Object(members) if rest.is_empty() => _ = members.remove(step),
+        Value::Array(items) if rest.is_empty() => {
+            // Another one would take its place, so that it is never gone.
+            if index(step).is_none_or(|at| at + 1 != items.len()) {
+                let hint = "Only the last one can be removed; state the whole array instead";
+                return Err(no_way(step, &format!("is not the last element of the array. {hint}")));
+            }
+            items.pop();
+        }
+        Value::Object(members) => return members.get_mut(step).map_or(Ok(()), |member| remove_at(member, rest)),
+        Value::Array(items) => {
+            let item = index(step).and_then(|at| items.get_mut(at));
+            return item.map_or(Ok(()), |item| remove_at(item, rest));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_into_an_array_is_a_plain_number() {
+        assert_eq!(
+            ["0", "12", "012", "+1", "-1", "-", "x"].map(index),
+            [Some(0), Some(12), None, None, None, None, None]
+        );
+    }
+}

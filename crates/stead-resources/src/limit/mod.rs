@@ -1,0 +1,205 @@
+//! `Stead/Limits`: a limit of the resources that users and groups may take.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::Failure;
+use stead_core::value::{Object, Value};
+use stead_host::provider::Context;
+
+use crate::edit::{FileLocks, Missing};
+use crate::input::{FilePath, LimitValue, PathText, Word, required};
+use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
+use crate::part::{Location, Part, Parts, Stated};
+use crate::{ALL, BuiltIn, Profile, is_wanted, schema};
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Limits",
+    description: "A limit of the resources of users or groups, as PAM sets it.",
+    tags: &["limits", "security", "linux"],
+    capabilities: ALL,
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// A limit that PAM sets when a session begins: a line in a file of /etc/security/limits.d. Of several for the same
+/// domain, type and item in one file the last one counts, and is changed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Stead/Limits")]
+struct Properties<'a> {
+    /// The file.
+    #[serde(borrow, default = "limits")]
+    #[schemars(extend("default" = LIMITS))]
+    path: FilePath<'a>,
+    /// Whom it limits: a user, '@' and a group, or '*'.
+    #[serde(borrow)]
+    domain: Word<'a>,
+    /// Whether users may raise it up to the hard limit, or it is that one; '-' is both.
+    #[serde(rename = "type")]
+    kind: Kind,
+    /// What is limited.
+    item: Item,
+    /// The limit: a number, or 'unlimited'. Required unless '_exist' is false.
+    #[serde(borrow)]
+    value: Option<LimitValue<'a>>,
+    /// Whether the limit is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+const LIMITS: &str = "/etc/security/limits.d/90-stead.conf";
+
+fn limits() -> FilePath<'static> {
+    FilePath(PathText(LIMITS))
+}
+
+/// What the second column says.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+enum Kind {
+    Soft,
+    Hard,
+    #[serde(rename = "-")]
+    Both,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Soft => "soft",
+            Self::Hard => "hard",
+            Self::Both => "-",
+        }
+    }
+}
+
+/// Declares what can be limited once: for reading, for the schema and for writing.
+macro_rules! items {
+    ($($name:ident = $word:literal),* $(,)?) => {
+        /// What can be limited.
+        #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+        #[schemars(inline)]
+        enum Item { $(#[serde(rename = $word)] $name),* }
+
+        impl Item {
+            fn word(self) -> &'static str {
+                match self { $(Self::$name => $word),* }
+            }
+        }
+    };
+}
+
+items! {
+    Core = "core",
+    Data = "data",
+    FileSize = "fsize",
+    Memlock = "memlock",
+    Nofile = "nofile",
+    Rss = "rss",
+    Stack = "stack",
+    Cpu = "cpu",
+    Nproc = "nproc",
+    As = "as",
+    Maxlogins = "maxlogins",
+    Maxsyslogins = "maxsyslogins",
+    Nonewprivs = "nonewprivs",
+    Priority = "priority",
+    Locks = "locks",
+    Sigpending = "sigpending",
+    Msgqueue = "msgqueue",
+    Nice = "nice",
+    Rtprio = "rtprio",
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        if self.exist && self.value.is_none() { Err(required(&["value"])) } else { Ok(()) }
+    }
+}
+
+/// `Stead/Limits` as it is registered.
+pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
+    let built_in = PROFILE.built_in(Arc::new(Parts::<Limits>::new(locks)))?;
+    Some(BuiltIn { keys: &["domain", "type", "item"], ..built_in })
+}
+
+struct Limits;
+
+impl Part for Limits {
+    type Stated<'a> = Properties<'a>;
+    const NOUN: &'static str = "limit";
+    const PATH: Option<&'static str> = Some(LIMITS);
+
+    fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
+        let all: Vec<_> = lines(text).into_iter().filter_map(|line| fields(line.text)).collect();
+        let in_force = |at: usize, limit: &[&str; 4]| !all.iter().skip(at + 1).any(|later| later[..3] == limit[..3]);
+        let instance = |[domain, kind, item, value]: [&str; 4]| {
+            let stated = [("domain", domain), ("type", kind), ("item", item), ("value", value)];
+            let properties = stated.map(|(name, text)| (name.to_owned(), Value::from(text)));
+            (format!("{domain} {kind} {item}"), properties.into())
+        };
+        let entries = all.iter().enumerate().filter(|(at, limit)| in_force(*at, limit));
+        Ok(entries.map(|(_, limit)| instance(*limit)).collect())
+    }
+}
+
+impl<'a> Stated<'a> for Properties<'a> {
+    fn exist(&self) -> bool {
+        self.exist
+    }
+
+    fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
+        Ok(Location::stated(cx, self.path.0.0, Missing::create_if(true)))
+    }
+
+    fn identity(&self) -> Object {
+        let (kind, item) = (self.kind.word(), self.item.word());
+        let stated = [("path", self.path.0.0), ("domain", self.domain.0), ("type", kind), ("item", item)];
+        stated.map(|(name, text)| (name.to_owned(), Value::from(text))).into()
+    }
+
+    fn wanted(&self) -> Object {
+        self.value.map(|value| ("value".to_owned(), Value::from(value.0))).into_iter().collect()
+    }
+
+    fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
+        let line = entry(text, InForce::Last, |line| self.is_own(line));
+        let value = line.and_then(|line| fields(line.text)).map(|[.., value]| value);
+        Ok(value.map(|value| [("value".to_owned(), Value::from(value))].into()))
+    }
+
+    fn put(&self, text: &str) -> Result<String, Failure> {
+        let value = self.value.map_or("", |value| value.0);
+        let line = entry(text, InForce::Last, |line| self.is_own(line));
+        let new = match line.and_then(|line| Some((line.text, fields(line.text)?))) {
+            // In the columns of the file, with its comment.
+            Some((old, [.., former])) => {
+                let at = old.split('#').next().unwrap_or_default().rfind(former).unwrap_or_default();
+                crate::part::lines::replaced(old, &(at..at + former.len()), value)
+            }
+            None => [self.domain.0, self.kind.word(), self.item.word(), value].join("\t"),
+        };
+        Ok(put_entry(text, InForce::Last, |line| self.is_own(line), &new))
+    }
+
+    fn remove(&self, text: &str) -> Result<String, Failure> {
+        Ok(without_entry(text, |line| self.is_own(line)))
+    }
+}
+
+impl Properties<'_> {
+    fn is_own(&self, line: &str) -> bool {
+        fields(line).is_some_and(|[domain, kind, item, _]| {
+            domain == self.domain.0 && kind == self.kind.word() && item == self.item.word()
+        })
+    }
+}
+
+/// The columns of a line; `None` where it sets no limit.
+fn fields(line: &str) -> Option<[&str; 4]> {
+    let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+    let fields = [words.next()?, words.next()?, words.next()?, words.next()?];
+    words.next().is_none().then_some(fields)
+}

@@ -1,0 +1,434 @@
+//! Resources that manage one part of a text file: a key, an entry, a block. They differ in how the part is found in a text
+//! and how the text is edited; everything else is here.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::Mode;
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::claims::{Claims, Extent};
+use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::value::{Object, Value};
+use stead_host::fs::Place;
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+
+use crate::edit::{self, Edit, FileLocks, Files, Missing, Text};
+use crate::input::{Properties, cannot, read, read_each, refused};
+use crate::{pending, reply};
+
+pub(crate) mod lines;
+mod live;
+
+pub(crate) use live::Live;
+
+/// A kind of part.
+pub(crate) trait Part: Send + Sync + 'static {
+    /// The properties that state one.
+    type Stated<'a>: Stated<'a>;
+
+    /// What messages call one, such as "key".
+    const NOUN: &'static str;
+
+    /// The file that has such parts, where an instance does not name another.
+    const PATH: Option<&'static str> = None;
+
+    /// Whether one can be absent; otherwise it has no '_exist', and a file without it has it without a value.
+    const HAS_EXIST: bool = true;
+
+    /// Whether a file belongs to one part, and is removed with it.
+    const OWNS_FILE: bool = false;
+
+    /// The path of the file, as far as it is known before anything is looked up.
+    fn claimed(stated: &Value) -> Option<String> {
+        stated.get("path").and_then(Value::as_str).or(Self::PATH).map(str::to_owned)
+    }
+
+    /// The name and the properties of every part of a text, for an export. Only asked where the manifest declares it.
+    fn list(_text: &str) -> Result<Vec<(String, Object)>, Failure> {
+        Ok(Vec::new())
+    }
+}
+
+/// One part as an instance states it.
+pub(crate) trait Stated<'a>: Properties<'a> {
+    /// Whether it should exist.
+    fn exist(&self) -> bool;
+
+    /// The file that it is in.
+    fn location(&self, cx: &Context) -> Result<Location<'a>, Failure>;
+
+    /// The value of the running kernel that the part is kept for.
+    fn live(&self, _cx: &Context) -> Option<Live> {
+        None
+    }
+
+    /// The properties that tell which part it is; they are in every state.
+    fn identity(&self) -> Object;
+
+    /// The other properties that are asked for, as [`Stated::find`] reports them once they are so.
+    fn wanted(&self) -> Object;
+
+    /// The other properties of the part in a text; `None` when the text has no such part.
+    fn find(&self, text: &str) -> Result<Option<Object>, Failure>;
+
+    /// The text with the part as it is asked for. Only called when something differs.
+    fn put(&self, text: &str) -> Result<String, Failure>;
+
+    /// The text without the part. Only called when it is there.
+    fn remove(&self, text: &str) -> Result<String, Failure>;
+}
+
+/// The file that a part is in.
+pub(crate) struct Location<'a> {
+    /// As the instance states it, for states and lists.
+    pub(crate) shown: Cow<'a, str>,
+    pub(crate) path: PathBuf,
+    pub(crate) missing: Missing,
+    /// The mode of its directory, which is then created with the owner of a new file.
+    pub(crate) directory: Option<u32>,
+    /// Why there is no such place yet.
+    pub(crate) absent: Option<Presumed>,
+}
+
+impl<'a> Location<'a> {
+    /// The file that an instance names.
+    pub(crate) fn stated(cx: &Context, path: &'a str, missing: Missing) -> Self {
+        Self { shown: path.into(), path: cx.resolve(path), missing, directory: None, absent: None }
+    }
+}
+
+impl Location<'_> {
+    /// Whether the directory of the file is to be created with it, and is not there.
+    fn lacks_directory(&self, cx: &Context) -> Result<bool, Failure> {
+        let may_lack = self.directory.is_some() && self.absent.is_none();
+        Ok(may_lack && Place::find(&self.path, &cx.writes)?.is_none())
+    }
+
+    /// Creates the directory of the file, or says why it is not created.
+    fn make_directory(&self, cx: &Context) -> Result<Place, Failure> {
+        if let Some(absent) = &self.absent {
+            return Err(absent.failure.clone());
+        }
+        let (mode, ownership) = match (self.directory, self.missing) {
+            (Some(mode), Missing::Create { ownership, .. }) => (mode, ownership),
+            (None, Missing::Create { .. }) => return Err(pending::no_directory(&self.path)),
+            // A directory alone would not help.
+            (_, Missing::Refuse) => return Err(edit::no_file(&self.path)),
+        };
+        let above = self.path.parent().map(|above| Place::find(above, &cx.writes)).transpose()?.flatten();
+        let above = above.ok_or_else(|| pending::no_directory(self.path.parent().unwrap_or(&self.path)))?;
+        let directory = above.make_directory()?;
+        let failed = |errno| cannot("change the owner of", above.path(), errno);
+        ownership.apply(directory.as_fd()).map_err(failed)?;
+        rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode)).map_err(failed)?;
+        let name = self.path.file_name().unwrap_or_default();
+        Ok(Place::within(&directory, name, self.path.clone(), &cx.writes)?)
+    }
+}
+
+/// Carries out the resource of one kind of part.
+pub(crate) struct Parts<P> {
+    files: Files<String>,
+    kind: PhantomData<fn() -> P>,
+}
+
+impl<P: Part> Parts<P> {
+    /// A provider whose edits keep out of the way of others that share the locks.
+    pub(crate) fn new(locks: &FileLocks) -> Self {
+        Self { files: Files::new(locks), kind: PhantomData }
+    }
+}
+
+impl<P: Part> Provider for Parts<P> {
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<P::Stated<'_>>(input).map(|_| ())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        let stated: P::Stated<'_> = read_each(input)?;
+        let text = self.look(&stated.location(cx)?)?;
+        let found = find::<P>(&stated, text.as_deref())?;
+        Ok(Plain::new(state::<P>(&stated, found)))
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let desired = Desired::<P>::read(cx, input)?;
+        let text = self.look(&desired.location)?;
+        let outcome = desired.compare(text.as_deref(), desired.live()?)?;
+        let effects = desired.effects(&outcome, text.as_deref(), desired.location.lacks_directory(cx)?);
+        let differing = names(&outcome.differing);
+        let set = SetReply { effects, ..reply::set(desired.after(), &differing, Vec::new()) };
+        let found = outcome.found.map(|mut found| {
+            found.retain(|name, _| !desired.exist || desired.wanted.contains_key(name));
+            found
+        });
+        Ok(reply::tested_as(state::<P>(&desired.stated, found), &differing, set))
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let desired = Desired::<P>::read(cx, input)?;
+        if execution == Execution::Actual {
+            let (differing, effects) = self.bring_about(cx, &desired)?;
+            return Ok(SetReply { effects, ..reply::set(desired.after(), &names(&differing), Vec::new()) });
+        }
+        let text = self.look(&desired.location)?;
+        let outcome = desired.compare(text.as_deref(), desired.live()?)?;
+        let effects = desired.effects(&outcome, text.as_deref(), desired.location.lacks_directory(cx)?);
+        let what_if = effects.effect.map(|effect| intention::<P>(effect, text.is_some())).into_iter().collect();
+        let presumed = desired.presumed(cx, &outcome, text.as_deref())?;
+        Ok(SetReply { presumed, effects, ..reply::set(desired.after(), &names(&outcome.differing), what_if) })
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let desired = Desired::<P>::of(cx, read_each(input)?, false)?;
+        if execution == Execution::WhatIf {
+            let text = self.look(&desired.location)?;
+            let outcome = desired.compare(text.as_deref(), None)?;
+            let effect = desired.effects(&outcome, text.as_deref(), false).effect;
+            return Ok(effect.map(|effect| intention::<P>(effect, true)).into_iter().collect());
+        }
+        self.bring_about(cx, &desired).map(|_| Vec::new())
+    }
+
+    fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
+        let stated = input.expose().get("path").and_then(Value::as_str).or(P::PATH);
+        let path = stated.ok_or_else(|| crate::input::required(&["path"]))?;
+        let Some(text) = self.files.look(&cx.resolve(path))? else { return Ok(Vec::new()) };
+        let instance = |(name, mut properties): (String, Object)| {
+            if P::PATH != Some(path) {
+                properties.insert("path".to_owned(), Value::from(path));
+            }
+            let properties = Value::from(properties);
+            Exported { type_name: None, name: Some(name), properties, depends_on: Vec::new(), metadata: None }
+        };
+        Ok(P::list(&text.content)?.into_iter().map(instance).collect())
+    }
+
+    fn cost(&self, _desired: &Value) -> Cost {
+        Cost::Inline
+    }
+
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        let extent = match P::OWNS_FILE {
+            true if reply::is_removal(input) => Extent::Absent,
+            true => Extent::Whole,
+            false => Extent::Part { line: None },
+        };
+        Some(Claims::path(P::claimed(input.expose())?, extent))
+    }
+}
+
+impl<P: Part> Parts<P> {
+    fn look(&self, location: &Location<'_>) -> Result<Option<Arc<Text<String>>>, Failure> {
+        if location.absent.is_some() { Ok(None) } else { self.files.look(&location.path) }
+    }
+
+    fn bring_about(&self, cx: &Context, desired: &Desired<'_, P>) -> Result<(Vec<String>, Effects), Failure> {
+        let Location { path, missing, absent, .. } = &desired.location;
+        let place = if absent.is_some() { None } else { Place::find(path, &cx.writes)? };
+        let (place, made) = match place {
+            None if !desired.exist => return Ok((Vec::new(), Effects::default())),
+            None => (desired.location.make_directory(cx)?, true),
+            Some(place) => (place, false),
+        };
+        let live = desired.live()?;
+        // First: the kernel may refuse what the file would take.
+        if let (Some(_), Some(live)) = (&live, &desired.live) {
+            live.put()?;
+        }
+        self.files.edit(cx, &place, *missing, |text| {
+            let outcome = desired.compare(text, live.clone())?;
+            let effects = desired.effects(&outcome, text, made);
+            let result = (outcome.differing, effects);
+            let outcome = match outcome.edited {
+                None => edit::Outcome::Keep,
+                Some(_) if P::OWNS_FILE && !desired.exist => edit::Outcome::Remove,
+                Some(edited) => edit::Outcome::Write(edited.into_bytes()),
+            };
+            Ok(Edit { outcome, result })
+        })
+    }
+}
+
+struct Desired<'a, P: Part> {
+    stated: P::Stated<'a>,
+    location: Location<'a>,
+    live: Option<Live>,
+    wanted: Object,
+    exist: bool,
+}
+
+/// What a text has of a part, and what becomes of it.
+struct Outcome {
+    found: Option<Object>,
+    differing: Vec<String>,
+    /// The text afterwards; `None` where it stays as it is.
+    edited: Option<String>,
+}
+
+impl<'a, P: Part> Desired<'a, P> {
+    fn read(cx: &Context, input: &'a Plain) -> Result<Self, Failure> {
+        let stated: P::Stated<'a> = read(input)?;
+        let exist = stated.exist();
+        Self::of(cx, stated, exist)
+    }
+
+    fn of(cx: &Context, stated: P::Stated<'a>, exist: bool) -> Result<Self, Failure> {
+        Ok(Self {
+            location: stated.location(cx)?,
+            live: stated.live(cx).filter(|_| exist),
+            wanted: stated.wanted(),
+            stated,
+            exist,
+        })
+    }
+
+    /// The value that the running kernel has instead of the one that is asked for.
+    fn live(&self) -> Result<Option<String>, Failure> {
+        self.live.as_ref().map_or(Ok(None), Live::differing)
+    }
+
+    fn compare(&self, text: Option<&Text<String>>, live: Option<String>) -> Result<Outcome, Failure> {
+        let content = text.map_or("", |text| text.content.as_str());
+        let mut found = find::<P>(&self.stated, text)?;
+        let mut differing = self.differing(found.as_ref());
+        let edited = (!differing.is_empty()).then(|| self.edited(content)).transpose()?;
+        if let (Some(current), Some(Live { property, .. }), Some(found)) = (live, &self.live, &mut found) {
+            let current = Some(current).filter(|current| !current.is_empty());
+            found.remove(property);
+            found.extend(current.map(|current| ((*property).to_owned(), Value::from(current))));
+            if !differing.iter().any(|name| name == property) {
+                differing.push((*property).to_owned());
+            }
+        }
+        Ok(Outcome { found, differing, edited })
+    }
+
+    fn differing(&self, found: Option<&Object>) -> Vec<String> {
+        match found {
+            Some(found) if self.exist => {
+                let differs = |name: &&String| found.get(name) != self.wanted.get(name);
+                self.wanted.keys().filter(differs).cloned().collect()
+            }
+            found if self.exist == found.is_some() => Vec::new(),
+            _ => vec!["_exist".to_owned()],
+        }
+    }
+
+    /// The text afterwards, once it was read again: what was not understood is never written.
+    fn edited(&self, content: &str) -> Result<String, Failure> {
+        let edited = if self.exist { self.stated.put(content)? } else { self.stated.remove(content)? };
+        let found = self.stated.find(&edited);
+        if found.is_ok_and(|found| self.differing(found.as_ref()).is_empty()) {
+            return Ok(edited);
+        }
+        let path = self.location.path.display();
+        Err(refused("path", format!("the {} in '{path}' is written in a form that cannot be edited", P::NOUN)))
+    }
+
+    fn after(&self) -> Object {
+        state::<P>(&self.stated, self.exist.then(|| self.wanted.clone()))
+    }
+
+    fn effects(&self, outcome: &Outcome, text: Option<&Text<String>>, makes_directory: bool) -> Effects {
+        if outcome.differing.is_empty() {
+            return Effects::default();
+        }
+        let mut effects = Effects::of(match (self.exist, &outcome.found) {
+            (false, _) => Effect::Remove,
+            (true, None) => Effect::Create,
+            (true, Some(_)) => Effect::Change,
+        });
+        let path = || self.location.shown.clone().into_owned();
+        if let (true, Some((directory, _))) = (makes_directory, self.location.shown.rsplit_once('/')) {
+            let kind = crate::removal::empty_directory();
+            effects.creates.push(Item { path: directory.to_owned(), kind });
+        }
+        let Some(edited) = outcome.edited.as_ref().filter(|_| self.location.absent.is_none()) else { return effects };
+        match text {
+            None => effects.creates.push(Item { path: path(), kind: ItemKind::File { size: edited.len() as u64 } }),
+            Some(text) if P::OWNS_FILE && !self.exist => {
+                effects.destroys.push(Item { path: path(), kind: ItemKind::File { size: text.status.size } });
+            }
+            Some(text) if !self.exist => {
+                let lines = removed_lines(&text.content, edited);
+                effects.destroys.extend(lines.into_iter().map(|kind| Item { path: path(), kind }));
+            }
+            Some(_) => {}
+        }
+        effects
+    }
+
+    fn presumed(
+        &self,
+        cx: &Context,
+        outcome: &Outcome,
+        text: Option<&Text<String>>,
+    ) -> Result<Option<Presumed>, Failure> {
+        let Location { path, missing, directory, absent, .. } = &self.location;
+        let live = self.live.as_ref().filter(|_| !outcome.differing.is_empty());
+        if let Some(presumed) = live.and_then(|live| live.differing().ok().flatten().and_then(|_| live.presumed())) {
+            return Ok(Some(presumed));
+        }
+        match (absent, path.parent()) {
+            _ if outcome.edited.is_none() => Ok(None),
+            (Some(absent), _) => Ok(Some(absent.clone())),
+            (None, Some(above)) if directory.is_some() && self.location.lacks_directory(cx)? => {
+                edit::presumed::<String>(above, None, *missing)
+            }
+            _ => edit::presumed(path, text, *missing),
+        }
+    }
+}
+
+/// The properties of a part in a file, if it is there.
+fn find<P: Part>(stated: &P::Stated<'_>, text: Option<&Text<String>>) -> Result<Option<Object>, Failure> {
+    match text {
+        Some(text) => stated.find(&text.content),
+        None if P::HAS_EXIST => Ok(None),
+        None => stated.find(""),
+    }
+}
+
+/// A state: which part it is, what there is of it, and whether it exists.
+fn state<P: Part>(stated: &P::Stated<'_>, found: Option<Object>) -> Object {
+    let (mut state, exist) = (stated.identity(), found.is_some());
+    state.extend(found.into_iter().flatten());
+    if P::HAS_EXIST {
+        state.insert("_exist".to_owned(), Value::from(exist));
+    }
+    state
+}
+
+/// Whether the system that is managed is the one that runs.
+pub(crate) fn manages_running_system(cx: &Context) -> bool {
+    cx.system_root.as_deref().is_none_or(|root| root == Path::new("/"))
+}
+
+/// The lines of a text that another one has nothing in place of.
+fn removed_lines(before: &str, after: &str) -> Vec<ItemKind> {
+    let (old, new): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
+    let gone = capture_diff_slices(Algorithm::Myers, &old, &new).into_iter().filter_map(|step| match step {
+        DiffOp::Delete { old_index, old_len, .. } => Some(old_index..old_index + old_len),
+        _ => None,
+    });
+    let line = |at: usize| old.get(at).map(|line| ItemKind::Line { number: at as u64 + 1, text: (*line).to_owned() });
+    gone.flatten().filter_map(line).collect()
+}
+
+fn intention<P: Part>(effect: Effect, file_exists: bool) -> String {
+    match effect {
+        Effect::Create if !file_exists => format!("create the file with the {}", P::NOUN),
+        Effect::Create => format!("add the {}", P::NOUN),
+        Effect::Remove => format!("remove the {}", P::NOUN),
+        Effect::Change | Effect::Replace => format!("change the {}", P::NOUN),
+    }
+}
+
+fn names(differing: &[String]) -> Vec<&str> {
+    differing.iter().map(String::as_str).collect()
+}

@@ -1,0 +1,177 @@
+//! `Stead/Sysctl`: a parameter of the kernel.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::Failure;
+use stead_core::value::{Object, Value};
+use stead_host::provider::Context;
+
+use crate::edit::{FileLocks, Missing};
+use crate::input::{FilePath, PathText, SingleLine, SysctlName, required};
+use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
+use crate::part::{Live, Location, Part, Parts, Stated, manages_running_system};
+use crate::{ALL, BuiltIn, Profile, is_wanted, schema};
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Sysctl",
+    description: "A parameter of the kernel, now and after a restart.",
+    tags: &["sysctl", "kernel", "linux"],
+    capabilities: ALL,
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// A parameter of the kernel: a line in a file of /etc/sysctl.d, and the value that the running kernel has, which is changed
+/// first. Of several lines the last one counts, and is changed. When a line is removed, the running kernel keeps its value.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Stead/Sysctl")]
+struct Properties<'a> {
+    /// The file.
+    #[serde(borrow, default = "file")]
+    #[schemars(extend("default" = FILE))]
+    path: FilePath<'a>,
+    /// The name of the parameter with dots, such as 'vm.swappiness'; a slash stands for a dot within a part.
+    #[serde(borrow)]
+    name: SysctlName<'a>,
+    /// The value. Required unless '_exist' is false.
+    #[serde(borrow)]
+    value: Option<SingleLine<'a>>,
+    /// Whether the running kernel gets the value as well. It does not where another root than '/' is managed.
+    #[serde(default = "is_wanted")]
+    #[schemars(extend("writeOnly" = true))]
+    live: bool,
+    /// Whether the line is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+const FILE: &str = "/etc/sysctl.d/90-stead.conf";
+
+fn file() -> FilePath<'static> {
+    FilePath(PathText(FILE))
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        if self.exist && self.value.is_none() { Err(required(&["value"])) } else { Ok(()) }
+    }
+}
+
+/// `Stead/Sysctl` as it is registered.
+pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
+    let built_in = PROFILE.built_in(Arc::new(Parts::<Sysctl>::new(locks)))?;
+    Some(BuiltIn { keys: &["name"], ..built_in })
+}
+
+struct Sysctl;
+
+impl Part for Sysctl {
+    type Stated<'a> = Properties<'a>;
+    const NOUN: &'static str = "parameter";
+    const PATH: Option<&'static str> = Some(FILE);
+
+    fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
+        let all = lines(text);
+        let in_force = |at: usize, name: &str| {
+            let mut later = all.iter().skip(at + 1).filter_map(|line| setting(line.text));
+            !later.any(|(other, _)| same_name(other, name))
+        };
+        let entries = all.iter().enumerate().filter_map(|(at, line)| Some((at, setting(line.text)?)));
+        let instance = |(_, (name, value)): (usize, (&str, &str))| {
+            let properties =
+                [("name", name), ("value", value)].map(|(name, text)| (name.to_owned(), Value::from(text)));
+            (name.to_owned(), properties.into())
+        };
+        Ok(entries.filter(|(at, (name, _))| in_force(*at, name)).map(instance).collect())
+    }
+}
+
+impl<'a> Stated<'a> for Properties<'a> {
+    fn exist(&self) -> bool {
+        self.exist
+    }
+
+    fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
+        Ok(Location::stated(cx, self.path.0.0, Missing::create_if(true)))
+    }
+
+    fn live(&self, cx: &Context) -> Option<Live> {
+        let value = self.value.filter(|_| self.live && manages_running_system(cx))?;
+        let path = format!("/proc/sys/{}", swapped(&dotted(self.name.0))).into();
+        Some(Live { property: "value", path, value: value.0.trim().to_owned() })
+    }
+
+    fn identity(&self) -> Object {
+        [("path", self.path.0.0), ("name", self.name.0)].map(|(name, text)| (name.to_owned(), Value::from(text))).into()
+    }
+
+    fn wanted(&self) -> Object {
+        self.value.map(|value| ("value".to_owned(), Value::from(value.0))).into_iter().collect()
+    }
+
+    fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
+        let line = entry(text, InForce::Last, |line| self.is_own(line));
+        let Some((_, value)) = line.and_then(|line| setting(line.text)) else { return Ok(None) };
+        let stated = self.value.map(|stated| stated.0);
+        let same = |stated: &&str| stated.split_whitespace().eq(value.split_whitespace());
+        Ok(Some([("value".to_owned(), Value::from(stated.filter(same).unwrap_or(value)))].into()))
+    }
+
+    fn put(&self, text: &str) -> Result<String, Failure> {
+        let new = format!("{} = {}", self.name.0, self.value.map_or("", |value| value.0.trim()));
+        Ok(put_entry(text, InForce::Last, |line| self.is_own(line), &new))
+    }
+
+    fn remove(&self, text: &str) -> Result<String, Failure> {
+        Ok(without_entry(text, |line| self.is_own(line)))
+    }
+}
+
+impl Properties<'_> {
+    fn is_own(&self, line: &str) -> bool {
+        setting(line).is_some_and(|(name, _)| same_name(name, self.name.0))
+    }
+}
+
+/// The name and the value that a line sets.
+fn setting(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    let (name, value) = line.split_once('=').filter(|_| !line.starts_with(['#', ';']))?;
+    // With a minus sign in front, a value that the kernel refuses at its start is not an error.
+    Some((name.trim().trim_start_matches('-'), value.trim()))
+}
+
+/// Whether two names are those of one parameter.
+fn same_name(one: &str, other: &str) -> bool {
+    dotted(one) == dotted(other)
+}
+
+/// A name with dots between its parts: the first sign between parts says which one the name has.
+fn dotted(name: &str) -> String {
+    let slashes = name.chars().find(|each| matches!(each, '.' | '/')) == Some('/');
+    if slashes { swapped(name) } else { name.to_owned() }
+}
+
+/// A name in the other form: within a part, such as the name of a network device, the two signs stand for each other.
+fn swapped(name: &str) -> String {
+    let swap = |each: char| match each {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    name.chars().map(swap).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_be_written_in_two_ways() {
+        assert!(same_name("net/ipv4/conf/eth0.1/forwarding", "net.ipv4.conf.eth0/1.forwarding"));
+        assert_eq!(swapped(&dotted("net/ipv4/conf/eth0.1/forwarding")), "net/ipv4/conf/eth0.1/forwarding");
+        assert!(!same_name("net.ipv4.ip_forward", "net.ipv6.ip_forward"));
+    }
+}
