@@ -17,8 +17,15 @@ use crate::work;
 pub(crate) type Case = fn(&Bench) -> io::Result<Vec<Row>>;
 
 /// Every case by its name.
-pub(crate) const CASES: &[(&str, Case)] =
-    &[("start", start), ("files", files), ("lines", lines), ("echo", echo), ("scale", scale), ("idem", idem)];
+pub(crate) const CASES: &[(&str, Case)] = &[
+    ("start", start),
+    ("files", files),
+    ("lines", lines),
+    ("echo", echo),
+    ("scale", scale),
+    ("idem", idem),
+    ("powershell", powershell),
+];
 
 /// Where and with what is measured.
 pub(crate) struct Bench {
@@ -50,14 +57,19 @@ impl Bench {
     }
 
     fn floor(&self, arguments: &[&str]) -> io::Result<Run> {
-        meter::run(self.folder.path(), &self.this, arguments)
+        meter::run(self.folder.path(), &self.path("no modules"), &self.this, arguments)
     }
 
     fn stead(&self, arguments: &[&str]) -> io::Result<Run> {
+        self.stead_with_modules(&self.path("no modules"), arguments)
+    }
+
+    /// The same where PowerShell looks for modules in a folder.
+    fn stead_with_modules(&self, modules: &Path, arguments: &[&str]) -> io::Result<Run> {
         if !self.stead.is_file() {
             return Ok(Err(format!("{} is not there", self.stead.display())));
         }
-        meter::run(self.folder.path(), &self.stead, arguments)
+        meter::run(self.folder.path(), modules, &self.stead, arguments)
     }
 
     /// Runs two things in turn, so that what disturbs one disturbs the other, and gives the medians of both.
@@ -359,4 +371,62 @@ fn idem(bench: &Bench) -> io::Result<Vec<Row>> {
         });
     }
     Ok(rows)
+}
+
+/// How many milliseconds reading so many modules may take, and finding one of them by the index.
+const MODULES: (u32, f64, f64) = (1000, 100.0, 5.0);
+
+/// Modules of PowerShell. What a search of one module takes, with the start of the program, is not counted.
+fn powershell(bench: &Bench) -> io::Result<Vec<Row>> {
+    let (count, read_limit, found_limit) = MODULES;
+    let (one, all) = (bench.path("one-module"), bench.path("modules"));
+    work::modules(&one, 1)?;
+    let lists = work::modules(&all, count)?;
+    let [files, folders] = ["module-files", "module-folders"].map(|name| bench.path(name));
+    fs::write(&files, lists.files)?;
+    fs::write(&folders, lists.folders)?;
+    // Changes of the last seconds could hide later ones, so that what was just written is not kept in an index.
+    std::thread::sleep(Duration::from_secs(3));
+    let list = ["resource", "list", "--adapter", "Microsoft.Adapter/PowerShell"];
+    let anew = |modules: &Path| {
+        let _ = fs::remove_dir_all(bench.path("CACHE"));
+        bench.stead_with_modules(modules, &list)
+    };
+    let (base, read) = bench.in_turn(|| anew(&one), || anew(&all))?;
+    let read_floor = of_all(
+        (0..bench.runs)
+            .map(|_| bench.floor(&["floor-read", &files.display().to_string()]))
+            .collect::<io::Result<_>>()?,
+    );
+    let schema = ["resource", "schema", "-r", work::MODULE_RESOURCE];
+    let (small, found) =
+        bench.in_turn(|| bench.stead_with_modules(&one, &schema), || bench.stead_with_modules(&all, &schema))?;
+    let found_floor = of_all(
+        (0..bench.runs)
+            .map(|_| bench.floor(&["floor-stat", &folders.display().to_string()]))
+            .collect::<io::Result<_>>()?,
+    );
+    Ok(vec![
+        over(&format!("{count} PowerShell modules, read"), base, read_floor, read, read_limit),
+        over(&format!("one of {count}, by the index"), small, found_floor, found, found_limit),
+    ])
+}
+
+/// So many milliseconds of processor time more than another run.
+fn over(name: &str, base: Run, floor: Run, stead: Run, limit: f64) -> Row {
+    let text = format!("CPU <= one + {limit} ms");
+    match (base, floor, stead) {
+        (Ok(base), Ok(floor), Ok(stead)) => {
+            let more = milliseconds(stead.cpu.saturating_sub(base.cpu));
+            Row {
+                name: name.to_owned(),
+                floor: Some(floor),
+                stead: Some(stead),
+                compared: format!("+{more:.2} ms"),
+                limit: text,
+                verdict: if more <= limit { Verdict::Holds } else { Verdict::Exceeded },
+            }
+        }
+        (Err(reason), ..) | (_, Err(reason), _) | (.., Err(reason)) => Row::not_measured(name, None, &text, reason),
+    }
 }

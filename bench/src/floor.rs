@@ -39,6 +39,24 @@ pub(crate) fn write(list: &str) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Reads every file of a list, a path each line.
+pub(crate) fn read(list: &str) -> io::Result<ExitCode> {
+    let text = fs::read_to_string(list)?;
+    for path in text.lines() {
+        fs::read(path)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks for the times of every path of a list.
+pub(crate) fn stat(list: &str) -> io::Result<ExitCode> {
+    let text = fs::read_to_string(list)?;
+    for path in text.lines() {
+        rustix::fs::stat(path)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Starts a program as often as said, some at a time, sends each a message and reads what it says.
 pub(crate) fn spawn(program: &str, count: &str, width: &str) -> io::Result<ExitCode> {
     let number = |text: &str| text.parse::<usize>().map_err(io::Error::other);

@@ -31,6 +31,7 @@ const USAGE: &str = "usage: stead-bench CASE... [--runs N] [--stead PATH]
   echo     1,000 instances of a resource that is a program
   scale    documents of 1,000 to 100,000 instances
   idem     what Idem was measured with, applied with --reconcile basic
+  powershell   1,000 modules, read and one of them by the index
 
 Each is run N times, or 5; PATH is the program, or `stead` beside this one. Files are made in $TMPDIR, or /tmp. Figures with
 a ~ come from runs that differ by more than a factor of two: on a disk that others use, TMPDIR=/dev/shm is steadier.
@@ -43,6 +44,8 @@ fn main() -> ExitCode {
         ["floor-check", list] => floor::check(list),
         ["floor-write", list] => floor::write(list),
         ["floor-spawn", program, count, width] => floor::spawn(program, count, width),
+        ["floor-read", list] => floor::read(list),
+        ["floor-stat", list] => floor::stat(list),
         ["floor-nothing"] => Ok(ExitCode::SUCCESS),
         ["meter", output, program, rest @ ..] => meter::meter(output, program, rest),
         _ => bench(&words),

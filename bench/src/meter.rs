@@ -46,13 +46,13 @@ pub(crate) fn meter(output: &str, program: &str, arguments: &[&str]) -> io::Resu
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::from(255), ExitCode::from))
 }
 
-/// Runs a command by way of [`meter`]. Its output is in `folder/output` afterwards.
-pub(crate) fn run(folder: &Path, program: &Path, arguments: &[&str]) -> io::Result<Run> {
+/// Runs a command by way of [`meter`], with a folder of PowerShell modules. Its output is in `folder/output` afterwards.
+pub(crate) fn run(folder: &Path, modules: &Path, program: &Path, arguments: &[&str]) -> io::Result<Run> {
     let output = folder.join("output");
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("meter").arg(&output).arg(program).args(arguments);
     // Nothing of the user is read or written: what a program keeps for itself lies in the folder.
-    command.env("HOME", folder).env("DSC_RESOURCE_PATH", folder.join("resources"));
+    command.env("HOME", folder).env("DSC_RESOURCE_PATH", folder.join("resources")).env("PSModulePath", modules);
     for kind in ["CONFIG", "DATA", "STATE", "CACHE"] {
         command.env(format!("XDG_{kind}_HOME"), folder.join(kind));
     }

@@ -1,6 +1,8 @@
 //! What is measured: documents, and for the floor lists of the same files.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::io;
 use std::path::Path;
 
 /// The type that the manifest of [`ECHO_MANIFEST`] declares: what it receives, it reports.
@@ -82,6 +84,51 @@ pub(crate) fn lines(file: &Path, count: u32) -> String {
 /// That file.
 pub(crate) fn line_file(count: u32) -> String {
     (0..2 * count).map(|number| line_of(number) + "\n").collect()
+}
+
+/// A resource of the modules that [`modules`] writes.
+pub(crate) const MODULE_RESOURCE: &str = "Bench0000/Setting0000";
+
+/// Lists of what [`modules`] wrote, a path each line.
+#[derive(Default)]
+pub(crate) struct ModuleLists {
+    pub(crate) files: String,
+    pub(crate) folders: String,
+}
+
+/// Writes as many modules of PowerShell, each a manifest and a script with a class.
+pub(crate) fn modules(folder: &Path, count: u32) -> io::Result<ModuleLists> {
+    let mut lists = ModuleLists { folders: format!("{}\n", folder.display()), ..ModuleLists::default() };
+    for number in 0..count {
+        let name = format!("Bench{number:04}");
+        let module = folder.join(&name);
+        fs::create_dir_all(&module)?;
+        let _ = writeln!(lists.folders, "{}", module.display());
+        let manifest = format!(
+            "@{{\n    RootModule = '{name}.psm1'\n    ModuleVersion = '1.2.0'\n    GUID = '00000000-0000-0000-0000-00000000{number:04}'\n    \
+             Author = 'Bench'\n    Description = 'Module {number}'\n    DscResourcesToExport = @('Setting{number:04}')\n}}\n"
+        );
+        for (extension, text) in [("psd1", manifest), ("psm1", class(number))] {
+            let file = module.join(format!("{name}.{extension}"));
+            fs::write(&file, text)?;
+            let _ = writeln!(lists.files, "{}", file.display());
+        }
+    }
+    Ok(lists)
+}
+
+fn class(number: u32) -> String {
+    let mut properties = String::new();
+    for index in 0..8 {
+        let _ = writeln!(properties, "    [DscProperty()] [string] $Value{index}");
+    }
+    format!(
+        "enum Ensure{number:04} {{ Absent; Present }}\n\n[DscResource()]\nclass Setting{number:04} {{\n    \
+         [DscProperty(Key)] [string] $Name\n    [DscProperty()] [Ensure{number:04}] $Ensure = 'Present'\n{properties}\n    \
+         [Setting{number:04}] Get() {{\n        $found = [Setting{number:04}]@{{ Name = $this.Name }}\n        \
+         if (Test-Path -LiteralPath \"/nowhere/$($this.Name)\") {{ $found.Ensure = 'Present' }}\n        return $found\n    }}\n    \
+         [bool] Test() {{ return $this.Get().Ensure -eq $this.Ensure }}\n    [void] Set() {{ Write-Verbose \"sets $($this.Name)\" }}\n}}\n"
+    )
 }
 
 fn text_of(number: u32) -> String {

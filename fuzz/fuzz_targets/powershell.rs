@@ -1,4 +1,4 @@
-//! Any bytes are read as a script without a panic, and what is found lies within them.
+//! Any bytes are read as each kind of file that a module consists of without a panic, and what is found lies within them.
 #![no_main]
 
 use std::path::{Path, PathBuf};
@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use stead_powershell::class::{File, Modules, declared};
+use stead_powershell::manifest::{self, Context};
+use stead_powershell::mof;
+use stead_powershell::text::Text;
 
 struct Nothing;
 
@@ -16,7 +19,17 @@ impl Modules for Nothing {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let file = File::read(Arc::new(PathBuf::from("a.psm1")), bytes);
-    assert!(file.script.problems.iter().all(|problem| problem.at <= file.text.as_str().len()));
+    let path = Arc::new(PathBuf::from("a"));
+    let file = File::read(path.clone(), bytes);
+    let text = file.text.as_str();
+    assert!(file.script.problems.iter().all(|problem| text.is_char_boundary(problem.at)));
     declared(&file, &Nothing);
+
+    let text = Text::decode(bytes);
+    let context = Context { folder: "/m", environment: &|_| None };
+    if let Err(fault) = manifest::read(text.as_str(), &context) {
+        assert!(fault.offset <= text.as_str().len());
+    }
+
+    mof::read(bytes, &path);
 });

@@ -1,7 +1,7 @@
 //! One piece of work: the texts it read, the resources it knows, its secrets, and the machine it works on.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -29,6 +29,7 @@ use stead_host::provider::{Cancel, Context, Provider, Trace};
 use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_powershell::adapter::{PowerShell, adapters};
+use stead_powershell::index::Inventory;
 use stead_resources::BuiltIn;
 
 use crate::calls::{Providers, RealPaths, SessionCalls, forward};
@@ -140,7 +141,7 @@ impl Session {
             machine: machine(root.clone(), &host.options),
             settings: settings.clone(),
             context: context.clone(),
-            powershell: host.powershell.clone(),
+            powershell: host.powershell.clone().map(|powershell| (powershell, Mutex::default())),
         };
         let discovery = Arc::new(Discovery::new(host.options.search.clone(), catalog, Arc::new(programs)));
         let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), settings.clone(), context));
@@ -485,21 +486,34 @@ struct OnMachine {
     machine: Machine,
     settings: Settings,
     context: Context,
-    powershell: Option<Arc<PowerShell>>,
+    /// And its modules, once they were searched for.
+    powershell: Option<(Arc<PowerShell>, Mutex<Option<Inventory>>)>,
 }
 
 impl OnMachine {
     fn context(&self, name: &TypeName) -> Context {
         Context { name: name.as_str().into(), ..self.context.clone() }
     }
+
+    /// What an adapter of this program answers by the modules of PowerShell, which are searched for once.
+    fn in_modules<T>(&self, adapter: &Manifest, of: impl FnOnce(&PowerShell, &mut Inventory) -> T) -> Option<T> {
+        let (powershell, inventory) = self.powershell.as_ref()?;
+        if !matches!(adapter.implementation, Implementation::BuiltIn) {
+            return None;
+        }
+        let mut inventory = inventory.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(of(powershell, inventory.get_or_insert_with(|| powershell.search())))
+    }
 }
 
 impl Programs for OnMachine {
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure> {
-        if let (Implementation::BuiltIn, Some(powershell)) = (&adapter.implementation, &self.powershell) {
-            return Ok(powershell.list(&adapter.type_name));
-        }
-        list_adapted(adapter, &self.settings, &self.context(&adapter.type_name))
+        let listed = self.in_modules(adapter, |powershell, found| powershell.list(found, &adapter.type_name));
+        listed.map_or_else(|| list_adapted(adapter, &self.settings, &self.context(&adapter.type_name)), Ok)
+    }
+
+    fn find_adapted(&self, adapter: &Manifest, wanted: &TypeName) -> Option<Vec<Json>> {
+        self.in_modules(adapter, |powershell, found| powershell.find(found, &adapter.type_name, wanted))
     }
 
     fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure> {

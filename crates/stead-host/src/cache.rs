@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 use std::fs::{File, Metadata};
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -17,13 +18,29 @@ use crate::fs::{OpenError, TrustedDirectory, User};
 ///
 /// Two equal stamps mean unchanged content if the first was [`settled`](Self::settled) when it was taken: every change
 /// sets `ctime`, which programs cannot set back.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(into = "Numbers", from = "Numbers")]
 pub struct Stamp {
     device: u64,
     inode: u64,
     size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
+}
+
+/// A stamp as it is stored: an index holds thousands.
+type Numbers = (u64, u64, u64, (i64, i64), (i64, i64));
+
+impl From<Stamp> for Numbers {
+    fn from(stamp: Stamp) -> Self {
+        (stamp.device, stamp.inode, stamp.size, stamp.modified, stamp.changed)
+    }
+}
+
+impl From<Numbers> for Stamp {
+    fn from((device, inode, size, modified, changed): Numbers) -> Self {
+        Self { device, inode, size, modified, changed }
+    }
 }
 
 /// How old a change must be for the next one to show in the time stamps: file systems keep them in steps of up to
@@ -97,11 +114,20 @@ impl CacheFile {
 
     /// Writes the file; all or nothing.
     pub fn write(&self, cache: &Path, user: User, body: &[u8]) -> Result<(), Unusable> {
+        self.write_pieces(cache, user, &[format!("{}{}\n", self.header, digest(body)).as_bytes(), body])
+    }
+
+    /// Writes a file with a table, which [`Self::open`] reads at once, and parts, which are read by themselves.
+    pub fn write_parts(&self, cache: &Path, user: User, table: &[u8], parts: &[u8]) -> Result<(), Unusable> {
+        let header = format!("{}{} {}\n", self.header, checksum(table), table.len());
+        self.write_pieces(cache, user, &[header.as_bytes(), table, parts])
+    }
+
+    fn write_pieces(&self, cache: &Path, user: User, pieces: &[&[u8]]) -> Result<(), Unusable> {
         let directory = TrustedDirectory::create(cache, user.trust())?;
         let temporary = format!("{}.{}", self.name, std::process::id());
         let mut file = create(&directory, &temporary)?;
-        let header = format!("{}{}\n", self.header, digest(body));
-        let written = file.write_all(header.as_bytes()).and_then(|()| file.write_all(body));
+        let written = pieces.iter().try_for_each(|piece| file.write_all(piece));
         let renamed = written.and_then(|()| Ok(renameat(&directory, &temporary, &directory, self.name)?));
         if renamed.is_err() {
             let _ = unlinkat(&directory, &temporary, AtFlags::empty());
@@ -111,6 +137,33 @@ impl CacheFile {
 
     /// The whole file, if it is private to this user; see [`Self::body`].
     pub fn read(&self, cache: &Path, user: User) -> Result<Vec<u8>, Unusable> {
+        let (file, size) = self.open_private(cache, user)?;
+        let mut text = Vec::with_capacity(size + 1);
+        file.take(LARGEST).read_to_end(&mut text)?;
+        Ok(text)
+    }
+
+    /// Reads the table of a file that [`Self::write_parts`] wrote, if it is private to this user.
+    pub fn open(&self, cache: &Path, user: User) -> Result<Parted, Unusable> {
+        let (file, size) = self.open_private(cache, user)?;
+        let mut start = vec![0; size.min(self.header.len() + LONGEST_HEADER)];
+        file.read_exact_at(&mut start, 0)?;
+        let rest = start.strip_prefix(self.header.as_bytes()).ok_or(Unusable::Damaged)?;
+        let end = rest.iter().position(|byte| *byte == b'\n').ok_or(Unusable::Damaged)?;
+        let line = rest.get(..end).and_then(|line| std::str::from_utf8(line).ok()).ok_or(Unusable::Damaged)?;
+        let (expected, length) = line.split_once(' ').ok_or(Unusable::Damaged)?;
+        let length: usize = length.parse().ok().filter(|length| *length <= size).ok_or(Unusable::Damaged)?;
+        let table_at = self.header.len() + end + 1;
+        let mut table = vec![0; length];
+        file.read_exact_at(&mut table, table_at as u64)?;
+        if checksum(&table).to_string() != expected {
+            return Err(Unusable::Damaged);
+        }
+        Ok(Parted { file, table, parts_at: (table_at + length) as u64 })
+    }
+
+    /// The file, if it is private to this user, and its size.
+    fn open_private(&self, cache: &Path, user: User) -> Result<(File, usize), Unusable> {
         let directory = TrustedDirectory::open(cache, user.trust())?;
         private(user, directory.metadata())?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -120,9 +173,7 @@ impl CacheFile {
         if !metadata.is_file() || metadata.size() > LARGEST {
             return Err(Unusable::Size);
         }
-        let mut text = Vec::with_capacity(usize::try_from(metadata.size()).unwrap_or(0) + 1);
-        file.take(LARGEST).read_to_end(&mut text)?;
-        Ok(text)
+        Ok((file, usize::try_from(metadata.size()).map_err(|_| Unusable::Size)?))
     }
 
     /// What was written, given the whole file; `None` if that is damaged or from another version.
@@ -132,6 +183,52 @@ impl CacheFile {
         let (expected, body) = (rest.get(..end)?, rest.get(end + 1..)?);
         (digest(body).as_bytes() == expected).then_some(body)
     }
+}
+
+/// The checksum of a table and its length, and the end of their line.
+const LONGEST_HEADER: usize = 20 + 1 + 20 + 1;
+
+/// A file with a table and parts. It stays the same when the file is replaced meanwhile.
+#[derive(Debug)]
+pub struct Parted {
+    file: File,
+    table: Vec<u8>,
+    parts_at: u64,
+}
+
+/// Where a part lies behind the table, how long it is, and its checksum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Part(u64, u32, u64);
+
+impl Part {
+    /// Adds a part to others.
+    pub fn append(parts: &mut Vec<u8>, bytes: &[u8]) -> Option<Self> {
+        let part = Self(parts.len() as u64, bytes.len().try_into().ok()?, checksum(bytes));
+        parts.extend_from_slice(bytes);
+        Some(part)
+    }
+}
+
+impl Parted {
+    /// The table.
+    pub fn table(&self) -> &[u8] {
+        &self.table
+    }
+
+    /// A part; `None` if it is damaged.
+    pub fn part(&self, Part(start, length, expected): &Part) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(*length).ok().filter(|length| *length as u64 <= LARGEST)?];
+        self.file.read_exact_at(&mut bytes, self.parts_at.checked_add(*start)?).ok()?;
+        (checksum(&bytes) == *expected).then_some(bytes)
+    }
+}
+
+/// Against damage: nobody else can write the file. A digest takes longer than reading what it is about. Another release of
+/// the standard library may compute another number, and the file counts as damaged then.
+fn checksum(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 /// A new file that nobody else can write or read.

@@ -27,6 +27,8 @@ use stead_host::catalog::{Discovery, Programs, Reason, Search, User, Wanted};
 struct Fake {
     lists: BTreeMap<String, Vec<Json>>,
     discovers: BTreeMap<String, Vec<Json>>,
+    /// Adapters that can tell for one type what they list.
+    selective: bool,
     runs: AtomicUsize,
 }
 
@@ -39,6 +41,11 @@ impl Programs for Fake {
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure> {
         self.runs.fetch_add(1, Ordering::SeqCst);
         answer(&self.lists, &adapter.type_name)
+    }
+
+    fn find_adapted(&self, adapter: &Manifest, wanted: &TypeName) -> Option<Vec<Json>> {
+        let listed = self.lists.get(adapter.type_name.as_str()).filter(|_| self.selective)?;
+        Some(listed.iter().filter(|each| each["type"] == wanted.as_str()).cloned().collect())
     }
 
     fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure> {
@@ -275,6 +282,22 @@ fn adapted_resources_need_their_adapter_and_their_file() {
         "/a/all.dsc.manifests.json: 'A/Plain' needs the adapter 'Z/Plain'".into(),
     ];
     assert_eq!(machine.problems(), expected);
+}
+
+#[test]
+fn an_adapter_that_can_look_up_one_type_lists_nothing_else() {
+    let mut machine = Machine::new();
+    machine.write("a/First.dsc.resource.json", &adapter("Z/First"));
+    let listed = |name: &str| json!({"type": name, "kind": "resource", "version": "1.0.0", "capabilities": ["get"], "requireAdapter": "Z/First"});
+    let lists = BTreeMap::from([("Z/First".to_owned(), vec![listed("L/One"), listed("L/Other")])]);
+    machine.fake = Arc::new(Fake { lists, selective: true, ..Fake::default() });
+    let discovery = machine.discovery();
+    let found = ["L/One", "L/One", "L/Other"].map(|name| discovery.find(&wanted(name)).unwrap());
+    assert!(Arc::ptr_eq(&found[0], &found[1]), "what is found twice is the same");
+    assert_eq!(machine.fake.runs.load(Ordering::SeqCst), 0);
+    let error = discovery.find(&wanted("L/Othr")).unwrap_err();
+    assert_eq!(error.help().as_deref(), Some("did you mean 'L/Other'?"));
+    assert_eq!(machine.fake.runs.load(Ordering::SeqCst), 1, "what is near needs the whole list");
 }
 
 #[test]

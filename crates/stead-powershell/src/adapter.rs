@@ -1,7 +1,8 @@
 //! The PowerShell of a machine, as adapters that this program carries out itself.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -11,11 +12,12 @@ use stead_core::diag::Severity;
 use stead_core::id::TypeName;
 use stead_core::manifest::{AdaptedResource, Implementation, Kind as ManifestKind, Manifest, Version};
 use stead_host::cache::Stamp;
-use stead_host::fs::{OpenError, Trust, TrustedFile, User};
+use stead_host::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, User};
 use stead_host::process::Environment;
 use stead_host::provider::Provider;
 
-use crate::index::Index;
+use crate::index::{Index, Inventory};
+use crate::manifest::same;
 use crate::module::{Disk, Module, Modules};
 use crate::provider::{PowerShellProvider, Source};
 use crate::resource::{Kind, Resource};
@@ -63,7 +65,7 @@ pub struct PowerShell {
     known: RwLock<Known>,
 }
 
-/// What was listed last, by the file of the module and the name of the resource in lower case.
+/// What was listed, by the file of the module and the name of the resource in lower case.
 type Known = HashMap<(PathBuf, String), Found>;
 
 #[derive(Clone)]
@@ -77,41 +79,57 @@ impl PowerShell {
     pub fn new(options: Options) -> Self {
         let settings = |executable: &PathBuf| {
             let settings = Settings::new(executable.clone(), options.environment.clone(), options.width);
+            let settings = Settings { module_path: options.module_path.clone(), ..settings };
             if options.isolated { settings.isolated() } else { settings }
         };
         let pool = options.executable.as_ref().map(settings).map(Pool::new);
         Self { options, pool, known: RwLock::default() }
     }
 
+    /// The modules as they are now, for one piece of work; none is read yet.
+    pub fn search(&self) -> Inventory {
+        self.with_modules(|index, modules| {
+            let inventory = index.search(modules);
+            for error in &inventory.errors {
+                tracing::warn!("PowerShell modules are left out: {error}");
+            }
+            inventory
+        })
+    }
+
     /// The resources of all modules, in the form in which adapters list them; what is wrong with modules goes to the log.
-    pub fn list(&self, adapter: &TypeName) -> Vec<Json> {
-        let mut known = Known::new();
+    pub fn list(&self, inventory: &mut Inventory, adapter: &TypeName) -> Vec<Json> {
+        let modules = self.with_modules(|index, modules| inventory.modules(index, modules, None));
+        self.listed(&modules, adapter, |_| true)
+    }
+
+    /// The same of one type: only modules of its name are read.
+    pub fn find(&self, inventory: &mut Inventory, adapter: &TypeName, wanted: &TypeName) -> Vec<Json> {
+        let name = wanted.as_str().split_once('/').map_or(wanted.as_str(), |(module, _)| module);
+        let modules = self.with_modules(|index, modules| inventory.modules(index, modules, Some(name)));
+        self.listed(&modules, adapter, |resource| same(&resource.name, wanted.short()))
+    }
+
+    fn listed(&self, modules: &[Arc<Module>], adapter: &TypeName, wanted: impl Fn(&Resource) -> bool) -> Vec<Json> {
         let mut listed = Vec::new();
-        for module in self.modules() {
-            let module = Arc::new(module);
-            trace_findings(&module);
-            for resource in module.resources.iter().filter(|resource| module.exports(resource)) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        for module in modules {
+            trace_findings(module);
+            for resource in module.resources.iter().filter(|resource| module.exports(resource) && wanted(resource)) {
                 let key = (module.file.to_path_buf(), resource.name.to_lowercase());
-                known.insert(key, Found { module: Arc::clone(&module), resource: Arc::new(resource.clone()) });
-                listed.push(listing(adapter, &module, resource));
+                known.insert(key, Found { module: Arc::clone(module), resource: Arc::new(resource.clone()) });
+                listed.push(listing(adapter, module, resource));
             }
         }
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
         listed
     }
 
-    fn modules(&self) -> Vec<Module> {
-        let disk = Disk::new(self.options.user.trust());
-        let environment = |name: &str| Some(self.options.environment.get(name)?.to_str()?.to_owned());
-        let modules = Modules { directories: &self.options.module_path, files: &disk, environment: &environment };
-        let (found, unreadable) = match &self.options.cache {
-            Some(cache) => Index { cache, user: self.options.user, now: SystemTime::now() }.read(&modules),
-            None => modules.read(),
-        };
-        for error in unreadable {
-            tracing::warn!("PowerShell modules are left out: {error}");
-        }
-        found
+    fn with_modules<T>(&self, of: impl FnOnce(&Index<'_>, &Modules<'_>) -> T) -> T {
+        let options = &self.options;
+        let disk = Disk::new(options.user.trust());
+        let environment = |name: &str| Some(options.environment.get(name)?.to_str()?.to_owned());
+        let modules = Modules { directories: &options.module_path, files: &disk, environment: &environment };
+        of(&Index { cache: options.cache.as_deref(), user: options.user, now: SystemTime::now() }, &modules)
     }
 
     /// What carries out a resource; `None` for one that was not listed.
@@ -123,8 +141,8 @@ impl PowerShell {
             Kind::Class => module.file.to_path_buf(),
             Kind::Script | Kind::Composite => resource.implementation.to_path_buf(),
         };
-        let (files, trust) = (files_of(&module, &resource), self.options.user.trust());
-        let source = Source { module: path, stamp: Box::new(move || stamp(&files, trust)) };
+        let (files, trust) = (files_elsewhere(&module, &resource), self.options.user.trust());
+        let source = Source { module: path, stamp: Box::new(move || stamp(module.folder(), &files, trust)) };
         Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source)))
     }
 }
@@ -175,36 +193,89 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
     })
 }
 
-/// The files that a worker loads for a resource. All classes of a module are loaded together.
-fn files_of(module: &Module, resource: &Resource) -> BTreeSet<PathBuf> {
+/// The files that a worker loads for a resource, as far as they do not lie in the folder of the module. All classes of a
+/// module are loaded together.
+fn files_elsewhere(module: &Module, resource: &Resource) -> BTreeSet<PathBuf> {
     let scripts = module.scripts.iter().map(|script| script.file.to_path_buf());
     let classes = module.resources.iter().filter(|each| each.kind == Kind::Class).map(|each| each.file.to_path_buf());
     let classes = classes.filter(|_| resource.kind == Kind::Class);
     let own = [&module.file, &resource.file, &resource.implementation].map(|file| file.to_path_buf());
-    scripts.chain(classes).chain(own).collect()
+    scripts.chain(classes).chain(own).filter(|file| !file.starts_with(module.folder())).collect()
 }
 
-/// Something that changes whenever one of these files does. Fails where one of them is not trusted any more.
-fn stamp(files: &BTreeSet<PathBuf>, trust: Trust) -> Result<String, OpenError> {
-    let mut text = String::new();
+/// Something that changes whenever one of these files does, or one below the folder: scripts load files that nothing but
+/// running them shows. Fails where one of them is not trusted any more.
+fn stamp(folder: &Path, files: &BTreeSet<PathBuf>, trust: Trust) -> Result<String, OpenError> {
+    let mut hasher = DefaultHasher::new();
+    let directory = TrustedDirectory::open(folder, trust)?;
+    stamp_below(&directory, &mut BTreeSet::new(), &mut hasher)?;
     for file in files {
-        // Writing to a string cannot fail.
-        let _ = match TrustedFile::open(file, trust) {
-            Ok(opened) => write!(text, "{:?};", Stamp::of(opened.metadata())),
-            Err(error) if error.is_not_found() => write!(text, "-;"),
-            Err(error) => return Err(error),
-        };
+        stamp_file(TrustedFile::open(file, trust), &mut hasher)?;
     }
-    Ok(text)
+    Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// The PowerShell of that name in the directories of `PATH`.
-pub fn executable(path: &std::ffi::OsStr) -> Option<PathBuf> {
-    let candidates =
-        std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join("pwsh"));
-    candidates.into_iter().find(|file| is_executable(file))
+/// The stamps of everything below a directory. One that a link leads back to was seen before.
+fn stamp_below(
+    directory: &TrustedDirectory,
+    seen: &mut BTreeSet<(u64, u64)>,
+    hasher: &mut DefaultHasher,
+) -> Result<(), OpenError> {
+    if !seen.insert(Stamp::of(directory.metadata()).identity()) {
+        return Ok(());
+    }
+    let names = match directory.names() {
+        // PowerShell cannot look for a file in it either.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => BTreeSet::new(),
+        names => names.map_err(|source| OpenError::System { path: directory.path().to_owned(), source })?,
+    };
+    for name in names {
+        name.hash(hasher);
+        match directory.directory(&name) {
+            Ok(inner) => stamp_below(&inner, seen, hasher)?,
+            Err(OpenError::System { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
+                stamp_file(directory.file(&name), hasher)?;
+            }
+            Err(error) => stamp_file(Err(error), hasher)?,
+        }
+    }
+    Ok(())
 }
 
-fn is_executable(file: &Path) -> bool {
-    rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok() && file.is_file()
+fn stamp_file(file: Result<TrustedFile, OpenError>, hasher: &mut DefaultHasher) -> Result<(), OpenError> {
+    match file {
+        Ok(opened) => Stamp::of(opened.metadata()).hash(hasher),
+        Err(error) if error.is_not_found() => "-".hash(hasher),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn whatever_lies_in_the_folder_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("helpers")).unwrap();
+        symlink("..", path("helpers/up")).unwrap();
+        symlink("nowhere", path("helpers/broken")).unwrap();
+        let now = || stamp(folder.path(), &BTreeSet::new(), User::current().trust()).map_err(|error| error.to_string());
+        let mut before = now().unwrap();
+        for text in ["one", "other"] {
+            fs::write(path("helpers/a.ps1"), text).unwrap();
+            assert_ne!(now().unwrap(), std::mem::replace(&mut before, now().unwrap()));
+        }
+        assert_eq!(now().unwrap(), before);
+        fs::set_permissions(path("helpers/a.ps1"), Permissions::from_mode(0o666)).unwrap();
+        match User::current().trust() {
+            Trust::Root => assert!(now().unwrap_err().contains("can be written by everyone")),
+            Trust::Everyone => assert_ne!(now().unwrap(), before),
+        }
+    }
 }

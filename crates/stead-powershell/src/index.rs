@@ -1,24 +1,27 @@
 //! What was read last time, on disk, so that no module is read again that has not changed.
 //!
-//! Everything that reading a module looked at is kept beside it, with its stamp: directories, files, what was not there, and
-//! variables of the environment. A module holds as long as all of that is as it was.
+//! A table has the modules that were found, with the stamps of the directories that finding them looked at. What was read of
+//! a module lies behind the table, with all that it depends on: directories, files, what was not there, and variables of the
+//! environment. It is looked at only when the module is asked for: a document that names one resource pays for one module.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use stead_host::cache::{CacheFile, Stamp, Unusable};
-use stead_host::fs::{OpenError, User};
+use stead_host::cache::{CacheFile, Part, Parted, Stamp, Unusable};
+use stead_host::fs::{OpenError, Trust, TrustedDirectory, User};
 
+use crate::manifest::same;
 use crate::module::{Environment, Files, Found, Module, Modules, Names, find};
 
 /// The index in a cache directory.
 #[derive(Debug)]
 pub struct Index<'a> {
-    /// The directory.
-    pub cache: &'a Path,
+    /// The directory; `None` for no index.
+    pub cache: Option<&'a Path>,
     /// Whose it is.
     pub user: User,
     /// The present time.
@@ -26,43 +29,61 @@ pub struct Index<'a> {
 }
 
 const CACHE: CacheFile =
-    CacheFile::new("powershell.index", concat!("stead powershell modules 1 ", env!("CARGO_PKG_VERSION"), " "));
+    CacheFile::new("powershell.index", concat!("stead powershell modules 2 ", env!("CARGO_PKG_VERSION"), " "));
 
 /// Directories of other searches that are kept.
 const KEPT: usize = 16;
 
-/// What is known of the directories that were searched.
-type Roots = BTreeMap<PathBuf, Root>;
+/// The modules below the directories of a search, each read when it is asked for.
+#[derive(Debug)]
+pub struct Inventory {
+    /// The directories that were searched, in this order.
+    roots: Vec<(PathBuf, Root)>,
+    /// What is known of the directories of other searches.
+    others: BTreeMap<PathBuf, Root>,
+    /// Where parts are.
+    index: Option<Parted>,
+    /// Whether something was found or read that is not in the index.
+    changed: bool,
+    /// Directories that cannot be read, or are not trusted.
+    pub errors: Vec<OpenError>,
+}
 
 /// A directory of `PSModulePath`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Root {
     /// Whether all modules are there, and every later change will show.
     complete: bool,
     /// What finding the modules depends on.
     on: Dependencies,
-    modules: Vec<Kept>,
+    modules: Vec<Entry>,
 }
 
-impl Root {
-    fn holds(&self, environment: &Environment<'_>) -> bool {
-        self.complete && self.on.hold(environment) && self.modules.iter().all(|kept| kept.on.hold(environment))
-    }
-}
-
-/// A module that was found; `None` where PowerShell does not see it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-struct Kept {
+/// A module that was found.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
     found: Found,
-    on: Dependencies,
-    module: Option<Module>,
+    state: State,
 }
+
+#[derive(Debug, Serialize, Deserialize)]
+enum State {
+    Unread,
+    /// It was read earlier: the part is a [`Reading`].
+    Kept(Part),
+    /// It was read or checked by this search.
+    #[serde(skip)]
+    Read(Reading),
+}
+
+/// What a module was read by, and what it is; `None` where PowerShell does not see it.
+type Reading = (Dependencies, Option<Arc<Module>>);
 
 /// What a result depends on.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Dependencies {
-    /// Directories and files; nothing for what was not there.
-    paths: BTreeMap<PathBuf, Option<Stamp>>,
+    /// Directories and files, in order; nothing for what was not there.
+    paths: Vec<(PathBuf, Option<Stamp>)>,
     /// Variables of the environment.
     variables: BTreeMap<String, Option<String>>,
 }
@@ -75,7 +96,7 @@ impl Dependencies {
 
     /// Whether every later change will show.
     fn settled(&self, now: SystemTime) -> bool {
-        self.paths.values().flatten().all(|stamp| stamp.settled(now))
+        self.paths.iter().filter_map(|(_, stamp)| *stamp).all(|stamp| stamp.settled(now))
     }
 }
 
@@ -83,23 +104,167 @@ fn stamp(path: &Path) -> Option<Stamp> {
     std::fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata))
 }
 
-/// Notes what is read.
+impl Index<'_> {
+    /// Finds the modules; none is read yet.
+    ///
+    /// Guarantees: after any change of a file, a directory or a variable that a module was found or read by, that is done
+    /// again. The index is private to its user and written all or nothing; a damaged one counts as empty. With
+    /// [`Trust::Root`], directories that others than root could change are left out, whatever the index says.
+    pub fn search(&self, modules: &Modules<'_>) -> Inventory {
+        let (index, mut others) = self.load();
+        let mut inventory =
+            Inventory { roots: Vec::new(), others: BTreeMap::new(), index, changed: false, errors: Vec::new() };
+        for directory in modules.directories {
+            let known = others.remove(directory);
+            let root = match known {
+                Some(root) if self.holds(directory, &root, modules.environment) => root,
+                known => {
+                    inventory.changed = true;
+                    let (root, unreadable) = find_again(modules, directory, known);
+                    inventory.errors.extend(unreadable);
+                    root
+                }
+            };
+            inventory.roots.push((directory.clone(), root));
+        }
+        inventory.others = others;
+        inventory
+    }
+
+    /// The same as [`Modules::read`], and what has not changed comes from the index.
+    pub fn read(&self, modules: &Modules<'_>) -> (Vec<Arc<Module>>, Vec<OpenError>) {
+        let mut inventory = self.search(modules);
+        let read = inventory.modules(self, modules, None);
+        (read, inventory.errors)
+    }
+
+    fn holds(&self, directory: &Path, root: &Root, environment: &Environment<'_>) -> bool {
+        root.complete && root.on.hold(environment) && self.is_trusted(directory)
+    }
+
+    /// Whether nobody else could exchange the directory. Of what is below it, the stamps show changed rights.
+    fn is_trusted(&self, directory: &Path) -> bool {
+        let trust = self.user.trust();
+        trust == Trust::Everyone
+            || TrustedDirectory::open(directory, trust).map_or_else(|error| error.is_not_found(), |_| true)
+    }
+
+    fn load(&self) -> (Option<Parted>, BTreeMap<PathBuf, Root>) {
+        let Some(cache) = self.cache else { return Default::default() };
+        let loaded = CACHE.open(cache, self.user).and_then(|index| {
+            let table = serde_json::from_slice(index.table()).map_err(|_| Unusable::Damaged)?;
+            Ok((Some(index), table))
+        });
+        loaded.unwrap_or_else(|reason| {
+            tracing::debug!(%reason, "the index of PowerShell modules is built anew");
+            Default::default()
+        })
+    }
+}
+
+impl Inventory {
+    /// The modules in the order of [`Modules::read`], those of one name where one is given. What was not read before is read,
+    /// and kept in the index.
+    pub fn modules(&mut self, index: &Index<'_>, modules: &Modules<'_>, name: Option<&str>) -> Vec<Arc<Module>> {
+        let mut read = Vec::new();
+        for entry in self.roots.iter_mut().flat_map(|(_, root)| &mut root.modules) {
+            if name.is_some_and(|name| !same(name, &entry.found.name)) {
+                continue;
+            }
+            self.changed |= entry.bring_up(self.index.as_ref(), modules);
+            if let State::Read((_, Some(module))) = &entry.state {
+                read.push(Arc::clone(module));
+            }
+        }
+        if std::mem::take(&mut self.changed)
+            && let Some(cache) = index.cache
+            && let Err(error) = self.store(cache, index)
+        {
+            tracing::debug!(%error, "the index of PowerShell modules cannot be written");
+        }
+        read
+    }
+
+    /// Writes what can be relied on later, and what is known of directories that were not searched now.
+    fn store(&self, cache: &Path, index: &Index<'_>) -> Result<(), Unusable> {
+        let mut parts = Vec::new();
+        let searched = self.roots.iter().map(|(directory, root)| (directory, root));
+        let others = self.others.iter().take(KEPT);
+        let mut kept = |(directory, root): (&PathBuf, &Root)| {
+            let entry = |entry: &Entry| Entry {
+                found: entry.found.clone(),
+                state: entry.kept(self.index.as_ref(), index.now, &mut parts).unwrap_or(State::Unread),
+            };
+            let modules = root.modules.iter().map(entry).collect();
+            let complete = root.complete && root.on.settled(index.now);
+            (directory.clone(), Root { complete, on: root.on.clone(), modules })
+        };
+        let table: BTreeMap<_, _> = others.map(&mut kept).collect();
+        let table: BTreeMap<_, _> = table.into_iter().chain(searched.map(kept)).collect();
+        let table = serde_json::to_vec(&table).map_err(std::io::Error::from)?;
+        CACHE.write_parts(cache, index.user, &table, &parts)
+    }
+}
+
+impl Entry {
+    /// Reads the module unless it is known as it is now; returns whether it did.
+    fn bring_up(&mut self, index: Option<&Parted>, modules: &Modules<'_>) -> bool {
+        let kept: Option<Reading> = match &self.state {
+            State::Read(_) => return false,
+            State::Kept(part) => index.and_then(|index| serde_json::from_slice(&index.part(part)?).ok()),
+            State::Unread => None,
+        };
+        let kept = kept.filter(|(on, _)| on.hold(modules.environment));
+        let is_new = kept.is_none();
+        self.state = State::Read(kept.unwrap_or_else(|| read(modules, &self.found)));
+        is_new
+    }
+
+    /// The state as it is stored; `None` where it cannot be relied on later.
+    fn kept(&self, index: Option<&Parted>, now: SystemTime, parts: &mut Vec<u8>) -> Option<State> {
+        let bytes = match &self.state {
+            State::Kept(part) => index?.part(part)?,
+            State::Read(reading) if reading.0.settled(now) => serde_json::to_vec(reading).ok()?,
+            State::Unread | State::Read(_) => return None,
+        };
+        Part::append(parts, &bytes).map(State::Kept)
+    }
+}
+
+/// Notes what is read, and lists each directory once.
 struct Recorder<'a> {
     files: &'a dyn Files,
     paths: RefCell<BTreeMap<PathBuf, Option<Stamp>>>,
+    lists: RefCell<BTreeMap<PathBuf, Names>>,
 }
 
-impl Recorder<'_> {
+impl<'a> Recorder<'a> {
+    fn new(files: &'a dyn Files) -> Self {
+        Self { files, paths: RefCell::default(), lists: RefCell::default() }
+    }
+
     /// Before it is read: what changes meanwhile has another stamp next time.
     fn note(&self, path: &Path) {
-        self.paths.borrow_mut().entry(path.to_owned()).or_insert_with(|| stamp(path));
+        let mut paths = self.paths.borrow_mut();
+        if !paths.contains_key(path) {
+            paths.insert(path.to_owned(), stamp(path));
+        }
+    }
+
+    fn noted(self) -> Vec<(PathBuf, Option<Stamp>)> {
+        self.paths.into_inner().into_iter().collect()
     }
 }
 
 impl Files for Recorder<'_> {
     fn list(&self, directory: &Path) -> Result<Names, OpenError> {
+        if let Some(names) = self.lists.borrow().get(directory) {
+            return Ok(names.clone());
+        }
         self.note(directory);
-        self.files.list(directory)
+        let names = self.files.list(directory)?;
+        self.lists.borrow_mut().insert(directory.to_owned(), names.clone());
+        Ok(names)
     }
 
     fn read(&self, file: &Path) -> Result<Vec<u8>, OpenError> {
@@ -108,72 +273,24 @@ impl Files for Recorder<'_> {
     }
 }
 
-impl Index<'_> {
-    /// The same as [`Modules::read`], and what has not changed comes from the index.
-    ///
-    /// Guarantees: after any change of a file, a directory or a variable that a module was read from, it is read again. The
-    /// index is private to its user and written all or nothing; a damaged one counts as empty.
-    pub fn read(&self, modules: &Modules<'_>) -> (Vec<Module>, Vec<OpenError>) {
-        let mut older = self.load().unwrap_or_else(|reason| {
-            tracing::debug!(%reason, "the index of PowerShell modules is built anew");
-            Roots::new()
-        });
-        let (mut searched, mut errors, mut changed) = (Vec::new(), Vec::new(), false);
-        for directory in modules.directories {
-            let root = match older.remove(directory) {
-                Some(root) if root.holds(modules.environment) => root,
-                known => {
-                    changed = true;
-                    let (root, unreadable) = search(modules, directory, known);
-                    errors.extend(unreadable);
-                    root
-                }
-            };
-            searched.push((directory.clone(), root));
-        }
-        if changed && let Err(error) = self.store(older, &searched) {
-            tracing::debug!(%error, "the index of PowerShell modules cannot be written");
-        }
-        (searched.into_iter().flat_map(|(_, root)| root.modules).filter_map(|kept| kept.module).collect(), errors)
-    }
-
-    fn load(&self) -> Result<Roots, Unusable> {
-        let text = CACHE.read(self.cache, self.user)?;
-        CACHE.body(&text).and_then(|body| serde_json::from_slice(body).ok()).ok_or(Unusable::Damaged)
-    }
-
-    /// Writes what can be relied on later, and what is known of directories that were not searched now.
-    fn store(&self, others: Roots, searched: &[(PathBuf, Root)]) -> Result<(), Unusable> {
-        let mut roots: Roots = others.into_iter().take(KEPT).collect();
-        for (directory, root) in searched {
-            let mut root = root.clone();
-            let count = root.modules.len();
-            root.modules.retain(|kept| kept.on.settled(self.now));
-            root.complete &= root.modules.len() == count && root.on.settled(self.now);
-            roots.insert(directory.clone(), root);
-        }
-        CACHE.write(self.cache, self.user, &serde_json::to_vec(&roots).map_err(std::io::Error::from)?)
-    }
-}
-
-/// Searches a directory; modules that have not changed are taken over.
-fn search(modules: &Modules<'_>, directory: &Path, known: Option<Root>) -> (Root, Vec<OpenError>) {
-    let recorder = Recorder { files: modules.files, paths: RefCell::default() };
+/// Searches a directory; what is known of modules that are still there is taken over.
+fn find_again(modules: &Modules<'_>, directory: &Path, known: Option<Root>) -> (Root, Vec<OpenError>) {
+    let recorder = Recorder::new(modules.files);
     let (found, errors) = find(directory, &recorder);
-    let mut known: BTreeMap<PathBuf, Kept> =
-        known.into_iter().flat_map(|root| root.modules).map(|kept| (kept.found.file.clone(), kept)).collect();
-    let kept = found.into_iter().map(|found| match known.remove(&found.file) {
-        Some(kept) if kept.found == found && kept.on.hold(modules.environment) => kept,
-        _ => read(modules, found),
-    });
-    let modules = kept.collect();
-    let on = Dependencies { paths: recorder.paths.into_inner(), ..Dependencies::default() };
+    let mut known: BTreeMap<PathBuf, Entry> =
+        known.into_iter().flat_map(|root| root.modules).map(|entry| (entry.found.file.clone(), entry)).collect();
+    let entry = |found: Found| match known.remove(&found.file) {
+        Some(entry) if entry.found == found => entry,
+        _ => Entry { found, state: State::Unread },
+    };
+    let modules = found.into_iter().map(entry).collect();
+    let on = Dependencies { paths: recorder.noted(), ..Dependencies::default() };
     // What could not be looked at is looked at again.
     (Root { complete: errors.is_empty(), on, modules }, errors)
 }
 
-fn read(modules: &Modules<'_>, found: Found) -> Kept {
-    let recorder = Recorder { files: modules.files, paths: RefCell::default() };
+fn read(modules: &Modules<'_>, found: &Found) -> Reading {
+    let recorder = Recorder::new(modules.files);
     let variables = RefCell::new(BTreeMap::new());
     let environment = |name: &str| {
         let value = (modules.environment)(name);
@@ -181,7 +298,6 @@ fn read(modules: &Modules<'_>, found: Found) -> Kept {
         value
     };
     let module =
-        Modules { files: &recorder, environment: &environment, directories: modules.directories }.module(&found);
-    let on = Dependencies { paths: recorder.paths.into_inner(), variables: variables.into_inner() };
-    Kept { found, on, module }
+        Modules { files: &recorder, environment: &environment, directories: modules.directories }.module(found);
+    (Dependencies { paths: recorder.noted(), variables: variables.into_inner() }, module.map(Arc::new))
 }

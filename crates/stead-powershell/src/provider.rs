@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Value as PlainJson, json};
 use stead_core::call::{Execution, Exported, Failure, FailureKind};
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_host::command::secrets::Secrets;
 use stead_host::fs::OpenError;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
@@ -14,7 +14,7 @@ use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply,
 use crate::convert::{self, Json, Purpose, Refusal, Wire};
 use crate::resource::{Kind, Resource};
 use crate::schema::json_schema;
-use crate::worker::{Call, Errors, Failed, Lease, Limits, Method, Module, Object, Pool, Record, Reply, Stream};
+use crate::worker::{Call, Deadline, Failed, Lease, Limits, Method, Module, Pool, Record, Reply, Stream};
 
 /// Where a resource comes from.
 pub struct Source {
@@ -30,19 +30,12 @@ pub struct PowerShellProvider {
     pool: Option<Pool>,
     resource: Arc<Resource>,
     source: Source,
-    errors: Errors,
 }
 
 impl PowerShellProvider {
     /// For a resource that is a class or a script. A composite is expanded before.
     pub fn new(pool: Option<Pool>, resource: Arc<Resource>, source: Source) -> Self {
-        Self { pool, resource, source, errors: Errors::Stop }
-    }
-
-    /// With another meaning of errors that do not end the resource.
-    #[must_use]
-    pub fn with_errors(self, errors: Errors) -> Self {
-        Self { errors, ..self }
+        Self { pool, resource, source }
     }
 
     /// A session for calls of one instance.
@@ -51,7 +44,8 @@ impl PowerShellProvider {
             let message = format!("'{}' is composite: it is expanded, not called", self.resource.name);
             return Err(Failure::new(FailureKind::Unsupported, message));
         }
-        let properties = self.properties(input, purpose)?;
+        let (deadline, secrets) = (Deadline::after(cx.deadline), Secrets::of(input));
+        let properties = self.properties(input, purpose, &secrets)?;
         let pool = self
             .pool
             .as_ref()
@@ -59,15 +53,15 @@ impl PowerShellProvider {
         let stamp = (self.source.stamp)().map_err(|error| {
             Failure::new(FailureKind::Start, format!("cannot load the module of '{}': {error}", self.resource.name))
         })?;
-        let secrets = Secrets::of(input);
         let module = Module { path: &self.source.module, stamp: &stamp };
-        let lease = pool.lease(module, &cx.cancel).map_err(|failed| failure(&failed, &secrets))?;
-        Ok(Opened { provider: self, cx, lease, properties, stamp, secrets })
+        let limits = Limits { deadline, output: cx.output_limit, cancel: &cx.cancel };
+        let lease = pool.lease(module, &limits).map_err(|failed| failure(&failed, &secrets))?;
+        Ok(Opened { provider: self, cx, limits, lease, properties, stamp, secrets })
     }
 
-    fn properties(&self, input: &Plain, purpose: Purpose) -> Result<Vec<(String, Wire)>, Failure> {
+    fn properties(&self, input: &Plain, purpose: Purpose, secrets: &Secrets) -> Result<Vec<(String, Wire)>, Failure> {
         let Json::Object(stated) = unwrapped(input.expose()) else { return Ok(Vec::new()) };
-        convert::properties(&self.resource.properties, &stated, purpose).map_err(|refusals| invalid(&refusals))
+        convert::properties(&self.resource.properties, &stated, purpose).map_err(|refusals| invalid(&refusals, secrets))
     }
 }
 
@@ -75,6 +69,7 @@ impl PowerShellProvider {
 struct Opened<'a> {
     provider: &'a PowerShellProvider,
     cx: &'a Context,
+    limits: Limits<'a>,
     lease: Lease<'a>,
     properties: Vec<(String, Wire)>,
     stamp: String,
@@ -82,31 +77,47 @@ struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    fn call(&mut self, method: Method, object: Object) -> Result<Reply, Failure> {
+    fn call(&mut self, method: Method) -> Result<Reply, Failure> {
         let call = Call {
             kind: self.provider.resource.kind,
             module: Module { path: &self.provider.source.module, stamp: &self.stamp },
             resource: &self.provider.resource.name,
             method,
             properties: &self.properties,
-            errors: self.provider.errors,
             records: true,
-            object,
         };
-        let limits = Limits { deadline: self.cx.deadline, output: self.cx.output_limit, cancel: &self.cx.cancel };
         let (trace, secrets) = (&self.cx.trace, &self.secrets);
         let mut forward = |record: Record| trace(level(record.stream), &secrets.scrub(&record.message));
-        self.lease.call(&call, &limits, &mut forward).map_err(|failed| failure(&failed, secrets))
+        self.lease.call(&call, &self.limits, &mut forward).map_err(|failed| failure(&failed, secrets))
     }
 
     fn get(&mut self) -> Result<Value, Failure> {
-        let reply = self.call(Method::Get, Object::New)?;
+        let reply = self.call(Method::Get)?;
         let state = reply.state().map_err(|error| failure(&Failed::Call(error), &self.secrets))?;
         let Some(state) = state else {
             (self.cx.trace)(TraceLevel::Warn, "Get returned nothing");
             return Ok(Value::from(json!({})));
         };
         parse(state)
+    }
+}
+
+impl Opened<'_> {
+    /// The state after a set that requires a restart. Where it cannot be read, the restart is what is known of it: it was
+    /// asked for once, and a failure would lose it.
+    fn get_and_restart(&mut self) -> Value {
+        let mut members = match self.get() {
+            Ok(Value::Object(members)) => members,
+            Ok(_) => Object::new(),
+            Err(failure) => {
+                let text = format!("the state after the set is unknown: {}", failure.message);
+                (self.cx.trace)(TraceLevel::Warn, &text);
+                Object::new()
+            }
+        };
+        let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        members.insert("_restartRequired".to_owned(), Value::from(json!([{ "system": name }])));
+        Value::Object(members)
     }
 }
 
@@ -117,7 +128,7 @@ impl Provider for PowerShellProvider {
     }
 
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
-        self.properties(input, Purpose::Instance).map(drop)
+        self.properties(input, Purpose::Instance, &Secrets::of(input)).map(drop)
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
@@ -126,7 +137,7 @@ impl Provider for PowerShellProvider {
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let mut opened = self.open(cx, input, Purpose::Instance)?;
-        let verdict = opened.call(Method::Test, Object::New)?.verdict();
+        let verdict = opened.call(Method::Test)?.verdict();
         let verdict = verdict.map_err(|error| failure(&Failed::Call(error), &opened.secrets))?;
         Ok(TestReply { in_desired_state: Some(verdict), ..TestReply::default() })
     }
@@ -137,28 +148,25 @@ impl Provider for PowerShellProvider {
             if !self.resource.methods.what_if {
                 return Err(Failure::new(FailureKind::Unsupported, "the resource does not support what-if"));
             }
-            let what_if = opened.call(Method::WhatIf, Object::New)?.texts();
+            let texts = opened.call(Method::WhatIf)?.texts();
+            let what_if = texts.iter().map(|text| opened.secrets.scrub(text).into_owned()).collect();
             return Ok(SetReply { what_if, ..SetReply::default() });
         }
-        let reboot = opened.call(Method::Set, Object::New)?.reboot_required;
-        let mut after = opened.get()?;
-        if let (true, Value::Object(members)) = (reboot, &mut after) {
-            let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-            members.insert("_restartRequired".to_owned(), Value::from(json!([{ "system": name }])));
-        }
+        let reboot = opened.call(Method::Set)?.reboot_required;
+        let after = if reboot { opened.get_and_restart() } else { opened.get()? };
         Ok(SetReply { after: Some(Plain::new(after)), ..SetReply::default() })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         if execution == Execution::Actual {
-            self.open(cx, input, Purpose::Instance)?.call(Method::Delete, Object::New)?;
+            self.open(cx, input, Purpose::Instance)?.call(Method::Delete)?;
         }
         Ok(Vec::new())
     }
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
         let mut opened = self.open(cx, input, Purpose::Filter)?;
-        let reply = opened.call(Method::Export, Object::New)?;
+        let reply = opened.call(Method::Export)?;
         let states = reply.states().map_err(|error| failure(&Failed::Call(error), &opened.secrets))?;
         let exported =
             |properties| Exported { type_name: None, name: None, properties, depends_on: Vec::new(), metadata: None };
@@ -193,8 +201,9 @@ fn object<'a>(members: impl Iterator<Item = (&'a String, &'a Value)>) -> Json {
     Json::Object(members.map(|(name, value)| (name.clone(), unwrapped(value))).collect())
 }
 
-fn invalid(refusals: &[Refusal]) -> Failure {
-    let messages: Vec<String> = refusals.iter().map(|refusal| format!("{refusal} [{}]", refusal.code.id)).collect();
+fn invalid(refusals: &[Refusal], secrets: &Secrets) -> Failure {
+    let text = |refusal: &Refusal| format!("{} [{}]", secrets.scrub(&refusal.to_string()), refusal.code.id);
+    let messages: Vec<String> = refusals.iter().map(text).collect();
     let pointer = refusals.first().and_then(|refusal| refusal.place.strip_prefix("properties"));
     let pointer = pointer.map(|path| path.replace(['.', '['], "/").replace(']', ""));
     Failure { property: pointer, ..Failure::new(FailureKind::Invalid, messages.join("; ")) }

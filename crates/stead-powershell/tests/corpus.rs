@@ -16,7 +16,7 @@ use stead_host::process::Environment;
 use stead_host::provider::Cancel;
 use stead_powershell::convert::{Json, Purpose, Refusal, Wire, properties};
 use stead_powershell::resource::{Kind, Property, Rule};
-use stead_powershell::worker::{Call, Errors, Limits, Method, Module, Object, Pool, Settings};
+use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
 use stead_testkit::{Case, Computed, Suite};
 
 fn main() -> ExitCode {
@@ -80,11 +80,9 @@ fn judge(case: &Case) -> Result<Computed, String> {
         other => return Err(format!("there is no method '{other}'")),
     };
     let module = Module { path: Path::new("/m/M.psd1"), stamp: "" };
-    let errors = if case.has("report") { Errors::Report } else { Errors::Stop };
-    let (kind, object) = (Kind::Class, Object::New);
-    let call = Call { kind, module, resource: "Lines", method, properties: &lines, errors, records: true, object };
+    let call = Call { kind: Kind::Class, module, resource: "Lines", method, properties: &lines, records: true };
     let cancel = Cancel::default();
-    let limits = Limits { deadline: Duration::from_mins(1), output: 1 << 20, cancel: &cancel };
+    let limits = Limits { deadline: Deadline::after(Duration::from_mins(1)), output: 1 << 20, cancel: &cancel };
     let settings = Settings::new(std::env::current_exe().unwrap(), Environment::of_this_process(&[]), 1);
     let mut records = String::new();
     let reply = Pool::new(settings).call(&call, &limits, &mut |record| {

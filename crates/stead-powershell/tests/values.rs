@@ -17,7 +17,7 @@ use stead_host::provider::Cancel;
 use stead_powershell::convert::{Json, Path, Refusal, Wire, convert, property_value};
 use stead_powershell::resource::{Kind, Rule};
 use stead_powershell::types::Type;
-use stead_powershell::worker::{Call, Errors, Limits, Method, Module, Object, Pool, Settings};
+use stead_powershell::worker::{Call, Deadline, Limits, Method, Module, Pool, Settings};
 
 use declared::{declared, property};
 
@@ -154,12 +154,11 @@ fn what_is_accepted_is_assigned_on_real_powershell() {
             resource: &resource,
             method: Method::Get,
             properties: &properties,
-            errors: Errors::Stop,
             records: false,
-            object: Object::New,
         };
         let cancel = Cancel::default();
-        let limits = Limits { deadline: std::time::Duration::from_mins(1), output: 1 << 20, cancel: &cancel };
+        let limits =
+            Limits { deadline: Deadline::after(std::time::Duration::from_mins(1)), output: 1 << 20, cancel: &cancel };
         let is_plain = matches!(ty, Type::Boolean | Type::Integer { .. } | Type::Guid)
             && !line.json.contains(['"', '.', 'e', 'E']);
         match pool.call(&call, &limits, &mut |_| {}) {

@@ -29,7 +29,7 @@ use stead_powershell::provider::{PowerShellProvider, Source};
 use stead_powershell::resource::{Kind, Methods, Property, Resource};
 use stead_powershell::text::Place;
 use stead_powershell::worker::{
-    Call, CallError, Errors, Failed, Limits, Method, Module, Object, Pool, Record, Reply, Settings, Stream,
+    Call, CallError, Deadline, Failed, Limits, Method, Module, Pool, Record, Reply, Settings, Stream,
 };
 
 const SOON: Duration = Duration::from_mins(1);
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         stand_in::main();
         return ExitCode::SUCCESS;
     }
-    let tests: [(&str, fn()); 16] = [
+    let tests: [(&str, fn()); 18] = [
         ("a_worker_is_kept_and_replaced", a_worker_is_kept_and_replaced),
         ("a_changed_module_gets_a_new_process", a_changed_module_gets_a_new_process),
         ("a_deadline_ends_the_process", a_deadline_ends_the_process),
@@ -52,7 +52,9 @@ fn main() -> ExitCode {
         ("an_idle_worker_is_ended", an_idle_worker_is_ended),
         ("no_more_workers_than_the_width", no_more_workers_than_the_width),
         ("secrets_go_over_the_socket_alone", secrets_go_over_the_socket_alone),
-        ("test_and_set_share_an_object", test_and_set_share_an_object),
+        ("a_deadline_is_spent_once", a_deadline_is_spent_once),
+        ("what_if_shows_no_secret", what_if_shows_no_secret),
+        ("root_loads_no_modules_that_others_can_change", root_loads_no_modules_that_others_can_change),
         ("a_restart_is_part_of_the_state", a_restart_is_part_of_the_state),
         ("recorded_failures_are_failures", recorded_failures_are_failures),
         ("recorded_invocations_fail_as_recorded", recorded_invocations_fail_as_recorded),
@@ -79,7 +81,7 @@ fn settings() -> Settings {
 }
 
 fn limits(cancel: &Cancel) -> Limits<'_> {
-    Limits { deadline: SOON, output: 16 << 20, cancel }
+    Limits { deadline: Deadline::after(SOON), output: 16 << 20, cancel }
 }
 
 fn call<'a>(resource: &'a str, properties: &'a [(String, Wire)]) -> Call<'a> {
@@ -89,9 +91,7 @@ fn call<'a>(resource: &'a str, properties: &'a [(String, Wire)]) -> Call<'a> {
         resource,
         method: Method::Get,
         properties,
-        errors: Errors::Stop,
         records: true,
-        object: Object::New,
     }
 }
 
@@ -147,7 +147,7 @@ fn a_deadline_ends_the_process() {
     let pool = Pool::new(settings());
     let pid = state(&pool, &call("Pid", &[]))["pid"].clone();
     let cancel = Cancel::default();
-    let limits = Limits { deadline: Duration::from_millis(300), ..limits(&cancel) };
+    let limits = Limits { deadline: Deadline::after(Duration::from_millis(300)), ..limits(&cancel) };
     let failed = pool.call(&call("Hang", &[]), &limits, &mut |_| {}).unwrap_err();
     assert!(matches!(failed, Failed::Deadline(_)) && failed.kind() == FailureKind::Deadline, "{failed}");
     assert!(!is_alive(&pid));
@@ -260,6 +260,10 @@ fn property(name: &str, ty: &str, key: bool) -> Property {
 }
 
 fn provider(name: &str) -> PowerShellProvider {
+    provider_of(name, Methods::default())
+}
+
+fn provider_of(name: &str, methods: Methods) -> PowerShellProvider {
     let file = Arc::new(PathBuf::from("/m/M.psm1"));
     let resource = Resource {
         name: name.to_owned(),
@@ -271,7 +275,7 @@ fn provider(name: &str) -> PowerShellProvider {
         place: Place { line: 1, column: 1 },
         description: None,
         properties: vec![property("Name", "string", true), property("Password", "string", false)],
-        methods: Methods::default(),
+        methods,
     };
     let source = Source { module: PathBuf::from("/m/M.psd1"), stamp: Box::new(|| Ok("1".to_owned())) };
     PowerShellProvider::new(Some(Pool::new(settings())), Arc::new(resource), source)
@@ -293,16 +297,51 @@ fn secrets_go_over_the_socket_alone() {
     assert!(seen.contains("the password is <secureValue>") && !seen.contains(canary), "{seen}");
 }
 
-fn test_and_set_share_an_object() {
+/// Waiting for a worker counts.
+fn a_deadline_is_spent_once() {
     let pool = Pool::new(settings());
-    let cancel = Cancel::default();
-    let held = call("Held", &[]);
-    let converged = pool.lease(held.module, &cancel).unwrap().converge(&held, &limits(&cancel), &mut |_| {}).unwrap();
-    assert!(!converged.in_desired_state);
-    let (set, after) = converged.changed.unwrap();
-    let flags = |reply: &Reply| serde_json::from_str::<Json>(reply.states().unwrap()[0].get()).unwrap();
-    assert_eq!(flags(&set), json!({ "hold": false, "reuse": true }));
-    assert_eq!(flags(&after), json!({ "hold": false, "reuse": false }));
+    let (cancel, other) = (Cancel::default(), Cancel::default());
+    std::thread::scope(|scope| {
+        let calling = scope.spawn(|| pool.call(&call("Hang", &[]), &limits(&other), &mut |_| {}).unwrap_err());
+        stead_testkit::until(|| (pool.workers() == 1).then_some(()));
+        let limits = Limits { deadline: Deadline::after(Duration::from_millis(100)), ..limits(&cancel) };
+        let failed = pool.call(&call("Pid", &[]), &limits, &mut |_| {}).unwrap_err();
+        assert_eq!(failed.to_string(), "no PowerShell process became free within 100ms");
+        assert_eq!(failed.kind(), FailureKind::Deadline);
+        other.cancel();
+        calling.join().unwrap();
+        let failed = pool.call(&call("Pid", &[]), &limits, &mut |_| {}).unwrap_err();
+        assert_eq!(failed.kind(), FailureKind::Deadline, "nothing of it is left for another call");
+    });
+}
+
+fn what_if_shows_no_secret() {
+    let context = Context::new(Path::new("/"));
+    let input = Plain::new(json!({ "Name": "n", "Password": { "secureString": "canary-7f3a" } }));
+    let methods = Methods { what_if: true, ..Methods::default() };
+    let reply = provider_of("WouldSet", methods).set(&context, &input, Execution::WhatIf);
+    let reply = reply.map_err(|failure| failure.message).unwrap();
+    assert_eq!(reply.what_if, ["would set <secureValue>"]);
+    let input = Plain::new(json!({ "Name": { "secureString": "canary-7f3a" }, "canary-7f3a": 1 }));
+    let refused = provider("Echo").validate(&context, &input).unwrap_err();
+    assert!(refused.message.contains("<secureValue>") && !refused.message.contains("canary"), "{}", refused.message);
+}
+
+/// Only directories that root alone can change are in the path of root's workers.
+fn root_loads_no_modules_that_others_can_change() {
+    if !stead_testkit::is_root("root_loads_no_modules_that_others_can_change") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [kept, left_out] = ["kept", "left out"].map(|name| folder.path().join(name));
+    for (directory, mode) in [(&kept, 0o755), (&left_out, 0o777)] {
+        std::fs::create_dir(directory).unwrap();
+        std::fs::set_permissions(directory, Permissions::from_mode(mode)).unwrap();
+    }
+    let pool = Pool::new(Settings { module_path: vec![kept.clone(), left_out], ..settings() });
+    let seen = state(&pool, &call("Seen", &[]))["process"][1].to_string();
+    assert!(seen.contains(&format!("STEAD_POWERSHELL_MODULES=:{}:", kept.display())), "{seen}");
+    assert!(!seen.contains("left out"), "{seen}");
 }
 
 fn a_restart_is_part_of_the_state() {
@@ -310,6 +349,8 @@ fn a_restart_is_part_of_the_state() {
     let input = Plain::new(json!({ "Name": "n" }));
     let reply = provider("Reboot").set(&context, &input, Execution::Actual).map_err(|failure| failure.message).unwrap();
     assert_eq!(restarts(reply.after.unwrap().expose()).len(), 1);
+    let lost = provider("RebootAndFail").set(&context, &input, Execution::Actual);
+    assert_eq!(restarts(lost.map_err(|failure| failure.message).unwrap().after.unwrap().expose()).len(), 1);
     let refused = provider("Reboot").get(&context, &Plain::new(json!({ "Name": ["a"], "Nope": 1 }))).err().unwrap();
     assert_eq!(refused.property.as_deref(), Some("/Name"));
     assert_eq!(
@@ -332,7 +373,7 @@ fn replay(pool: &Pool, case: &Json, method: Method, kind: Kind) -> (Result<Reply
     let properties = [("case".to_owned(), Wire::String(case.to_string()))];
     let mut records = Vec::new();
     let cancel = Cancel::default();
-    let deadline = if case["state"] == "Stopped" { Duration::from_millis(100) } else { SOON };
+    let deadline = Deadline::after(if case["state"] == "Stopped" { Duration::from_millis(100) } else { SOON });
     let limits = Limits { deadline, ..limits(&cancel) };
     let call = Call { method, kind, ..call("Replay", &properties) };
     (pool.call(&call, &limits, &mut |record| records.push(record)), records)
@@ -435,7 +476,7 @@ fn recorded_calls_on_real_powershell() {
         let module = Module { path: &path, stamp: "1" };
         let call = Call { kind, module, method: method(&case["method"]), ..call(ty, &properties) };
         let cancel = Cancel::default();
-        let limits = Limits { deadline: 5 * SOON, output: 256 << 20, cancel: &cancel };
+        let limits = Limits { deadline: Deadline::after(5 * SOON), output: 256 << 20, cancel: &cancel };
         let reply = pool.call(&call, &limits, &mut |_| {});
         let failed = case["noAnswer"] == true
             || case["state"] != "Completed"

@@ -12,7 +12,7 @@ use stead_host::process::Environment;
 use stead_host::settings::{
     self, Ignore, Layers, Place, Settings, SettingsFiles, Stated, TraceFormat, TraceLevel, UnusableFile,
 };
-use stead_powershell::adapter::{self, Options as PowerShellOptions};
+use stead_powershell::adapter::Options as PowerShellOptions;
 use stead_powershell::module::module_path;
 
 use crate::args::{self, Arguments};
@@ -56,7 +56,8 @@ impl ProcessEnv {
 
 /// Where PowerShell is; `None` where there is neither the program nor a path of modules.
 fn powershell(isolated: bool) -> Option<PowerShellOptions> {
-    let executable = env::var_os("PATH").as_deref().and_then(adapter::executable);
+    let environment = Environment::of_this_process(&["PSModulePath", "XDG_DATA_HOME", "XDG_CONFIG_HOME"]);
+    let executable = environment.find_on_path("pwsh");
     if executable.is_none() && env::var_os("PSModulePath").is_none_or(|path| path.is_empty()) {
         return None;
     }
@@ -65,7 +66,7 @@ fn powershell(isolated: bool) -> Option<PowerShellOptions> {
         module_path: module_path(&variable, executable.as_deref()),
         executable,
         cache: cache_directory(),
-        environment: Environment::of_this_process(&["PSModulePath", "XDG_DATA_HOME", "XDG_CONFIG_HOME"]),
+        environment,
         user: User::current(),
         width: available_parallelism().map_or(1, usize::from),
         isolated,

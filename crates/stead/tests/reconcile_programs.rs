@@ -141,15 +141,15 @@ fn a_program_that_dies_loses_nothing() {
     let site = Site::new(HOPELESS);
     site.program("stead-pending-dying", "read -r question\necho 'no idea' >&2\nexit 7");
     let ended = site.apply(&["-P", "dying"]);
-    ended.assert_default_decided("failed: it ended with exit code 7");
+    ended.assert_default_decided("failed: it ended: exit code 7");
     assert!(ended.log.contains("no idea"), "{}", ended.log);
     site.program("stead-reconciler-dying", "exit 7");
-    site.apply(&["-R", "dying"]).assert_default_decided("failed: it ended with exit code 7");
+    site.apply(&["-R", "dying"]).assert_default_decided("failed: it ended: exit code 7");
     site.program("stead-reconciler-dying", "echo '{\"version\": 1, \"pace\": \"each\"}'\nkill -9 $$");
-    site.apply(&["-R", "dying"]).assert_default_decided("failed: it ended by signal 9");
+    site.apply(&["-R", "dying"]).assert_default_decided("failed: it ended: signal 9");
     // Half an answer is none.
     site.program("stead-pending-dying", "read -r question\nprintf '{\"pending\": true}'");
-    site.apply(&["-P", "dying"]).assert_default_decided("failed: it ended with exit code 0");
+    site.apply(&["-P", "dying"]).assert_default_decided("failed: it ended: exit code 0");
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub(super) struct Content {
 
 /// A machine with a thousand manifests has about 5 MiB.
 const CACHE: CacheFile =
-    CacheFile::new("manifests.index", concat!("stead manifests 2 ", env!("CARGO_PKG_VERSION"), " "));
+    CacheFile::new("manifests.index", concat!("stead manifests 3 ", env!("CARGO_PKG_VERSION"), " "));
 /// Directories of other searches that are kept, so that changing search paths take turns without work.
 const KEPT: usize = 256;
 

@@ -32,6 +32,11 @@ pub trait Programs: Send + Sync {
     /// Runs `list` of an adapter: one object for each resource that it can carry out.
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure>;
 
+    /// What an adapter lists for one type, where it can tell that for less than listing everything; `None` where not.
+    fn find_adapted(&self, _adapter: &Manifest, _wanted: &TypeName) -> Option<Vec<Json>> {
+        None
+    }
+
     /// Runs `discover` of an extension: one object for each manifest that it found.
     fn discover(&self, extension: &Extension) -> Result<Vec<Json>, Failure>;
 
@@ -74,11 +79,15 @@ pub struct Discovery {
     built_in: Catalog,
     files: OnceLock<load::Files>,
     discovered: OnceLock<Discovered>,
-    listed: Mutex<BTreeMap<TypeName, Arc<OnceLock<Listed>>>>,
+    /// By adapter, and by the type where it was asked for one.
+    listed: Mutex<BTreeMap<(TypeName, Option<TypeName>), Slot>>,
 }
 
+/// Filled once, outside of the lock of the map that it is in.
+type Slot = Arc<OnceLock<Arc<Listed>>>;
+
 /// What one adapter listed.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Listed {
     manifests: Catalog,
     problems: Vec<Problem>,
@@ -179,7 +188,7 @@ impl Discovery {
 
     /// What an adapter lists; empty when it cannot, with the reason among the problems.
     pub fn adapted_by(&self, adapter: &Arc<Manifest>) -> Catalog {
-        self.listed(adapter).manifests
+        self.listed(adapter).manifests.clone()
     }
 
     /// The adapters that can list their resources, by type, the newest version of each.
@@ -189,27 +198,48 @@ impl Discovery {
     }
 
     fn find_adapted(&self, wanted: &Wanted) -> Result<Arc<Manifest>, NotFound> {
-        let asked = |adapter: &&Arc<Manifest>| wanted.adapter.as_ref().is_none_or(|name| *name == adapter.type_name);
-        let adapters = self.adapters();
+        let asked = |adapter: &Arc<Manifest>| wanted.adapter.as_ref().is_none_or(|name| *name == adapter.type_name);
+        let adapters: Vec<_> = self.adapters().into_iter().filter(asked).collect();
+        let found = adapters.iter().find_map(|adapter| {
+            let listed = self.listed_for(adapter, &wanted.type_name);
+            fitting(&listed.manifests, wanted).ok()
+        });
+        found.map_or_else(|| self.not_found(wanted, &adapters), Ok)
+    }
+
+    /// Nothing fits; asking everything that is known says what is near, or which versions there are.
+    fn not_found(&self, wanted: &Wanted, adapters: &[Arc<Manifest>]) -> Result<Arc<Manifest>, NotFound> {
         let mut known = self.discovered().catalog.clone();
-        for adapter in adapters.iter().filter(asked) {
-            let listed = self.adapted_by(adapter);
-            if let Ok(manifest) = fitting(&listed, wanted) {
-                return Ok(manifest);
-            }
-            listed.iter().flat_map(|(_, versions)| versions).for_each(|each| known.add(each.clone()));
+        for adapter in adapters {
+            let listed = self.listed(adapter);
+            listed.manifests.iter().flat_map(|(_, versions)| versions).for_each(|each| known.add(each.clone()));
         }
-        // Nothing fits; asking everything that is known says what is near, or which versions there are.
         fitting(&known, wanted)
     }
 
-    fn listed(&self, adapter: &Arc<Manifest>) -> Listed {
-        let slot = {
-            let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-            listed.entry(adapter.type_name.clone()).or_default().clone()
+    fn listed(&self, adapter: &Arc<Manifest>) -> Arc<Listed> {
+        let list = || {
+            tracing::info!("Listing the resources of the adapter '{}'", adapter.type_name);
+            Arc::new(list(adapter, self.programs.list_adapted(adapter)))
         };
-        // Outside of the lock: other adapters can be asked meanwhile.
-        slot.get_or_init(|| list(adapter, &*self.programs)).clone()
+        Arc::clone(self.slot(adapter, None).get_or_init(list))
+    }
+
+    /// What an adapter lists, at least of one type.
+    fn listed_for(&self, adapter: &Arc<Manifest>, wanted: &TypeName) -> Arc<Listed> {
+        let (whole, one) = (self.slot(adapter, None), self.slot(adapter, Some(wanted)));
+        if let Some(listed) = whole.get().or(one.get()) {
+            return Arc::clone(listed);
+        }
+        match self.programs.find_adapted(adapter, wanted) {
+            Some(objects) => Arc::clone(one.get_or_init(|| Arc::new(list(adapter, Ok(objects))))),
+            None => self.listed(adapter),
+        }
+    }
+
+    fn slot(&self, adapter: &Arc<Manifest>, wanted: Option<&TypeName>) -> Slot {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        Slot::clone(listed.entry((adapter.type_name.clone(), wanted.cloned())).or_default())
     }
 }
 
@@ -234,16 +264,15 @@ fn lists(manifest: &Manifest) -> bool {
     manifest.kind == Kind::Adapter && can_list
 }
 
-fn list(adapter: &Arc<Manifest>, programs: &dyn Programs) -> Listed {
+fn list(adapter: &Arc<Manifest>, objects: Result<Vec<Json>, Failure>) -> Listed {
     let path = match &adapter.implementation {
         Implementation::Command(command) => command.manifest_path.clone(),
         _ => PathBuf::new(),
     };
     let mut listed = Listed::default();
     let name = &adapter.type_name;
-    tracing::info!("Listing the resources of the adapter '{name}'");
     let problem = |message: String| Problem::new(&path, Reason::List(name.clone(), message));
-    match programs.list_adapted(adapter) {
+    match objects {
         Err(failure) => listed.problems.push(problem(failure.message)),
         Ok(objects) => {
             for object in objects {

@@ -38,7 +38,7 @@ pub enum ConversationError {
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// It ended, or closed its standard output.
-    #[error("it ended{}", .0.map(in_words).unwrap_or_default())]
+    #[error("it ended{}", .0.map(|exit| format!(": {exit}")).unwrap_or_default())]
     Ended(Option<Exit>),
     /// It was silent for too long.
     #[error("it did not answer within {0:?}")]
@@ -49,13 +49,6 @@ pub enum ConversationError {
     /// It wrote something that it was not asked for.
     #[error("it wrote a line without being asked")]
     Unasked,
-}
-
-fn in_words(exit: Exit) -> String {
-    match exit {
-        Exit::Code(code) => format!(" with exit code {code}"),
-        Exit::Signal(signal) => format!(" by signal {signal}"),
-    }
 }
 
 impl Conversation {

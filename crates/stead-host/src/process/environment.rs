@@ -93,12 +93,16 @@ impl Environment {
         if name.is_empty() {
             return None;
         }
-        let beside = std::iter::once(directory.join(name));
-        let path = self.get("PATH").filter(|_| !name.contains('/')).unwrap_or_default();
-        let entries = std::env::split_paths(path).filter(|entry| entry.is_absolute()).map(|entry| entry.join(name));
-        let found = beside.chain(entries).find(|candidate| is_program(candidate))?;
+        let beside = Some(directory.join(name)).filter(|candidate| is_program(candidate));
+        let found = beside.or_else(|| if name.contains('/') { None } else { self.find_on_path(name) })?;
         // A relative path would be looked for in the directory that the program is started in.
         std::path::absolute(found).ok()
+    }
+
+    /// The program of that name in the first directory of `PATH` that has one; absolute.
+    pub fn find_on_path(&self, name: &str) -> Option<PathBuf> {
+        let entries = std::env::split_paths(self.get("PATH")?).filter(|entry| entry.is_absolute());
+        entries.map(|entry| entry.join(name)).find(|candidate| is_program(candidate))
     }
 }
 

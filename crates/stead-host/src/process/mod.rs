@@ -85,6 +85,15 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}
+
 /// A program that ended by itself and left nothing behind.
 pub struct Finished {
     /// How it ended.

@@ -1,5 +1,6 @@
 //! What a module consists of.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ pub(super) fn read(modules: &Modules<'_>, found: &Found) -> Option<Module> {
         scripts: Vec::new(),
         resources: Vec::new(),
         findings: Vec::new(),
+        has_type_twice: false,
     };
     let manifest = if has_extension(&file, "psd1") { reader.manifest(&file) } else { None };
     let manifest = manifest.filter(|manifest| reader.has_specified(manifest, &file));
@@ -40,9 +42,11 @@ pub(super) fn read(modules: &Modules<'_>, found: &Found) -> Option<Module> {
     if manifest.is_some() {
         reader.resource_folders();
     }
+    // PowerShell gives up the whole module while it looks for what the manifest exports.
+    let manifest = manifest.filter(|_| !reader.has_type_twice);
     let mut module = Module {
         name: found.name.clone(),
-        version,
+        version: if manifest.is_some() { version } else { Version::none() },
         file,
         manifest,
         scripts: reader.scripts,
@@ -69,6 +73,8 @@ struct Reader<'a> {
     scripts: Vec<Script>,
     resources: Vec<Resource>,
     findings: Vec<Finding>,
+    /// Whether the root script defines two types of one name.
+    has_type_twice: bool,
 }
 
 impl Reader<'_> {
@@ -151,7 +157,11 @@ impl Reader<'_> {
         let file = Arc::new(file.to_owned());
         self.scripts.push(Script { file: file.clone(), role });
         if let Some(bytes) = self.bytes(&file) {
-            let declared = class::declared(&File::read(file, &bytes), self.modules);
+            let file = File::read(file, &bytes);
+            let mut names = BTreeSet::new();
+            let is_twice = file.script.types.iter().any(|ty| !names.insert(ty.name.to_lowercase()));
+            self.has_type_twice |= role == Role::Root && is_twice;
+            let declared = class::declared(&file, self.modules);
             self.resources.extend(declared.resources);
             self.findings.extend(declared.findings);
         }

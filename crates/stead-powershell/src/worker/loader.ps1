@@ -1,10 +1,16 @@
 $ErrorActionPreference = 'Stop'
 $endpoint = [System.Net.Sockets.UnixDomainSocketEndPoint]::new($env:STEAD_POWERSHELL_ENDPOINT)
 [Environment]::SetEnvironmentVariable('STEAD_POWERSHELL_ENDPOINT', [NullString]::Value)
+# PowerShell has added the directories of the user and of all users to the path: here are those that may be used.
+if ($env:STEAD_POWERSHELL_MODULES) {
+    $env:PSModulePath = $env:STEAD_POWERSHELL_MODULES.TrimStart(':') + [System.IO.Path]::Combine($PSHOME, 'Modules')
+    [Environment]::SetEnvironmentVariable('STEAD_POWERSHELL_MODULES', [NullString]::Value)
+}
 $socket = [System.Net.Sockets.Socket]::new('Unix', 'Stream', 'Unspecified')
 $socket.Connect($endpoint)
 $channel = [System.Net.Sockets.NetworkStream]::new($socket, $true)
 $reader = [System.IO.StreamReader]::new($channel, [System.Text.UTF8Encoding]::new($false))
 $writer = [System.IO.StreamWriter]::new($channel, [System.Text.UTF8Encoding]::new($false))
+$writer.NewLine = "`n"
 $text = [System.Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($reader.ReadLine()))
 & ([scriptblock]::Create($text)) $socket $reader $writer

@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stead_core::call::FailureKind;
 use stead_host::process::{ConversationError, Exit, Heard, ProcessError, Session};
 use stead_host::provider::Cancel;
 
 pub use outcome::{CallError, Record, Reply};
-pub use pool::{Converged, Lease, Pool, Settings};
-pub use protocol::{Errors, Hello, Method, PowerShellError, Stream};
+pub use pool::{Lease, Pool, Settings};
+pub use protocol::{Hello, Method, PowerShellError, Stream};
 pub use start::StartError;
 
 use crate::convert::Wire;
@@ -49,30 +49,34 @@ pub struct Call<'a> {
     pub method: Method,
     /// What is assigned, in this order.
     pub properties: &'a [(String, Wire)],
-    /// What an error that does not end the resource means.
-    pub errors: Errors,
     /// Whether verbose, debug and information records are wanted.
     pub records: bool,
-    /// What becomes of the object that the method is called on.
-    pub object: Object,
 }
 
-/// The object of a class that a method is called on.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Object {
-    /// A new one, given up afterwards.
-    #[default]
-    New,
-    /// A new one, kept for the next call.
-    Hold,
-    /// That of the call before, if it is the same resource.
-    Reuse,
+/// When a call must be over: whatever it waits for shares this.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    /// How long it was given.
+    allowed: Duration,
+    begun: Instant,
+}
+
+impl Deadline {
+    /// So long from now.
+    pub fn after(allowed: Duration) -> Self {
+        Self { allowed, begun: Instant::now() }
+    }
+
+    /// What is left of it.
+    fn left(&self) -> Duration {
+        self.allowed.saturating_sub(self.begun.elapsed())
+    }
 }
 
 /// How long a call may take, and what ends it early.
 pub struct Limits<'a> {
     /// How long.
-    pub deadline: Duration,
+    pub deadline: Deadline,
     /// The longest line that is taken, which is the largest state.
     pub output: usize,
     /// Ends it.
@@ -89,7 +93,7 @@ pub enum Failed {
     #[error(transparent)]
     Start(#[from] StartError),
     /// The worker ended in the call.
-    #[error("PowerShell ended in the call{}", in_words(.exit.as_ref()))]
+    #[error("PowerShell ended in the call{}", .exit.map(|exit| format!(": {exit}")).unwrap_or_default())]
     Died {
         /// How it ended.
         exit: Option<Exit>,
@@ -99,6 +103,9 @@ pub enum Failed {
     /// It took too long, and the worker was ended.
     #[error("it did not end within {0:?}; PowerShell was ended with everything that it had started")]
     Deadline(Duration),
+    /// All workers were busy for too long.
+    #[error("no PowerShell process became free within {0:?}")]
+    Busy(Duration),
     /// The run was cancelled, and the worker was ended.
     #[error("it was cancelled")]
     Cancelled,
@@ -113,25 +120,17 @@ pub enum Failed {
     System(ProcessError),
 }
 
-fn in_words(exit: Option<&Exit>) -> String {
-    match exit {
-        Some(Exit::Code(code)) => format!(" with exit code {code}"),
-        Some(Exit::Signal(signal)) => format!(" by signal {signal}"),
-        None => String::new(),
-    }
-}
-
 impl Failed {
     /// The kind of failure that it is for callers.
     pub fn kind(&self) -> FailureKind {
         match self {
             Self::Call(CallError::PowerShell(error)) if !error.property.is_empty() => FailureKind::Invalid,
-            Self::Call(CallError::PowerShell(_) | CallError::Left | CallError::Reported(_)) => FailureKind::Exit(1),
+            Self::Call(CallError::PowerShell(_) | CallError::Left) => FailureKind::Exit(1),
             Self::Call(_) | Self::Protocol | Self::Died { exit: None, .. } => FailureKind::Protocol,
             Self::Start(error) => error.kind(),
             Self::Died { exit: Some(Exit::Code(code)), .. } => FailureKind::Exit(*code),
             Self::Died { exit: Some(Exit::Signal(signal)), .. } => FailureKind::Signal(*signal),
-            Self::Deadline(_) => FailureKind::Deadline,
+            Self::Deadline(_) | Self::Busy(_) => FailureKind::Deadline,
             Self::Cancelled => FailureKind::Cancelled,
             Self::TooMuch => FailureKind::OutputLimit,
             Self::System(_) => FailureKind::System,
@@ -155,10 +154,10 @@ impl Failed {
         matches!(self, Self::Call(_))
     }
 
-    fn of(error: ConversationError, printed: &Printed) -> Self {
+    fn of(error: ConversationError, limits: &Limits<'_>, printed: &Printed) -> Self {
         match error {
             ConversationError::Ended(exit) => Self::Died { exit, tail: printed.tail() },
-            ConversationError::Silent(deadline) => Self::Deadline(deadline),
+            ConversationError::Silent(_) => Self::Deadline(limits.deadline.allowed),
             ConversationError::TooMuch => Self::TooMuch,
             ConversationError::Unasked => Self::Protocol,
             ConversationError::Process(ProcessError::Cancelled) => Self::Cancelled,
@@ -218,26 +217,27 @@ impl Worker {
         let line = request(call, &id, &path);
         // It comes back when the worker can go on; else it is ended at once.
         let mut session = self.session.take().ok_or(Failed::Protocol)?;
-        let mut collector = Collector::new(call.method, call.errors, forward);
+        let mut collector = Collector::new(call.method, forward);
         let (mut printed, mut outcome) = (Printed::default(), None);
-        let exchanged = session.exchange(line.as_bytes(), limits.deadline, limits.cancel, &mut |heard| match heard {
-            Heard::Printed(stream, bytes) => {
-                printed.take(stream, bytes, &mut |line| collector.forward(Stream::Information, line));
-                ControlFlow::Continue(())
-            }
-            Heard::Line(line) => {
-                let message =
-                    serde_json::from_slice::<Line>(line).ok().filter(|line| line.id == id).and_then(Line::message);
-                match message.map(|message| collector.take(message)) {
-                    Some(Progress::Running) => return ControlFlow::Continue(()),
-                    Some(Progress::Ended(reply)) => outcome = Some(reply.map_err(Failed::Call)),
-                    None => outcome = Some(Err(Failed::Protocol)),
+        let exchanged =
+            session.exchange(line.as_bytes(), limits.deadline.left(), limits.cancel, &mut |heard| match heard {
+                Heard::Printed(stream, bytes) => {
+                    printed.take(stream, bytes, &mut |line| collector.forward(Stream::Information, line));
+                    ControlFlow::Continue(())
                 }
-                ControlFlow::Break(())
-            }
-        });
+                Heard::Line(line) => {
+                    let message =
+                        serde_json::from_slice::<Line>(line).ok().filter(|line| line.id == id).and_then(Line::message);
+                    match message.map(|message| collector.take(message)) {
+                        Some(Progress::Running) => return ControlFlow::Continue(()),
+                        Some(Progress::Ended(reply)) => outcome = Some(reply.map_err(Failed::Call)),
+                        None => outcome = Some(Err(Failed::Protocol)),
+                    }
+                    ControlFlow::Break(())
+                }
+            });
         printed.finish(&mut |line| collector.forward(Stream::Information, line));
-        exchanged.map_err(|error| Failed::of(error, &printed))?;
+        exchanged.map_err(|error| Failed::of(error, limits, &printed))?;
         let outcome = outcome.unwrap_or(Err(Failed::Protocol));
         if outcome.as_ref().err().is_none_or(Failed::spares_the_worker) {
             self.session = Some(session);
@@ -254,10 +254,7 @@ fn request(call: &Call<'_>, id: &str, path: &str) -> String {
         resource: call.resource,
         method: call.method,
         properties: Properties::new(call.properties),
-        errors: call.errors,
         records: call.records,
-        hold: call.object == Object::Hold,
-        reuse: call.object == Object::Reuse,
     };
     // Maps with text keys and texts: nothing of it can fail.
     serde_json::to_string(&request).unwrap_or_default() + "\n"

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::protocol::{Done, Errors, Message, Method, PowerShellError, Stream};
+use super::protocol::{Done, Message, Method, PowerShellError, Stream};
 
 /// A record of a stream, in the order in which they were written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,9 +25,6 @@ pub enum CallError {
     /// There is no verdict.
     #[error("Test must return true or false{0}")]
     Verdict(String),
-    /// A set went on after errors.
-    #[error("{0}")]
-    Reported(String),
     /// The state cannot be expressed.
     #[error("the state has no JSON form: {0}")]
     State(String),
@@ -124,9 +121,7 @@ impl Reply {
 /// Takes the messages of one call.
 pub(super) struct Collector<'a> {
     method: Method,
-    errors: Errors,
     reply: Reply,
-    reported: Vec<String>,
     forward: &'a mut dyn FnMut(Record),
 }
 
@@ -139,8 +134,8 @@ pub(super) enum Progress {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(method: Method, errors: Errors, forward: &'a mut dyn FnMut(Record)) -> Self {
-        Self { method, errors, reply: Reply::default(), reported: Vec::new(), forward }
+    pub(super) fn new(method: Method, forward: &'a mut dyn FnMut(Record)) -> Self {
+        Self { method, reply: Reply::default(), forward }
     }
 
     /// Something that was printed or written besides.
@@ -151,7 +146,7 @@ impl<'a> Collector<'a> {
     pub(super) fn take(&mut self, message: Message) -> Progress {
         match message {
             Message::Hello(_) => {}
-            Message::Record(stream, message) => self.record(stream, message),
+            Message::Record(stream, message) => self.forward(stream, message),
             Message::Output(ty, json) => self.reply.outputs.push(Output { ty, json }),
             Message::Done(done) => return Progress::Ended(self.end(done)),
             Message::Error(error) => return Progress::Ended(Err(CallError::PowerShell(Box::new(error)))),
@@ -159,21 +154,9 @@ impl<'a> Collector<'a> {
         Progress::Running
     }
 
-    fn record(&mut self, stream: Stream, message: String) {
-        let is_reported = stream == Stream::Error && self.errors == Errors::Report;
-        if is_reported && self.method == Method::Set {
-            self.reported.push(message.clone());
-        }
-        let shown = if is_reported && self.method != Method::Set { Stream::Warning } else { stream };
-        self.forward(shown, message);
-    }
-
     fn end(&mut self, done: Done) -> Result<Reply, CallError> {
         if !done.ended {
             return Err(CallError::Left);
-        }
-        if let Some(first) = self.reported.first() {
-            return Err(CallError::Reported(first.clone()));
         }
         self.leaked();
         Ok(Reply { reboot_required: done.reboot, ..std::mem::take(&mut self.reply) })

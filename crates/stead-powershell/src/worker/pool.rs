@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use stead_host::fs::{Trust, User};
 use stead_host::process::Environment;
-use stead_host::provider::Cancel;
 
-use super::{Call, Failed, Limits, Method, Module, Object, Record, Reply, Worker, start};
+use super::{Call, Failed, Limits, Module, Record, Reply, Worker, start};
 
 /// How often the flag that cancels is looked at while all workers are busy.
 const CANCEL_POLL: Duration = Duration::from_millis(100);
@@ -22,6 +21,8 @@ pub struct Settings {
     pub trust: Trust,
     /// What workers are given of the environment.
     pub environment: Environment,
+    /// The directories of modules. Root's workers see those alone that nobody else can change.
+    pub module_path: Vec<PathBuf>,
     /// How many there may be at a time.
     pub width: usize,
     /// How long one that is not needed is kept.
@@ -39,6 +40,7 @@ impl Settings {
             executable,
             trust: User::current().trust(),
             environment,
+            module_path: Vec::new(),
             width,
             idle: Duration::from_mins(5),
             // Modules leak some memory with each call; what has run so often has paid for its start.
@@ -74,6 +76,19 @@ struct State {
     has_reaper: bool,
 }
 
+impl State {
+    /// A worker for calls of a module, if there is one, and those that would be more than the width then.
+    fn take(&mut self, module: Module<'_>, width: usize) -> (Option<Worker>, Vec<(Worker, Instant)>) {
+        let loaded = self.idle.iter().position(|(worker, _)| worker.has_loaded(module));
+        let any = self.idle.iter().position(|(worker, _)| !worker.is_outdated(module));
+        let worker = loaded.or(any).map(|index| self.idle.swap_remove(index).0);
+        self.leased += 1;
+        // Those that are idle count for the width as well.
+        let kept = width.saturating_sub(self.leased).min(self.idle.len());
+        (worker, self.idle.split_off(kept))
+    }
+}
+
 /// A worker for calls one after the other, until this is dropped.
 pub struct Lease<'a> {
     shared: &'a Arc<Shared>,
@@ -88,30 +103,31 @@ impl Pool {
 
     /// A single call.
     pub fn call(&self, call: &Call<'_>, limits: &Limits<'_>, forward: &mut dyn FnMut(Record)) -> Result<Reply, Failed> {
-        self.lease(call.module, limits.cancel)?.call(call, limits, forward)
+        self.lease(call.module, limits)?.call(call, limits, forward)
     }
 
     /// Waits for a worker: one that has the module loaded, if there is one. Whether there is a process is seen at the first
     /// call.
-    pub fn lease(&self, module: Module<'_>, cancel: &Cancel) -> Result<Lease<'_>, Failed> {
+    pub fn lease(&self, module: Module<'_>, limits: &Limits<'_>) -> Result<Lease<'_>, Failed> {
+        // They would only fail their next call. Ending a process takes time: outside of the lock.
+        let outdated: Vec<_> = self.0.lock().idle.extract_if(.., |(worker, _)| worker.is_outdated(module)).collect();
+        drop(outdated);
+        let width = self.0.settings.width.max(1);
         let mut state = self.0.lock();
-        // It would only fail its next call.
-        let outdated: Vec<_> = state.idle.extract_if(.., |(worker, _)| worker.is_outdated(module)).collect();
-        while state.leased >= self.0.settings.width.max(1) {
-            if cancel.is_cancelled() {
+        while state.leased >= width {
+            if limits.cancel.is_cancelled() {
                 return Err(Failed::Cancelled);
             }
-            state = self.0.changed.wait_timeout(state, CANCEL_POLL).unwrap_or_else(PoisonError::into_inner).0;
+            let left = limits.deadline.left();
+            if left.is_zero() {
+                return Err(Failed::Busy(limits.deadline.allowed));
+            }
+            let waited = self.0.changed.wait_timeout(state, left.min(CANCEL_POLL));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let loaded = state.idle.iter().position(|(worker, _)| worker.has_loaded(module));
-        let any = state.idle.iter().position(|(worker, _)| !worker.is_outdated(module));
-        let worker = loaded.or(any).map(|index| state.idle.swap_remove(index).0);
-        // Those that are idle count for the width as well.
-        let room = self.0.settings.width.max(1).saturating_sub(state.leased + 1);
-        let surplus: Vec<_> = if state.idle.len() > room { state.idle.drain(room..).collect() } else { Vec::new() };
-        state.leased += 1;
+        let (worker, surplus) = state.take(module, width);
         drop(state);
-        drop((outdated, surplus));
+        drop(surplus);
         Ok(Lease { shared: &self.0, worker })
     }
 
@@ -141,40 +157,6 @@ impl Lease<'_> {
         let is_worn = worker.calls >= settings.most_calls || worker.memory() > settings.most_memory;
         self.worker = Some(worker).filter(|worker| worker.session.is_some() && !is_worn);
         reply
-    }
-}
-
-/// What [`Lease::converge`] found and did.
-#[derive(Debug)]
-pub struct Converged {
-    /// The state before.
-    pub before: Reply,
-    /// Whether it was the desired one already.
-    pub in_desired_state: bool,
-    /// The set and the state after it, where it was needed.
-    pub changed: Option<(Reply, Reply)>,
-}
-
-impl Lease<'_> {
-    /// Get, test, and where that says so set and get again. `call` says for what; its method and object do not count.
-    ///
-    /// Test and Set are called on one object. Get has an object of its own: many write what they find into its properties,
-    /// from where a Set would take it for what is desired.
-    pub fn converge(
-        &mut self,
-        call: &Call<'_>,
-        limits: &Limits<'_>,
-        forward: &mut dyn FnMut(Record),
-    ) -> Result<Converged, Failed> {
-        let mut step = |method, object| self.call(&Call { method, object, ..*call }, limits, forward);
-        let before = step(Method::Get, Object::New)?;
-        let in_desired_state = step(Method::Test, Object::Hold)?.verdict()?;
-        let changed = if in_desired_state {
-            None
-        } else {
-            Some((step(Method::Set, Object::Reuse)?, step(Method::Get, Object::New)?))
-        };
-        Ok(Converged { before, in_desired_state, changed })
     }
 }
 

@@ -1,23 +1,24 @@
 //! What a worker prints during a call: handed on by lines, limited, and its end kept for the message of a failure.
+//!
+//! Only whole lines are handed on: of a line that is cut, the part of a secret could not be recognized.
 
 use stead_host::process::Stream;
 
-/// How much is handed on of one call. What is behind it is read and counted.
+/// How much is handed on of one call. The line that goes beyond it and what is behind that are read and counted.
 const MOST: usize = 1 << 20;
 
 /// How much is kept of the end of standard error.
 const TAIL: usize = 4 << 10;
 
-/// The longest line that is handed on as one.
-const LONGEST_LINE: usize = 16 << 10;
-
 /// The outputs of a program during one call.
 #[derive(Default)]
 pub(super) struct Printed {
     lines: [Vec<u8>; 2],
-    handed_on: usize,
+    taken: usize,
     left_out: usize,
     tail: Vec<u8>,
+    /// Whether the tail begins within a line.
+    is_tail_cut: bool,
 }
 
 impl Printed {
@@ -30,37 +31,50 @@ impl Printed {
                 1
             }
         };
-        let room = MOST.saturating_sub(self.handed_on).min(bytes.len());
-        self.handed_on += room;
+        let room = MOST.saturating_sub(self.taken).min(bytes.len());
+        self.taken += room;
         self.left_out += bytes.len() - room;
         let Some(open) = self.lines.get_mut(index) else { return };
         for part in bytes.get(..room).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
             open.extend_from_slice(part);
-            if part.ends_with(b"\n") || open.len() >= LONGEST_LINE {
+            if part.ends_with(b"\n") {
                 hand_on(&std::mem::take(open), line);
             }
         }
     }
 
-    /// The call is over: hands on what was not a whole line, and how much was left out.
+    /// The call is over: hands on what has no line end, and how much was left out.
     pub(super) fn finish(&mut self, line: &mut dyn FnMut(String)) {
-        self.lines.iter_mut().for_each(|open| hand_on(&std::mem::take(open), line));
+        for open in self.lines.each_mut().map(std::mem::take) {
+            if self.left_out == 0 {
+                hand_on(&open, line);
+            } else {
+                self.left_out += open.len();
+            }
+        }
         if self.left_out > 0 {
             line(format!("{} more bytes were printed and are left out", self.left_out));
         }
     }
 
-    /// The end of standard error.
+    /// The last lines of standard error.
     pub(super) fn tail(&self) -> String {
         let from = self.tail.len().saturating_sub(TAIL);
-        String::from_utf8_lossy(self.tail.get(from..).unwrap_or_default()).trim().to_owned()
+        let end = self.tail.get(from..).unwrap_or_default();
+        let is_cut = self.is_tail_cut || from > 0;
+        let first = if is_cut { end.iter().position(|byte| *byte == b'\n').unwrap_or(end.len()) } else { 0 };
+        String::from_utf8_lossy(end.get(first..).unwrap_or_default()).trim().to_owned()
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        self.tail.extend_from_slice(bytes.get(bytes.len().saturating_sub(TAIL)..).unwrap_or_default());
-        if self.tail.len() > 4 * TAIL {
-            self.tail.drain(..self.tail.len() - TAIL);
+        let from = bytes.len().saturating_sub(TAIL);
+        if from > 0 {
+            self.tail.clear();
         }
+        self.tail.extend_from_slice(bytes.get(from..).unwrap_or_default());
+        let surplus = if self.tail.len() > 4 * TAIL { self.tail.len() - TAIL } else { 0 };
+        self.tail.drain(..surplus);
+        self.is_tail_cut |= from + surplus > 0;
     }
 }
 
@@ -85,8 +99,21 @@ mod tests {
         }
         printed.take(Stream::Stderr, b"\nthe end\n", &mut |line| lines.push(line));
         printed.finish(&mut |line| lines.push(line));
-        assert!(lines.iter().map(String::len).sum::<usize>() <= MOST + 100);
-        assert!(printed.tail().ends_with("the end") && printed.tail().len() <= TAIL);
-        assert_eq!(lines.last().unwrap(), "9437193 more bytes were printed and are left out");
+        assert_eq!(lines, ["10485769 more bytes were printed and are left out"]);
+        assert_eq!(printed.tail(), "the end");
+    }
+
+    /// Whoever covers secrets sees whole lines.
+    #[test]
+    fn no_line_is_cut() {
+        let long = "x".repeat(100 << 10) + "secret" + &"y".repeat(100 << 10);
+        let mut printed = Printed::default();
+        let mut lines = Vec::new();
+        for piece in format!("{long}\n{long}").as_bytes().chunks(4 << 10) {
+            printed.take(Stream::Stderr, piece, &mut |line| lines.push(line));
+        }
+        assert_eq!(printed.tail(), "", "the last line is longer than what is kept of it");
+        printed.finish(&mut |line| lines.push(line));
+        assert_eq!(lines, [long.clone(), long]);
     }
 }

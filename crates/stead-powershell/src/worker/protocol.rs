@@ -26,17 +26,6 @@ pub enum Method {
     Export,
 }
 
-/// What an error that does not end the resource means.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Errors {
-    /// It ends the call as a failure.
-    #[default]
-    Stop,
-    /// The resource goes on. Of a set it is a failure in the end, of other methods a warning.
-    Report,
-}
-
 /// A request. Its properties are what [`crate::convert`] made of them; they may hold secrets.
 #[derive(Serialize)]
 pub(super) struct Request<'a> {
@@ -46,10 +35,7 @@ pub(super) struct Request<'a> {
     pub(super) resource: &'a str,
     pub(super) method: Method,
     pub(super) properties: Properties<'a>,
-    pub(super) errors: Errors,
     pub(super) records: bool,
-    pub(super) hold: bool,
-    pub(super) reuse: bool,
 }
 
 /// An ordered table: the worker assigns in the order of the document.

@@ -17,7 +17,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use stead_core::call::FailureKind;
 use stead_host::command::{Executable, Refused};
-use stead_host::fs::{Trust, User};
+use stead_host::fs::{Trust, TrustedDirectory, User};
 use stead_host::process::{ConversationError, Heard, Program, Session};
 
 use super::printed::Printed;
@@ -29,6 +29,10 @@ const SCRIPT: &str = include_str!("worker.ps1");
 
 /// The variable that tells the loader where the socket is. It is gone before the first call.
 const ENDPOINT: &str = "STEAD_POWERSHELL_ENDPOINT";
+
+/// The variable that tells the loader which directories of modules may be used, with colons around each. PowerShell itself
+/// adds directories to `PSModulePath` when it starts, so that this is what it is set to afterwards.
+const MODULES: &str = "STEAD_POWERSHELL_MODULES";
 
 /// Keeps PowerShell from colours, from calling home, and from sockets in the directory for temporary files.
 const QUIET: [(&str, &str); 6] = [
@@ -93,6 +97,7 @@ pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, 
     let mut variables: Vec<(OsString, OsString)> =
         QUIET.iter().map(|(name, value)| (name.into(), value.into())).collect();
     variables.push((ENDPOINT.into(), socket.path().into()));
+    variables.extend(trusted_modules(settings).map(|value| (MODULES.into(), value)));
     let program = Program {
         path,
         image: Some(&image),
@@ -114,9 +119,10 @@ pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, 
         }
     };
     let script = STANDARD.encode(SCRIPT) + "\n";
-    let session = Session::start(&program, &socket.listener, limits.output, limits.deadline, limits.cancel, &mut hear);
+    let session =
+        Session::start(&program, &socket.listener, limits.output, limits.deadline.left(), limits.cancel, &mut hear);
     let greeted = session.and_then(|mut session| {
-        session.exchange(script.as_bytes(), limits.deadline, limits.cancel, &mut hear)?;
+        session.exchange(script.as_bytes(), limits.deadline.left(), limits.cancel, &mut hear)?;
         Ok(session)
     });
     match (greeted, hello) {
@@ -124,6 +130,20 @@ pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, 
         (Ok(_), _) => Err(StartError::Protocol(path.to_owned())),
         (Err(source), _) => Err(StartError::Program { program: path.to_owned(), source, tail: printed.tail() }),
     }
+}
+
+/// The directories of modules that nobody but root can change; `None` where whoever runs may use all.
+fn trusted_modules(settings: &Settings) -> Option<OsString> {
+    (settings.trust == Trust::Root).then(|| {
+        let is_trusted = |folder: &&PathBuf| TrustedDirectory::open(folder, Trust::Root).is_ok();
+        // Never empty: an empty variable is none to PowerShell.
+        let mut joined = OsString::from(":");
+        for folder in settings.module_path.iter().filter(is_trusted) {
+            joined.push(folder);
+            joined.push(":");
+        }
+        joined
+    })
 }
 
 /// A socket in a directory that nobody else can enter. Both are gone when this is dropped; a connection stays.
@@ -142,13 +162,16 @@ impl Socket {
         let is_short = temporary.as_os_str().len() + "/stead-4294967295-1000000/s".len() <= LONGEST_PATH;
         let parent = if is_short { temporary } else { PathBuf::from("/tmp") };
         let failed = |source| StartError::Socket { folder: parent.clone(), source };
-        // What is there already is somebody else's.
-        let create = |_| {
+        let create = || {
             let folder = parent.join(unique());
             DirBuilder::new().mode(0o700).create(&folder).map(|()| folder)
         };
-        let folder =
-            (0..16).map(create).find_map(Result::ok).ok_or(io::ErrorKind::AlreadyExists.into()).map_err(failed)?;
+        // What is there already is somebody else's.
+        let is_taken = |created: &io::Result<PathBuf>| {
+            created.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
+        };
+        let created = std::iter::repeat_with(create).take(16).find(|created| !is_taken(created));
+        let folder = created.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into())).map_err(failed)?;
         match UnixListener::bind(folder.join("s")) {
             Ok(listener) => Ok(Self { listener, folder }),
             Err(error) => {

@@ -3,7 +3,7 @@ A warm worker: reads one request a line and answers with lines, until the socket
 started it ends it when a call takes too long. Standard output and error are not part of the protocol.
 
 Request   {"id":"7","kind":"class","module":"/x/Demo.psd1","resource":"Demo","method":"Set","properties":{"ordered":{..}},
-           "errors":"stop","records":true,"hold":false,"reuse":true}
+           "records":true}
 Answers   {"id":"7","stream":"verbose","message":".."}                        any number, as they happen
           {"id":"7","type":"System.Boolean","output":true}                    what the method returned or leaked
           {"id":"7","type":"System.IntPtr","refused":"$: no JSON form .."}
@@ -114,6 +114,7 @@ class Json {
     static [regex] $Special = [regex]::new('[\x00-\x1f"\\]')
     static [regex] $LoneSurrogate = [regex]::new('(?<![\ud800-\udbff])[\udc00-\udfff]|[\ud800-\udbff](?![\udc00-\udfff])')
     static [int] $MostLevels = 64
+    static [int] $LongestMessage = 1048576
 
     static [string] Of([object] $value) { return [Json]::Node($value, '$', [System.Collections.Generic.List[object]]::new()) }
 
@@ -127,9 +128,13 @@ class Json {
             }) + '"'
     }
 
-    # For messages: what is not valid becomes U+FFFD, and what is very long is cut.
+    # For messages: what is not valid becomes U+FFFD, and what is very long is cut behind a line, since whoever covers secrets
+    # in it could not recognize the part of one.
     static [string] Message([string] $text) {
-        if ($text.Length -gt 32768) { $text = $text.Substring(0, 32768) + '...' }
+        if ($text.Length -gt [Json]::LongestMessage) {
+            $end = $text.LastIndexOf([char]10, [Json]::LongestMessage)
+            $text = $text.Substring(0, [Math]::Max($end, 0)) + '...'
+        }
         return [Json]::Text([Json]::LoneSurrogate.Replace($text, [string][char]0xfffd), '$')
     }
 
@@ -270,7 +275,11 @@ class Json {
 
 $loadModule = {
     param($path)
-    Import-Module -Name $path -PassThru -DisableNameChecking -ErrorAction Stop
+    # A path is a pattern here.
+    $loaded = @(Import-Module -Name ([WildcardPattern]::Escape($path)) -PassThru -DisableNameChecking -ErrorAction Stop)
+    # Scripts to be processed may be among them.
+    $loaded | Where-Object Path -ne $path
+    $loaded | Where-Object Path -eq $path
 }
 
 # A class is visible in the scope of its module alone.
@@ -288,20 +297,16 @@ $findType = {
 $callClass = {
     param($type, $properties, $method, $mark, $shared)
     try {
-        $object = $shared['Reused']
-        if ($null -eq $object) {
-            $object = $type::new()
-            $declared = $type.GetProperties([System.Reflection.BindingFlags]'Public,Instance')
-            foreach ($entry in $properties.GetEnumerator()) {
-                $shared['Property'] = $entry.Key
-                $name = $null
-                foreach ($property in $declared) { if ($property.Name -eq $entry.Key) { $name = $property.Name; break } }
-                if (-not $name) { throw [ArgumentException]::new("the resource has no property '$($entry.Key)'") }
-                $object.$name = $entry.Value
-            }
-            $shared['Property'] = $null
+        $object = $type::new()
+        $declared = $type.GetProperties([System.Reflection.BindingFlags]'Public,Instance')
+        foreach ($entry in $properties.GetEnumerator()) {
+            $shared['Property'] = $entry.Key
+            $name = $null
+            foreach ($property in $declared) { if ($property.Name -eq $entry.Key) { $name = $property.Name; break } }
+            if (-not $name) { throw [ArgumentException]::new("the resource has no property '$($entry.Key)'") }
+            $object.$name = $entry.Value
         }
-        $shared['Object'] = $object
+        $shared['Property'] = $null
         if ($method -ne 'Export') { $object.$method() }
         elseif ($type.GetMethod('Export', [type[]]@())) { $type::Export() }
         else { $type::Export($object) }
@@ -312,8 +317,8 @@ $callClass = {
 $callScript = {
     param($module, $properties, $method, $mark, $shared)
     try {
-        $command = $module.ExportedFunctions["$method-TargetResource"]
-        if (-not $command) { $command = Get-Command -Module $module.Name -Name "$method-TargetResource" }
+        $command = $module.ExportedCommands["$method-TargetResource"]
+        if (-not $command) { throw [InvalidOperationException]::new("the module exports no command '$method-TargetResource'") }
         $arguments = @{}
         foreach ($entry in $properties.GetEnumerator()) {
             $shared['Property'] = $entry.Key
@@ -325,6 +330,9 @@ $callScript = {
             }
             $value = $entry.Value
             if ($value -is [hashtable] -and $parameter.ParameterType -eq [ciminstance[]]) {
+                if (-not (Get-Command -Name New-CimInstance -ErrorAction Ignore)) {
+                    throw [NotSupportedException]::new("a table needs the cmdlet New-CimInstance here, which is not on this system")
+                }
                 $value = [ciminstance[]]@(foreach ($pair in $value.GetEnumerator()) {
                         New-CimInstance -ClientOnly -Namespace root/Microsoft/Windows/DesiredStateConfiguration -ClassName MSFT_KeyValuePair -Property @{ Key = "$($pair.Key)"; Value = "$($pair.Value)" }
                     })
@@ -338,8 +346,8 @@ $callScript = {
 }
 
 # Preferences that a resource changed are those of the next call no more.
-$callText = 'param($body, $target, $properties, $method, $mark, $shared, $errors, $records)
-    $global:ErrorActionPreference = $errors
+$callText = 'param($body, $target, $properties, $method, $mark, $shared, $records)
+    $global:ErrorActionPreference = "Stop"
     $global:VerbosePreference = $global:DebugPreference = $global:InformationPreference = $records
     $global:WarningPreference = "Continue"
     $global:ProgressPreference = "SilentlyContinue"
@@ -349,24 +357,24 @@ $callText = 'param($body, $target, $properties, $method, $mark, $shared, $errors
 
 # ---- one runspace for a module ----------------------------------------------------------------------------------------
 
-$rooms = @{}
+$runspaces = @{}
 
-function Get-RoomKey($request) { return '{0}|{1}|{2}' -f $request['kind'], $request['module'], $request['resource'] }
+function Get-RunspaceKey($request) { return '{0}|{1}|{2}' -f $request['kind'], $request['module'], $request['resource'] }
 
-function Open-Room($request) {
-    $key = Get-RoomKey $request
-    if ($rooms.ContainsKey($key)) { return $rooms[$key] }
+function Open-ModuleRunspace($request) {
+    $key = Get-RunspaceKey $request
+    if ($runspaces.ContainsKey($key)) { return $runspaces[$key] }
     $state = [initialsessionstate]::CreateDefault2()
     if ($IsWindows) { $state.ExecutionPolicy = 'Bypass' }
     $runspace = [runspacefactory]::CreateRunspace($state)
     $runspace.ThreadOptions = 'ReuseThread'
     $runspace.Open()
-    $room = @{ Runspace = $runspace; Target = $null; Shared = [hashtable]::Synchronized(@{}) }
-    $rooms[$key] = $room
+    $moduleRunspace = @{ Runspace = $runspace; Target = $null; Shared = [hashtable]::Synchronized(@{}) }
+    $runspaces[$key] = $moduleRunspace
     $module = Invoke-Here $runspace $loadModule @($request['module'])
-    $room['Target'] = if ($request['kind'] -eq 'class') { Invoke-Here $runspace $findType @($module, $request['resource']) } else { $module }
-    if ($null -eq $room['Target']) { throw [InvalidOperationException]::new("the module has no resource '$($request['resource'])'") }
-    return $room
+    $moduleRunspace['Target'] = if ($request['kind'] -eq 'class') { Invoke-Here $runspace $findType @($module, $request['resource']) } else { $module }
+    if ($null -eq $moduleRunspace['Target']) { throw [InvalidOperationException]::new("the module has no resource '$($request['resource'])'") }
+    return $moduleRunspace
 }
 
 # The last object that a script gives in a runspace.
@@ -376,13 +384,14 @@ function Invoke-Here($runspace, $script, $arguments) {
         [void]$shell.AddScript($script.ToString(), $true)
         foreach ($argument in $arguments) { [void]$shell.AddArgument($argument) }
         $found = $shell.Invoke()
-        if ($found.Count) { return $found[$found.Count - 1].psobject.BaseObject }
+        $last = if ($found.Count) { $found[$found.Count - 1] }
+        if ($null -ne $last) { return $last.psobject.BaseObject }
     } finally { $shell.Dispose() }
 }
 
-function Close-Room($request) {
-    $key = Get-RoomKey $request
-    if ($rooms.ContainsKey($key)) { $rooms[$key]['Runspace'].Dispose(); $rooms.Remove($key) }
+function Close-ModuleRunspace($request) {
+    $key = Get-RunspaceKey $request
+    if ($runspaces.ContainsKey($key)) { $runspaces[$key]['Runspace'].Dispose(); $runspaces.Remove($key) }
 }
 
 # ---- one call -----------------------------------------------------------------------------------------------------------
@@ -423,19 +432,16 @@ function Send-Output([string] $id, $value) {
     Send ($head + ',"output":' + $json + '}')
 }
 
-function Invoke-Method($request, $room) {
+function Invoke-Method($request, $moduleRunspace) {
     $id = $request['id']
     $body = if ($request['kind'] -eq 'class') { $callClass } else { $callScript }
-    $errors = if ($request['errors'] -eq 'report') { 'Continue' } else { 'Stop' }
     $records = if ($request['records']) { 'Continue' } else { 'SilentlyContinue' }
-    $shared = $room['Shared']
-    $shared['Reused'] = if ($request['reuse']) { $shared['Object'] } else { $null }
-    $shared['Object'] = $null
+    $shared = $moduleRunspace['Shared']
     $shared['Property'] = $null
-    $shell = [powershell]::Create($room['Runspace'])
+    $shell = [powershell]::Create($moduleRunspace['Runspace'])
     # In a scope of its own: what a resource sees of it are the preferences.
-    [void]$shell.AddScript($callText, $true).AddArgument($body.ToString()).AddArgument($room['Target']).AddArgument($request['properties'])
-    [void]$shell.AddArgument($request['method']).AddArgument($mark).AddArgument($shared).AddArgument($errors).AddArgument($records)
+    [void]$shell.AddScript($callText, $true).AddArgument($body.ToString()).AddArgument($moduleRunspace['Target']).AddArgument($request['properties'])
+    [void]$shell.AddArgument($request['method']).AddArgument($mark).AddArgument($shared).AddArgument($records)
     $output = [System.Management.Automation.PSDataCollection[psobject]]::new()
     $ended = $false
     try {
@@ -456,7 +462,6 @@ function Invoke-Method($request, $room) {
         } until ($done)
         [void]$shell.EndInvoke($running)
     } finally { $shell.Dispose() }
-    if (-not $request['hold']) { $shared['Object'] = $null }
     return $ended
 }
 
@@ -464,11 +469,11 @@ function ConvertTo-Flag([bool] $value) { if ($value) { 'true' } else { 'false' }
 
 function Invoke-Request($request) {
     $during['Step'] = 'load'
-    $room = Open-Room $request
+    $moduleRunspace = Open-ModuleRunspace $request
     $during['Step'] = 'call'
-    $session = $room['Runspace'].SessionStateProxy
+    $session = $moduleRunspace['Runspace'].SessionStateProxy
     $session.SetVariable('DSCMachineStatus', $null)
-    $ended = Invoke-Method $request $room
+    $ended = Invoke-Method $request $moduleRunspace
     $reboot = [bool]($session.GetVariable('DSCMachineStatus') -eq 1)
     $session.PSVariable.Remove('DSCMachineStatus')
     $flags = '"ended":' + (ConvertTo-Flag $ended) + ',"reboot":' + (ConvertTo-Flag $reboot)
@@ -479,8 +484,8 @@ function Send-Failure($request, $record) {
     $exception = $record.Exception
     while ($exception.InnerException -and $exception -is [System.Management.Automation.MethodInvocationException]) { $exception = $exception.InnerException }
     $cause = if ($exception -is [System.Management.Automation.IContainsErrorRecord]) { $exception.ErrorRecord } else { $record }
-    $room = $rooms[(Get-RoomKey $request)]
-    $property = if ($room) { $room['Shared']['Property'] } else { $null }
+    $moduleRunspace = $runspaces[(Get-RunspaceKey $request)]
+    $property = if ($moduleRunspace) { $moduleRunspace['Shared']['Property'] } else { $null }
     $at = if ($cause.InvocationInfo -and $cause.InvocationInfo.ScriptName) { "$($cause.InvocationInfo.ScriptName):$($cause.InvocationInfo.ScriptLineNumber)" } else { '' }
     $line = '{"id":"' + $request['id'] + '","error":{"id":' + [Json]::Message($cause.FullyQualifiedErrorId)
     $line += ',"category":' + [Json]::Message([string]$cause.CategoryInfo.Category) + ',"type":' + [Json]::Message($exception.GetType().FullName)
@@ -501,7 +506,7 @@ function Restore-Process {
     # $null as a text would be "", which sets a variable to nothing and does not remove it.
     foreach ($name in @($now.Keys)) { if (-not $variables.ContainsKey($name)) { [Environment]::SetEnvironmentVariable($name, [NullString]::Value) } }
     foreach ($name in @($variables.Keys)) { if ($now[$name] -cne $variables[$name]) { [Environment]::SetEnvironmentVariable($name, $variables[$name]) } }
-    foreach ($room in @($rooms.Values)) { [void]$room['Runspace'].SessionStateProxy.Path.SetLocation($folder) }
+    foreach ($moduleRunspace in @($runspaces.Values)) { [void]$moduleRunspace['Runspace'].SessionStateProxy.Path.SetLocation($folder) }
 }
 
 $options = [System.Text.Json.JsonDocumentOptions]::new()
@@ -517,10 +522,11 @@ while ($null -ne ($line = $reader.ReadLine())) {
     catch {
         Send-Failure $request $_
         # A module that failed in the middle starts anew.
-        Close-Room $request
+        Close-ModuleRunspace $request
     }
     finally { $document.Dispose() }
-    Restore-Process
+    # The call is answered; for another one this process is of no use.
+    try { Restore-Process } catch { [Environment]::Exit(4) }
 }
 # Threads of a resource would keep the process.
 [Environment]::Exit(0)

@@ -1,8 +1,8 @@
 //! The index follows every change.
 
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use stead_host::fs::{Trust, User};
@@ -42,12 +42,17 @@ impl Machine {
     }
 
     fn indexed(&self, word: &str) -> Vec<Module> {
+        let read = self.search(word, |index, modules| index.read(modules).0);
+        read.iter().map(|module| Module::clone(module)).collect()
+    }
+
+    /// What is done with the index of this machine.
+    fn search<T>(&self, word: &str, of: impl FnOnce(&Index<'_>, &Modules<'_>) -> T) -> T {
         let environment = |_: &str| Some(word.to_owned());
-        let directories = [self.path("modules")];
-        let modules =
-            Modules { files: &Disk::new(Trust::Everyone), environment: &environment, directories: &directories };
+        let (files, directories) = (Disk::new(User::current().trust()), [self.path("modules")]);
+        let modules = Modules { files: &files, environment: &environment, directories: &directories };
         let cache = self.path("cache");
-        Index { cache: &cache, user: User::current(), now: self.now }.read(&modules).0
+        of(&Index { cache: Some(&cache), user: User::current(), now: self.now }, &modules)
     }
 
     /// The index gives what reading gives, twice, and that differs from before.
@@ -98,16 +103,20 @@ fn the_index_follows_every_change() {
 }
 
 #[test]
-fn a_damaged_index_counts_as_empty() {
+fn what_is_damaged_is_read_again() {
     let machine = Machine::new();
     let read = machine.indexed("w");
     let file = machine.path("cache/powershell.index");
-    let mut bytes = fs::read(&file).unwrap();
-    let last = bytes.len() - 1;
-    bytes[last] ^= 1;
-    fs::write(&file, &bytes).unwrap();
-    assert_eq!(machine.indexed("w"), read);
-    assert_ne!(fs::read(&file).unwrap(), bytes, "it is written anew");
+    let whole = fs::read(&file).unwrap();
+    for at in (0..whole.len()).step_by(29).chain([whole.len() - 1]) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        for damaged in [bytes, whole[..at].to_vec()] {
+            fs::write(&file, &damaged).unwrap();
+            assert_eq!(machine.indexed("w"), read, "byte {at}");
+            assert_ne!(fs::read(&file).unwrap(), damaged, "it is written anew, byte {at}");
+        }
+    }
 }
 
 #[test]
@@ -116,6 +125,38 @@ fn what_has_not_settled_is_read_again() {
     machine.now = SystemTime::now();
     let read = machine.indexed("w");
     let index = fs::read_to_string(machine.path("cache/powershell.index")).unwrap();
-    assert!(!index.contains("ModuleVersion") && !index.contains(Path::new("A.psd1").to_str().unwrap()), "{index}");
+    assert!(index.contains("Unread") && !index.contains("Kept") && !index.contains("resources"), "{index}");
     assert_eq!(machine.indexed("w"), read);
+}
+
+/// A module that nobody asks for is not read, and what was read of it stays in the index.
+#[test]
+fn one_module_is_read_alone() {
+    let machine = Machine::new();
+    let one =
+        |name| machine.search("w", |index, modules| index.search(modules).modules(index, modules, Some(name)).len());
+    let index = || fs::read_to_string(machine.path("cache/powershell.index")).unwrap();
+    assert_eq!([one("a"), one("none")], [1, 0]);
+    assert_eq!([index().matches("Unread").count(), index().matches("Kept").count()], [1, 1]);
+    assert_eq!(machine.indexed("w"), machine.direct("w"));
+    machine.write("modules/A/A.psd1", "@{ ModuleVersion = '2.0' }");
+    machine.write("modules/C/C.psd1", "@{ ModuleVersion = '1.0' }");
+    assert_eq!(one("C"), 1);
+    assert_eq!([index().matches("Unread").count(), index().matches("Kept").count()], [0, 3]);
+    assert_eq!(machine.indexed("w"), machine.direct("w"));
+}
+
+/// Rights of a directory above change nothing below it.
+#[test]
+fn a_directory_that_others_can_change_is_left_out_though_the_index_has_it() {
+    if !stead_testkit::is_root("a_directory_that_others_can_change_is_left_out_though_the_index_has_it") {
+        return;
+    }
+    let machine = Machine::new();
+    assert_eq!(machine.indexed("w").len(), 2);
+    fs::set_permissions(machine.folder.path(), Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(
+        machine.search("w", |index, modules| (index.read(modules).0.len(), index.search(modules).errors.len())),
+        (0, 1)
+    );
 }

@@ -66,7 +66,10 @@ impl StandIn {
             }
             "Garbage" => self.send(&json!({ "id": "17" })),
             "Pid" => self.output(&id, "Pid", &json!({ "pid": std::process::id(), "calls": self.calls })),
-            "Held" => self.output(&id, "Held", &json!({ "hold": request["hold"], "reuse": request["reuse"] })),
+            "RebootAndFail" if request["method"] == "Get" => {
+                return self.error(&id, &json!({ "id": "E", "message": "no" }));
+            }
+            "WouldSet" => self.output(&id, "System.String", &json!(format!("would set {}", property("Password")))),
             "Seen" => {
                 let seen = [std::fs::read("/proc/self/cmdline").unwrap(), std::fs::read("/proc/self/environ").unwrap()];
                 let seen = seen.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -83,7 +86,7 @@ impl StandIn {
         if request["method"] == "Test" {
             self.output(&id, "System.Boolean", &json!(false));
         }
-        self.done(&id, true, request["resource"] == "Reboot");
+        self.done(&id, true, request["resource"].as_str().unwrap().starts_with("Reboot"));
     }
 
     /// A line of which the id is that of the call.
