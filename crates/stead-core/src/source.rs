@@ -115,6 +115,15 @@ impl Sources {
         id
     }
 
+    /// The number of a source, added when it is not there already.
+    pub fn add_once(&mut self, name: &str, text: &str) -> SourceId {
+        let known = self.iter().find(|(_, source)| source.name == name && source.text.as_str() == text);
+        match known.map(|(id, _)| id) {
+            Some(id) => id,
+            None => self.add(Source::new(name, text)),
+        }
+    }
+
     /// The source of that number, if there is one.
     pub fn get(&self, id: SourceId) -> Option<&Source> {
         self.0.get(usize::from(id.0))

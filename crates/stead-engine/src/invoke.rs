@@ -66,7 +66,7 @@ pub enum InvokeError {
         help: String,
     },
     /// The resource is none that has methods: an adapter or a composite.
-    #[error("'{0}' cannot be invoked: it is an adapter or a group and has no methods of its own")]
+    #[error("'{0}' cannot be invoked: an adapter, a group or a composite resource has no methods of its own")]
     Implementation(TypeName),
     /// The properties name another user.
     #[error("'PsDscRunAsCredential' cannot be used with a resource that is invoked directly")]
@@ -116,7 +116,7 @@ impl ResourceCall {
         let manifest = chosen(&session, wanted)?;
         session.trace_problems();
         match (manifest.kind, &manifest.implementation) {
-            (Kind::Adapter, _) | (_, Implementation::Engine) => {
+            (Kind::Adapter | Kind::Importer, _) | (_, Implementation::Engine) => {
                 Err(InvokeError::Implementation(manifest.type_name.clone()))
             }
             _ => Ok(Self { session, manifest }),

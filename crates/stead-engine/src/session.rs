@@ -12,7 +12,7 @@ use stead_core::event::Mode;
 use stead_core::expr::FactKey;
 use stead_core::graph::codes;
 use stead_core::graph::{
-    Facts, Found, Graph, Inputs, Lacks, Names, Resolution, Resources, Unresolved, Values, resolve,
+    Expansion, Facts, Found, Graph, Inputs, Lacks, Names, Resolution, Resources, Unresolved, Values, resolve,
 };
 use stead_core::id::TypeName;
 use stead_core::manifest::{self, Catalog, Extension, Form, Implementation, Kind, Manifest, VersionRequirement};
@@ -301,7 +301,7 @@ impl Session {
         let document = Arc::new(document);
         let mut facts = Facts::new();
         loop {
-            let known = Known(&self.discovery);
+            let known = Known(&self.discovery, self.host.powershell.as_deref());
             let inputs = Inputs {
                 catalog: &known,
                 parameters: supplied,
@@ -387,7 +387,7 @@ impl Session {
 
     /// The resource of that type, looked for on the machine if it is not built in.
     pub fn find(&self, type_name: &TypeName, version: Option<&str>) -> Result<Arc<Manifest>, NotFound> {
-        match Known(&self.discovery).find(type_name, version, None) {
+        match Known(&self.discovery, None).find(type_name, version, None) {
             Found::Resource(manifest) => Ok(manifest),
             Found::Nothing(Unresolved { message, help, .. }) => Err(NotFound { message, help }),
         }
@@ -429,7 +429,7 @@ pub struct NotFound {
 }
 
 /// Discovery as the core asks it.
-struct Known<'a>(&'a Discovery);
+struct Known<'a>(&'a Discovery, Option<&'a PowerShell>);
 
 impl Known<'_> {
     /// Why nothing was found: a manifest that declares the type and is invalid says more than a similar name.
@@ -456,6 +456,15 @@ impl Known<'_> {
 }
 
 impl Resources for Known<'_> {
+    fn expand(
+        &self,
+        manifest: &Manifest,
+        properties: &Object,
+        sources: &mut Sources,
+    ) -> Result<Expansion, Vec<Diagnostic>> {
+        self.1.map_or_else(|| Ok(Expansion::default()), |powershell| powershell.expand(manifest, properties, sources))
+    }
+
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
         let requirement = match requirement.map(VersionRequirement::parse).transpose() {
             Ok(requirement) => requirement,

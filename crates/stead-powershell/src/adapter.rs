@@ -8,17 +8,24 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use serde_json::{Value as Json, json};
-use stead_core::diag::Severity;
+use stead_core::diag::codes::powershell::module as codes;
+use stead_core::diag::{Diagnostic, Severity};
+use stead_core::graph::Expansion;
 use stead_core::id::TypeName;
 use stead_core::manifest::{AdaptedResource, Implementation, Kind as ManifestKind, Manifest, Version};
+use stead_core::text::{Sources, Span};
+use stead_core::value::Object;
 use stead_host::cache::Stamp;
 use stead_host::fs::{OpenError, Trust, TrustedDirectory, TrustedFile, User};
 use stead_host::process::Environment;
 use stead_host::provider::Provider;
 
+use crate::class::File;
+use crate::composite::{self, Installed};
+use crate::counterparts;
 use crate::index::{Index, Inventory};
 use crate::manifest::same;
-use crate::module::{Disk, Module, Modules};
+use crate::module::{Disk, Files as _, Module, Modules};
 use crate::provider::{PowerShellProvider, Source};
 use crate::resource::{Kind, Resource};
 use crate::worker::{Pool, Settings};
@@ -99,15 +106,20 @@ impl PowerShell {
 
     /// The resources of all modules, in the form in which adapters list them; what is wrong with modules goes to the log.
     pub fn list(&self, inventory: &mut Inventory, adapter: &TypeName) -> Vec<Json> {
-        let modules = self.with_modules(|index, modules| inventory.modules(index, modules, None));
-        self.listed(&modules, adapter, |_| true)
+        self.listed(&self.modules_of(inventory, None), adapter, |_| true)
     }
 
     /// The same of one type: only modules of its name are read.
     pub fn find(&self, inventory: &mut Inventory, adapter: &TypeName, wanted: &TypeName) -> Vec<Json> {
         let name = wanted.as_str().split_once('/').map_or(wanted.as_str(), |(module, _)| module);
-        let modules = self.with_modules(|index, modules| inventory.modules(index, modules, Some(name)));
-        self.listed(&modules, adapter, |resource| same(&resource.name, wanted.short()))
+        self.listed(&self.modules_of(inventory, Some(name)), adapter, |resource| same(&resource.name, wanted.short()))
+    }
+
+    /// The modules, or those of a name; first the one that is a part of this program.
+    fn modules_of(&self, inventory: &mut Inventory, name: Option<&str>) -> Vec<Arc<Module>> {
+        let own = Some(counterparts::module()).filter(|own| name.is_none_or(|name| same(&own.name, name)));
+        let found = self.with_modules(|index, modules| inventory.modules(index, modules, name));
+        own.map(Arc::new).into_iter().chain(found).collect()
     }
 
     fn listed(&self, modules: &[Arc<Module>], adapter: &TypeName, wanted: impl Fn(&Resource) -> bool) -> Vec<Json> {
@@ -137,6 +149,9 @@ impl PowerShell {
         let key = (adapted.path.clone()?, type_name.short().to_lowercase());
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let Found { module, resource } = known.get(&key)?.clone();
+        if counterparts::is_counterpart(&module) {
+            return counterparts::provider(&resource, self.pool.clone());
+        }
         let path = match resource.kind {
             Kind::Class => module.file.to_path_buf(),
             Kind::Script | Kind::Composite => resource.implementation.to_path_buf(),
@@ -145,6 +160,43 @@ impl PowerShell {
         let source = Source { module: path, stamp: Box::new(move || stamp(module.folder(), &files, trust)) };
         Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source)))
     }
+
+    /// What an instance of a composite resource with these properties consists of; see [`Resources::expand`].
+    ///
+    /// [`Resources::expand`]: stead_core::graph::Resources::expand
+    pub fn expand(
+        &self,
+        manifest: &Manifest,
+        properties: &Object,
+        sources: &mut Sources,
+    ) -> Result<Expansion, Vec<Diagnostic>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let Implementation::Adapted { resource: adapted, adapter } = &manifest.implementation else {
+            return Ok(Expansion::default());
+        };
+        let path = adapted.path.clone().unwrap_or_default();
+        let Some(found) = known.get(&(path, manifest.type_name.short().to_lowercase())) else {
+            return Err(vec![unplaced(format!("'{}' was not listed by its adapter", manifest.type_name))]);
+        };
+        let resource = &found.resource;
+        // What a composite imports may be in modules that nothing else named.
+        let modules = self.modules_of(&mut self.search(), None);
+        let on_disk = modules.iter().filter(|module| !counterparts::is_counterpart(module));
+        let resources = on_disk
+            .flat_map(|module| module.resources.iter().map(move |it| (module, it)))
+            .filter(|(module, resource)| module.exports(resource))
+            .collect();
+        let installed = Installed { resources, adapter: &adapter.type_name };
+        let bytes = Disk::new(self.options.user.trust())
+            .read(&resource.file)
+            .map_err(|error| vec![unplaced(error.to_string())])?;
+        let file = File::read(Arc::clone(&resource.file), &bytes);
+        composite::expand(resource, &file, properties, &installed, sources)
+    }
+}
+
+fn unplaced(message: String) -> Diagnostic {
+    Diagnostic { span: None, ..Diagnostic::error(&codes::UNREADABLE, Span::default(), message) }
 }
 
 fn trace_findings(module: &Module) {
@@ -175,7 +227,7 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
     let description = resource.description.as_deref().or_else(|| module.manifest.as_ref()?.description.as_deref());
     json!({
         "type": format!("{}/{}", module.name, resource.name),
-        "kind": "resource",
+        "kind": if resource.kind == Kind::Composite { "importer" } else { "resource" },
         "version": module.version.to_string(),
         "capabilities": capabilities,
         "path": &*module.file,

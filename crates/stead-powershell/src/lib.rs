@@ -13,6 +13,7 @@ pub mod adapter;
 pub mod class;
 mod composite;
 pub mod convert;
+pub mod counterparts;
 pub mod finding;
 pub mod index;
 pub mod manifest;

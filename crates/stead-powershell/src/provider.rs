@@ -33,7 +33,7 @@ pub struct PowerShellProvider {
 }
 
 impl PowerShellProvider {
-    /// For a resource that is a class or a script. A composite is expanded before.
+    /// For a resource that is a class or a script. A composite is expanded before anything runs.
     pub fn new(pool: Option<Pool>, resource: Arc<Resource>, source: Source) -> Self {
         Self { pool, resource, source }
     }
@@ -41,7 +41,8 @@ impl PowerShellProvider {
     /// A session for calls of one instance.
     fn open<'a>(&'a self, cx: &'a Context, input: &Plain, purpose: Purpose) -> Result<Opened<'a>, Failure> {
         if self.resource.kind == Kind::Composite {
-            let message = format!("'{}' is composite: it is expanded, not called", self.resource.name);
+            let message =
+                format!("'{}' is a composite resource: use it in a document, where it is expanded", self.resource.name);
             return Err(Failure::new(FailureKind::Unsupported, message));
         }
         let (deadline, secrets) = (Deadline::after(cx.deadline), Secrets::of(input));
@@ -128,6 +129,10 @@ impl Provider for PowerShellProvider {
     }
 
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        // Those of a composite resource are checked when it is expanded.
+        if self.resource.kind == Kind::Composite {
+            return Ok(());
+        }
         self.properties(input, Purpose::Instance, &Secrets::of(input)).map(drop)
     }
 

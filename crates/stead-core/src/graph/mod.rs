@@ -27,6 +27,7 @@ use crate::expr::FactKey;
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
 use crate::manifest::{Manifest, NotFound};
+use crate::text::Sources;
 use crate::value::{Object, Seal, Value};
 
 pub use check::wrong_output;
@@ -358,6 +359,27 @@ pub trait Resources {
     /// The newest resource of that type whose version satisfies the requirement, carried out by that adapter if one
     /// is named.
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found;
+
+    /// What an instance of a composite resource with these properties consists of: a resource of the kind
+    /// [`Importer`](crate::manifest::Kind::Importer) that its adapter carries out. Texts that its findings point into are added
+    /// to `sources`, each once. A finding without a place is about the properties.
+    fn expand(
+        &self,
+        _manifest: &Manifest,
+        _properties: &Object,
+        _sources: &mut Sources,
+    ) -> Result<Expansion, Vec<Diagnostic>> {
+        Ok(Expansion::default())
+    }
+}
+
+/// What a composite resource consists of.
+#[derive(Clone, Debug, Default)]
+pub struct Expansion {
+    /// Its instances.
+    pub document: Document,
+    /// The values of the parameters of that document.
+    pub parameters: Object,
 }
 
 /// The answer to a search for a resource.

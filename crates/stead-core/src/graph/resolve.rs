@@ -9,8 +9,8 @@ use hashbrown::{HashMap, HashSet};
 use super::builder::{Builder, Room, Unknown};
 use super::scope::stated;
 use super::{
-    Adjacent, Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Purpose, Resolution, Role, Scope, ScopeId,
-    ScopeView, Unresolved, Values, codes, evaluate, link, scope::forecast_weight,
+    Adjacent, Expansion, Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Purpose, Resolution, Role, Scope,
+    ScopeId, ScopeView, Unresolved, Values, codes, evaluate, link, scope::forecast_weight,
 };
 use crate::budget::{Budget, Cost, Exceeded, size};
 use crate::diag::{Diagnostic, Findings, any_error, nearest};
@@ -20,7 +20,7 @@ use crate::id::{NodeId, ResourceId};
 use crate::instance_path::InstancePath;
 use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequirement};
 use crate::parameters;
-use crate::text::{self, Limits, Source, Sources, Span};
+use crate::text::{self, Limits, Sources, Span};
 use crate::value::{Object, Value, sealing_wrapped};
 
 /// How deep groups and includes may be nested: far beyond any use, and shallow enough for every stack.
@@ -440,13 +440,14 @@ impl Builder<'_> {
     fn nest(&mut self, id: NodeId, instance: &Instance) {
         let manifest = Arc::clone(&self.graph.node(id).manifest);
         let built_in = matches!(manifest.implementation, Implementation::Engine);
+        let composite = manifest.is_composite();
         let holds = instance.properties.as_ref().is_some_and(|properties| properties.get("resources").is_some());
         let purpose = match manifest.kind {
             Kind::Group if built_in && manifest.type_name.short().eq_ignore_ascii_case("Assertion") => {
                 Purpose::Assertion
             }
             Kind::Group if built_in => Purpose::Group,
-            Kind::Importer if built_in => Purpose::Include,
+            Kind::Importer if built_in || composite => Purpose::Include,
             Kind::Adapter if holds => Purpose::Adapter,
             _ => return,
         };
@@ -460,6 +461,7 @@ impl Builder<'_> {
         let inner = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
         let scope = self.graph.node(id).scope;
         let built = match purpose {
+            Purpose::Include if composite => self.composite(id, &manifest, instance),
             Purpose::Include => self.include(id, instance),
             _ => self.nested(instance, purpose).map(|document| {
                 self.scope(&Arc::new(document), Some(id), Some(scope), &Object::new());
@@ -499,13 +501,37 @@ impl Builder<'_> {
         usable.then_some(document)
     }
 
-    fn include(&mut self, id: NodeId, instance: &Instance) -> Option<()> {
+    /// The properties of an instance that are needed before anything runs, null where there are none, and where they stand.
+    fn early_properties(&mut self, id: NodeId, instance: &Instance) -> Option<(Value, Span)> {
+        let Some(node) = &instance.properties else { return Some((Value::Null, instance.span)) };
         let (scope, iteration) = (self.graph.node(id).scope, self.graph.node(id).iteration.clone());
-        let span = instance.properties.as_ref().map_or(instance.span, |node| node.span);
-        let properties = match &instance.properties {
-            Some(node) => self.value(scope, iteration.as_deref(), node)?,
-            None => Value::Null,
-        };
+        Some((self.value(scope, iteration.as_deref(), node)?, node.span))
+    }
+
+    /// Builds the instances that a composite resource consists of.
+    fn composite(&mut self, id: NodeId, manifest: &Manifest, instance: &Instance) -> Option<()> {
+        let (properties, span) = self.early_properties(id, instance)?;
+        self.take_included(span)?;
+        let none = Object::new();
+        let properties = properties.as_object().unwrap_or(&none);
+        match self.inputs.catalog.expand(manifest, properties, self.sources) {
+            Ok(Expansion { document, parameters }) => {
+                self.scope(&Arc::new(document), Some(id), None, &parameters);
+                Some(())
+            }
+            Err(findings) => {
+                let used = instance.type_name.span;
+                self.findings.extend(findings.into_iter().map(|finding| match finding.span {
+                    Some(_) => finding.with_label(used, "in an instance of this resource"),
+                    None => Diagnostic { span: Some(span), ..finding },
+                }));
+                None
+            }
+        }
+    }
+
+    fn include(&mut self, id: NodeId, instance: &Instance) -> Option<()> {
+        let (properties, span) = self.early_properties(id, instance)?;
         let Some(properties) = properties.as_object() else {
             self.error(&codes::BAD_INCLUDE, span, "an include needs 'configurationFile' or 'configurationContent'");
             return None;
@@ -521,16 +547,22 @@ impl Builder<'_> {
             Some((name, text)) => self.included_parameters(&name, &text)?,
             None => Object::new(),
         };
+        self.take_included(span)?;
+        let source = self.sources.add_once(&name, &text);
+        let (document, findings) = document::parse(source, &text, &Limits::default());
+        let usable = !any_error(&findings);
+        self.findings.extend(findings);
+        usable.then(|| self.scope(&Arc::new(document), Some(id), None, &supplied))
+    }
+
+    /// Makes room for an included document, or ends it all.
+    fn take_included(&mut self, span: Span) -> Option<()> {
         let Some(included) = self.room.included.checked_sub(1) else {
             self.stop(&codes::TOO_MANY, span, format!("more than {MAX_INCLUDED} documents are included"));
             return None;
         };
         self.room.included = included;
-        let source = self.source(&name, &text);
-        let (document, findings) = document::parse(source, &text, &Limits::default());
-        let usable = !any_error(&findings);
-        self.findings.extend(findings);
-        usable.then(|| self.scope(&Arc::new(document), Some(id), None, &supplied))
+        Some(())
     }
 
     /// Whether an include has no other properties than those that there are.
@@ -585,7 +617,7 @@ impl Builder<'_> {
     }
 
     fn included_parameters(&mut self, name: &str, text: &str) -> Option<Object> {
-        let source = self.source(name, text);
+        let source = self.sources.add_once(name, text);
         let (node, findings) = text::read(source, text, &Limits::default());
         self.findings.extend(findings);
         let node = node?;
@@ -596,15 +628,6 @@ impl Builder<'_> {
                 self.error(finding.code, node.span, finding.message);
                 None
             }
-        }
-    }
-
-    /// The number of a source, added when a former pass has not done so already.
-    fn source(&mut self, name: &str, text: &str) -> text::SourceId {
-        let known = self.sources.iter().find(|(_, source)| source.name == name && source.text.as_str() == text);
-        match known.map(|(id, _)| id) {
-            Some(id) => id,
-            None => self.sources.add(Source::new(name, text)),
         }
     }
 }

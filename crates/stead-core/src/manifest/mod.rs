@@ -148,6 +148,13 @@ impl Manifest {
             _ => None,
         }
     }
+
+    /// Whether its instances consist of others, which its adapter knows before anything runs.
+    pub fn is_composite(&self) -> bool {
+        let by_this_program = |adapter: &Manifest| matches!(adapter.implementation, Implementation::BuiltIn);
+        self.kind == Kind::Importer
+            && matches!(&self.implementation, Implementation::Adapted { adapter, .. } if by_this_program(adapter))
+    }
 }
 
 impl AdaptedManifest {

@@ -5,7 +5,7 @@ use super::value::Value;
 use super::{Context, Fault, same};
 
 /// Why there is no value.
-type Evaluate<T> = Result<T, String>;
+pub(crate) type Evaluate<T> = Result<T, String>;
 
 /// The values that statements give, those of lists one by one.
 pub(super) fn outputs(statements: &[Expression], context: &Context<'_>) -> Evaluate<Vec<Value>> {
@@ -28,32 +28,92 @@ fn collapse(mut outputs: Vec<Value>) -> Value {
     }
 }
 
-pub(super) fn evaluate(expression: &Expression, context: &Context<'_>) -> Evaluate<Value> {
+pub(crate) fn evaluate(expression: &Expression, context: &Context<'_>) -> Evaluate<Value> {
     let all = |items: &[Expression]| items.iter().map(|item| evaluate(item, context)).collect::<Evaluate<Vec<_>>>();
     Ok(match expression {
         Expression::Constant(value) => value.clone(),
-        Expression::Variable(name) => variable(name, context),
+        Expression::Variable(name) => variable(name, context)?,
         Expression::Expandable(pieces) => Value::Text(expand(pieces, context)?),
         Expression::List(items) => Value::List(all(items)?),
         Expression::Array(statements) => Value::List(outputs(statements, context)?),
         Expression::Sub(statements) => collapse(outputs(statements, context)?),
         Expression::Table(entries) => table(entries, context)?,
-        Expression::Unary(unary, operand) => self::unary(*unary, &evaluate(operand, context)?)?,
+        Expression::Unary(Unary::Not, operand) => Value::Boolean(!truth(operand, context)?),
+        Expression::Unary(unary, operand) => self::unary(*unary, &self::operand(operand, context)?)?,
         Expression::Binary(operator, operands) => binary(operator, operands, context)?,
         Expression::Ternary(parts) => {
             let [condition, yes, no] = &**parts;
-            evaluate(if evaluate(condition, context)?.is_true() { yes } else { no }, context)?
+            evaluate(if truth(condition, context)? { yes } else { no }, context)?
         }
-        Expression::Cast(name, operand) => cast(name, evaluate(operand, context)?)?,
+        Expression::Cast(name, operand) => cast(name, self::operand(operand, context)?)?,
         Expression::If(branches) => branch(branches, context)?,
         Expression::Command(name, arguments) => command(name, arguments, context)?,
+        Expression::Member(value, name) => member(&operand(value, context)?, name)?,
+        Expression::Index(parts) => {
+            let [value, index] = &**parts;
+            element(operand(value, context)?, &operand(index, context)?)?
+        }
+        Expression::ContainsKey(parts) => {
+            let [table, key] = &**parts;
+            let (table, key) = (evaluate(table, context)?, operand(key, context)?);
+            let (Value::Table(_), Value::Text(key)) = (&table, &key) else {
+                return Err("'ContainsKey' needs a table and a text".to_owned());
+            };
+            Value::Boolean(table.get(key).is_some())
+        }
     })
+}
+
+/// Whether a condition counts as true.
+pub(crate) fn truth(condition: &Expression, context: &Context<'_>) -> Evaluate<bool> {
+    match evaluate(condition, context)? {
+        Value::Opaque { name, is_true: false } => Err(format!("'${name}' is a secret, which decides nothing here")),
+        value => Ok(value.is_true()),
+    }
+}
+
+/// A value that something is computed from.
+fn operand(expression: &Expression, context: &Context<'_>) -> Evaluate<Value> {
+    let value = evaluate(expression, context)?;
+    match value.opaque() {
+        None => Ok(value),
+        Some(name) => Err(format!("'${name}' can only be passed on: it is a secret, or of a type that has no literal")),
+    }
+}
+
+/// An entry of a table, null where it has none; or how many there are.
+fn member(value: &Value, name: &str) -> Evaluate<Value> {
+    let count = |count: usize| Value::int(i128::try_from(count).unwrap_or(i128::MAX));
+    match value {
+        Value::Table(entries) => Ok(match value.get(name) {
+            Some(found) => found.clone(),
+            None if same(name, "Count") => count(entries.len()),
+            None => Value::Null,
+        }),
+        Value::List(values) if same(name, "Count") || same(name, "Length") => Ok(count(values.len())),
+        Value::Text(text) if same(name, "Length") => Ok(count(text.encode_utf16().count())),
+        _ => Err(format!("'{name}' is not evaluated: the value is not a table")),
+    }
+}
+
+/// An entry of a table or an element of a list; null where there is none. A negative index counts from the end.
+fn element(value: Value, index: &Value) -> Evaluate<Value> {
+    match (value, index) {
+        (table @ Value::Table(_), Value::Text(key)) => Ok(table.get(key).cloned().unwrap_or(Value::Null)),
+        (Value::List(mut values), Value::Integer { value: index, .. }) => {
+            let count = i128::try_from(values.len()).unwrap_or(i128::MAX);
+            let at = if *index < 0 { count + index } else { *index };
+            let at = usize::try_from(at).ok().filter(|at| *at < values.len());
+            Ok(at.map_or(Value::Null, |at| values.swap_remove(at)))
+        }
+        _ => Err("the index is not evaluated: only tables by text and lists by number are".to_owned()),
+    }
 }
 
 fn branch(branches: &[(Option<Expression>, Vec<Expression>)], context: &Context<'_>) -> Evaluate<Value> {
     for (condition, statements) in branches {
         let chosen = match condition {
-            Some(condition) => evaluate(condition, context)?.is_true(),
+            Some(condition) => truth(condition, context)?,
             None => true,
         };
         if chosen {
@@ -63,11 +123,21 @@ fn branch(branches: &[(Option<Expression>, Vec<Expression>)], context: &Context<
     Ok(Value::Null)
 }
 
-fn variable(name: &str, context: &Context<'_>) -> Value {
+fn variable(name: &str, context: &Context<'_>) -> Evaluate<Value> {
     if let Some(name) = environment(name) {
-        return (context.environment)(name).map_or(Value::Null, Value::Text);
+        return Ok((context.environment)(name).map_or(Value::Null, Value::Text));
     }
-    match name.to_ascii_lowercase().as_str() {
+    if let Some(variables) = context.variables {
+        let found = variables.get(&name.to_lowercase()).cloned();
+        let automatic = || ["true", "false", "null", "psscriptroot"].iter().any(|known| same(known, name));
+        if let Some(value) = found {
+            return Ok(value);
+        }
+        if !automatic() {
+            return Err(format!("variable '${name}' is neither a parameter nor assigned before"));
+        }
+    }
+    Ok(match name.to_ascii_lowercase().as_str() {
         "true" => Value::Boolean(true),
         "false" => Value::Boolean(false),
         "psscriptroot" => Value::from(context.folder),
@@ -75,7 +145,7 @@ fn variable(name: &str, context: &Context<'_>) -> Value {
         // The culture of a machine without one is the invariant culture, whose name is empty.
         "psculture" | "psuiculture" => Value::from(""),
         _ => Value::Null,
-    }
+    })
 }
 
 fn expand(pieces: &[Piece], context: &Context<'_>) -> Evaluate<String> {
@@ -83,7 +153,7 @@ fn expand(pieces: &[Piece], context: &Context<'_>) -> Evaluate<String> {
     for piece in pieces {
         match piece {
             Piece::Text(part) => text.push_str(part),
-            Piece::Value(expression) => text.push_str(&evaluate(expression, context)?.to_text()),
+            Piece::Value(expression) => text.push_str(&operand(expression, context)?.to_text()),
         }
     }
     Ok(text)
@@ -92,7 +162,7 @@ fn expand(pieces: &[Piece], context: &Context<'_>) -> Evaluate<String> {
 fn table(entries: &[(Expression, Expression)], context: &Context<'_>) -> Evaluate<Value> {
     let mut table = Vec::with_capacity(entries.len());
     for (key, value) in entries {
-        insert(&mut table, evaluate(key, context)?, evaluate(value, context)?)?;
+        insert(&mut table, operand(key, context)?, evaluate(value, context)?)?;
     }
     Ok(Value::Table(table))
 }
@@ -178,7 +248,7 @@ fn number(value: &Value) -> Evaluate<Amount> {
         Value::Double(value) => Amount::Real(*value),
         Value::Character(character) => Amount::Whole(u32::from(*character).into()),
         Value::Text(text) | Value::Big(text) => return parse_number(text),
-        Value::Date(_) | Value::Type(_) | Value::List(_) | Value::Table(_) => {
+        Value::Date(_) | Value::Type(_) | Value::List(_) | Value::Table(_) | Value::Opaque { .. } => {
             return Err(format!("'{}' is not a number", value.to_text()));
         }
     })
@@ -211,12 +281,23 @@ fn integer(value: &Value) -> Evaluate<i128> {
 
 fn binary(operator: &str, operands: &[Expression; 2], context: &Context<'_>) -> Evaluate<Value> {
     let [left, right] = operands;
-    let left = evaluate(left, context)?;
-    let right = || evaluate(right, context);
+    let truth = |expression| truth(expression, context);
     match operator {
-        "and" => Ok(Value::Boolean(left.is_true() && right()?.is_true())),
-        "or" => Ok(Value::Boolean(left.is_true() || right()?.is_true())),
-        "xor" => Ok(Value::Boolean(left.is_true() ^ right()?.is_true())),
+        "and" => return Ok(Value::Boolean(truth(left)? && truth(right)?)),
+        "or" => return Ok(Value::Boolean(truth(left)? || truth(right)?)),
+        "xor" => return Ok(Value::Boolean(truth(left)? ^ truth(right)?)),
+        "eq" | "ne" if is_null(right) || is_null(left) => {
+            let (left, right) = (evaluate(left, context)?, evaluate(right, context)?);
+            if left.opaque().or(right.opaque()).is_some() {
+                return Ok(Value::Boolean(operator == "ne"));
+            }
+            return compare(operator, left, &right);
+        }
+        _ => {}
+    }
+    let left = operand(left, context)?;
+    let right = || operand(right, context);
+    match operator {
         "??" => {
             if left == Value::Null {
                 right()
@@ -230,6 +311,11 @@ fn binary(operator: &str, operands: &[Expression; 2], context: &Context<'_>) -> 
         "is" | "isnot" => Ok(Value::Boolean(is(&left, &right()?) == (operator == "is"))),
         _ => compare(operator, left, &right()?),
     }
+}
+
+/// Whether it is `$null` as written.
+fn is_null(expression: &Expression) -> bool {
+    matches!(expression, Expression::Variable(name) if same(name, "null"))
 }
 
 fn add(left: Value, right: Value) -> Evaluate<Value> {
@@ -467,7 +553,7 @@ fn command(name: &str, arguments: &[(Option<String>, Expression)], context: &Con
             .find(|(name, _)| name.as_ref().is_some_and(|name| parameters.iter().any(|each| same(each, name))));
         let bare = || arguments.iter().filter(|(name, _)| name.is_none()).nth(position);
         let found = named.or_else(bare).ok_or_else(|| format!("'{name}' lacks an argument"))?;
-        evaluate(&found.1, context)
+        operand(&found.1, context)
     };
     match name {
         "join-path" => {

@@ -1,13 +1,15 @@
-//! The restricted language of manifests, parsed. What it does not allow is refused here, also where it would not be
-//! evaluated.
+//! The restricted language of manifests, parsed, and what configurations may use besides. What the language does not allow
+//! is refused here, also where it would not be evaluated.
+
+use std::ops::Range;
 
 use super::value::Value;
 use super::{Fault, same};
-use crate::token::{Flaw, Kind, Level, Lexer, Mode, Number, Part, Token, parts, unquote};
+use crate::token::{Flaw, Kind, Level, Lexer, Mode, Number, Part, Token, parts, unquote, variable_name};
 
 /// What gives values.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Expression {
+pub(crate) enum Expression {
     Constant(Value),
     Variable(String),
     /// Text in double quotes.
@@ -29,10 +31,35 @@ pub(super) enum Expression {
     If(Vec<(Option<Expression>, Vec<Expression>)>),
     /// One of [`COMMANDS`], its arguments with the parameters that name them.
     Command(String, Vec<(Option<String>, Expression)>),
+    /// `value.Name`
+    Member(Box<Expression>, String),
+    /// `value[index]`
+    Index(Box<[Expression; 2]>),
+    /// `value.ContainsKey(key)`, the one method that is evaluated.
+    ContainsKey(Box<[Expression; 2]>),
+}
+
+/// Which language a text is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Dialect {
+    /// The restricted language of manifests.
+    Manifest,
+    /// The same with variables, members and indexes: what of a configuration is evaluated.
+    Configuration,
+}
+
+impl Dialect {
+    /// Why something is refused.
+    fn refusal(self) -> &'static str {
+        match self {
+            Self::Manifest => "not allowed in a manifest",
+            Self::Configuration => "not evaluated in a composite resource",
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Unary {
+pub(crate) enum Unary {
     Plus,
     Minus,
     Not,
@@ -41,7 +68,7 @@ pub(super) enum Unary {
 
 /// A part of a text in double quotes.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     Text(String),
     Value(Expression),
 }
@@ -60,17 +87,7 @@ const DEEPEST: usize = 100;
 
 /// Parses the statements of a text.
 pub(super) fn parse(text: &str) -> Result<Vec<Expression>, Fault> {
-    parse_at(text, 0)
-}
-
-fn parse_at(text: &str, depth: usize) -> Result<Vec<Expression>, Fault> {
-    let mut parser = Parser { lexer: Lexer::new(text), depth };
-    let statements = parser.statements(Kind::End);
-    let flaw = parser.lexer.into_flaws().into_iter().next();
-    match (statements, flaw) {
-        (_, Some((flaw, offset))) => Err(Fault { offset, message: describe(flaw).to_owned() }),
-        (statements, None) => statements,
-    }
+    Parser::parse(text, Dialect::Manifest, 0, |parser| parser.statements(Kind::End))
 }
 
 fn describe(flaw: Flaw) -> &'static str {
@@ -84,27 +101,52 @@ fn describe(flaw: Flaw) -> &'static str {
     }
 }
 
-struct Parser<'a> {
-    lexer: Lexer<'a>,
+/// Reads values by recursive descent.
+pub(crate) struct Parser<'a> {
+    pub(crate) lexer: Lexer<'a>,
+    dialect: Dialect,
     depth: usize,
 }
 
-type Parse<T> = Result<T, Fault>;
+pub(crate) type Parse<T> = Result<T, Fault>;
 
-fn fail<T>(token: Token, message: impl Into<String>) -> Parse<T> {
+/// An entry of a table or a block: its key, its value and where they stand.
+pub(crate) struct Entry {
+    pub(crate) key: Expression,
+    pub(crate) key_at: Range<usize>,
+    pub(crate) value: Expression,
+    pub(crate) value_at: Range<usize>,
+}
+
+pub(crate) fn fail<T>(token: Token, message: impl Into<String>) -> Parse<T> {
     Err(Fault { offset: token.start, message: message.into() })
 }
 
-impl Parser<'_> {
-    fn peek(&mut self) -> Token {
+impl<'a> Parser<'a> {
+    /// What a rule makes of a text, unless a token of it is broken.
+    pub(crate) fn parse<T>(
+        text: &'a str,
+        dialect: Dialect,
+        depth: usize,
+        rule: impl FnOnce(&mut Self) -> Parse<T>,
+    ) -> Parse<T> {
+        let mut parser = Self { lexer: Lexer::new(text), dialect, depth };
+        let parsed = rule(&mut parser);
+        match parser.lexer.into_flaws().into_iter().next() {
+            Some((flaw, offset)) => Err(Fault { offset, message: describe(flaw).to_owned() }),
+            None => parsed,
+        }
+    }
+
+    pub(crate) fn peek(&mut self) -> Token {
         self.lexer.peek(Mode::Expression)
     }
 
-    fn next(&mut self) -> Token {
+    pub(crate) fn next(&mut self) -> Token {
         self.lexer.next(Mode::Expression)
     }
 
-    fn eat(&mut self, kind: Kind) -> bool {
+    pub(crate) fn eat(&mut self, kind: Kind) -> bool {
         let found = self.peek().kind == kind;
         if found {
             self.next();
@@ -112,7 +154,7 @@ impl Parser<'_> {
         found
     }
 
-    fn unexpected<T>(&self, token: Token) -> Parse<T> {
+    pub(crate) fn unexpected<T>(&self, token: Token) -> Parse<T> {
         match token.kind {
             Kind::End => fail(token, "unexpected end of the file"),
             Kind::NewLine => fail(token, "unexpected end of the line"),
@@ -120,12 +162,12 @@ impl Parser<'_> {
         }
     }
 
-    fn expect(&mut self, kind: Kind) -> Parse<()> {
+    pub(crate) fn expect(&mut self, kind: Kind) -> Parse<()> {
         let token = self.peek();
         if self.eat(kind) { Ok(()) } else { self.unexpected(token) }
     }
 
-    fn skip_lines(&mut self) {
+    pub(crate) fn skip_lines(&mut self) {
         while self.eat(Kind::NewLine) {}
     }
 
@@ -146,19 +188,26 @@ impl Parser<'_> {
         }
     }
 
-    fn statement(&mut self) -> Parse<Expression> {
+    /// Runs a rule one level deeper, unless that is too deep.
+    pub(crate) fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         self.depth += 1;
         if self.depth > DEEPEST {
             let token = self.peek();
             return fail(token, "values are nested too deeply");
         }
-        let token = self.peek();
-        let statement = match token.kind {
-            Kind::Word if same(self.lexer.text(token), "if") => self.condition(),
-            _ => self.pipeline(),
-        };
+        let parsed = rule(self);
         self.depth -= 1;
-        statement
+        parsed
+    }
+
+    pub(crate) fn statement(&mut self) -> Parse<Expression> {
+        self.nested(|parser| {
+            let token = parser.peek();
+            match token.kind {
+                Kind::Word if same(parser.lexer.text(token), "if") => parser.condition(),
+                _ => parser.pipeline(),
+            }
+        })
     }
 
     fn condition(&mut self) -> Parse<Expression> {
@@ -215,7 +264,8 @@ impl Parser<'_> {
         let token = self.next();
         let name = self.lexer.text(token).to_owned();
         if token.kind != Kind::Word || !COMMANDS.iter().any(|known| same(known, &name)) {
-            return fail(token, format!("'{name}' is not allowed in a manifest; write text in quotes"));
+            let (refusal, help) = (self.dialect.refusal(), "write text in quotes");
+            return fail(token, format!("'{name}' is {refusal}; {help}"));
         }
         let (mut arguments, mut named) = (Vec::new(), None);
         loop {
@@ -258,7 +308,7 @@ impl Parser<'_> {
     }
 
     fn refused<T>(&self, token: Token) -> Parse<T> {
-        fail(token, format!("'{}' is not allowed in a manifest", self.lexer.text(token)))
+        fail(token, format!("'{}' is {}", self.lexer.text(token), self.dialect.refusal()))
     }
 
     /// Operators that bind at least that tightly.
@@ -348,7 +398,7 @@ impl Parser<'_> {
         }
         self.expect(Kind::BracketClose)?;
         if word.kind != Kind::Word || !is_simple(&name) {
-            return fail(open, format!("type '[{name}]' is not allowed in a manifest"));
+            return fail(open, format!("type '[{name}]' is {}", self.dialect.refusal()));
         }
         let token = self.peek();
         let operand = matches!(
@@ -366,21 +416,55 @@ impl Parser<'_> {
                 | Kind::Not
         );
         if !operand {
-            Self::no_member(token)?;
+            self.no_member(token)?;
             return Ok(Expression::Constant(Value::Type(name)));
         }
         Ok(Expression::Cast(name, Box::new(self.unary()?)))
     }
 
-    fn no_member(token: Token) -> Parse<()> {
-        let selects = matches!(
-            token.kind,
-            Kind::Dot | Kind::ColonColon | Kind::QuestionDot | Kind::BracketOpen | Kind::QuestionBracket
-        );
-        if selects && !token.spaced { fail(token, "members and indexes are not allowed in a manifest") } else { Ok(()) }
+    fn no_member(&self, token: Token) -> Parse<()> {
+        if selects(token) { fail(token, format!("members and indexes are {}", self.dialect.refusal())) } else { Ok(()) }
     }
 
-    fn primary(&mut self) -> Parse<Expression> {
+    /// Members and indexes behind a value.
+    fn selected(&mut self, mut value: Expression) -> Parse<Expression> {
+        loop {
+            let token = self.peek();
+            if !selects(token) {
+                return Ok(value);
+            }
+            value = match token.kind {
+                Kind::Dot if self.dialect == Dialect::Configuration => self.member(value)?,
+                Kind::BracketOpen if self.dialect == Dialect::Configuration => {
+                    self.next();
+                    let index = self.statement()?;
+                    self.expect(Kind::BracketClose)?;
+                    Expression::Index(Box::new([value, index]))
+                }
+                _ => return self.no_member(token).map(|()| value),
+            };
+        }
+    }
+
+    fn member(&mut self, value: Expression) -> Parse<Expression> {
+        self.next();
+        let token = self.lexer.next(Mode::Member);
+        let name = self.lexer.text(token).to_owned();
+        let call = self.peek();
+        let calls = call.kind == Kind::ParenOpen && !call.spaced;
+        if token.kind != Kind::Word || calls && !same(&name, "ContainsKey") {
+            return self.refused(token);
+        }
+        if !calls {
+            return Ok(Expression::Member(Box::new(value), name));
+        }
+        self.next();
+        let key = self.statement()?;
+        self.expect(Kind::ParenClose)?;
+        Ok(Expression::ContainsKey(Box::new([value, key])))
+    }
+
+    pub(crate) fn primary(&mut self) -> Parse<Expression> {
         let token = self.next();
         let text = self.lexer.text(token);
         let value = match token.kind {
@@ -390,7 +474,7 @@ impl Parser<'_> {
             },
             Kind::Literal => Expression::Constant(Value::Text(unquote(text))),
             Kind::Expandable => self.expandable(token)?,
-            Kind::Variable => Self::variable(token, &variable_name(text))?,
+            Kind::Variable => self.variable(token, &variable_name(text.get(1..).unwrap_or_default()))?,
             Kind::ParenOpen => {
                 self.skip_lines();
                 let value = self.statement()?;
@@ -401,30 +485,34 @@ impl Parser<'_> {
             Kind::ArrayOpen => Expression::Array(self.statements(Kind::ParenClose)?),
             Kind::SubOpen => Expression::Sub(self.statements(Kind::ParenClose)?),
             Kind::TableOpen => self.table()?,
-            Kind::BraceOpen => return fail(token, "script blocks are not allowed in a manifest"),
+            Kind::BraceOpen => return fail(token, format!("script blocks are {}", self.dialect.refusal())),
             _ => return self.unexpected(token),
         };
-        let after = self.peek();
-        Self::no_member(after)?;
-        Ok(value)
+        self.selected(value)
     }
 
-    fn variable(token: Token, name: &str) -> Parse<Expression> {
-        let allowed = VARIABLES.iter().any(|known| same(known, name)) || environment(name).is_some();
+    fn variable(&self, token: Token, name: &str) -> Parse<Expression> {
+        let allowed = match self.dialect {
+            Dialect::Manifest => VARIABLES.iter().any(|known| same(known, name)) || environment(name).is_some(),
+            Dialect::Configuration => !name.contains(':'),
+        };
         if allowed {
             return Ok(Expression::Variable(name.to_owned()));
         }
-        fail(token, format!("variable '${name}' is not allowed in a manifest"))
+        fail(token, format!("variable '${name}' is {}", self.dialect.refusal()))
     }
 
-    fn expandable(&mut self, token: Token) -> Parse<Expression> {
+    pub(crate) fn expandable(&mut self, token: Token) -> Parse<Expression> {
         let mut pieces = Vec::new();
         for part in parts(self.lexer.text(token)) {
             pieces.push(match part {
                 Part::Text(text) => Piece::Text(text),
-                Part::Variable(name) => Piece::Value(Self::variable(token, &name)?),
+                Part::Variable(name) => Piece::Value(self.variable(token, &name)?),
                 Part::SubExpression(nested) => {
-                    let statements = parse_at(&nested.script, self.depth + 1).map_err(|fault| Fault {
+                    let statements = Parser::parse(&nested.script, self.dialect, self.depth + 1, |parser| {
+                        parser.statements(Kind::End)
+                    });
+                    let statements = statements.map_err(|fault| Fault {
                         offset: token.start + nested.origin(fault.offset),
                         message: fault.message,
                     })?;
@@ -437,20 +525,29 @@ impl Parser<'_> {
 
     /// A table, behind `@{`.
     fn table(&mut self) -> Parse<Expression> {
-        let mut entries: Vec<(Expression, Expression)> = Vec::new();
+        let entries = self.entries(Self::statement)?.into_iter().map(|entry| (entry.key, entry.value));
+        Ok(Expression::Table(entries.collect()))
+    }
+
+    /// Entries up to the brace that closes them, which is read.
+    pub(crate) fn entries(&mut self, value_of: fn(&mut Self) -> Parse<Expression>) -> Parse<Vec<Entry>> {
+        let mut entries: Vec<Entry> = Vec::new();
         loop {
             while self.eat(Kind::NewLine) || self.eat(Kind::Semicolon) {}
             if self.eat(Kind::BraceClose) {
-                return Ok(Expression::Table(entries));
+                return Ok(entries);
             }
             let token = self.lexer.peek(Mode::Member);
             let key = self.key(token)?;
-            if entries.iter().any(|(known, _)| is_same_key(known, &key)) {
+            if entries.iter().any(|known| is_same_key(&known.key, &key)) {
                 return fail(token, format!("key '{}' is there twice", self.lexer.text(token)));
             }
             self.expect(Kind::Assign)?;
             self.skip_lines();
-            entries.push((key, self.statement()?));
+            let start = self.peek().start;
+            let value = value_of(self)?;
+            let value_at = start..self.lexer.offset();
+            entries.push(Entry { key, key_at: token.start..token.end, value, value_at });
             let token = self.peek();
             if !matches!(token.kind, Kind::NewLine | Kind::Semicolon | Kind::BraceClose) {
                 return self.unexpected(token);
@@ -475,12 +572,13 @@ fn is_same_key(left: &Expression, right: &Expression) -> bool {
     }
 }
 
-fn variable_name(text: &str) -> String {
-    let name = text.strip_prefix('$').unwrap_or(text);
-    match name.strip_prefix('{') {
-        Some(name) => name.strip_suffix('}').unwrap_or(name).replace('`', ""),
-        None => name.to_owned(),
-    }
+/// Whether a token takes a part of the value before it.
+fn selects(token: Token) -> bool {
+    let kinds = matches!(
+        token.kind,
+        Kind::Dot | Kind::ColonColon | Kind::QuestionDot | Kind::BracketOpen | Kind::QuestionBracket
+    );
+    kinds && !token.spaced
 }
 
 /// The name of a variable of the environment: of `env:X`.

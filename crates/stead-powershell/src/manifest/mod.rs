@@ -1,9 +1,11 @@
 //! Manifests of modules: `.psd1`, evaluated as PowerShell evaluates them, in its restricted language.
 
-mod evaluate;
-mod expression;
+pub(crate) mod evaluate;
+pub(crate) mod expression;
 mod value;
 pub(crate) mod wildcard;
+
+use std::collections::BTreeMap;
 
 pub use value::Value;
 
@@ -13,6 +15,8 @@ pub struct Context<'a> {
     pub folder: &'a str,
     /// The variables of the environment.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The variables by their names in lower case; `None` in a manifest, which has no other than those of its language.
+    pub variables: Option<&'a BTreeMap<String, Value>>,
 }
 
 /// Why a manifest has no value.

@@ -38,10 +38,17 @@ pub enum Value {
     List(Vec<Value>),
     /// A table, its entries in the order written.
     Table(Vec<(Value, Value)>),
+    /// What can be passed on and is not null: the value of a parameter of a composite resource.
+    Opaque {
+        /// The parameter.
+        name: String,
+        /// Whether it counts as true whatever it is, as an object does.
+        is_true: bool,
+    },
 }
 
 impl Value {
-    pub(super) fn int(value: i128) -> Self {
+    pub(crate) fn int(value: i128) -> Self {
         Self::Integer { value, bits: 32, signed: true }
     }
 
@@ -71,11 +78,12 @@ impl Value {
             Self::Text(text) | Self::Date(text) | Self::Big(text) | Self::Type(text) => text.clone(),
             Self::List(values) => values.iter().map(Self::to_text).collect::<Vec<_>>().join(" "),
             Self::Table(_) => "System.Collections.Hashtable".to_owned(),
+            Self::Opaque { name, .. } => format!("${name}"),
         }
     }
 
     /// Whether it counts as true.
-    pub(super) fn is_true(&self) -> bool {
+    pub(crate) fn is_true(&self) -> bool {
         match self {
             Self::Null => false,
             Self::Boolean(value) => *value,
@@ -89,8 +97,29 @@ impl Value {
                 [one] => one.is_true(),
                 _ => true,
             },
-            Self::Date(_) | Self::Type(_) | Self::Table(_) => true,
+            Self::Date(_) | Self::Type(_) | Self::Table(_) | Self::Opaque { .. } => true,
         }
+    }
+
+    /// The parameter that it is or holds the value of, if that can only be passed on.
+    pub(crate) fn opaque(&self) -> Option<&str> {
+        match self {
+            Self::Opaque { name, .. } => Some(name),
+            Self::List(values) => values.iter().find_map(Self::opaque),
+            Self::Table(entries) => entries.iter().find_map(|(_, value)| value.opaque()),
+            _ => None,
+        }
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn weight(&self) -> usize {
+        let inner: usize = match self {
+            Self::Text(text) | Self::Date(text) | Self::Big(text) | Self::Type(text) => text.len(),
+            Self::List(values) => values.iter().map(Self::weight).sum(),
+            Self::Table(entries) => entries.iter().map(|(key, value)| key.weight() + value.weight()).sum(),
+            _ => 0,
+        };
+        inner + size_of::<Self>()
     }
 
     /// Its elements: of a list, else itself; none of nothing.

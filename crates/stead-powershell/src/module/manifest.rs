@@ -96,7 +96,7 @@ const POWERSHELL: [u32; 2] = [7, 99];
 /// Reads the manifest of a module. `folder` is the one that it lies in.
 pub(super) fn read(text: &str, folder: &Path, environment: &Environment<'_>) -> Result<Manifest, Fault> {
     let folder = folder.to_string_lossy();
-    let table = manifest::read(text, &Context { folder: &folder, environment })?;
+    let table = manifest::read(text, &Context { folder: &folder, environment, variables: None })?;
     let place = |key: &str| Place { text }.of(key);
     let fault = |key: &str, message: String| Fault { offset: place(key), message };
     if let Value::Table(entries) = &table {

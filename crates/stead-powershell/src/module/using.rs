@@ -56,7 +56,7 @@ struct Wanted {
 impl Wanted {
     /// A name, or the text of a table with the specification of a module.
     fn parse(text: &str) -> Self {
-        let context = Context { folder: "", environment: &|_| None };
+        let context = Context { folder: "", environment: &|_| None, variables: None };
         let table = crate::manifest::read(text, &context).unwrap_or(Value::Null);
         let version = |key: &str| table.get(key).and_then(|value| Version::parse(&value.to_text()));
         Self {

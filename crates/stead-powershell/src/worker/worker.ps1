@@ -275,6 +275,8 @@ class Json {
 
 $loadModule = {
     param($path)
+    # A module of the program itself has no file.
+    if ($path.StartsWith('text:', [StringComparison]::Ordinal)) { return New-Module -ScriptBlock ([scriptblock]::Create($path.Substring(5))) }
     # A path is a pattern here.
     $loaded = @(Import-Module -Name ([WildcardPattern]::Escape($path)) -PassThru -DisableNameChecking -ErrorAction Stop)
     # Scripts to be processed may be among them.

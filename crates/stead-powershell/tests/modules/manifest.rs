@@ -14,7 +14,7 @@ fn every_value_is_what_powershell_makes_of_it() {
     for row in rows {
         count += 1;
         let text = row["text"].as_str().unwrap();
-        let context = Context { folder: "${MODULE}", environment: &environment };
+        let context = Context { folder: "${MODULE}", environment: &environment, variables: None };
         let read = manifest::read(&format!("@{{\nValue = {text}\n}}"), &context);
         let expected = row["manifest"].as_bool().unwrap().then(|| row["manifestValue"].clone());
         let found = read.as_ref().ok().map(|table| shown(table.get("Value").unwrap()));
@@ -46,7 +46,7 @@ fn shown(value: &Value) -> Json {
         Value::Character(_) => typed("System.Char"),
         Value::Text(text) => json!(text),
         Value::Date(_) => typed("System.DateTime"),
-        Value::Type(_) => typed("System.RuntimeType"),
+        Value::Type(_) | Value::Opaque { .. } => typed("System.RuntimeType"),
         Value::List(values) => values.iter().map(shown).collect(),
         Value::Table(entries) => entries.iter().map(|(key, value)| (key.to_text(), shown(value))).collect(),
     }

@@ -30,4 +30,9 @@ crate::codes! {
     COMPOSITE = "E1141", "a composite resource without a configuration",
         "A composite resource is a `Configuration` in `DscResources/NAME/NAME.schema.psm1`. Its parameters are the\n\
          properties of the resource. A configuration within a function or a block is not one that PowerShell finds.";
+    EXPANSION = "E1146", "a composite resource cannot be expanded",
+        "An instance of a composite resource becomes the instances that its configuration declares. Evaluated are\n\
+         parameters with their defaults, `Import-DscResource`, resource blocks, `if`, `foreach`, assignments, and values made\n\
+         of literals, variables, tables, indexes and operators. What else a configuration does would depend on PowerShell,\n\
+         and is refused: commands, methods, `Node`, `$ConfigurationData`, `PsDscRunAsCredential`.";
 }

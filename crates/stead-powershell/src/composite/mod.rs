@@ -1,7 +1,15 @@
-//! Composite resources: configurations in a `.schema.psm1`.
+//! Composite resources: configurations in a `.schema.psm1`, read and expanded.
+
+mod body;
+mod expand;
+mod keywords;
+mod parameters;
 
 use stead_core::diag::codes::powershell::module as codes;
 use stead_core::diag::{Code, Severity};
+
+pub(crate) use expand::{Target, expand};
+pub(crate) use keywords::Installed;
 
 use crate::class::{File, Modules, Types, attributes};
 use crate::finding::Finding;

@@ -1,0 +1,155 @@
+//! Counterparts of the resources that Windows PowerShell has built in: `File`, `Log` and `Script` of the module
+//! `PSDesiredStateConfiguration`, with the properties of their MOF schemas.
+
+mod file;
+mod log;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stead_core::call::{Failure, FailureKind};
+use stead_core::id::TypeName;
+use stead_host::provider::{Plain, Provider};
+
+use crate::composite::Target;
+use crate::convert::{self, Json, Purpose};
+use crate::manifest::same;
+use crate::module::{Exports, Manifest, Module, Version};
+use crate::provider::{PowerShellProvider, Source};
+use crate::resource::{Kind, Methods, Property, Resource, Rule};
+use crate::text::Place;
+use crate::types::Type;
+use crate::worker::Pool;
+
+/// The module that Windows PowerShell has them in.
+pub(crate) const MODULE: &str = "PSDesiredStateConfiguration";
+
+/// Their names.
+pub(crate) const NAMES: [&str; 3] = ["File", "Log", "Script"];
+
+/// What the worker imports for `Script`; see `worker.ps1`.
+const SCRIPT: &str = concat!("text:", include_str!("script.ps1"));
+
+/// The module, as one that is found on the disk. It has no file.
+pub(crate) fn module() -> Module {
+    let text = |name, key| property(name, Type::String, key);
+    let script = |name| Property { rules: vec![Rule::NotEmpty], ..text(name, true) };
+    let resources = vec![
+        resource("File", "A file or a directory.", file::properties()),
+        resource("Log", "Writes a message to the log.", vec![text("Message", true)]),
+        resource(
+            "Script",
+            "Runs scripts to get, test and set a state.",
+            vec![
+                script("GetScript"),
+                script("SetScript"),
+                script("TestScript"),
+                Property { read_only: true, ..text("Result", false) },
+            ],
+        ),
+    ];
+    Module {
+        name: MODULE.to_owned(),
+        version: Version::parse("1.1").unwrap_or_else(Version::none),
+        file: place(),
+        manifest: Some(Manifest { exports: Exports::All, ..Manifest::default() }),
+        scripts: Vec::new(),
+        resources,
+        findings: Vec::new(),
+    }
+}
+
+fn place() -> Arc<PathBuf> {
+    Arc::new(PathBuf::from(MODULE))
+}
+
+fn resource(name: &str, description: &str, properties: Vec<Property>) -> Resource {
+    Resource {
+        name: name.to_owned(),
+        class_name: None,
+        kind: Kind::Script,
+        version: None,
+        file: place(),
+        implementation: place(),
+        place: Place { line: 1, column: 1 },
+        description: Some(description.to_owned()),
+        properties,
+        methods: Methods { what_if: name != "Script", ..Methods::default() },
+    }
+}
+
+fn property(name: &str, ty: Type, key: bool) -> Property {
+    Property {
+        name: name.to_owned(),
+        written: None,
+        ty,
+        key,
+        mandatory: false,
+        read_only: false,
+        rules: Vec::new(),
+        description: None,
+        default: None,
+        declared_in: None,
+        place: Place { line: 1, column: 1 },
+    }
+}
+
+/// Whether a resource is one of these.
+pub(crate) fn is_counterpart(module: &Module) -> bool {
+    module.file.as_path() == Path::new(MODULE)
+}
+
+/// What carries one of these out.
+pub(crate) fn provider(resource: &Arc<Resource>, pool: Option<Pool>) -> Option<Arc<dyn Provider>> {
+    Some(match resource.name.as_str() {
+        "File" => Arc::new(file::Counterpart::new(Arc::clone(resource))?),
+        "Log" => Arc::new(log::Counterpart::new(Arc::clone(resource))),
+        _ => {
+            let source = Source { module: PathBuf::from(SCRIPT), stamp: Box::new(|| Ok(String::new())) };
+            Arc::new(PowerShellProvider::new(pool, Arc::clone(resource), source))
+        }
+    })
+}
+
+/// The resource that a keyword of a configuration means without an import.
+pub(crate) fn target(keyword: &str, adapter: &TypeName) -> Option<Target> {
+    let resource = module().resources.into_iter().find(|resource| same(&resource.name, keyword))?;
+    let type_name = TypeName::parse(&format!("{MODULE}/{}", resource.name)).ok()?;
+    let properties = resource.properties.into_iter().map(|property| property.name).collect();
+    Some(Target { type_name, version: None, adapter: Some(adapter.clone()), properties })
+}
+
+/// What an instance states, checked, by the names as they are declared.
+fn stated(resource: &Resource, input: &Plain) -> Result<Stated, Failure> {
+    let Json::Object(stated) = Json::from(input.expose()) else { return Ok(Stated(Vec::new())) };
+    convert::properties(&resource.properties, &stated, Purpose::Instance).map_err(|refusals| {
+        let messages: Vec<String> = refusals.iter().map(|refusal| format!("{refusal} [{}]", refusal.code.id)).collect();
+        Failure::new(FailureKind::Invalid, messages.join("; "))
+    })?;
+    let declared = |name: String| {
+        let found = resource.properties.iter().find(|property| same(&property.name, &name));
+        found.map_or(name, |property| property.name.clone())
+    };
+    Ok(Stated(stated.into_iter().map(|(name, value)| (declared(name), value)).collect()))
+}
+
+/// Properties that were checked.
+struct Stated(Vec<(String, Json)>);
+
+impl Stated {
+    fn get(&self, name: &str) -> Option<&Json> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value).filter(|value| **value != Json::Null)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        if let Json::String(text) = self.get(name)? { Some(text) } else { None }
+    }
+
+    fn is(&self, name: &str, word: &str) -> bool {
+        self.text(name).is_some_and(|text| same(text, word))
+    }
+
+    fn is_true(&self, name: &str) -> bool {
+        self.get(name) == Some(&Json::Bool(true))
+    }
+}
