@@ -10,6 +10,10 @@ require 'puppet/application/resource'
 require 'puppet/resource_api'
 require 'puppet/util/command_line'
 
+# What every run loads; a fork finds it loaded.
+%w[facter puppet/configurer puppet/face puppet/type/component puppet/type/file puppet/type/filebucket puppet/type/group
+   puppet/type/notify puppet/type/user puppet/type/whit].each { |file| require file }
+
 # Runs Puppet in directories of its own, with an engine for its types.
 class PuppetRun
   HERE = __dir__

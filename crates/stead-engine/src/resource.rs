@@ -106,7 +106,7 @@ impl ResourceCall {
         match found {
             Ok(manifest) => {
                 if let Some(advice) = &manifest.deprecation {
-                    tracing::warn!("Resource '{}' is deprecated: {advice}", manifest.type_name);
+                    session.warn_once(&format!("Resource '{}' is deprecated: {advice}", manifest.type_name));
                 }
                 Ok(Self { session, manifest })
             }

@@ -1,5 +1,6 @@
 //! One piece of work: the texts it read, the resources it knows, its secrets, and the machine it works on.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,7 +24,7 @@ use stead_host::catalog::{Discovery, Problem, Programs, Wanted};
 use stead_host::command::{Settings, extension, list_adapted};
 use stead_host::extensions::Extensions;
 use stead_host::facts::Machine;
-use stead_host::fs::Writes;
+use stead_host::fs::{FsError, Writes};
 use stead_host::lock::Locks;
 use stead_host::provider::{Cancel, Context, Provider, Trace};
 use stead_host::settings;
@@ -67,6 +68,8 @@ pub struct Session {
     system_root: Option<Arc<Path>>,
     trace: Trace,
     writes: Writes,
+    /// What was reported of the resources that were found, by this session and those beside it.
+    traced: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// A document that can be run.
@@ -163,6 +166,7 @@ impl Session {
             system_root: None,
             trace: Arc::new(forward),
             writes: Writes::default().with_locks(Locks::of_this_user()),
+            traced: Arc::default(),
         }
     }
 
@@ -189,7 +193,22 @@ impl Session {
             system_root: self.system_root.clone(),
             trace: Arc::clone(&self.trace),
             writes: Writes::default().with_locks(Locks::of_this_user()),
+            traced: Arc::clone(&self.traced),
         }
+    }
+
+    /// The same for many small runs: what they change is flushed by [`Session::flush`] of this session, not at the end of each.
+    #[must_use]
+    pub fn beside_unflushed(&self, cancel: Cancel) -> Self {
+        Self { writes: self.writes.flushed_elsewhere(), ..self.beside(cancel) }
+    }
+
+    /// Has what was changed by [`Session::beside_unflushed`] until now written to the disk.
+    ///
+    /// # Errors
+    /// When a file system cannot be flushed; that is reported once.
+    pub fn flush(&self) -> Result<(), FsError> {
+        self.writes.flush()
     }
 
     /// Has messages of resources given to `trace` instead of the log of this process.
@@ -353,22 +372,34 @@ impl Session {
         unusable
     }
 
-    /// Tells what was found wrong while resources were looked for, if that was done.
+    /// Tells what was found wrong while resources were looked for, if that was done; everything once.
     pub fn trace_problems(&self) {
         for problem in self.discovery.problems() {
+            let text = problem_text(&problem);
             if problem.is_notable() {
-                tracing::warn!("{}", problem_text(&problem));
-            } else {
-                tracing::info!("{}", problem_text(&problem));
+                self.warn_once(&text);
+            } else if self.is_new(&text) {
+                tracing::info!("{text}");
             }
         }
         if self.discovery.has_searched() {
             let deprecated =
                 self.discovery.extensions().values().filter_map(|each| Some((each, each.deprecation.as_ref()?)));
             for (extension, advice) in deprecated {
-                tracing::warn!("Extension '{}' is deprecated: {advice}", extension.type_name);
+                self.warn_once(&format!("Extension '{}' is deprecated: {advice}", extension.type_name));
             }
         }
+    }
+
+    /// Warns of what holds for every session beside this one, too.
+    pub(crate) fn warn_once(&self, text: &str) {
+        if self.is_new(text) {
+            tracing::warn!("{text}");
+        }
+    }
+
+    fn is_new(&self, text: &str) -> bool {
+        self.traced.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned())
     }
 
     /// What was found wrong that may be why types are unknown, for the findings that say so.

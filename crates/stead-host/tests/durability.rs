@@ -83,6 +83,13 @@ fn a_run_flushes_each_file_system_once() {
     writes.flush().unwrap();
     assert_eq!(taken(&asked), [], "nothing was written since");
 
+    let elsewhere = writes.flushed_elsewhere();
+    write(directory.path(), "f", &elsewhere);
+    elsewhere.flush().unwrap();
+    assert_eq!(taken(&asked), [], "another clone flushes it");
+    writes.flush().unwrap();
+    assert_eq!(taken(&asked), [FlushTarget::FileSystem]);
+
     let Ok(other) = TempDir::new_in("/dev/shm") else {
         return skip("a_run_flushes_each_file_system_once, its end", "no second file system at /dev/shm");
     };

@@ -11,9 +11,6 @@ use crate::resource_type::ResourceType;
 use crate::version::Compatible;
 use crate::{example, text};
 
-/// The protocol that the providers speak with the engine.
-const PROTOCOL: u32 = 1;
-
 /// The account that publishes the support module, and its name.
 const SUPPORT: (&str, &str) = ("stead", "steadlib");
 
@@ -36,9 +33,7 @@ pub(crate) fn files(
         ("spec/spec_helper.rb", SPEC_HELPER.to_owned()),
         ("spec/default_facts.yml", DEFAULT_FACTS.to_owned()),
     ];
-    let mut files: BTreeMap<_, _> = files.into_iter().map(|(path, text)| (path.to_owned(), text)).collect();
-    files.insert(format!("lib/puppet_x/{}/manifest.json", options.name), json_text(&manifest(types, options)));
-    files
+    files.into_iter().map(|(path, text)| (path.to_owned(), text)).collect()
 }
 
 fn json_text(json: &Json) -> String {
@@ -62,7 +57,8 @@ fn metadata(types: &[ResourceType<'_>], options: &ModuleOptions, version: &Versi
     let support = format!("{}-{}", SUPPORT.0, SUPPORT.1);
     let range = Compatible(&options.support).to_string();
     add("dependencies", json!([{ "name": support, "version_requirement": range }]));
-    let systems = ["Debian", "RedHat", "Ubuntu", "windows"].map(|name| json!({ "operatingsystem": name }));
+    // Where the engine runs.
+    let systems = ["Debian", "RedHat", "Ubuntu"].map(|name| json!({ "operatingsystem": name }));
     add("operatingsystem_support", json!(systems));
     add("requirements", json!([{ "name": "puppet", "version_requirement": ">= 7.0.0 < 9.0.0" }]));
     let mut tags = vec!["stead".to_owned()];
@@ -91,21 +87,6 @@ fn stead_metadata(types: &[ResourceType<'_>], options: &ModuleOptions) -> Json {
     }
     members.insert("resources".to_owned(), types.iter().map(resource).collect());
     Json::Object(members)
-}
-
-/// What the support module compares with what the engine says of its resources.
-fn manifest(types: &[ResourceType<'_>], options: &ModuleOptions) -> Json {
-    let resources = types.iter().map(|each| {
-        let resource = json!({
-            "type": each.resource.type_name,
-            "version": each.resource.version.to_string(),
-            "digest": each.digest,
-        });
-        (each.name.clone(), resource)
-    });
-    let resources: Map<_, _> = resources.collect();
-    let engine = Compatible(&options.engine).to_string().replace(">= ", ">=").replace("< ", "<");
-    json!({ "protocol": PROTOCOL, "engine": engine, "resources": resources })
 }
 
 fn changelog(types: &[ResourceType<'_>], options: &ModuleOptions, version: &Version) -> String {

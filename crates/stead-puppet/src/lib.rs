@@ -25,7 +25,7 @@ mod version;
 pub use data_type::Case;
 pub use generate::{Error, Module, Warning, generate};
 pub use input::{Dialect, Example, Listing, ModuleOptions, ResourceToGenerate};
-pub use stale::{StaleFile, Staleness, stale_files};
+pub use stale::{StaleFile, Staleness, TYPE_FOLDERS, stale_files};
 pub use translate::{PlainSecrets, Timestamps};
 pub use version::ModuleVersion;
 

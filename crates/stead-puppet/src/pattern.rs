@@ -5,8 +5,12 @@
 ///
 /// Guarantees: what is returned accepts exactly the texts that the pattern accepts.
 pub(crate) fn to_ruby(pattern: &str) -> Option<String> {
-    let mut reader =
-        Reader { rest: pattern.chars().peekable(), ruby: String::with_capacity(pattern.len() + 4), unlimited: 0 };
+    let mut reader = Reader {
+        rest: pattern.chars().peekable(),
+        ruby: String::with_capacity(pattern.len() + 4),
+        unlimited: 0,
+        choices: 1,
+    };
     reader.alternatives(0)?;
     reader.rest.next().is_none().then_some(reader.ruby)
 }
@@ -17,10 +21,14 @@ const DEPTH: usize = 8;
 /// How many parts may be repeated without a limit: Ruby tries every way to divide a text among them.
 const UNLIMITED: usize = 3;
 
+/// How many ways there may be to choose alternatives and limited repetitions: Ruby tries every one of them, too.
+const CHOICES: u64 = 4096;
+
 struct Reader<'p> {
     rest: std::iter::Peekable<std::str::Chars<'p>>,
     ruby: String,
     unlimited: usize,
+    choices: u64,
 }
 
 /// Whether the text that a part matches can have different lengths: such a part is not repeated, which can take exponential
@@ -40,11 +48,14 @@ impl Length {
 impl Reader<'_> {
     fn alternatives(&mut self, depth: usize) -> Option<Length> {
         let mut length = self.sequence(depth)?;
+        let mut count = 1;
         while self.rest.next_if_eq(&'|').is_some() {
             self.ruby.push('|');
             self.sequence(depth)?;
             length = Length::Varies;
+            count += 1;
         }
+        self.choose(count)?;
         Some(length)
     }
 
@@ -160,7 +171,10 @@ impl Reader<'_> {
         self.ruby.push(sign);
         let length = match sign {
             '{' => self.counts()?,
-            '?' => Length::Varies,
+            '?' => {
+                self.choose(2)?;
+                Length::Varies
+            }
             _ => self.count_unlimited()?,
         };
         if self.rest.next_if_eq(&'?').is_some() {
@@ -183,15 +197,23 @@ impl Reader<'_> {
                 next => counts.push(next),
             }
         }
-        let number = |text: &str| !text.is_empty() && text.len() < 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = |text: &str| text.parse::<u64>().ok().filter(|_| text.len() < 4 && !text.starts_with('+'));
         let length = match counts.split_once(',') {
-            None => number(&counts).then_some(Length::Fixed)?,
-            Some((least, "")) if number(least) => self.count_unlimited()?,
-            Some((least, most)) => (number(least) && number(most)).then_some(Length::Varies)?,
+            None => number(&counts).map(|_| Length::Fixed)?,
+            Some((least, "")) => number(least).and_then(|_| self.count_unlimited())?,
+            Some((least, most)) => {
+                self.choose(number(most)?.checked_sub(number(least)?)? + 1)?;
+                Length::Varies
+            }
         };
         self.ruby.push_str(&counts);
         self.ruby.push('}');
         Some(length)
+    }
+
+    fn choose(&mut self, ways: u64) -> Option<()> {
+        self.choices = self.choices.checked_mul(ways).filter(|choices| *choices <= CHOICES)?;
+        Some(())
     }
 
     fn count_unlimited(&mut self) -> Option<Length> {
@@ -218,6 +240,17 @@ mod tests {
         "", "a", "b", "c", "ab", "ba", "aa", "aab", "a\nb", "a\n", "\na", "-", "a-c", "1", "11", "a1", "/", "#", "'",
         "_", ".", "\\", "|", "&", "&&", "a b", ":", "@", "^", "$", "[", "]", "abc", "aaa", "bbb", "{2}", "\r\n",
     ];
+
+    #[test]
+    fn what_takes_exponential_time_is_left_to_the_engine() {
+        for pattern in [&"a?".repeat(30), &"(a|aa)".repeat(30), &"a{0,9}".repeat(9), "a*a*a*a*", "(a?)*", "a{3,2}"] {
+            assert_eq!(to_ruby(pattern), None, "{pattern}");
+        }
+        let sixty = (0..60).map(|number| number.to_string()).collect::<Vec<_>>().join("|");
+        for pattern in ["^[0-7]{3,4}$", "^v?[0-9]+(-[a-z]+)?$", "^a{0,64}$", &format!("^({sixty})$")] {
+            assert!(to_ruby(pattern).is_some(), "{pattern}");
+        }
+    }
 
     fn patterns() -> Vec<(String, String)> {
         let pattern =

@@ -414,11 +414,15 @@ fn stale_files_are_found() {
     let mut on_disk = generated.clone();
     on_disk.remove("metadata.json");
     on_disk.insert("README.md".to_owned(), b"another".to_vec());
-    on_disk.insert("lib/puppet/type/stead_former.rb".to_owned(), Vec::new());
-    on_disk.insert("manifests/init.pp".to_owned(), b"of an author".to_vec());
+    on_disk.insert("lib/puppet/type/stead_former.rb".to_owned(), generated["lib/puppet/type/stead_file.rb"].clone());
+    on_disk.insert("examples/stead_former.pp".to_owned(), Vec::new());
+    for path in ["manifests/init.pp", "lib/puppet/type/own.rb", "examples/own.pp"] {
+        on_disk.insert(path.to_owned(), b"of an author".to_vec());
+    }
     let stale: Vec<_> = stale_files(&generated, &on_disk).into_iter().map(|file| (file.path, file.reason)).collect();
     let expected = [
         ("README.md", Staleness::Different),
+        ("examples/stead_former.pp", Staleness::Obsolete),
         ("lib/puppet/type/stead_former.rb", Staleness::Obsolete),
         ("metadata.json", Staleness::Missing),
     ];

@@ -18,10 +18,14 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap())
+    }
+
+    fn start_in(folder: TempDir) -> Self {
         let mut program = Command::new(env!("CARGO_BIN_EXE_stead"));
         program.args(["serve", "--stdio"]).current_dir(folder.path());
         program.env("HOME", folder.path()).env("STEAD_LOCKS", folder.path());
+        program.env("DSC_RESOURCE_PATH", folder.path());
         let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (requests, answers) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()).lines());
         let mut server = Self { child, requests, answers, folder };
@@ -161,4 +165,81 @@ fn a_secret_goes_in_and_never_comes_back() {
     for text in [set.to_string(), same.to_string(), other.to_string(), failed.to_string(), log] {
         assert!(!text.contains(SECRET), "{text}");
     }
+}
+
+#[test]
+fn a_change_is_verified_by_the_same_request() {
+    let mut server = Server::start();
+    let file = json!({ "type": "Stead/File", "properties": { "path": "x", "content": "one" }, "verify": true });
+    let set = server.ask(1, "set", &file);
+    assert_eq!(set["result"]["verification"]["inDesiredState"], true, "{set}");
+    let mut stubborn = command("false", "true");
+    stubborn["verify"] = true.into();
+    let set = server.ask(2, "set", &stubborn);
+    assert_eq!(set["result"]["verification"]["inDesiredState"], false, "{set}");
+    let mut predicted = file;
+    predicted["whatIf"] = true.into();
+    let set = server.ask(3, "set", &predicted);
+    assert!(set["result"]["verification"].is_null(), "{set}");
+}
+
+#[test]
+fn names_of_properties_are_json_pointers() {
+    let mut server = Server::start();
+    let file = json!({ "type": "Stead/File", "properties": { "path": "x", "content": "one" } });
+    let test = server.ask(1, "test", &file);
+    let differing = test["result"]["differing"].as_array().unwrap();
+    assert!(differing.iter().all(|one| one["property"].as_str().unwrap().starts_with('/')), "{test}");
+}
+
+#[test]
+fn schemas_are_those_of_a_version() {
+    let mut server = Server::start();
+    let schemas = json!({ "Stead/File": "", "Stead/File@=1.0.0": "", "Stead/File@=9.0.0": "", "Stead/Nosuch": "" });
+    let hello = server.ask(1, "initialize", &json!({ "protocol": 1, "schemas": schemas }));
+    let digests = &hello["result"]["schemas"];
+    assert!(digests["Stead/File"].is_string() && digests["Stead/File"] == digests["Stead/File@=1.0.0"], "{hello}");
+    assert!(digests["Stead/File@=9.0.0"].is_null() && digests["Stead/Nosuch"].is_null(), "{hello}");
+}
+
+#[test]
+fn messages_of_a_resource_come_before_its_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = json!({
+        "type": "Test/Warning", "version": "1.0.0", "deprecationMessage": "use another",
+        "get": { "executable": "sh", "args": ["-c", r#"echo '{"warn": "careful"}' >&2; echo '{"one": 1}'"#] },
+    });
+    std::fs::write(folder.path().join("warning.dsc.resource.json"), manifest.to_string()).unwrap();
+    let mut server = Server::start_in(folder);
+    for id in [1, 2] {
+        let log = server.ask(id, "get", &json!({ "type": "Test/Warning" }));
+        assert_eq!(log["method"], "$/log", "{log}");
+        assert_eq!(log["params"], json!({ "id": id, "level": "warning", "message": "careful" }));
+        assert_eq!(server.answer()["result"]["actual"]["one"], 1);
+    }
+    let (_, errors, _) = server.end();
+    assert_eq!(errors.matches("is deprecated").count(), 1, "{errors}");
+}
+
+#[test]
+fn shutdown_waits_for_what_is_under_way() {
+    let mut server = Server::start();
+    let pipe = server.folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    server.send(1, "test", &command("cat pipe", "true"));
+    server.send(2, "shutdown", &Json::Null);
+    std::fs::write(&pipe, "").unwrap();
+    assert_eq!(server.answer()["id"], 1);
+    assert_eq!(server.answer(), json!({ "jsonrpc": "2.0", "id": 2, "result": null }));
+    assert!(server.child.wait().unwrap().success());
+}
+
+#[test]
+fn the_end_of_its_reader_ends_the_server() {
+    let Server { mut child, requests, answers, folder: _folder } = Server::start();
+    drop(answers);
+    let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "nothing" });
+    // It ends with a request after the one whose answer could not be written, although its input is open.
+    while writeln!(requests.as_ref().unwrap(), "{line}").is_ok() {}
+    child.wait().unwrap();
 }

@@ -19,7 +19,7 @@ class CaseEngine
     differing = params['properties'].reject { |name, value| same?(value, Comparison.fetch(@dsc['get'], name)) }.keys
     verdict = @dsc.dig('test', 'indesiredstate')
     { 'exists' => true, 'actual' => @dsc['get'], 'inDesiredState' => verdict.nil? ? differing.empty? : verdict,
-      'differing' => differing.map { |name| { 'property' => name } } }
+      'differing' => differing.map { |name| { 'property' => "/#{name}" } } }
   end
 
   def once(_key); end

@@ -62,6 +62,7 @@ RSpec.describe PuppetX::Stead::Session do
       one = session('FAULT' => 'silent', grace: 0.1)
       expect { one.request('get', params, 0.1) }.to raise_error(PuppetX::Stead::EngineFailure)
       expect(Thread.list.grep(Process::Waiter)).to be_empty
+      expect { Process.wait(-1, Process::WNOHANG) }.to raise_error(Errno::ECHILD)
     end
   end
 
@@ -72,6 +73,8 @@ RSpec.describe PuppetX::Stead::Session do
 
   it 'reads a flood on standard error, and keeps its end' do
     expect(session('FAULT' => 'flood').request('get', params)).to eq(absent)
+    expect { session('FAULT' => 'flood_and_die').request('get', params) }
+      .to raise_error(PuppetX::Stead::EngineFailure, /standard error:\nx{1900,2100} the end\z/)
   end
 
   it 'sends and receives more than a pipe holds' do
@@ -139,7 +142,7 @@ RSpec.describe PuppetX::Stead::Session do
 
     it 'shows of an answer what it says, and no value' do
       session.request('test', params)
-      expect(logged.last).to eq('debug: stead answer 2: exists=false actual inDesiredState=false differing=path,_exist')
+      expect(logged.last).to eq('debug: stead answer 2: exists=false actual inDesiredState=false differing=/path,/_exist')
     end
   end
 end

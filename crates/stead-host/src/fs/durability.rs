@@ -46,6 +46,14 @@ type Flush = dyn Fn(FlushTarget, BorrowedFd<'_>) -> Result<(), Errno> + Send + S
 pub struct Writes {
     recorder: Option<Arc<Recorder>>,
     locks: Option<Arc<Locks>>,
+    flushed: FlushedBy,
+}
+
+/// Which of the clones flushes what all of them wrote.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FlushedBy {
+    This,
+    Another,
 }
 
 struct Recorder {
@@ -82,7 +90,13 @@ impl Writes {
     ) -> Self {
         let flush = Box::new(flush);
         let recorder = Recorder { durability, flush, file_systems: Mutex::default(), cleaned: Mutex::default() };
-        Self { recorder: Some(Arc::new(recorder)), locks: None }
+        Self { recorder: Some(Arc::new(recorder)), locks: None, flushed: FlushedBy::This }
+    }
+
+    /// A clone whose [`Writes::flush`] does nothing: what it writes is flushed when these are.
+    #[must_use]
+    pub fn flushed_elsewhere(&self) -> Self {
+        Self { flushed: FlushedBy::Another, ..self.clone() }
     }
 
     /// The same, locked against other processes while a file is read, changed and replaced.
@@ -97,14 +111,14 @@ impl Writes {
 
     /// For a place that is only read: nothing is recorded, flushed or cleaned.
     pub const fn unrecorded() -> Self {
-        Self { recorder: None, locks: None }
+        Self { recorder: None, locks: None, flushed: FlushedBy::This }
     }
 
     /// Flushes each file system that was written to since the last time, also when another one fails.
     ///
     /// Guarantees: a failure is reported once and not repeated as success; the first one is returned.
     pub fn flush(&self) -> Result<(), FsError> {
-        let Some(recorder) = &self.recorder else { return Ok(()) };
+        let Some(recorder) = self.recorder.as_ref().filter(|_| self.flushed == FlushedBy::This) else { return Ok(()) };
         let written = std::mem::take(&mut *lock(&recorder.file_systems));
         let flushed = written.into_values().map(|each| recorder.flush(each.target, each.directory.as_fd(), &each.path));
         // All of them, before the first failure is looked for.

@@ -11,7 +11,8 @@ use stead_core::manifest::{Implementation, Kind, Manifest, Version};
 use stead_engine::{Refusal, ResourceCall, Session, error_chain};
 use stead_host::fs::{Former, FsError, Ownership, Place, Replacement, Writes};
 use stead_puppet::{
-    Case, Files, Listing, ModuleOptions, ModuleVersion, ResourceToGenerate, Staleness, generate, stale_files,
+    Case, Files, Listing, ModuleOptions, ModuleVersion, ResourceToGenerate, Staleness, TYPE_FOLDERS, generate,
+    stale_files,
 };
 
 use crate::args::Puppetize;
@@ -129,9 +130,9 @@ fn keys(session: &Session, manifest: &Manifest) -> Vec<String> {
 
 fn written(arguments: &Puppetize, files: &Files) -> Result<Exit, Exit> {
     let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from(&arguments.module));
-    let on_disk = read(&folder, Path::new("")).map_err(|error| refused(&error))?;
+    let on_disk = on_disk(&folder, files).map_err(|error| refused(&error))?;
+    let stale = stale_files(files, &on_disk);
     if arguments.check {
-        let stale = stale_files(files, &on_disk);
         for file in &stale {
             let reason = match file.reason {
                 Staleness::Missing => "is missing",
@@ -143,13 +144,43 @@ fn written(arguments: &Puppetize, files: &Files) -> Result<Exit, Exit> {
         return Ok(if stale.is_empty() { Exit::Success } else { Exit::Drifted });
     }
     let writes = Writes::default();
-    for (path, content) in files.iter().filter(|(path, content)| on_disk.get(*path) != Some(content)) {
-        let file = folder.join(path);
-        write(&file, content, &writes).map_err(|error| refused(&error_chain(&error)))?;
-        print(&format!("{}\n", file.display()));
+    for stale in &stale {
+        let file = folder.join(&stale.path);
+        match files.get(&stale.path) {
+            Some(content) => write(&file, content, &writes).map_err(|error| refused(&error_chain(&error)))?,
+            None => remove(&file, &writes).map_err(|error| refused(&error_chain(&error)))?,
+        }
     }
     writes.flush().map_err(|error| refused(&error_chain(&error)))?;
     Ok(Exit::Success)
+}
+
+/// What is on the disk of a module: the files that would be written, and all where those of types are.
+fn on_disk(folder: &Path, generated: &Files) -> Result<Files, String> {
+    let mut files = Files::new();
+    for type_folder in TYPE_FOLDERS {
+        files.extend(read(folder, Path::new(type_folder))?);
+    }
+    for name in generated.keys() {
+        let path = folder.join(name);
+        match fs::read(&path) {
+            Ok(content) => drop(files.insert(name.clone(), content)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+        }
+    }
+    Ok(files)
+}
+
+/// Removes a file, and the directory that it was in if nothing else is there.
+fn remove(file: &Path, writes: &Writes) -> Result<(), FsError> {
+    place(file, writes)?.remove()?;
+    print(&format!("{} is removed\n", file.display()));
+    let folder = file.parent().unwrap_or(Path::new(""));
+    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) {
+        place(folder, writes)?.remove_directory()?;
+    }
+    Ok(())
 }
 
 /// Writes a file, and creates the directories above it that are missing. No link that another user made leads it elsewhere.
@@ -163,7 +194,9 @@ fn write(file: &Path, content: &[u8], writes: &Writes) -> Result<(), FsError> {
     let place = place(file, writes)?;
     let new = Replacement::begin(&place, Former::Any)?;
     new.write(content)?;
-    new.finish(0o644, Ownership::default()).map(drop)
+    new.finish(0o644, Ownership::default())?;
+    print(&format!("{}\n", file.display()));
+    Ok(())
 }
 
 fn place(path: &Path, writes: &Writes) -> Result<Place, FsError> {

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, FailureKind, Operation, Outcome, code};
@@ -10,7 +10,7 @@ use stead_core::diff::{Alteration, Change, exists};
 use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::schema::digest;
-use stead_core::value::{Object, Value};
+use stead_core::value::{Object, Value, pointer};
 use stead_core::wire::results::restarts;
 use stead_engine::{Difference, Execution as Plan, Refusal, ResourceCall, Session, error_chain, finding_line};
 use stead_host::provider::{Cancel, TraceLevel};
@@ -26,8 +26,9 @@ pub(super) fn initialize(session: &Session, request: &Request) -> Result<Json, P
         let message = format!("protocol version {} is not supported; this server speaks {VERSION}", asked.protocol);
         return Err(Problem::new(Problem::HANDSHAKE, message).with("protocol", VERSION));
     }
-    let digest_of = |name: &String| {
-        let called = ResourceCall::find(session.beside(Cancel::default()), name, None).ok()?;
+    let digest_of = |wanted: &String| {
+        let (name, version) = wanted.split_once('@').map_or((wanted.as_str(), None), |(name, at)| (name, Some(at)));
+        let called = ResourceCall::find(session.beside(Cancel::default()), name, version).ok()?;
         Some(digest(&called.schema().ok()?))
     };
     let schemas: Map<String, Json> = asked.schemas.keys().map(|name| (name.clone(), digest_of(name).into())).collect();
@@ -44,17 +45,31 @@ pub(super) fn carry_out(base: &Session, id: &Json, request: &Request, cancel: Ca
         other => return Err(Problem::new(Problem::METHOD, format!("there is no method '{other}'"))),
     };
     let params: ResourceParams = request.params()?;
-    let called = called(base, id, &params, cancel)?;
+    let began = Instant::now();
+    let mut called = called(base, id, &params, cancel)?;
     if request.method == "schema" {
         return schema(&called);
     }
     let execution = if params.what_if { Execution::WhatIf } else { Execution::Actual };
-    let record = record(&called, operation, execution, params.properties)?;
-    Ok(result(&called, &record))
+    let is_change = operation == Operation::Set && execution == Execution::Actual;
+    let verified = (params.verify && is_change).then(|| params.properties.clone());
+    let first = record(&called, operation, execution, params.properties)?;
+    let mut answer = result(&called, &first);
+    if let Some(desired) = verified.filter(|_| !needs_restart(&first)) {
+        called.session.deadline = called.session.deadline.saturating_sub(began.elapsed());
+        let second = record(&called, Operation::Test, execution, desired)?;
+        answer["verification"] = result(&called, &second);
+    }
+    Ok(answer)
+}
+
+/// Whether what was changed takes effect after a restart: until then nothing can be said of it.
+fn needs_restart(record: &Record) -> bool {
+    record.response.as_deref().is_some_and(|response| !response.restarts.is_empty())
 }
 
 fn called(base: &Session, id: &Json, params: &ResourceParams, cancel: Cancel) -> Result<ResourceCall, Problem> {
-    let mut session = base.beside(cancel);
+    let mut session = base.beside_unflushed(cancel);
     if let Some(seconds) = params.deadline {
         session.deadline = Duration::try_from_secs_f64(seconds)
             .map_err(|_| Problem::new(Problem::PARAMS, format!("'deadline': {seconds} is not a time in seconds")))?;
@@ -164,7 +179,7 @@ fn result(called: &ResourceCall, record: &Record) -> Json {
 
 /// A difference: what is desired is what is there after, or nothing.
 fn differing(change: &Change) -> Json {
-    let property = change.path.trim_start_matches('/');
+    let property = change.path.as_str();
     match &change.what {
         Alteration::Added(new) => json!({ "property": property, "desired": plain(new) }),
         Alteration::Removed(old) => json!({ "property": property, "actual": plain(old) }),
@@ -176,7 +191,7 @@ fn differing(change: &Change) -> Json {
 
 /// That a property differs, with what is stated and found of it.
 fn undetailed(name: &str, record: &Record, actual: &Value) -> Json {
-    let mut found = Map::from_iter([("property".to_owned(), name.into())]);
+    let mut found = Map::from_iter([("property".to_owned(), pointer::within("", name).into())]);
     let desired = record.desired.as_ref().and_then(|desired| desired.get(name));
     for (word, value) in [("actual", actual.get(name)), ("desired", desired)] {
         found.extend(value.map(|value| (word.to_owned(), plain(value))));
@@ -186,8 +201,8 @@ fn undetailed(name: &str, record: &Record, actual: &Value) -> Json {
 
 /// Whether a difference is within a property.
 fn is_within(found: &[Json], name: &str) -> bool {
-    let of = |one: &Json| one["property"].as_str().and_then(|path| path.split('/').next()) == Some(name);
-    found.iter().any(of)
+    let property = |one: &Json| pointer::steps(one["property"].as_str()?).next().map(|first| first == name);
+    found.iter().any(|one| property(one) == Some(true))
 }
 
 fn is_there(state: &Value) -> bool {

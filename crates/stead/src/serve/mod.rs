@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value as Json;
-use stead_engine::Session;
+use stead_engine::{Session, error_chain};
 use stead_host::provider::Cancel;
 
 use crate::args::Serve;
@@ -25,6 +25,9 @@ use protocol::{CancelParams, Problem, Request, answer};
 
 /// How many requests may be under way at once.
 const MOST_UNDER_WAY: usize = 256;
+
+/// How many bytes of requests may be under way at once, but for one that has more by itself.
+const MOST_BYTES: usize = 128 << 20;
 
 /// The longest request, in bytes.
 const LONGEST_REQUEST: u64 = 64 << 20;
@@ -39,7 +42,8 @@ pub(crate) fn serve(arguments: &Serve, env: &ProcessEnv) -> Exit {
         None => server.read(io::stdin().lock()),
     };
     server.end();
-    match done {
+    let flushed = server.session.flush().map_err(|error| error_chain(&error));
+    match done.and(flushed) {
         Ok(()) => Exit::Success,
         Err(why) => {
             complain(&format!("error: {why}"));
@@ -58,8 +62,26 @@ struct Server {
 #[derive(Default)]
 struct State {
     greeted: bool,
-    /// What ends each request that is under way, by its id.
-    under_way: HashMap<String, Cancel>,
+    /// Whether nobody reads answers any more.
+    unread: bool,
+    /// The requests that are under way, by their ids.
+    under_way: HashMap<String, UnderWay>,
+}
+
+struct UnderWay {
+    cancel: Cancel,
+    bytes: usize,
+}
+
+impl State {
+    fn has_room(&self, bytes: usize) -> bool {
+        let used: usize = self.under_way.values().map(|each| each.bytes).sum();
+        self.under_way.is_empty() || self.under_way.len() < MOST_UNDER_WAY && used + bytes <= MOST_BYTES
+    }
+
+    fn cancel_all(&self) {
+        self.under_way.values().for_each(|each| each.cancel.cancel());
+    }
 }
 
 impl Server {
@@ -102,7 +124,7 @@ impl Server {
         match request.method.as_str() {
             "shutdown" => {
                 self.wait();
-                print_now(&answer(&id, Ok(Json::Null)));
+                print_now(&answer(&id, self.flush().map(|()| Json::Null)));
                 false
             }
             // Its answer comes before anything else is read.
@@ -111,8 +133,8 @@ impl Server {
                 self.state().greeted |= result.is_ok();
                 print_now(&answer(&id, result))
             }
-            _ => match self.begin(&id, request) {
-                Ok(()) => true,
+            _ => match self.begin(&id, request, line.len()) {
+                Ok(()) => !self.state().unread,
                 Err(problem) => print_now(&answer(&id, Err(problem))),
             },
         }
@@ -121,30 +143,14 @@ impl Server {
     fn notified(&self, request: &Request) {
         if request.method == "$/cancel"
             && let Ok(CancelParams { id }) = request.params()
-            && let Some(cancel) = self.state().under_way.get(&id.to_string())
+            && let Some(request) = self.state().under_way.get(&id.to_string())
         {
-            cancel.cancel();
+            request.cancel.cancel();
         }
     }
 
-    fn begin(self: &Arc<Self>, id: &Json, request: Request) -> Result<(), Problem> {
-        let cancel = Cancel::default();
-        {
-            let mut state = self.state();
-            if !state.greeted {
-                return Err(Problem::new(Problem::HANDSHAKE, "the first request must be 'initialize'"));
-            }
-            if state.under_way.len() >= MOST_UNDER_WAY {
-                let message = format!("too many requests in progress (limit {MOST_UNDER_WAY})");
-                return Err(Problem::new(Problem::LIMIT, message).with("retryable", true));
-            }
-            match state.under_way.entry(id.to_string()) {
-                Entry::Vacant(free) => drop(free.insert(cancel.clone())),
-                Entry::Occupied(_) => {
-                    return Err(Problem::new(Problem::REQUEST, format!("request id {id} is already in use")));
-                }
-            }
-        }
+    fn begin(self: &Arc<Self>, id: &Json, request: Request, bytes: usize) -> Result<(), Problem> {
+        let cancel = self.admit(id, bytes)?;
         let (server, key, id) = (Arc::clone(self), id.to_string(), id.clone());
         let unstarted = key.clone();
         let work = move || {
@@ -156,7 +162,8 @@ impl Server {
             let is_read = print_now(&answer(&id, result));
             state.under_way.remove(&key);
             if !is_read {
-                state.under_way.values().for_each(Cancel::cancel);
+                state.unread = true;
+                state.cancel_all();
             }
             drop(state);
             server.ended.notify_all();
@@ -165,6 +172,29 @@ impl Server {
             self.state().under_way.remove(&unstarted);
             Problem::new(Problem::LIMIT, format!("cannot start a thread: {error}")).with("retryable", true)
         })
+    }
+
+    /// Notes a request as under way, if there is room for it.
+    fn admit(&self, id: &Json, bytes: usize) -> Result<Cancel, Problem> {
+        let mut state = self.state();
+        if !state.greeted {
+            return Err(Problem::new(Problem::HANDSHAKE, "the first request must be 'initialize'"));
+        }
+        if !state.has_room(bytes) {
+            let message =
+                format!("too many requests in progress (limit {MOST_UNDER_WAY}, and {} MiB)", MOST_BYTES >> 20);
+            return Err(Problem::new(Problem::LIMIT, message).with("retryable", true));
+        }
+        match state.under_way.entry(id.to_string()) {
+            Entry::Vacant(free) => Ok(free.insert(UnderWay { cancel: Cancel::default(), bytes }).cancel.clone()),
+            Entry::Occupied(_) => Err(Problem::new(Problem::REQUEST, format!("request id {id} is already in use"))),
+        }
+    }
+
+    /// Has all changes written to the disk: once for a session, as once for a run. A flush for each would take longer than most
+    /// changes do.
+    fn flush(&self) -> Result<(), Problem> {
+        self.session.flush().map_err(|error| Problem::new(Problem::FAILED, error_chain(&error)))
     }
 
     /// Waits until nothing is under way.
@@ -176,7 +206,7 @@ impl Server {
 
     /// Ends what is under way: nobody reads its answers any more.
     fn end(&self) {
-        self.state().under_way.values().for_each(Cancel::cancel);
+        self.state().cancel_all();
         self.wait();
     }
 
@@ -191,5 +221,24 @@ impl Server {
             self.wait();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(requests: usize, bytes: usize) -> State {
+        let request = |id: usize| (id.to_string(), UnderWay { cancel: Cancel::default(), bytes });
+        State { greeted: true, unread: false, under_way: (0..requests).map(request).collect() }
+    }
+
+    #[test]
+    fn requests_and_their_bytes_are_limited_but_never_a_single_one() {
+        assert!(state(0, 0).has_room(MOST_BYTES + 1));
+        assert!(state(MOST_UNDER_WAY - 1, 10).has_room(10));
+        assert!(!state(MOST_UNDER_WAY, 10).has_room(10));
+        assert!(state(2, MOST_BYTES / 4).has_room(MOST_BYTES / 2));
+        assert!(!state(2, MOST_BYTES / 4).has_room(MOST_BYTES / 2 + 1));
     }
 }

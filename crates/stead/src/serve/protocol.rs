@@ -43,7 +43,7 @@ impl Request {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Initialize {
     pub(super) protocol: u64,
-    /// The schemas that the caller was made from, by type.
+    /// The schemas that the caller was made from, by type, or by `TYPE@VERSION`.
     #[serde(default)]
     pub(super) schemas: Map<String, Json>,
 }
@@ -61,6 +61,9 @@ pub(super) struct ResourceParams {
     /// Set alone: only say what would be done.
     #[serde(default)]
     pub(super) what_if: bool,
+    /// Set alone: test the desired state again once it is set.
+    #[serde(default)]
+    pub(super) verify: bool,
     /// In seconds.
     #[serde(default)]
     pub(super) deadline: Option<f64>,

@@ -10,6 +10,9 @@ module PuppetX
 
     # The engine answered a request with an error.
     class RequestError < Error
+      # The resource failed, or cannot do that.
+      FAILED = -32_000
+
       attr_reader :code, :data
 
       # @param error [Hash] the member `error` of the answer

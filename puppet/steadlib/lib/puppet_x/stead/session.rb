@@ -105,12 +105,7 @@ module PuppetX
       end
 
       def greeting
-        {
-          'protocol' => PROTOCOL,
-          'client' => { 'name' => 'puppet', 'version' => Puppet.version },
-          'logLevel' => debugging? ? 'debug' : 'warning',
-          'schemas' => @schemas
-        }
+        { 'protocol' => PROTOCOL, 'schemas' => @schemas }
       end
 
       def compare_schemas(found)

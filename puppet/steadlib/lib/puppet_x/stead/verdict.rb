@@ -11,7 +11,7 @@ module PuppetX
       def initialize(result)
         @in_desired_state = result['inDesiredState']
         @exists = result['exists']
-        @differing = (result['differing'] || []).map { |one| one['property'].delete_prefix('/').split('/').first.downcase }
+        @differing = (result['differing'] || []).map { |one| outermost(one['property']).downcase }
       end
 
       # With the validation mode `resource` the test of the resource alone decides; if it names no property, an attribute that
@@ -36,6 +36,11 @@ module PuppetX
       end
 
       private
+
+      # @param pointer [String] a JSON pointer
+      def outermost(pointer)
+        pointer.split('/')[1].to_s.gsub('~1', '/').gsub('~0', '~')
+      end
 
       def carrier(type, compared)
         compared.find { |name| !type[name].presence? } || compared.first || TRIGGER

@@ -1,0 +1,72 @@
+#!/usr/bin/env ruby
+# frozen_string_literal: true
+
+# Compares how long Puppet applies resources of the generated type `stead_file` with how long it applies those of its own type
+# `file`, in turns. Arguments: `wall` or `cpu`, and numbers of resources, 1000 by default. STEAD_TEST_ENGINE names the engine, a
+# release build.
+require 'tmpdir'
+require_relative '../tests/puppet_run'
+
+# One kind of resource in a directory of its own.
+class Contestant
+  ENGINE = ENV.fetch('STEAD_TEST_ENGINE') { abort 'STEAD_TEST_ENGINE must name the engine' }
+
+  def initialize(name, type, directory, per_call: nil)
+    @type = type
+    @per_call = per_call
+    @run = PuppetRun.new(File.join(directory, name), engine: File.expand_path(ENGINE))
+    @times = Hash.new { |hash, key| hash[key] = [] }
+  end
+
+  # Creates resources and applies them again.
+  def measure(count)
+    manifest = Array.new(count) { |index| declaration(index) }.join("\n")
+    FileUtils.rm_rf(Dir.glob(File.join(@run.files, '*')))
+    @times[[count, :created]] << seconds(manifest, 2)
+    @times[[count, :in_sync]] << seconds(manifest, 0)
+  end
+
+  # @return [Float, nil] the shortest time
+  def shortest(count, phase)
+    @times[[count, phase]].min
+  end
+
+  private
+
+  def declaration(index)
+    "#{@type} { '@/f#{index}': ensure => present, mode => '0644', content => \"content of #{index}\\n\" }"
+  end
+
+  # @return [Float] the time in the apply phase, of Puppet and its engine
+  def seconds(manifest, code)
+    result = @run.apply(manifest, preload: File.join(__dir__, 'clocks.rb'), env: { 'ENGINE_PER_CALL' => @per_call })
+    abort result.text.lines.first(5).join unless result.code == code
+    result.text[/#{CLOCK} ([0-9.]+)/, 1].to_f
+  end
+end
+
+CLOCK = ARGV.delete('cpu') || ARGV.delete('wall') || 'wall'
+ROUNDS = 3
+COUNTS = ARGV.empty? ? [1000] : ARGV.map { |text| Integer(text) }
+# A process per call is too slow for more.
+FEW = 100
+
+def show(count, name, theirs, ours)
+  %i[created in_sync].each do |phase|
+    seconds = [theirs, ours].map { |one| one.shortest(count, phase) }
+    puts [count, phase, name, *seconds, (seconds.last / seconds.first).round(2)].join("\t")
+  end
+end
+
+Dir.mktmpdir('stead') do |directory|
+  file = Contestant.new('file', 'file', directory)
+  stead = Contestant.new('stead', 'stead_file', directory)
+  per_call = Contestant.new('per_call', 'stead_file', directory, per_call: 'yes')
+  puts %w[resources phase engine file_s engine_s ratio].join("\t")
+  [file, per_call].each { |one| one.measure(FEW) }
+  show(FEW, 'per_call', file, per_call)
+  COUNTS.each do |count|
+    ROUNDS.times { [file, stead].each { |one| one.measure(count) } }
+    show(count, 'one', file, stead)
+  end
+end
