@@ -34,6 +34,7 @@ mod removal;
 mod reply;
 pub mod run_command_on_set;
 mod schema;
+mod service;
 mod ssh_key;
 pub mod symlink;
 mod sysctl;
@@ -82,6 +83,7 @@ pub fn builtins() -> Vec<BuiltIn> {
         process::built_in(),
         run_command_on_set::built_in(),
         ssh_key::built_in(&locks),
+        service::built_in(),
         symlink::built_in(),
         user::built_in(&accounts),
         sysctl::built_in(&locks),
@@ -197,6 +199,7 @@ mod tests {
             "Stead/Limits",
             "Stead/Line",
             "Stead/SshKey",
+            "Stead/Service",
             "Stead/Symlink",
             "Stead/User",
             "Stead/Sysctl",

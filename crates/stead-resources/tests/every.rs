@@ -45,6 +45,7 @@ fn example(type_name: &str) -> Json {
         "Stead/Json" | "Stead/Toml" | "Stead/Yaml" => {
             json!({"path": "f", "pointer": "/a/b", "value": {"c": [1]}, "create": true})
         }
+        "Stead/Service" => json!({"name": "new", "unit": "[Service]\nExecStart=/bin/true\n", "masked": false}),
         "Stead/Command" => json!({"creates": "c", "set": "touch c", "get": "echo x"}),
         "Microsoft.DSC.Debug/Echo" => json!({"output": ["x", 1, null]}),
         "Microsoft/OSInfo" => json!({"family": "Linux"}),

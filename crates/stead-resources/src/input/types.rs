@@ -222,6 +222,43 @@ impl<'a> Text<'a> for Expiry<'a> {
     }
 }
 
+/// The name of a unit of systemd, with or without the ending that says its kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnitName<'a>(pub(crate) &'a str);
+text_type!(UnitName, { "type": "string", "pattern": "^[A-Za-z0-9:_.\\\\@-]{1,245}$", "not": { "pattern": "^\\.|@(\\.[a-z]+)?$" } });
+
+impl<'a> Text<'a> for UnitName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b":_.\\@-".contains(&byte);
+        if text.is_empty() || text.len() > 245 || text.starts_with('.') || !text.bytes().all(is_good) {
+            return Err("must be the name of a service, such as \"ssh\", \"ssh.service\" or \"getty@tty1\"");
+        }
+        let stem = text
+            .rsplit_once('.')
+            .map_or(text, |(stem, end)| if end.bytes().all(|byte| byte.is_ascii_lowercase()) { stem } else { text });
+        if stem.ends_with('@') {
+            Err("is the name of a template; write the instance behind the '@'")
+        } else {
+            Ok(Self(text))
+        }
+    }
+}
+
+impl UnitName<'_> {
+    const KINDS: [&'static str; 10] =
+        ["service", "socket", "timer", "target", "path", "mount", "automount", "swap", "slice", "scope"];
+
+    /// The whole name: that of a service where no kind is stated.
+    pub(crate) fn whole(self) -> String {
+        let kind = self.0.rsplit_once('.').map(|(_, kind)| kind);
+        if kind.is_some_and(|kind| Self::KINDS.contains(&kind)) {
+            self.0.to_owned()
+        } else {
+            format!("{}.service", self.0)
+        }
+    }
+}
+
 /// The name of one entry of a directory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EntryName<'a>(pub(crate) &'a str);

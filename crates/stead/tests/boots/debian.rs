@@ -75,7 +75,7 @@ impl Debian {
     }
 
     fn script(&self, action: &str) -> Command {
-        let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/boots/box.sh"));
+        let mut command = Command::new(stead_testkit::repository().join("crates/stead/tests/boots/box.sh"));
         command.arg(action).arg(&self.folder).stdin(Stdio::null());
         command
     }

@@ -1,0 +1,231 @@
+//! The running systemd, over D-Bus.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use stead_core::call::{Failure, FailureKind};
+use stead_host::provider::Context;
+use zbus::{Connection, DynamicType, Message, OwnedObjectPath, OwnedVariant, Type, Variant};
+
+const SYSTEMD: &str = "org.freedesktop.systemd1";
+const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+const UNIT: &str = "org.freedesktop.systemd1.Unit";
+const SERVICE: &str = "org.freedesktop.systemd1.Service";
+const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+
+/// systemd answers within milliseconds, but for a reload of thousands of units.
+const ANSWER_WITHIN: Duration = Duration::from_secs(90);
+
+/// The systemd of the running system. One connection serves all calls.
+#[derive(Default)]
+pub(super) struct Systemd {
+    connection: Mutex<Option<Connection>>,
+}
+
+/// What a unit is doing.
+pub(super) struct Status {
+    active: String,
+    path: OwnedObjectPath,
+}
+
+impl Status {
+    /// Whether it runs.
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.active.as_str(), "active" | "reloading" | "refreshing")
+    }
+}
+
+/// What systemd is asked to do with a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Job {
+    Start,
+    Stop,
+    Restart,
+}
+
+impl Job {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Restart => "restart",
+        }
+    }
+
+    fn method(self) -> &'static str {
+        match self {
+            Self::Start => "StartUnit",
+            Self::Stop => "StopUnit",
+            Self::Restart => "RestartUnit",
+        }
+    }
+}
+
+/// What `ListUnits` and its relatives say of one unit: name, description, three states, whom it follows, its object, and the
+/// number, kind and object of its job.
+type Listed = (String, String, String, String, String, String, OwnedObjectPath, u32, String, OwnedObjectPath);
+
+impl Systemd {
+    /// Whether systemd is the service manager of the running system.
+    pub(super) fn is_running() -> bool {
+        Path::new("/run/systemd/system").is_dir()
+    }
+
+    /// What a unit is doing. One that systemd has not loaded is read by it for this.
+    pub(super) fn status(&self, unit: &str) -> Result<Status, Failure> {
+        let listed: Vec<Listed> = self.manager("ListUnitsByNames", &(vec![unit],))?;
+        let missing = || Failure::new(FailureKind::System, format!("systemd does not know '{unit}'"));
+        let (_, _, _, active, _, _, path, ..) = listed.into_iter().next().ok_or_else(missing)?;
+        Ok(Status { active, path })
+    }
+
+    /// The names of the units that run and whose names fit the pattern.
+    pub(super) fn running(&self, pattern: &str) -> Result<Vec<String>, Failure> {
+        let listed: Vec<Listed> = self.manager("ListUnitsByPatterns", &(vec!["active"], vec![pattern]))?;
+        Ok(listed.into_iter().map(|(name, ..)| name).collect())
+    }
+
+    /// When a unit last began to start, in microseconds since 1970; 0 when it never did.
+    pub(super) fn started_at(&self, status: &Status) -> Result<u64, Failure> {
+        self.property(status, UNIT, "InactiveExitTimestamp", |value| u64::try_from(value).ok())
+    }
+
+    /// Lets systemd read the unit files again.
+    pub(super) fn reload(&self) -> Result<(), Failure> {
+        self.call(MANAGER_PATH, MANAGER, "Reload", &()).map(|_| ())
+    }
+
+    /// Runs a job to its end. What systemd would start from an outdated unit file is read again before.
+    pub(super) fn run(&self, cx: &Context, unit: &str, job: Job) -> Result<(), Failure> {
+        let status = self.status(unit)?;
+        if self.property(&status, UNIT, "NeedDaemonReload", |value| bool::try_from(value).ok())? {
+            self.reload()?;
+        }
+        let path: OwnedObjectPath = self.manager(job.method(), &(unit, "replace"))?;
+        self.wait(cx, unit, job, &path)?;
+        self.check(unit, job)
+    }
+
+    /// Waits until a job is gone. What became of it is told by the unit, not by a signal, which could be missed.
+    fn wait(&self, cx: &Context, unit: &str, job: Job, path: &OwnedObjectPath) -> Result<(), Failure> {
+        const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+        let until = Instant::now().checked_add(cx.deadline);
+        let mut pause = Duration::from_millis(1);
+        while self.is_queued(path)? {
+            if cx.cancel.is_cancelled() {
+                return Err(Failure::new(FailureKind::Cancelled, "the run was cancelled"));
+            }
+            if until.is_some_and(|until| Instant::now() > until) {
+                let message = format!("systemd did not {} '{unit}' in time; see `systemctl status {unit}`", job.word());
+                return Err(Failure::new(FailureKind::Deadline, message));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        Ok(())
+    }
+
+    fn is_queued(&self, job: &OwnedObjectPath) -> Result<bool, Failure> {
+        match self.try_call(job.as_str(), PROPERTIES, "Get", &("org.freedesktop.systemd1.Job", "State")) {
+            Ok(_) => Ok(true),
+            Err(zbus::Error::FDO(error)) if matches!(*error, zbus::fdo::Error::UnknownObject(_)) => Ok(false),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// Fails when a unit is not as it should be after a job.
+    fn check(&self, unit: &str, job: Job) -> Result<(), Failure> {
+        let status = self.status(unit)?;
+        let finished = self.property(&status, SERVICE, "Result", |value| String::try_from(value).ok());
+        let result = finished.unwrap_or_else(|_| "unknown".to_owned());
+        // A service of type oneshot has done its work when it is inactive again.
+        let is_reached = match job {
+            Job::Stop => !status.is_running(),
+            Job::Start | Job::Restart => status.is_running() || (status.active == "inactive" && result == "success"),
+        };
+        if is_reached {
+            return Ok(());
+        }
+        let active = status.active;
+        let why = format!("it is {active}, with result {result}; see `journalctl --unit {unit}`");
+        Err(Failure::new(FailureKind::System, format!("cannot {} '{unit}': {why}", job.word())))
+    }
+
+    fn property<T>(
+        &self,
+        status: &Status,
+        interface: &str,
+        name: &str,
+        read: impl FnOnce(Variant<'_>) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let reply = self.call(status.path.as_str(), PROPERTIES, "Get", &(interface, name))?;
+        let value: OwnedVariant = reply.body().deserialize().map_err(|error| failed(&error))?;
+        let unexpected = || Failure::new(FailureKind::Protocol, format!("systemd did not tell the property {name}"));
+        read(value.into()).ok_or_else(unexpected)
+    }
+
+    fn manager<R>(&self, method: &'static str, body: &(impl Serialize + DynamicType)) -> Result<R, Failure>
+    where
+        R: DeserializeOwned + Type,
+    {
+        let reply = self.call(MANAGER_PATH, MANAGER, method, body)?;
+        reply.body().deserialize_ignore_signature().map_err(|error| failed(&error))
+    }
+
+    fn call(
+        &self,
+        path: &str,
+        interface: &'static str,
+        method: &'static str,
+        body: &(impl Serialize + DynamicType),
+    ) -> Result<Message, Failure> {
+        self.try_call(path, interface, method, body).map_err(|error| failed(&error))
+    }
+
+    /// Calls a method, over another connection when the former one is closed.
+    fn try_call(
+        &self,
+        path: &str,
+        interface: &'static str,
+        method: &'static str,
+        body: &(impl Serialize + DynamicType),
+    ) -> zbus::Result<Message> {
+        let send = |connection: Connection| {
+            zbus::block_on(
+                async move { connection.call_method(Some(SYSTEMD), path, Some(interface), method, body).await },
+            )
+        };
+        match send(self.connection()?) {
+            Err(zbus::Error::InputOutput(_)) => {
+                self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+                send(self.connection()?)
+            }
+            answered => answered,
+        }
+    }
+
+    fn connection(&self) -> zbus::Result<Connection> {
+        let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connection) = &*held {
+            return Ok(connection.clone());
+        }
+        let builder = zbus::connection::Builder::system().method_timeout(ANSWER_WITHIN);
+        let connection = zbus::block_on(builder.build())?;
+        Ok(held.insert(connection).clone())
+    }
+}
+
+fn failed(error: &zbus::Error) -> Failure {
+    let message = match error {
+        zbus::Error::MethodError(name, text, _) => {
+            format!("systemd refused: {}", text.as_deref().unwrap_or(name.as_str()))
+        }
+        zbus::Error::FDO(error) => format!("systemd refused: {error}"),
+        error => format!("cannot reach systemd over D-Bus: {error}"),
+    };
+    Failure::new(FailureKind::System, message)
+}

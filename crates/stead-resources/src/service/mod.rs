@@ -1,0 +1,448 @@
+//! `Stead/Service`: a service, or another unit, of systemd.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::manifest::Capabilities;
+use stead_core::value::{Object, Value};
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+
+use crate::input::{EntryName, NonEmpty, PathText, UnitName, exclusive, read, read_each, refused};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
+
+mod bus;
+mod steps;
+mod unit;
+
+use bus::{Job, Systemd};
+use steps::{Change, Step};
+use unit::{ADMINISTRATOR, Fragment, MASK, Unit};
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Service",
+    description: "A service of systemd.",
+    tags: &["linux", "service", "systemd"],
+    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// A service, or another unit, of systemd: whether it runs and starts at boot, and its unit file. systemd reads changed unit
+/// files again before anything is started. Below a root other than that of the running system, files and links are all there
+/// is, and nothing runs.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(title = "Stead/Service")]
+struct Properties<'a> {
+    /// The name of the unit. '.service' is added to a name without the ending of another kind of unit.
+    #[serde(borrow)]
+    name: UnitName<'a>,
+    /// Whether it runs. A service of type oneshot only stays running with `RemainAfterExit`.
+    state: Option<Activity>,
+    /// Whether it starts at boot: the links that the section [Install] of its unit file asks for.
+    enabled: Option<bool>,
+    /// Whether nothing can start it.
+    masked: Option<bool>,
+    /// The content of its unit file in /etc/systemd/system, for a unit that no package brings. Where 'state' is running,
+    /// it is restarted when the file changed after it had started.
+    #[serde(borrow)]
+    unit: Option<NonEmpty<'a>>,
+    /// The content of files that change parts of its unit file, by their names without '.conf', as in
+    /// {"limits": "[Service]\nLimitNOFILE=65536\n"}. Other such files are left alone.
+    #[serde(borrow)]
+    drop_ins: Option<BTreeMap<EntryName<'a>, NonEmpty<'a>>>,
+    /// Files that it reads when it starts, as its configuration: it is restarted if it runs and one of them changed after it
+    /// had started, whoever changed it. A restart that a broken-off run did not come to is done by the next one.
+    #[serde(borrow, default)]
+    #[schemars(extend("writeOnly" = true))]
+    restarted_after: Vec<PathText<'a>>,
+    /// Restarts it, if it runs, by every set: for an instance with the directive 'onChanges', which is only set when
+    /// something else changed.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    restarted: bool,
+    /// Whether there is such a unit. One that is to be absent is stopped and disabled, and its files in /etc/systemd/system
+    /// are removed; the unit file of a package stays with its package.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+/// Whether a service runs.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+enum Activity {
+    /// It runs.
+    Running,
+    /// It does not.
+    Stopped,
+}
+
+impl Activity {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        let is_masked = self.masked == Some(true);
+        exclusive(("masked", is_masked), ("unit", self.unit.is_some()))?;
+        if is_masked && self.state == Some(Activity::Running) {
+            return Err(crate::input::invalid("state", "'state' cannot be \"running\" while 'masked' is true"));
+        }
+        if is_masked && self.enabled == Some(true) {
+            return Err(crate::input::invalid("enabled", "'enabled' cannot be true while 'masked' is true"));
+        }
+        if self.restarted && self.state == Some(Activity::Stopped) {
+            return Err(crate::input::invalid("restarted", "'restarted' cannot be true while 'state' is \"stopped\""));
+        }
+        Ok(())
+    }
+}
+
+/// `Stead/Service` as it is registered.
+pub(crate) fn built_in() -> Option<BuiltIn> {
+    let built_in = PROFILE.built_in(Arc::new(Services::default()))?;
+    Some(BuiltIn { keys: &["name"], ..built_in })
+}
+
+/// Carries out `Stead/Service`.
+#[derive(Default)]
+struct Services {
+    systemd: Systemd,
+}
+
+impl Provider for Services {
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        let desired: Properties<'_> = read_each(input)?;
+        let found = self.find(cx, &desired)?;
+        Ok(Plain::new(desired.state(&found)))
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let found = self.find(cx, &desired)?;
+        Ok(reply::tested(desired.state(&found), &desired.differing(&found)))
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let change = self.bring_about(cx, &desired, execution)?;
+        let Change { differing, what_if, effects, presumed, .. } = change;
+        Ok(SetReply { presumed, effects, ..reply::set(desired.after(), &differing, what_if) })
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let desired = Properties { exist: false, ..read_each(input)? };
+        Ok(self.bring_about(cx, &desired, execution)?.what_if)
+    }
+
+    fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
+        let (root, mut names) = (system_root(cx), BTreeSet::new());
+        if is_live(cx) {
+            names.extend(self.systemd.running("*.service")?);
+        }
+        let running = names.clone();
+        names.extend(unit::configured(&root, ".service"));
+        let exported = |name: String| {
+            let is_running = is_live(cx).then(|| running.contains(&name));
+            let found = Found { unit: Unit::find(&root, &name), is_running, is_outdated: false, drop_ins: Vec::new() };
+            let properties = Value::Object(state(&name, &found));
+            Exported { type_name: None, name: Some(name), properties, depends_on: Vec::new(), metadata: None }
+        };
+        Ok(names.into_iter().map(exported).collect())
+    }
+
+    fn cost(&self, _desired: &Value) -> Cost {
+        Cost::Process
+    }
+}
+
+/// Whether the running system is what is managed, and systemd its service manager.
+fn is_live(cx: &Context) -> bool {
+    system_root(cx) == Path::new("/") && Systemd::is_running()
+}
+
+fn system_root(cx: &Context) -> Cow<'_, Path> {
+    cx.system_root.as_deref().unwrap_or(Path::new("/")).into()
+}
+
+impl Services {
+    fn find(&self, cx: &Context, desired: &Properties<'_>) -> Result<Found, Failure> {
+        let (root, name) = (system_root(cx), desired.name.whole());
+        let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+        let mut found = Found {
+            unit: Unit::find(&root, &name),
+            is_running: None,
+            is_outdated: false,
+            drop_ins: desired.drop_in_paths().map(|(path, _)| read(&path)).collect(),
+        };
+        if is_live(cx) {
+            let status = self.systemd.status(&name)?;
+            let files = desired.files_read_at_start(cx, &root);
+            let is_outdated = status.is_running() && !files.is_empty() && {
+                let started = self.systemd.started_at(&status)?;
+                started > 0 && files.iter().any(|file| steps::changed_at(file) > Some(started))
+            };
+            found = Found { is_running: Some(status.is_running()), is_outdated, ..found };
+        }
+        Ok(found)
+    }
+
+    fn bring_about(&self, cx: &Context, desired: &Properties<'_>, execution: Execution) -> Result<Change, Failure> {
+        let found = self.find(cx, desired)?;
+        let change = desired.change(&system_root(cx), &found)?;
+        if execution == Execution::WhatIf {
+            let presumed = change.presumed.clone().or_else(|| change.not_writable(cx));
+            return Ok(Change { presumed, ..change });
+        }
+        match change.presumed {
+            Some(presumed) => Err(presumed.failure),
+            None => self.carry_out(cx, desired, &change).map(|()| change),
+        }
+    }
+
+    /// Changes the files, and has systemd do the rest. A unit that goes is stopped while systemd still knows it.
+    fn carry_out(&self, cx: &Context, desired: &Properties<'_>, change: &Change) -> Result<(), Failure> {
+        let name = desired.name.whole();
+        let run = |job: Option<Job>| job.map_or(Ok(()), |job| self.systemd.run(cx, &name, job));
+        let (first, last) = if change.job == Some(Job::Stop) { (change.job, None) } else { (None, change.job) };
+        run(first)?;
+        for step in &change.steps {
+            step.take(cx)?;
+        }
+        if !change.steps.is_empty() && is_live(cx) {
+            self.systemd.reload()?;
+        }
+        run(last)
+    }
+}
+
+/// What there is of a service.
+struct Found {
+    unit: Unit,
+    /// `None` where nothing can run.
+    is_running: Option<bool>,
+    /// Whether it started before what it reads at its start was changed.
+    is_outdated: bool,
+    /// The content of the drop-ins that are stated.
+    drop_ins: Vec<Option<String>>,
+}
+
+impl Found {
+    fn activity(&self) -> Activity {
+        if self.is_running == Some(true) { Activity::Running } else { Activity::Stopped }
+    }
+
+    fn is_masked(&self) -> bool {
+        !self.unit.masks.is_empty()
+    }
+
+    /// Whether it starts at boot, which a masked unit does not whatever links lead to it.
+    fn is_enabled(&self) -> bool {
+        !self.is_masked() && !self.unit.links.is_empty()
+    }
+
+    fn own(&self) -> Option<&Fragment> {
+        self.unit.fragment.as_ref().filter(|fragment| fragment.is_own())
+    }
+}
+
+/// The state of a unit, without contents of files.
+fn state(name: &str, found: &Found) -> Object {
+    let mut state = Object::with_capacity(7);
+    state.insert("name".to_owned(), Value::from(name));
+    state.insert("_exist".to_owned(), Value::from(found.unit.exists()));
+    if found.unit.exists() {
+        if found.is_running.is_some() {
+            state.insert("state".to_owned(), Value::from(found.activity().word()));
+        }
+        state.insert("enabled".to_owned(), Value::from(found.is_enabled()));
+        state.insert("masked".to_owned(), Value::from(found.is_masked()));
+    }
+    state
+}
+
+impl Properties<'_> {
+    fn unit_path(&self) -> String {
+        format!("{ADMINISTRATOR}/{}", self.name.whole())
+    }
+
+    /// The drop-ins that are stated: where they are, and their content.
+    fn drop_in_paths(&self) -> impl Iterator<Item = (String, &str)> {
+        let stated = self.drop_ins.iter().flatten();
+        stated.map(|(name, text)| (format!("{}.d/{}.conf", self.unit_path(), name.0), text.0))
+    }
+
+    /// The files that count for whether a service that runs is outdated, where they are.
+    fn files_read_at_start(&self, cx: &Context, root: &Path) -> Vec<std::path::PathBuf> {
+        let mut files: Vec<_> = self.restarted_after.iter().map(|path| path.resolve(cx)).collect();
+        if self.state == Some(Activity::Running) {
+            files.extend(self.unit.map(|_| root.join(self.unit_path())));
+            files.extend(self.drop_in_paths().map(|(path, _)| root.join(path)));
+        }
+        files
+    }
+
+    fn state(&self, found: &Found) -> Object {
+        let mut state = state(&self.name.whole(), found);
+        state.insert("name".to_owned(), Value::from(self.name.0));
+        if let Some(own) = found.own().filter(|_| self.unit.is_some()) {
+            state.insert("unit".to_owned(), Value::from(own.text.as_str()));
+        }
+        if let Some(stated) = &self.drop_ins {
+            let present = stated.keys().zip(&found.drop_ins);
+            let present = present.filter_map(|(name, text)| Some((name.0.to_owned(), Value::from(text.as_deref()?))));
+            state.insert("dropIns".to_owned(), Value::Object(present.collect()));
+        }
+        state
+    }
+
+    /// The state that a set leads to: what is stated.
+    fn after(&self) -> Object {
+        let mut after = Object::with_capacity(7);
+        after.insert("name".to_owned(), Value::from(self.name.0));
+        after.insert("_exist".to_owned(), Value::from(self.exist));
+        if !self.exist {
+            return after;
+        }
+        let drop_ins = self.drop_ins.as_ref().map(|stated| {
+            Value::Object(stated.iter().map(|(name, text)| (name.0.to_owned(), Value::from(text.0))).collect())
+        });
+        let stated = [
+            ("state", self.state.map(|state| Value::from(state.word()))),
+            ("enabled", self.enabled.map(Value::from)),
+            ("masked", self.masked.map(Value::from)),
+            ("unit", self.unit.map(|unit| Value::from(unit.0))),
+            ("dropIns", drop_ins),
+        ];
+        after.extend(stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        after
+    }
+
+    fn differing(&self, found: &Found) -> Vec<&'static str> {
+        if self.exist == found.unit.exists() {
+            if self.exist { self.differing_properties(found) } else { Vec::new() }
+        } else {
+            vec!["_exist"]
+        }
+    }
+
+    /// The properties in which a unit differs, be it there or not.
+    fn differing_properties(&self, found: &Found) -> Vec<&'static str> {
+        let has_drop_ins =
+            || self.drop_in_paths().zip(&found.drop_ins).all(|((_, text), is)| is.as_deref() == Some(text));
+        let is_running = found.is_running == Some(true);
+        let differing = [
+            ("state", self.state.is_some_and(|state| state != found.activity())),
+            ("enabled", self.enabled.is_some_and(|enabled| enabled != found.is_enabled())),
+            ("masked", self.masked.is_some_and(|masked| masked != found.is_masked())),
+            ("unit", self.unit.is_some_and(|unit| found.own().is_none_or(|own| own.text != unit.0))),
+            ("dropIns", !has_drop_ins()),
+            ("restartedAfter", found.is_outdated && self.state != Some(Activity::Stopped)),
+            ("restarted", self.restarted && is_running),
+        ];
+        differing.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+
+    /// What a set does.
+    fn change(&self, root: &Path, found: &Found) -> Result<Change, Failure> {
+        let mut change = Change { differing: self.differing(found), ..Change::default() };
+        if change.differing.is_empty() {
+            return Ok(change);
+        }
+        let decided =
+            if self.exist { self.reach(root, found, &mut change) } else { self.remove(root, found, &mut change) };
+        decided?;
+        change.describe(found.unit.exists(), self.exist);
+        Ok(change)
+    }
+
+    fn reach(&self, root: &Path, found: &Found, change: &mut Change) -> Result<(), Failure> {
+        let (name, differing) = (self.name.whole(), self.differing_properties(found));
+        let differs = |property: &str| differing.contains(&property);
+        if differs("masked") && self.masked == Some(false) {
+            let own = found.unit.masks.iter().map(|path| steps::unmasked(path)).collect::<Result<Vec<_>, _>>()?;
+            change.steps.extend(own);
+        }
+        if let Some(unit) = self.unit.filter(|_| differs("unit")) {
+            change.steps.push(Step::write(root, self.unit_path(), unit.0));
+        }
+        for ((path, text), present) in self.drop_in_paths().zip(&found.drop_ins) {
+            if present.as_deref() != Some(text) {
+                change.steps.push(Step::write(root, path, text));
+            }
+        }
+        match self.fragment(found) {
+            None if self.masked != Some(true) => change.presume(steps::no_unit(&name), root, &self.unit_path()),
+            Some(fragment) if differs("enabled") => match self.enabled {
+                Some(true) => steps::enable(root, &name, &fragment, change)?,
+                _ => steps::disable(root, &name, &fragment, change),
+            },
+            Some(_) | None => {}
+        }
+        if differs("masked") && self.masked == Some(true) {
+            if found.own().is_some() {
+                let hint = "Remove it first, with an instance whose '_exist' is false";
+                return Err(refused("masked", format!("'/{}' is a unit file. {hint}", self.unit_path())));
+            }
+            change.steps.push(Step::Link { path: self.unit_path(), target: MASK.to_owned() });
+        }
+        change.job = self.job(found, &differing);
+        if change.job.is_some() && found.is_running.is_none() {
+            change.presumed.get_or_insert_with(|| Presumed { failure: steps::nothing_runs(), paths: Vec::new() });
+        }
+        let starts = matches!(change.job, Some(Job::Start | Job::Restart)) || self.enabled == Some(true);
+        if starts && found.is_masked() && self.masked.is_none() {
+            let failure = refused("masked", format!("'{name}' is masked. Add 'masked: false'"));
+            change.presumed.get_or_insert(Presumed { failure, paths: Vec::new() });
+        }
+        Ok(())
+    }
+
+    /// The unit file as it is to be.
+    fn fragment(&self, found: &Found) -> Option<Fragment> {
+        let stated = self.unit.map(|unit| Fragment { path: self.unit_path(), text: unit.0.to_owned() });
+        stated.or_else(|| found.unit.fragment.clone())
+    }
+
+    fn job(&self, found: &Found, differing: &[&str]) -> Option<Job> {
+        let is_running = found.is_running == Some(true);
+        match self.state {
+            Some(Activity::Running) if !is_running => return Some(Job::Start),
+            Some(Activity::Stopped) => return is_running.then_some(Job::Stop),
+            _ => {}
+        }
+        let has_new_file = self.state.is_some() && ["unit", "dropIns"].iter().any(|name| differing.contains(name));
+        let is_due = ["restarted", "restartedAfter"].iter().any(|name| differing.contains(name));
+        (is_running && (has_new_file || is_due)).then_some(Job::Restart)
+    }
+
+    fn remove(&self, root: &Path, found: &Found, change: &mut Change) -> Result<(), Failure> {
+        let name = self.name.whole();
+        if let Some(fragment) = found.unit.fragment.as_ref().filter(|fragment| !fragment.is_own()) {
+            let hint = "Remove its package, or use 'masked'";
+            return Err(refused("name", format!("'{name}' has the unit file '/{}'. {hint}", fragment.path)));
+        }
+        if let Some(fragment) = found.own() {
+            steps::disable(root, &name, fragment, change);
+            change.steps.push(Step::remove(root, fragment.path.clone()));
+            change.steps.extend(steps::remove_drop_ins(root, &self.unit_path()));
+        }
+        change.steps.extend(found.unit.masks.iter().map(|path| steps::unmasked(path)).collect::<Result<Vec<_>, _>>()?);
+        change.job = (found.is_running == Some(true)).then_some(Job::Stop);
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+//! What is done to the files of a unit: decided first, then shown or carried out.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, fchmod};
+use stead_core::call::{Failure, Presumed};
+use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_host::fs::{Former, Ownership, Place, Replacement};
+use stead_host::provider::Context;
+
+use super::bus::Job;
+use super::unit::{ADMINISTRATOR, Fragment, Install, Unit};
+use crate::input::{cannot, refused};
+use crate::pending;
+
+/// What becomes of a service.
+#[derive(Default)]
+pub(super) struct Change {
+    pub(super) differing: Vec<&'static str>,
+    pub(super) steps: Vec<Step>,
+    pub(super) job: Option<Job>,
+    pub(super) what_if: Vec<String>,
+    pub(super) effects: Effects,
+    pub(super) presumed: Option<Presumed>,
+}
+
+/// One change of a file. Paths are relative to the root.
+pub(super) enum Step {
+    Write { path: String, text: String, former: Option<u64> },
+    Link { path: String, target: String },
+    Remove { path: String, kind: ItemKind },
+}
+
+impl Step {
+    pub(super) fn write(root: &Path, path: String, text: &str) -> Self {
+        let former = fs::symlink_metadata(root.join(&path)).ok().map(|metadata| metadata.len());
+        Self::Write { path, text: text.to_owned(), former }
+    }
+
+    pub(super) fn remove(root: &Path, path: String) -> Self {
+        let at = root.join(&path);
+        let kind = match fs::read_link(&at) {
+            Ok(target) => ItemKind::Symlink { target: target.to_string_lossy().into_owned() },
+            Err(_) => ItemKind::File { size: fs::symlink_metadata(&at).map_or(0, |metadata| metadata.len()) },
+        };
+        Self::Remove { path, kind }
+    }
+
+    fn path(&self) -> &str {
+        match self {
+            Self::Write { path, .. } | Self::Link { path, .. } | Self::Remove { path, .. } => path,
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Write { path, former: None, .. } => format!("create '/{path}'"),
+            Self::Write { path, .. } => format!("replace the content of '/{path}'"),
+            Self::Link { path, target } => format!("link '/{path}' to '{target}'"),
+            Self::Remove { path, .. } => format!("remove '/{path}'"),
+        }
+    }
+
+    pub(super) fn take(&self, cx: &Context) -> Result<(), Failure> {
+        let path = cx.resolve(Path::new("/").join(self.path()));
+        match self {
+            Self::Write { text, .. } => {
+                let place = place(cx, &path)?;
+                let replacement = Replacement::begin(&place, Former::Any)?;
+                replacement.write(text.as_bytes())?;
+                replacement.finish(0o644, Ownership::default())?;
+            }
+            Self::Link { target, .. } => place(cx, &path)?.replace_by_link(OsStr::new(target), Ownership::default())?,
+            Self::Remove { .. } => {
+                if let Some(place) = Place::find(&path, &cx.writes)? {
+                    place.remove()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The place of a path, whose directories are made where they are missing.
+fn place(cx: &Context, path: &Path) -> Result<Place, Failure> {
+    if let Some(place) = Place::find(path, &cx.writes)? {
+        return Ok(place);
+    }
+    let Some(parent) = path.parent() else { return Err(pending::no_directory(path)) };
+    let directory = place(cx, parent)?.make_directory()?;
+    fchmod(&directory, Mode::from_raw_mode(0o755)).map_err(|errno| cannot("change the mode of", parent, errno))?;
+    Place::find(path, &cx.writes)?.ok_or_else(|| pending::no_directory(path))
+}
+
+impl Change {
+    /// Says in words what is done, and lists what it creates and destroys.
+    pub(super) fn describe(&mut self, existed: bool, exists: bool) {
+        self.effects = Effects::of(match (existed, exists) {
+            (false, _) => Effect::Create,
+            (true, true) => Effect::Change,
+            (true, false) => Effect::Remove,
+        });
+        for step in &self.steps {
+            let path = format!("/{}", step.path());
+            match step {
+                Step::Write { text, former: None, .. } => {
+                    self.effects.creates.push(Item { path, kind: ItemKind::File { size: text.len() as u64 } });
+                }
+                Step::Write { former: Some(_), .. } => {}
+                Step::Link { target, .. } => {
+                    self.effects.creates.push(Item { path, kind: ItemKind::Symlink { target: target.clone() } });
+                }
+                Step::Remove { kind, .. } => self.effects.destroys.push(Item { path, kind: kind.clone() }),
+            }
+        }
+        self.what_if = self.steps.iter().map(Step::words).collect();
+        self.what_if.extend(self.job.map(|job| format!("{} it", job.word())));
+    }
+
+    /// Notes what is missing, unless something else is.
+    pub(super) fn presume(&mut self, failure: Failure, root: &Path, missing: &str) {
+        self.presumed.get_or_insert_with(|| Presumed { failure, paths: vec![root.join(missing)] });
+    }
+
+    /// What keeps the files from being written.
+    pub(super) fn not_writable(&self, cx: &Context) -> Option<Presumed> {
+        self.steps.iter().find_map(|step| {
+            let path = cx.resolve(Path::new("/").join(step.path()));
+            let mut places = path.ancestors().map(|path| Place::find(path, &cx.writes));
+            let nearest = places.find_map(Result::transpose)?;
+            match nearest {
+                Ok(place) => pending::not_writable(&place),
+                Err(error) => Some(Presumed { failure: error.into(), paths: Vec::new() }),
+            }
+        })
+    }
+}
+
+/// Lets the links that a unit file asks for lead to it, and those of the units that belong to it.
+pub(super) fn enable(root: &Path, name: &str, fragment: &Fragment, change: &mut Change) -> Result<(), Failure> {
+    let install = Install::of(&fragment.text, name);
+    if install.links.is_empty() {
+        let hint = "Such a unit is started by others. Leave out 'enabled'";
+        return Err(refused(
+            "enabled",
+            format!("the unit file '/{}' asks for no links in a section [Install]. {hint}", fragment.path),
+        ));
+    }
+    let mut add = |install: Install, target: &str| {
+        let missing = install.links.into_iter().filter(|link| fs::symlink_metadata(root.join(link)).is_err());
+        change.steps.extend(missing.map(|path| Step::Link { path, target: format!("/{target}") }));
+    };
+    for other in install.also.iter().filter(|other| *other != name) {
+        if let Some(fragment) = Unit::find(root, other).fragment {
+            add(Install::of(&fragment.text, other), &fragment.path);
+        }
+    }
+    add(install, &fragment.path);
+    Ok(())
+}
+
+/// Removes the links that enable a unit, and those of the units that belong to it.
+pub(super) fn disable(root: &Path, name: &str, fragment: &Fragment, change: &mut Change) {
+    let also = Install::of(&fragment.text, name).also;
+    let names = also.iter().map(String::as_str).filter(|other| *other != name).chain([name]);
+    let links = names.flat_map(|name| Unit::find(root, name).links);
+    change.steps.extend(links.map(|path| Step::remove(root, path)));
+}
+
+/// Removes a mask that an administrator made.
+pub(super) fn unmasked(path: &str) -> Result<Step, Failure> {
+    if path.starts_with(ADMINISTRATOR) || path.starts_with("run/systemd/system/") {
+        let kind = ItemKind::Symlink { target: super::MASK.to_owned() };
+        return Ok(Step::Remove { path: path.to_owned(), kind });
+    }
+    Err(refused("masked", format!("a package masks it, by '/{path}'. State its unit file in 'unit'")))
+}
+
+/// Removes the drop-ins of a unit.
+pub(super) fn remove_drop_ins(root: &Path, unit: &str) -> Vec<Step> {
+    let folder = format!("{unit}.d");
+    let entries = fs::read_dir(root.join(&folder)).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let files = names.into_iter().filter(|name| Path::new(name).extension() == Some(OsStr::new("conf")));
+    files.map(|name| Step::remove(root, format!("{folder}/{name}"))).collect()
+}
+
+/// When a file was last changed, in microseconds since 1970.
+pub(super) fn changed_at(path: &Path) -> Option<u64> {
+    let metadata = fs::metadata(path).ok()?;
+    u64::try_from(metadata.ctime())
+        .ok()?
+        .checked_mul(1_000_000)?
+        .checked_add(u64::try_from(metadata.ctime_nsec()).ok()? / 1000)
+}
+
+pub(super) fn no_unit(name: &str) -> Failure {
+    let hint = "Install its package with an instance that this one depends on, or state its unit file in 'unit'";
+    refused("name", format!("there is no unit '{name}'. {hint}"))
+}
+
+pub(super) fn nothing_runs() -> Failure {
+    refused("state", "systemd does not run in this root. State only 'enabled' and 'masked'")
+}

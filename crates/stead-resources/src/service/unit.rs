@@ -1,0 +1,227 @@
+//! Unit files of systemd, and the links that enable and mask them, below a root.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Where an administrator's unit files and links are, relative to the root.
+pub(super) const ADMINISTRATOR: &str = "etc/systemd/system";
+
+/// Where unit files are, in the order in which systemd looks for them.
+const SEARCHED: [&str; 10] = [
+    "etc/systemd/system.control",
+    "run/systemd/system.control",
+    "run/systemd/transient",
+    "run/systemd/generator.early",
+    ADMINISTRATOR,
+    "run/systemd/system",
+    "run/systemd/generator",
+    "usr/local/lib/systemd/system",
+    "usr/lib/systemd/system",
+    "run/systemd/generator.late",
+];
+
+/// What a link to it in place of a unit file means: that the unit must not start.
+pub(super) const MASK: &str = "/dev/null";
+
+/// A unit, as the files below a root say.
+pub(super) struct Unit {
+    /// Its unit file, if it has one besides a mask.
+    pub(super) fragment: Option<Fragment>,
+    /// Where it is masked, relative to the root.
+    pub(super) masks: Vec<String>,
+    /// The links that enable it, relative to the root.
+    pub(super) links: Vec<String>,
+}
+
+/// A unit file.
+#[derive(Clone)]
+pub(super) struct Fragment {
+    /// Where it is, relative to the root.
+    pub(super) path: String,
+    pub(super) text: String,
+}
+
+impl Fragment {
+    /// Whether it is the administrator's, and not that of a package.
+    pub(super) fn is_own(&self) -> bool {
+        Path::new(&self.path).parent() == Some(Path::new(ADMINISTRATOR))
+    }
+}
+
+impl Unit {
+    /// The unit of that name.
+    pub(super) fn find(root: &Path, name: &str) -> Self {
+        let at = |directory: &str| format!("{directory}/{name}");
+        let masks = SEARCHED.iter().map(|directory| at(directory)).filter(|path| is_mask(&root.join(path)));
+        Self { fragment: fragment(root, name), masks: masks.collect(), links: links(root, name) }
+    }
+
+    /// Whether anything is known of it.
+    pub(super) fn exists(&self) -> bool {
+        self.fragment.is_some() || !self.masks.is_empty()
+    }
+}
+
+fn is_mask(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|target| target == Path::new(MASK))
+}
+
+/// The first unit file of that name, or that of its template.
+fn fragment(root: &Path, name: &str) -> Option<Fragment> {
+    let names = [Some(name.to_owned()), template(name)];
+    let paths = names.iter().flatten().flat_map(|name| SEARCHED.iter().map(move |each| format!("{each}/{name}")));
+    paths.into_iter().find_map(|path| read(root, path))
+}
+
+/// `a@.service` for `a@b.service`.
+fn template(name: &str) -> Option<String> {
+    let (stem, suffix) = name.rsplit_once('.')?;
+    let (prefix, instance) = stem.split_once('@')?;
+    (!instance.is_empty()).then(|| format!("{prefix}@.{suffix}"))
+}
+
+/// Reads a unit file. A link leads to a unit file of another name, below the same root.
+fn read(root: &Path, path: String) -> Option<Fragment> {
+    let metadata = fs::symlink_metadata(root.join(&path)).ok()?;
+    if !metadata.is_symlink() {
+        let text = fs::read(root.join(&path)).ok()?;
+        return Some(Fragment { path, text: String::from_utf8_lossy(&text).into_owned() });
+    }
+    let target = fs::read_link(root.join(&path)).ok()?;
+    let target = Path::new(&path).parent()?.join(target);
+    let target = below(&target);
+    // One step: systemd follows more, and nobody has more.
+    let is_file = fs::symlink_metadata(root.join(&target)).is_ok_and(|metadata| metadata.is_file());
+    is_file.then(|| read(root, target)).flatten()
+}
+
+/// A path within the root, relative to it.
+fn below(path: &Path) -> String {
+    use std::path::Component;
+    let mut below = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => below.push(name),
+            Component::ParentDir => _ = below.pop(),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    below.to_string_lossy().into_owned()
+}
+
+/// The links by which other units require or want a unit, and those that are other names of it.
+fn links(root: &Path, name: &str) -> Vec<String> {
+    let entries = fs::read_dir(root.join(ADMINISTRATOR)).into_iter().flatten().flatten();
+    let of_entry = |entry: fs::DirEntry| {
+        let entry_name = entry.file_name().into_string().ok()?;
+        let file_type = entry.file_type().ok()?;
+        let path = format!("{ADMINISTRATOR}/{entry_name}");
+        if file_type.is_dir() && [".wants", ".requires", ".upholds"].iter().any(|end| entry_name.ends_with(end)) {
+            let path = format!("{path}/{name}");
+            return fs::symlink_metadata(root.join(&path)).is_ok_and(|found| found.is_symlink()).then_some(path);
+        }
+        let is_alias = file_type.is_symlink() && entry_name != name;
+        let leads_here = |target: PathBuf| target.file_name().is_some_and(|last| last.as_bytes() == name.as_bytes());
+        (is_alias && fs::read_link(entry.path()).is_ok_and(leads_here)).then_some(path)
+    };
+    let links: BTreeSet<String> = entries.filter_map(of_entry).collect();
+    links.into_iter().collect()
+}
+
+/// The names of all units below a root that are enabled or masked there and end so, without templates.
+pub(super) fn configured(root: &Path, suffix: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut folders = vec![(root.join(ADMINISTRATOR), false)];
+    while let Some((folder, is_inner)) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let (Ok(name), Ok(file_type)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
+            if file_type.is_dir() && !is_inner && Path::new(&name).extension() != Some("d".as_ref()) {
+                folders.push((entry.path(), true));
+            } else if name.ends_with(suffix) && (is_inner || !file_type.is_symlink() || is_mask(&entry.path())) {
+                names.insert(name);
+            }
+        }
+    }
+    names.retain(|name| !name.contains("@."));
+    names
+}
+
+/// What the section `[Install]` of a unit file asks for.
+#[derive(Default, Debug, PartialEq, Eq)]
+pub(super) struct Install {
+    /// The links that enable the unit, relative to the root.
+    pub(super) links: Vec<String>,
+    /// The units that are enabled and disabled with it.
+    pub(super) also: Vec<String>,
+}
+
+impl Install {
+    /// Reads the section for the unit of that name.
+    pub(super) fn of(text: &str, name: &str) -> Self {
+        let mut install = Self::default();
+        for (key, value) in assignments(text, "Install") {
+            let words = value.split_whitespace().map(|word| specified(word, name));
+            let within = |kind: &str, unit: String| format!("{ADMINISTRATOR}/{unit}.{kind}/{name}");
+            match key {
+                "WantedBy" => install.links.extend(words.map(|unit| within("wants", unit))),
+                "RequiredBy" => install.links.extend(words.map(|unit| within("requires", unit))),
+                "UpheldBy" => install.links.extend(words.map(|unit| within("upholds", unit))),
+                "Alias" => {
+                    let aliases = words.filter(|alias| alias != name);
+                    install.links.extend(aliases.map(|alias| format!("{ADMINISTRATOR}/{alias}")));
+                }
+                "Also" => install.also.extend(words),
+                _ => {}
+            }
+        }
+        install
+    }
+}
+
+/// A name of another unit in which specifiers stand for parts of the name of this one.
+fn specified(word: &str, name: &str) -> String {
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
+    let parts = [("%i", instance), ("%I", instance), ("%n", name), ("%N", stem), ("%p", prefix), ("%P", prefix)];
+    parts.iter().fold(word.to_owned(), |word, (specifier, part)| word.replace(specifier, part)).replace("%%", "%")
+}
+
+/// The assignments of a section, lines that end with a backslash joined.
+fn assignments<'t>(text: &'t str, section: &str) -> Vec<(&'t str, String)> {
+    let mut found: Vec<(&str, String)> = Vec::new();
+    let (mut current, mut continues) = ("", false);
+    for line in text.lines().map(str::trim) {
+        if line.starts_with(['#', ';']) {
+            continue;
+        }
+        let (part, more) = line.strip_suffix('\\').map_or((line, false), |part| (part, true));
+        if continues {
+            if let Some((_, value)) = found.last_mut().filter(|_| current == section) {
+                value.push(' ');
+                value.push_str(part);
+            }
+        } else if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            current = name;
+        } else if let Some((key, value)) = part.split_once('=').filter(|_| current == section) {
+            found.push((key.trim(), value.trim().to_owned()));
+        }
+        continues = more;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_install_section_says_which_links_enable_a_unit() {
+        let text = "[Unit]\nWantedBy=no\n[Install]\n# c\nWantedBy=a.target \\\n  b@%i.target\nAlias=x.service\nAlso=s.socket\n";
+        let install = Install::of(text, "n@1.service");
+        let links = ["a.target.wants/n@1.service", "b@1.target.wants/n@1.service", "x.service"];
+        assert_eq!(install.links, links.map(|link| format!("{ADMINISTRATOR}/{link}")));
+        assert_eq!(install.also, ["s.socket"]);
+    }
+}

@@ -1,0 +1,270 @@
+//! What holds for `Stead/Service` below any root, and on a running systemd: that of a whole Debian, which is booted for it
+//! (see `crates/stead/tests/boots`).
+//!
+//! `STEAD_STATES=10000` tries so many roots.
+//! `STEAD_BOOTS=1 cargo test -p stead-resources --test services` makes the Debian once, in the target directory. The test
+//! is copied into it and started there again, and never touches the services of the machine that runs it.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+#[expect(dead_code, reason = "the tests of the agent use more of it")]
+#[path = "../../stead/tests/boots/debian.rs"]
+mod debian;
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use debian::Debian;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use serde_json::{Value as Json, json};
+use stead_core::call::Execution;
+use stead_host::provider::{Context, Plain};
+use stead_testkit::until;
+use support::{World, provider};
+
+const TEST: &str = "services_of_a_running_systemd";
+/// Set where the test runs within the Debian.
+const WITHIN: &str = "STEAD_WITHIN_BOX";
+
+#[test]
+fn services_of_a_running_systemd() {
+    if std::env::var_os(WITHIN).is_some() {
+        return within();
+    }
+    if !stead_testkit::is_root(TEST) {
+        return;
+    }
+    let asked = stead_testkit::asked("STEAD_BOOTS");
+    let mut machine = match Debian::of(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("boots"), asked.is_some()) {
+        Ok(machine) => machine,
+        Err(reason) => return stead_testkit::skip(TEST, &reason),
+    };
+    machine.install(&std::env::current_exe().unwrap(), "usr/local/bin/services");
+    machine.boot();
+    until(|| machine.run(&["systemctl", "is-active", "dbus.socket"]).status.success().then_some(()));
+    machine.ok(&["env", &format!("{WITHIN}=1"), "services", "--exact", TEST, "--nocapture"]);
+    machine.shut_down();
+}
+
+/// Brings a service into a state: the what-if changes nothing and predicts the set, after which the state is the desired one
+/// and another set changes nothing. Returns the properties that were changed.
+fn converge(desired: &Json) -> Vec<String> {
+    let changed = set(desired);
+    assert_eq!(set(desired), [""; 0], "{desired}: a second set changed something");
+    changed
+}
+
+fn set(desired: &Json) -> Vec<String> {
+    try_set(desired).unwrap_or_else(|message| panic!("{desired}: {message}"))
+}
+
+fn try_set(desired: &Json) -> Result<Vec<String>, String> {
+    let (provider, cx) = (provider("Stead/Service"), context());
+    let desired = Plain::new(desired.clone());
+    let before = provider.get(&cx, &desired).map_err(|failure| failure.message)?;
+    let tested = provider.test(&cx, &desired).map_err(|failure| failure.message)?;
+    let predicted = provider.set(&cx, &desired, Execution::WhatIf).map_err(|failure| failure.message)?;
+    let still = provider.get(&cx, &desired).map_err(|failure| failure.message)?;
+    assert!(before.expose() == still.expose(), "a what-if changed something");
+    let set = provider.set(&cx, &desired, Execution::Actual).map_err(|failure| failure.message)?;
+    assert_eq!((&predicted.changed, &predicted.effects), (&set.changed, &set.effects));
+    assert!(predicted.after.unwrap().expose() == set.after.unwrap().expose());
+    assert_eq!(tested.differing, set.changed);
+    Ok(set.changed.unwrap())
+}
+
+fn context() -> Context {
+    Context { deadline: Duration::from_mins(1), ..Context::new(Path::new("/")) }
+}
+
+fn systemctl(arguments: &[&str]) -> String {
+    let output = Command::new("systemctl").args(arguments).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn process() -> String {
+    systemctl(&["show", "--property=MainPID", "--value", "demo"])
+}
+
+fn unit(command: &str) -> String {
+    format!("[Service]\nExecStart={command}\n[Install]\nWantedBy=multi-user.target\nAlias=other.service\n")
+}
+
+fn within() {
+    a_service_is_made_and_runs();
+    what_changed_restarts_it();
+    an_outdated_unit_file_is_read_again();
+    a_failure_says_where_to_look();
+    masks_and_absence();
+    what_is_exported_is_what_systemctl_says();
+}
+
+fn a_service_is_made_and_runs() {
+    let desired = json!({"name": "demo", "unit": unit("/bin/sleep 1000"), "enabled": true, "state": "running"});
+    assert_eq!(converge(&desired), ["_exist"]);
+    assert_eq!(systemctl(&["is-active", "demo"]), "active");
+    assert_eq!(systemctl(&["is-enabled", "demo"]), "enabled");
+    assert_eq!(converge(&json!({"name": "demo", "state": "stopped", "enabled": false})), ["state", "enabled"]);
+    assert_eq!(systemctl(&["is-active", "demo"]), "inactive");
+    assert_eq!(systemctl(&["is-enabled", "demo"]), "disabled");
+    assert_eq!(converge(&desired), ["state", "enabled"]);
+}
+
+fn what_changed_restarts_it() {
+    let first = process();
+    std::fs::write("/etc/demo.conf", "1").unwrap();
+    let after_file = json!({"name": "demo", "restartedAfter": ["/etc/demo.conf"]});
+    assert_eq!(converge(&after_file), ["restartedAfter"]);
+    let second = process();
+    assert_ne!(first, second);
+    // What is started does not become outdated by a file that was there before.
+    assert_eq!(set(&after_file), [""; 0]);
+    let limits = json!({"limits": "[Service]\nLimitNOFILE=4096\n"});
+    let desired = json!({"name": "demo", "unit": unit("/bin/sleep 2000"), "dropIns": limits, "state": "running"});
+    assert_eq!(converge(&desired), ["unit", "dropIns"]);
+    assert_ne!(second, process());
+    assert_eq!(systemctl(&["show", "--property=LimitNOFILE", "--value", "demo"]), "4096");
+    assert_eq!(systemctl(&["show", "--property=NeedDaemonReload", "--value", "demo"]), "no");
+    let third = process();
+    assert_eq!(set(&json!({"name": "demo", "restarted": true})), ["restarted"]);
+    assert_ne!(third, process());
+}
+
+fn an_outdated_unit_file_is_read_again() {
+    let path = "/etc/systemd/system/demo.service";
+    std::fs::write(path, unit("/bin/sleep 3000")).unwrap();
+    // A broken-off run wrote the file and did not come to the restart.
+    let desired = json!({"name": "demo", "unit": unit("/bin/sleep 3000"), "state": "running"});
+    assert_eq!(converge(&desired), ["restartedAfter"]);
+    assert!(systemctl(&["show", "--property=ExecStart", "--value", "demo"]).contains("sleep 3000"));
+}
+
+fn a_failure_says_where_to_look() {
+    let broken = "[Service]\nType=oneshot\nExecStart=/bin/false\n";
+    let message = try_set(&json!({"name": "broken", "unit": broken, "state": "running"})).unwrap_err();
+    assert!(message.contains("cannot start 'broken.service': it is failed, with result exit-code"), "{message}");
+    assert!(message.contains("journalctl --unit broken.service"), "{message}");
+    assert_eq!(set(&json!({"name": "broken", "_exist": false})), ["_exist"]);
+    let message = try_set(&json!({"name": "absent", "state": "running"})).unwrap_err();
+    assert!(message.starts_with("there is no unit 'absent.service'"), "{message}");
+}
+
+fn masks_and_absence() {
+    assert_eq!(converge(&json!({"name": "demo", "_exist": false})), ["_exist"]);
+    assert_eq!(systemctl(&["is-active", "demo"]), "inactive");
+    assert_eq!(systemctl(&["show", "--property=LoadState", "--value", "demo"]), "not-found");
+    let unit = "systemd-networkd";
+    assert_eq!(converge(&json!({"name": unit, "masked": true, "state": "stopped"})).last().unwrap(), "masked");
+    assert_eq!(systemctl(&["is-enabled", unit]), "masked");
+    converge(&json!({"name": unit, "masked": false, "enabled": true}));
+    assert_eq!(systemctl(&["is-enabled", unit]), "enabled");
+    converge(&json!({"name": unit, "enabled": false}));
+    assert_eq!(systemctl(&["is-enabled", unit]), "disabled");
+}
+
+fn what_is_exported_is_what_systemctl_says() {
+    let exported = provider("Stead/Service").export(&context(), &Plain::default()).ok().unwrap();
+    assert!(exported.len() > 3, "{}", exported.len());
+    let mut running = BTreeSet::new();
+    for instance in exported {
+        let properties = instance.properties.to_redacted_json();
+        let (name, flag) = (properties["name"].as_str().unwrap(), |property: &str| properties[property] == json!(true));
+        let enablement = systemctl(&["is-enabled", name]);
+        assert_eq!(flag("masked"), enablement.starts_with("masked"), "{name}: {enablement}");
+        assert_eq!(flag("enabled"), matches!(enablement.as_str(), "enabled" | "alias"), "{name}: {enablement}");
+        if properties["state"] == "running" {
+            running.insert(name.to_owned());
+        }
+        assert_eq!(set(&properties), [""; 0], "{name} is exported as it is not");
+    }
+    let listed = systemctl(&["list-units", "--type=service", "--state=active", "--plain", "--no-legend"]);
+    let listed: BTreeSet<_> =
+        listed.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+    assert_eq!(running, listed);
+}
+
+/// What may be below a root.
+const FILES: [&str; 12] = [
+    r#"file usr/lib/systemd/system/web.service 0644 "[Install]\nWantedBy=a.target b.target\nAlias=alias.service\nAlso=web.socket\n""#,
+    r#"file usr/lib/systemd/system/web.socket 0644 "[Install]\nRequiredBy=sockets.target\nAlso=web.service\n""#,
+    r#"file usr/lib/systemd/system/tty@.service 0644 "[Install]\nWantedBy=%i.target\n""#,
+    r#"file usr/lib/systemd/system/static.service 0644 "[Service]\n""#,
+    r#"file etc/systemd/system/own.service 0644 "[Install]\nUpheldBy=a.target\n""#,
+    r#"file etc/systemd/system/own.service.d/a.conf 0644 "[Service]\n""#,
+    "link etc/systemd/system/web.socket -> /dev/null",
+    "link etc/systemd/system/static.service -> /dev/null",
+    "link etc/systemd/system/a.target.wants/web.service -> /usr/lib/systemd/system/web.service",
+    "link etc/systemd/system/alias.service -> /usr/lib/systemd/system/web.service",
+    "link etc/systemd/system/a.target.upholds/own.service -> /etc/systemd/system/own.service",
+    "link run/systemd/system/own.service -> /dev/null",
+];
+
+fn desired() -> impl Strategy<Value = Json> {
+    let flags = || vec![json!(true), json!(false)];
+    let table = [
+        ("state", vec![json!("stopped"), json!("running")]),
+        ("enabled", flags()),
+        ("masked", flags()),
+        ("unit", vec![json!("[Service]\n"), json!("[Install]\nWantedBy=c.target\n")]),
+        ("dropIns", vec![json!({}), json!({"a": "[Service]\n", "b": "[Unit]\n"})]),
+        ("restartedAfter", vec![json!(["/etc/passwd"])]),
+        ("_exist", flags()),
+    ];
+    let each: Vec<_> = table
+        .into_iter()
+        .map(|(name, values)| (Just(name), proptest::option::weighted(0.35, select(values))))
+        .collect();
+    let name = select(vec!["web", "web.socket", "own", "static.service", "tty@1", "none"]);
+    (name, each).prop_map(|(name, chosen)| {
+        let members = chosen.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let mut all: serde_json::Map<String, Json> = members.collect();
+        all.insert("name".to_owned(), json!(name));
+        Json::Object(all)
+    })
+}
+
+fn config() -> ProptestConfig {
+    let cases = u32::try_from(stead_testkit::times("STEAD_STATES", 300)).unwrap();
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// A set fails as the what-if says, or does what it says and reaches the desired state; a second one changes nothing.
+    #[test]
+    fn units_converge(files in subsequence(FILES.to_vec(), 0..=FILES.len()), desired in desired()) {
+        let world = World::build(&files.join("\n"));
+        let (provider, cx, desired) = (provider("Stead/Service"), world.context_for("Stead/Service"), Plain::new(desired));
+        let before = world.imprint();
+        let tested = provider.test(&cx, &desired);
+        let predicted = provider.set(&cx, &desired, Execution::WhatIf);
+        prop_assert_eq!(&world.imprint(), &before, "a test or a what-if changed something");
+        let Ok(set) = provider.set(&cx, &desired, Execution::Actual) else {
+            prop_assert_eq!(&world.imprint(), &before, "a set that failed changed something");
+            prop_assert!(predicted.is_err() || predicted.is_ok_and(|reply| reply.presumed.is_some()));
+            return Ok(());
+        };
+        let predicted = predicted.map_err(|failure| TestCaseError::fail(failure.message))?;
+        prop_assert!(predicted.presumed.is_none());
+        prop_assert_eq!((&predicted.changed, &predicted.effects), (&set.changed, &set.effects));
+        prop_assert_eq!(&tested.map_err(|failure| TestCaseError::fail(failure.message))?.differing, &set.changed);
+        let settled = world.imprint();
+        for item in set.effects.creates.items() {
+            let path = item.path.trim_start_matches('/');
+            prop_assert!(settled.contains_key(std::ffi::OsStr::new(path)), "{} was not created", path);
+        }
+        let at = |item: &stead_core::destruction::Item| std::ffi::OsString::from(item.path.trim_start_matches('/'));
+        let destroyed: Vec<_> = set.effects.destroys.items().iter().map(at).collect();
+        prop_assert!(before.keys().all(|path| settled.contains_key(path) || destroyed.contains(path)), "unannounced");
+        // A mask may make way for a unit file.
+        prop_assert!(destroyed.iter().all(|path| settled.get(path) != before.get(path)), "announced and still there");
+        let again = provider.set(&cx, &desired, Execution::Actual).map_err(|failure| TestCaseError::fail(failure.message))?;
+        prop_assert_eq!(again.changed, Some(Vec::new()));
+        prop_assert_eq!(world.imprint(), settled, "a second set changed something");
+    }
+}
