@@ -65,7 +65,11 @@ impl Effects {
         for item in self.creates.items.iter_mut().chain(&mut self.destroys.items) {
             item.path = map(&item.path);
             match &mut item.kind {
-                ItemKind::Symlink { target: text } | ItemKind::Line { text, .. } => *text = map(text),
+                ItemKind::Symlink { target: text }
+                | ItemKind::Line { text, .. }
+                | ItemKind::Package { version: text } => {
+                    *text = map(text);
+                }
                 ItemKind::Directory(Entries { names, .. }) => names.iter_mut().for_each(|name| *name = map(name)),
                 ItemKind::File { .. } | ItemKind::Special | ItemKind::Content { .. } => {}
             }
@@ -177,6 +181,11 @@ pub enum ItemKind {
         number: u64,
         /// The line without its ending.
         text: String,
+    },
+    /// A package of the system. Its name takes the place of a path.
+    Package {
+        /// Its version.
+        version: String,
     },
 }
 
@@ -300,6 +309,7 @@ impl fmt::Display for Item {
             ItemKind::Symlink { target } => write!(f, "{path} -> {target}"),
             ItemKind::Special => write!(f, "{path} (device, FIFO or socket)"),
             ItemKind::Content { .. } => write!(f, "content of {path} ({})", kind.content().unwrap_or_default()),
+            ItemKind::Package { version } => write!(f, "package {path} ({version})"),
             ItemKind::Line { number, text } => write!(f, "line {number} of {path}: {text}"),
         }
     }

@@ -150,6 +150,8 @@ fn own_writes(effect: Effect, extent: &Extent, is_copied: bool) -> Vec<WriteKind
 fn item_writes(claimed: &Path, item: &Item, is_new: bool, resolve: &impl Fn(&str) -> PathBuf) -> Vec<Write> {
     let path = resolve(&item.path);
     let kind = match &item.kind {
+        // It is not at a path.
+        ItemKind::Package { .. } => return Vec::new(),
         ItemKind::Content { .. } => WriteKind::InPlace,
         ItemKind::Line { text, .. } => WriteKind::Line(text.clone()),
         ItemKind::Directory(_) if is_new => WriteKind::Directory,

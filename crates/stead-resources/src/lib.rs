@@ -8,6 +8,7 @@ use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
 use stead_host::provider::Provider;
 
 mod accounts;
+mod apt_repository;
 mod block;
 pub mod command;
 mod cron;
@@ -25,6 +26,7 @@ mod keys;
 mod limit;
 mod line;
 pub mod osinfo;
+mod package;
 mod part;
 mod pending;
 mod permissions;
@@ -68,6 +70,7 @@ pub fn builtins() -> Vec<BuiltIn> {
     let locks = edit::FileLocks::default();
     let mut all: Vec<BuiltIn> = [
         block::built_in(&locks),
+        apt_repository::built_in(),
         command::built_in(),
         cron::built_in(&locks),
         directory::built_in(),
@@ -80,6 +83,7 @@ pub fn builtins() -> Vec<BuiltIn> {
         limit::built_in(&locks),
         line::built_in(&locks),
         osinfo::built_in(),
+        package::built_in(),
         process::built_in(),
         run_command_on_set::built_in(),
         ssh_key::built_in(&locks),
@@ -187,6 +191,7 @@ mod tests {
             "Microsoft/OSInfo",
             "Microsoft/Process",
             "Stead/Block",
+            "Stead/AptRepository",
             "Stead/Command",
             "Stead/Cron",
             "Stead/Directory",
@@ -200,6 +205,7 @@ mod tests {
             "Stead/Line",
             "Stead/SshKey",
             "Stead/Service",
+            "Stead/Package",
             "Stead/Symlink",
             "Stead/User",
             "Stead/Sysctl",

@@ -46,6 +46,10 @@ fn example(type_name: &str) -> Json {
             json!({"path": "f", "pointer": "/a/b", "value": {"c": [1]}, "create": true})
         }
         "Stead/Service" => json!({"name": "new", "unit": "[Service]\nExecStart=/bin/true\n", "masked": false}),
+        "Stead/Package" => json!({"name": "base", "version": ">= 1.0, < 2", "hold": false}),
+        "Stead/AptRepository" => {
+            json!({"name": "local", "uris": ["file:/srv/repository"], "suites": ["./"], "trusted": true})
+        }
         "Stead/Command" => json!({"creates": "c", "set": "touch c", "get": "echo x"}),
         "Microsoft.DSC.Debug/Echo" => json!({"output": ["x", 1, null]}),
         "Microsoft/OSInfo" => json!({"family": "Linux"}),

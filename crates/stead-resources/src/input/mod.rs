@@ -18,8 +18,9 @@ mod types;
 pub(crate) use de::has_fraction;
 pub(crate) use types::{
     AccountName, Address, AnyValue, Backup, Base64, CronName, EntryName, Expiry, Field, FilePath, HostName, IniName,
-    LimitValue, LinkTarget, Mode, NewAccountName, NonEmpty, PasswordHash, PathText, Pointer, PublicKey, ReadOnly,
-    Schedule, SingleLine, SysctlName, UnitName, Word,
+    LimitValue, LinkTarget, Mode, NewAccountName, NonEmpty, PackageName, PackageVersion, PasswordHash, PathText,
+    Pointer, PublicKey, ReadOnly, ReleaseName, RepositoryName, Schedule, SigningKey, SingleLine, SourceWord,
+    SysctlName, UnitName, Word,
 };
 
 /// The properties of a resource, declared once: names, kinds and constraints are those of the type, from which the JSON

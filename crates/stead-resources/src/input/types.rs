@@ -15,6 +15,7 @@ use stead_host::fs::parse_mode;
 use stead_host::provider::Context;
 
 use crate::cron::is_schedule;
+use crate::package::Requirement;
 
 /// A text that is checked when it is read.
 trait Text<'a>: Sized {
@@ -255,6 +256,131 @@ impl UnitName<'_> {
             self.0.to_owned()
         } else {
             format!("{}.service", self.0)
+        }
+    }
+}
+
+/// The name of a package, which may have an architecture behind a colon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PackageName<'a>(pub(crate) &'a str);
+text_type!(PackageName, { "type": "string", "pattern": "^[A-Za-z0-9]([A-Za-z0-9+._-]*[A-Za-z0-9+._])?(:[a-z0-9_-]*[a-z0-9_])?$" });
+
+impl<'a> Text<'a> for PackageName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+._-".contains(&byte);
+        let is_architecture = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+        let (name, architecture) = text.split_once(':').unwrap_or((text, "any"));
+        // Behind a name, package managers take a hyphen for the wish to remove it.
+        let is_name = name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.bytes().all(is_part);
+        let is_complete = !architecture.is_empty() && architecture.bytes().all(is_architecture);
+        if is_name && is_complete && !name.ends_with('-') && !architecture.ends_with('-') {
+            Ok(Self(text))
+        } else {
+            Err("must be the name of a package, such as nginx, libc6:i386 or g++")
+        }
+    }
+}
+
+/// What is required of the version of a package.
+#[derive(Clone)]
+pub(crate) struct PackageVersion<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) requirement: Requirement<'a>,
+}
+text_type!(PackageVersion, {
+    "type": "string",
+    "pattern": "^(([A-Za-z0-9][A-Za-z0-9.+:~_^-]*)|((>=|<=|>|<|=) ?[A-Za-z0-9][A-Za-z0-9.+:~_^-]*(, ?(>=|<=|>|<|=) ?[A-Za-z0-9][A-Za-z0-9.+:~_^-]*)*))$"
+});
+
+impl<'a> Text<'a> for PackageVersion<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let requirement = Requirement::parse(text);
+        let requirement = requirement.ok_or("must be a version, latest, or comparisons such as \">= 1.2, < 2\"")?;
+        Ok(Self { text, requirement })
+    }
+}
+
+/// The name of a release of a distribution, or of a repository.
+#[derive(Clone, Copy)]
+pub(crate) struct ReleaseName<'a>(pub(crate) &'a str);
+text_type!(ReleaseName, { "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._/=~+-]*$" });
+
+impl<'a> Text<'a> for ReleaseName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._/=~+-".contains(&byte);
+        if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_part) {
+            Ok(Self(text))
+        } else {
+            Err("must be the name of a release, such as bookworm-backports")
+        }
+    }
+}
+
+/// The name of a file that apt reads, without its ending.
+#[derive(Clone, Copy)]
+pub(crate) struct RepositoryName<'a>(pub(crate) &'a str);
+text_type!(RepositoryName, { "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$" });
+
+impl<'a> Text<'a> for RepositoryName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_part) {
+            Ok(Self(text))
+        } else {
+            Err("must be a name of letters, digits, '_', '.' and '-': apt ignores other files")
+        }
+    }
+}
+
+/// A word of a field in a description of a repository.
+#[derive(Clone, Copy)]
+pub(crate) struct SourceWord<'a>(pub(crate) &'a str);
+text_type!(SourceWord, { "type": "string", "pattern": "^[!-~]+$" });
+
+impl<'a> Text<'a> for SourceWord<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            Ok(Self(text))
+        } else {
+            Err("must be a list of words without spaces")
+        }
+    }
+}
+
+/// What a repository is signed by.
+#[derive(Clone, Copy)]
+pub(crate) enum SigningKey<'a> {
+    /// The path of a keyring.
+    Path(&'a str),
+    /// The key itself.
+    Armored(&'a str),
+}
+text_type!(SigningKey, {
+    "type": "string",
+    "pattern": "^(/[!-~]+|-----BEGIN PGP PUBLIC KEY BLOCK-----\\n[^\\r]*\\n-----END PGP PUBLIC KEY BLOCK-----\\n?)$"
+});
+
+impl SigningKey<'_> {
+    /// As it is stated.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Path(text) | Self::Armored(text) => text,
+        }
+    }
+}
+
+impl<'a> Text<'a> for SigningKey<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n";
+        const END: &str = "\n-----END PGP PUBLIC KEY BLOCK-----";
+        let is_path = text.starts_with('/') && text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_graphic());
+        if is_path {
+            return Ok(Self::Path(text));
+        }
+        let lines = text.strip_suffix('\n').unwrap_or(text).strip_suffix(END).and_then(|text| text.strip_prefix(BEGIN));
+        match lines.filter(|lines| !lines.contains('\r')) {
+            Some(_) => Ok(Self::Armored(text)),
+            None => Err("must be the path of a keyring, or an armored public key from its BEGIN line to its END line"),
         }
     }
 }

@@ -75,7 +75,9 @@ impl World {
     /// the home directory `/home/u`.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn system() -> Self {
-        Self::build(&format!("{USERS}dir home/u 0755\n"))
+        let packages = "Package: base\\nStatus: install ok installed\\nArchitecture: all\\nVersion: 1.5\\n";
+        let apt = format!("file var/lib/dpkg/status 0644 \"{packages}\"\ndir etc/apt/sources.list.d 0755\n");
+        Self::build(&format!("{USERS}dir home/u 0755\n{apt}"))
     }
 
     /// The tree in the form that [`World::build`] takes.

@@ -1,0 +1,481 @@
+//! `Stead/AptRepository`: a repository that apt takes packages from.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{OFlags, fstat};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::{Execution, Exported, Failure};
+use stead_core::claims::{Claims, Extent};
+use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::manifest::Capabilities;
+use stead_core::value::{Object, REDACTED, Value};
+use stead_host::fs::{self, Former, Kind, Ownership, Place, Replacement, Status, Writes};
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+
+use crate::accounts::path;
+use crate::input::{RepositoryName, SigningKey, SourceWord, cannot, read, read_each, refused, required};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
+
+mod stanza;
+
+use stanza::Stanza;
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/AptRepository",
+    description: "A repository that apt takes packages from.",
+    tags: &["apt", "linux", "package"],
+    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// A repository that apt takes packages from: the file NAME.sources in /etc/apt/sources.list.d, and its key as NAME.asc in
+/// /etc/apt/keyrings where the key itself is stated. Fields of the file that are not mentioned stay as they are. A
+/// Stead/Package that is installed later updates the package lists first.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(title = "Stead/AptRepository")]
+struct Properties<'a> {
+    /// The name of its file, without the ending.
+    #[serde(borrow)]
+    name: RepositoryName<'a>,
+    /// What is in it: packages (deb) or their sources (deb-src). A new repository has packages.
+    types: Option<Vec<SourceType>>,
+    /// Where it is. Credentials in an address are never shown, and the file can be read by root alone then. Required for a
+    /// new repository.
+    #[serde(borrow)]
+    uris: Option<Vec<SourceWord<'a>>>,
+    /// Its suites, such as bookworm, or a directory that ends with '/'. Required for a new repository.
+    #[serde(borrow)]
+    suites: Option<Vec<SourceWord<'a>>>,
+    /// The components of the suites, such as main.
+    #[serde(borrow)]
+    components: Option<Vec<SourceWord<'a>>>,
+    /// The architectures that are taken from it. By default those of the system.
+    #[serde(borrow)]
+    architectures: Option<Vec<SourceWord<'a>>>,
+    /// What it is signed by: the path of a keyring, or an armored public key.
+    #[serde(borrow)]
+    signed_by: Option<SigningKey<'a>>,
+    /// Whether apt uses it.
+    enabled: Option<bool>,
+    /// Whether apt accepts what is not signed (true), or refuses it whatever else is configured (false).
+    trusted: Option<bool>,
+    /// Whether the repository is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+/// What a repository has.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+enum SourceType {
+    /// Packages.
+    Deb,
+    /// Their sources.
+    DebSrc,
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {}
+
+/// `Stead/AptRepository` as it is registered.
+pub(crate) fn built_in() -> Option<BuiltIn> {
+    let built_in = PROFILE.built_in(Arc::new(Repositories))?;
+    Some(BuiltIn { keys: &["name"], ..built_in })
+}
+
+/// Carries out `Stead/AptRepository`.
+struct Repositories;
+
+impl Provider for Repositories {
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        let desired: Properties<'_> = read_each(input)?;
+        let found = Found::read(cx, desired.name.0)?;
+        Ok(Plain::new(state(desired.name.0, found.stanza.as_ref())))
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let found = Found::read(cx, desired.name.0)?;
+        let differing = desired.differing(&found);
+        let mut state = state(desired.name.0, found.stanza.as_ref());
+        if let (Some(key), true) =
+            (desired.signed_by, state.contains_key("signedBy") && !differing.contains(&"signedBy"))
+        {
+            state.insert("signedBy".to_owned(), Value::from(key.text()));
+        }
+        Ok(reply::tested(state, &differing))
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let found = Found::read(cx, desired.name.0)?;
+        let change = desired.change(cx, &found)?;
+        let presumed = match execution {
+            Execution::WhatIf if !change.differing.is_empty() => change.presumed()?,
+            Execution::WhatIf => None,
+            Execution::Actual => {
+                change.carry_out(cx)?;
+                None
+            }
+        };
+        let after = state(desired.name.0, change.after.as_ref());
+        let after = desired.with_key(after);
+        Ok(SetReply { presumed, effects: change.effects, ..reply::set(after, &change.differing, change.what_if) })
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let desired = Properties { exist: false, ..read_each(input)? };
+        let change = desired.change(cx, &Found::read(cx, desired.name.0)?)?;
+        if execution == Execution::WhatIf {
+            return Ok(change.what_if);
+        }
+        change.carry_out(cx).map(|()| Vec::new())
+    }
+
+    fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
+        let entries = std::fs::read_dir(path(cx, SOURCES)).into_iter().flatten().flatten();
+        let name = |file: std::fs::DirEntry| Some(file.file_name().to_str()?.strip_suffix(".sources")?.to_owned());
+        let mut names: Vec<String> = entries.filter_map(name).collect();
+        names.sort();
+        // A file with several repositories is none of a single instance.
+        let stanza = |name: &String| Some((name.clone(), Found::read(cx, name).ok()?.stanza?));
+        let exported = |(name, stanza): (String, Stanza)| Exported {
+            type_name: None,
+            properties: Value::Object(state(&name, Some(&stanza))),
+            name: Some(name),
+            depends_on: Vec::new(),
+            metadata: None,
+        };
+        Ok(names.iter().filter_map(stanza).map(exported).collect())
+    }
+
+    fn cost(&self, _desired: &Value) -> Cost {
+        Cost::Inline
+    }
+
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        let text = |name: &str| input.expose().get(name).and_then(Value::as_str);
+        let extent = if reply::is_removal(input) { Extent::Absent } else { Extent::Whole };
+        let claims = Claims::path(format!("/{SOURCES}/{}.sources", text("name")?), extent);
+        Some(match text("signedBy") {
+            Some(keyring) if keyring.starts_with('/') => claims.and_reads(keyring),
+            _ => claims,
+        })
+    }
+}
+
+const SOURCES: &str = "etc/apt/sources.list.d";
+const KEYRINGS: &str = "etc/apt/keyrings";
+
+/// The largest file that is read: a keyring of some hundred keys.
+const MAX_SIZE: u64 = 1 << 20;
+
+/// A file as it was read.
+struct OnDisk {
+    path: PathBuf,
+    content: Option<(Status, Vec<u8>)>,
+}
+
+/// What is there of a repository.
+struct Found {
+    sources: OnDisk,
+    key: OnDisk,
+    stanza: Option<Stanza>,
+}
+
+impl OnDisk {
+    fn read(path: PathBuf) -> Result<Self, Failure> {
+        let Some(fd) = fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)? else {
+            return Ok(Self { path, content: None });
+        };
+        let mut file = File::from(fd);
+        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", &path, errno))?;
+        if status.kind != Kind::File || status.size > MAX_SIZE {
+            return Err(refused("name", format!("'{}' is not a file that apt reads", path.display())));
+        }
+        let mut content = Vec::new();
+        file.read_to_end(&mut content).map_err(|error| cannot("read", &path, error))?;
+        Ok(Self { path, content: Some((status, content)) })
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        self.content.as_ref().map(|(_, content)| content.as_slice())
+    }
+}
+
+impl Found {
+    fn read(cx: &Context, name: &str) -> Result<Self, Failure> {
+        let sources = OnDisk::read(path(cx, &format!("{SOURCES}/{name}.sources")))?;
+        let key = OnDisk::read(path(cx, &format!("{KEYRINGS}/{name}.asc")))?;
+        let stanza = sources.bytes().map(|text| Stanza::only(&String::from_utf8_lossy(text)));
+        let several = || {
+            let path = sources.path.display();
+            refused(
+                "name",
+                format!("'{path}' does not describe exactly one repository. Split it into one file for each"),
+            )
+        };
+        let stanza = stanza.map(|stanza| stanza.ok_or_else(several)).transpose()?;
+        Ok(Self { sources, key, stanza })
+    }
+}
+
+/// The fields that are lists of words, by their properties.
+const LISTS: [(&str, &str); 5] = [
+    ("types", "Types"),
+    ("uris", "URIs"),
+    ("suites", "Suites"),
+    ("components", "Components"),
+    ("architectures", "Architectures"),
+];
+
+fn state(name: &str, stanza: Option<&Stanza>) -> Object {
+    let mut state = Object::with_capacity(8);
+    state.insert("name".to_owned(), Value::from(name));
+    state.insert("_exist".to_owned(), Value::from(stanza.is_some()));
+    let Some(stanza) = stanza else { return state };
+    for (property, field) in LISTS {
+        if let Some(text) = stanza.get(field) {
+            let words = text.split_whitespace().map(without_credentials).map(Value::from).collect();
+            state.insert(property.to_owned(), Value::Array(words));
+        }
+    }
+    state.extend(stanza.get("Signed-By").map(|text| ("signedBy".to_owned(), Value::from(text))));
+    for (property, field) in [("enabled", "Enabled"), ("trusted", "Trusted")] {
+        let is_on = stanza.get(field).map(is_yes).or((property == "enabled").then_some(true));
+        state.extend(is_on.map(|is_on| (property.to_owned(), Value::from(is_on))));
+    }
+    state
+}
+
+/// The words that apt takes for yes.
+fn is_yes(text: &str) -> bool {
+    ["yes", "true", "with", "on", "enable", "1"].iter().any(|yes| text.eq_ignore_ascii_case(yes))
+}
+
+/// An address without what is before the `@` of its host.
+fn without_credentials(word: &str) -> String {
+    match credentials(word) {
+        Some((scheme, _, rest)) => format!("{scheme}://{REDACTED}@{rest}"),
+        None => word.to_owned(),
+    }
+}
+
+/// The scheme, the credentials and the rest of an address that has credentials.
+fn credentials(word: &str) -> Option<(&str, &str, &str)> {
+    let (scheme, rest) = word.split_once("://")?;
+    let host = rest.split('/').next()?;
+    let (credentials, _) = host.rsplit_once('@')?;
+    Some((scheme, credentials, rest.get(credentials.len() + 1..)?))
+}
+
+/// What becomes of a repository: its files, and what is said of that.
+struct Change {
+    differing: Vec<&'static str>,
+    what_if: Vec<String>,
+    effects: Effects,
+    after: Option<Stanza>,
+    steps: Vec<Step>,
+}
+
+/// One file that is written or removed.
+struct Step {
+    path: PathBuf,
+    former: Option<Status>,
+    /// `None` where it is removed.
+    content: Option<(Vec<u8>, u32)>,
+}
+
+impl Properties<'_> {
+    /// The fields that are stated.
+    fn fields(&self) -> Vec<(&'static str, &'static str, String)> {
+        let words = |words: &[SourceWord<'_>]| words.iter().map(|word| word.0).collect::<Vec<_>>().join(" ");
+        let types = self.types.as_ref().map(|types| {
+            let word = |each: &SourceType| if *each == SourceType::Deb { "deb" } else { "deb-src" };
+            types.iter().map(word).collect::<Vec<_>>().join(" ")
+        });
+        let lists = [&self.uris, &self.suites, &self.components, &self.architectures];
+        let texts = std::iter::once(types).chain(lists.map(|list| list.as_deref().map(words)));
+        let key = self.signed_by.map(|key| match key {
+            SigningKey::Path(path) => path.to_owned(),
+            SigningKey::Armored(_) => format!("/{KEYRINGS}/{}.asc", self.name.0),
+        });
+        let yes = |on: bool| if on { "yes" } else { "no" }.to_owned();
+        let others = [
+            ("signedBy", "Signed-By", key),
+            ("enabled", "Enabled", self.enabled.map(yes)),
+            ("trusted", "Trusted", self.trusted.map(yes)),
+        ];
+        let lists = LISTS.into_iter().zip(texts).map(|((property, field), text)| (property, field, text));
+        lists.chain(others).filter_map(|(property, field, text)| Some((property, field, text?))).collect()
+    }
+
+    fn differing(&self, found: &Found) -> Vec<&'static str> {
+        let Some(stanza) = found.stanza.as_ref().filter(|_| self.exist) else {
+            return if found.stanza.is_some() == self.exist { Vec::new() } else { vec!["_exist"] };
+        };
+        let fields = self.fields().into_iter();
+        let differs = |property: &str, field: &str, wanted: &str| {
+            let text = stanza.get(field);
+            match property {
+                "enabled" => is_yes(text.unwrap_or("yes")) != is_yes(wanted),
+                "trusted" => text.is_none_or(|text| is_yes(text) != is_yes(wanted)),
+                "signedBy" => text != Some(wanted) || self.key_differs(found),
+                _ => !text.unwrap_or_default().split_whitespace().eq(wanted.split_whitespace()),
+            }
+        };
+        fields.filter_map(|(property, field, wanted)| differs(property, field, &wanted).then_some(property)).collect()
+    }
+
+    fn key(&self) -> Option<Vec<u8>> {
+        match self.signed_by {
+            Some(SigningKey::Armored(text)) => Some(format!("{}\n", text.trim_end()).into_bytes()),
+            _ => None,
+        }
+    }
+
+    fn key_differs(&self, found: &Found) -> bool {
+        self.key().is_some_and(|key| found.key.bytes() != Some(key.as_slice()))
+    }
+
+    /// What a set does, decided without changing anything.
+    fn change(&self, cx: &Context, found: &Found) -> Result<Change, Failure> {
+        let differing = self.differing(found);
+        if differing.is_empty() {
+            let (what_if, effects, steps) = (Vec::new(), Effects::default(), Vec::new());
+            return Ok(Change { differing, what_if, effects, after: found.stanza.clone(), steps });
+        }
+        if self.exist { self.write(found, differing) } else { self.remove(cx, found, differing) }
+    }
+
+    fn write(&self, found: &Found, differing: Vec<&'static str>) -> Result<Change, Failure> {
+        let mut stanza = found.stanza.clone().unwrap_or_else(|| Stanza::of("Types", "deb"));
+        for (_, field, text) in self.fields() {
+            stanza.set(field, &text);
+        }
+        check(&stanza)?;
+        let is_new = found.stanza.is_none();
+        let mut effects = Effects::of(if is_new { Effect::Create } else { Effect::Change });
+        let word = if is_new { "create".to_owned() } else { format!("set its {} in", differing.join(", ")) };
+        let mut what_if = vec![format!("{word} '/{SOURCES}/{}.sources'", self.name.0)];
+        let mut steps = Vec::new();
+        if let Some(key) = self.key().filter(|_| self.key_differs(found)) {
+            let path = format!("/{KEYRINGS}/{}.asc", self.name.0);
+            what_if.push(format!("write its key to '{path}'"));
+            if found.key.content.is_none() {
+                effects.creates.push(Item { path, kind: ItemKind::File { size: key.len() as u64 } });
+            }
+            steps.push(Step::write(&found.key, key, 0o644));
+        }
+        let has_credentials =
+            stanza.get("URIs").unwrap_or_default().split_whitespace().any(|uri| credentials(uri).is_some());
+        let text = stanza.text().into_bytes();
+        steps.push(Step::write(&found.sources, text, if has_credentials { 0o600 } else { 0o644 }));
+        Ok(Change { differing, what_if, effects, after: Some(stanza), steps })
+    }
+
+    fn remove(&self, cx: &Context, found: &Found, differing: Vec<&'static str>) -> Result<Change, Failure> {
+        let mut effects = Effects::of(Effect::Remove);
+        let (mut what_if, mut steps) = (Vec::new(), Vec::new());
+        let shown = [format!("/{SOURCES}/{}.sources", self.name.0), format!("/{KEYRINGS}/{}.asc", self.name.0)];
+        for (file, shown) in [&found.sources, &found.key].into_iter().zip(shown) {
+            let (Some((status, _)), Some(place)) = (&file.content, Place::find(&file.path, &cx.writes)?) else {
+                continue;
+            };
+            what_if.push(format!("remove '{shown}'"));
+            effects.destroys.extend(removal::item(&place, shown, &fs::Patience::of(cx))?);
+            steps.push(Step { path: file.path.clone(), former: Some(*status), content: None });
+        }
+        Ok(Change { differing, what_if, effects, after: None, steps })
+    }
+
+    /// The key as it is stated, in place of where it is.
+    fn with_key(&self, mut state: Object) -> Object {
+        if let (Some(key), true) = (self.signed_by, state.contains_key("signedBy")) {
+            state.insert("signedBy".to_owned(), Value::from(key.text()));
+        }
+        state
+    }
+}
+
+/// Fails for what apt would not read.
+fn check(stanza: &Stanza) -> Result<(), Failure> {
+    for (property, field) in [("uris", "URIs"), ("suites", "Suites")] {
+        if stanza.get(field).is_none_or(|text| text.trim().is_empty()) {
+            return Err(required(&[property]));
+        }
+    }
+    let has_components = stanza.get("Components").is_some_and(|text| !text.trim().is_empty());
+    let mut suites = stanza.get("Suites").unwrap_or_default().split_whitespace();
+    match suites.all(|suite| suite.ends_with('/')) {
+        true if has_components => {
+            Err(refused("components", "a suite that ends with '/' is a directory, which has no components"))
+        }
+        false if !has_components => Err(required(&["components"])),
+        _ => Ok(()),
+    }
+}
+
+impl Step {
+    fn write(file: &OnDisk, content: Vec<u8>, mode: u32) -> Self {
+        Self {
+            path: file.path.clone(),
+            former: file.content.as_ref().map(|(status, _)| *status),
+            content: Some((content, mode)),
+        }
+    }
+
+    fn carry_out(&self, cx: &Context) -> Result<(), Failure> {
+        let is_key = self.path.parent().is_some_and(|parent| parent.ends_with(KEYRINGS));
+        if is_key && self.content.is_some() {
+            make_directory(cx, self.path.parent().unwrap_or(&self.path))?;
+        }
+        let Some(place) = Place::find(&self.path, &cx.writes)? else { return Err(pending::no_directory(&self.path)) };
+        let Some((content, mode)) = &self.content else { return Ok(place.remove().map(|_| ())?) };
+        let former = self.former.as_ref().map_or(Former::Absent, Former::Unchanged);
+        let replacement = Replacement::begin(&place, former)?;
+        replacement.write(content)?;
+        let ownership = self.former.map(|status| Ownership { uid: Some(status.uid), gid: Some(status.gid) });
+        let done = replacement.finish(*mode, ownership.unwrap_or_default())?;
+        done.map(|_| ()).ok_or_else(|| refused("name", format!("'{}' was changed meanwhile", self.path.display())))
+    }
+}
+
+/// The directory of keys, which older systems do not have.
+fn make_directory(cx: &Context, directory: &Path) -> Result<(), Failure> {
+    let Some(place) = Place::find(directory, &cx.writes)? else { return Err(pending::no_directory(directory)) };
+    if place.status()?.is_none() {
+        let created = place.make_directory()?;
+        rustix::fs::fchmod(&created, rustix::fs::Mode::from_raw_mode(0o755))
+            .map_err(|errno| cannot("change the mode of", directory, errno))?;
+    }
+    Ok(())
+}
+
+impl Change {
+    fn presumed(&self) -> Result<Option<stead_core::call::Presumed>, Failure> {
+        for step in &self.steps {
+            let missing = Place::find(&step.path, &Writes::unrecorded())?.is_none();
+            let is_key = step.path.parent().is_some_and(|parent| parent.ends_with(KEYRINGS));
+            // The directory of keys is made.
+            let path = if missing && is_key { step.path.parent().unwrap_or(&step.path) } else { &step.path };
+            if let Some(presumed) = pending::at(path)? {
+                return Ok(Some(presumed));
+            }
+        }
+        Ok(None)
+    }
+
+    fn carry_out(&self, cx: &Context) -> Result<(), Failure> {
+        self.steps.iter().try_for_each(|step| step.carry_out(cx))
+    }
+}

@@ -1,0 +1,299 @@
+//! Debian's packages: dpkg's database, and apt-get to change it.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use stead_core::call::{Failure, FailureKind};
+use stead_host::provider::Context;
+
+use super::dpkg::{self, Database};
+use super::manager::{Available, Install, Installed, PackageManager, Plan, Remove, Transaction};
+use super::version::{Order, debian_order};
+use crate::accounts::path;
+use crate::program::{self, Ended, Invocation};
+
+/// apt and dpkg.
+#[derive(Default)]
+pub(super) struct Apt {
+    database: Database,
+}
+
+/// Nothing is asked, and configuration files that were changed stay.
+const UNATTENDED: [&str; 9] = [
+    "-y",
+    "-q",
+    "-o",
+    "Dpkg::Use-Pty=0",
+    "-o",
+    "Dpkg::Options::=--force-confdef",
+    "-o",
+    "Dpkg::Options::=--force-confold",
+    "--no-auto-remove",
+];
+
+/// Without the caches and the log of a plan, which apt writes even when it is only asked.
+const READ_ONLY: [&str; 6] =
+    ["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=", "-o", "Dir::Log::Planner=/dev/null"];
+
+impl PackageManager for Apt {
+    fn order(&self) -> Order {
+        debian_order
+    }
+
+    fn installed(&self, cx: &Context) -> Result<Arc<Installed>, Failure> {
+        self.database.read(cx)
+    }
+
+    fn available(&self, cx: &Context, names: &[&str], release: Option<&str>) -> Result<Vec<Available>, Failure> {
+        let target = release.map(|release| format!("APT::Default-Release={release}"));
+        let target = target.iter().flat_map(|option| ["-o", option.as_str()]);
+        let arguments: Vec<&str> = READ_ONLY.into_iter().chain(target).chain(["policy", "--"]).collect();
+        let printed = run(cx, "apt-cache", &[&arguments, names].concat())?;
+        Ok(policies(&printed))
+    }
+
+    fn are_lists_stale(&self, cx: &Context, maximum: Duration) -> bool {
+        let lists = ["var/lib/apt/lists", "var/lib/apt/lists/partial", "var/lib/apt/periodic/update-success-stamp"];
+        let updated = lists.iter().filter_map(|name| modified(&path(cx, name))).max();
+        let Some(updated) = updated.filter(|_| has_lists(cx)) else { return true };
+        let sources = ["etc/apt/sources.list", "etc/apt/sources.list.d", "etc/apt/keyrings"];
+        let changed = sources.iter().flat_map(|name| with_entries(path(cx, name))).filter_map(|path| modified(&path));
+        let is_old = SystemTime::now().duration_since(updated).is_ok_and(|age| age > maximum);
+        is_old || changed.max().is_some_and(|changed| changed >= updated)
+    }
+
+    fn update_lists(&self, cx: &Context) -> Result<(), Failure> {
+        run(cx, "apt-get", &["-q", "update"]).map(|_| ())
+    }
+
+    fn plan(&self, cx: &Context, transaction: &Transaction) -> Result<Plan, Failure> {
+        if !transaction.moves_packages() {
+            return Ok(Plan::default());
+        }
+        let options = READ_ONLY.iter().map(|&option| option.to_owned()).chain(["-s".to_owned()]);
+        let arguments: Vec<String> = options.chain(arguments(transaction)).collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Ok(simulated(&run(cx, "apt-get", &arguments)?))
+    }
+
+    fn carry_out(&self, cx: &Context, transaction: &Transaction) -> Result<(), Failure> {
+        if dpkg::is_interrupted(cx) {
+            let own = dpkg_options(cx);
+            let own: Vec<&str> = own.iter().map(String::as_str).collect();
+            run(cx, "dpkg", &[&own, &["--force-confdef", "--force-confold", "--configure", "-a"][..]].concat())?;
+        }
+        if transaction.moves_packages() {
+            let patience = cx.deadline.as_secs().saturating_sub(5).max(1);
+            let lock = ["-o".to_owned(), format!("DPkg::Lock::Timeout={patience}")];
+            let arguments: Vec<String> = lock.into_iter().chain(arguments(transaction)).collect();
+            run(cx, "apt-get", &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+        }
+        let marks = [("hold", true, &transaction.hold), ("unhold", false, &transaction.hold)];
+        let others = [("auto", true, &transaction.automatic), ("manual", false, &transaction.automatic)];
+        for (action, wanted, names) in marks.into_iter().chain(others) {
+            let names: Vec<&str> =
+                names.iter().filter(|(_, on)| *on == wanted).map(|(name, _)| name.as_str()).collect();
+            if !names.is_empty() {
+                run(cx, "apt-mark", &[&[action, "--"], &names[..]].concat())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What apt-get is called with for a transaction.
+fn arguments(transaction: &Transaction) -> Vec<String> {
+    let mut arguments: Vec<String> = UNATTENDED.map(str::to_owned).to_vec();
+    let action = match (transaction.install.is_empty(), transaction.purge) {
+        (false, _) => "install",
+        (true, true) => "purge",
+        (true, false) => "remove",
+    };
+    // Whether a held package may change was decided before: only where the instance says what is to be held.
+    let held = (!transaction.hold.is_empty()).then_some("--allow-change-held-packages");
+    let downgrade = transaction.allow_downgrade.then_some("--allow-downgrades");
+    let recommends =
+        transaction.recommends.map(|wanted| if wanted { "--install-recommends" } else { "--no-install-recommends" });
+    arguments.extend([held, downgrade, recommends].into_iter().flatten().map(str::to_owned));
+    arguments.extend(transaction.release.iter().flat_map(|release| ["-t".to_owned(), release.clone()]));
+    arguments.extend([action.to_owned(), "--".to_owned()]);
+    arguments.extend(transaction.install.iter().map(|(name, version)| match version {
+        Some(version) => format!("{name}={version}"),
+        None => name.clone(),
+    }));
+    arguments.extend(transaction.remove.iter().cloned());
+    arguments
+}
+
+/// Runs a program of apt to its end, and returns what it printed.
+fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<String, Failure> {
+    let settings = cx.system_root.as_deref().map(|root| Settings::of(cx, root)).transpose()?;
+    let mut environment = vec![
+        ("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned()),
+        ("LC_ALL".to_owned(), "C.UTF-8".to_owned()),
+        ("PATH".to_owned(), search_path()),
+    ];
+    environment.extend(settings.as_ref().map(|settings| ("APT_CONFIG".to_owned(), settings.path())));
+    let invocation = Invocation {
+        program: name.to_owned(),
+        arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+        environment,
+        directory: PathBuf::from("/"),
+        timeout: None,
+    };
+    let ended = program::run(cx, &invocation, name)?;
+    if ended.code == 0 { Ok(ended.output) } else { Err(failure(&ended, name)) }
+}
+
+/// dpkg calls programs of administrators, which are not on the path of every user.
+fn search_path() -> String {
+    let own = std::env::var("PATH").unwrap_or_default();
+    format!("{own}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
+}
+
+/// What apt says of a failure is at the end of what it prints.
+fn failure(ended: &Ended, name: &str) -> Failure {
+    const SHOWN: usize = 10;
+    let failure = ended.failure(name);
+    let lines: Vec<&str> = ended.output.lines().collect();
+    let tail = lines.get(lines.len().saturating_sub(SHOWN)..).unwrap_or_default().join("\n");
+    let message = if tail.is_empty() { failure.message } else { format!("{}\n{tail}", failure.message) };
+    Failure { message, ..failure }
+}
+
+/// Settings of apt for another root than that of this system.
+///
+/// Snippets of settings are not read: their hooks are commands for the system that they are in, and would be run in this one.
+struct Settings(File);
+
+impl Settings {
+    fn of(cx: &Context, root: &Path) -> Result<Self, Failure> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::new(FailureKind::System, format!("cannot hand settings to apt: {error}"))
+        };
+        let quoted = root.to_str().filter(|path| !path.contains(['"', '\\', '\n']));
+        let quoted = quoted.ok_or_else(|| failed(&"the path of the root has characters that apt cannot take"))?;
+        let mut text = format!("Dir \"{quoted}\";\nDir::State::status \"{quoted}/{}\";\n", dpkg::STATUS);
+        text += "Dir::Etc::main \"/dev/null\";\nDir::Etc::parts \"/dev/null\";\n";
+        for option in dpkg_options(cx) {
+            let _ = writeln!(text, "DPkg::Options {{ \"{option}\"; }};");
+        }
+        let mut file = File::from(memfd_create("apt.conf", MemfdFlags::CLOEXEC).map_err(|errno| failed(&errno))?);
+        file.write_all(text.as_bytes()).map_err(|error| failed(&error))?;
+        Ok(Self(file))
+    }
+
+    fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+}
+
+fn dpkg_options(cx: &Context) -> Vec<String> {
+    let Some(root) = &cx.system_root else { return Vec::new() };
+    let root = root.display();
+    vec![format!("--root={root}"), format!("--log={root}/var/log/dpkg.log")]
+}
+
+/// Whether the lists of any repository are there.
+fn has_lists(cx: &Context) -> bool {
+    let is_list = |name: &std::ffi::OsStr| !["lock", "partial", "auxfiles"].iter().any(|other| name == *other);
+    let entries = std::fs::read_dir(path(cx, "var/lib/apt/lists"));
+    entries.is_ok_and(|entries| entries.flatten().any(|entry| is_list(&entry.file_name())))
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    path.metadata().and_then(|metadata| metadata.modified()).ok()
+}
+
+/// A path, and those of what is in it if it is a directory.
+fn with_entries(path: PathBuf) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(&path).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
+    let mut all: Vec<PathBuf> = entries.unwrap_or_default();
+    all.push(path);
+    all
+}
+
+/// Reads what `apt-cache policy` prints.
+fn policies(printed: &str) -> Vec<Available> {
+    let mut all: Vec<Available> = Vec::new();
+    for line in printed.lines() {
+        if let Some(name) = line.strip_suffix(':').filter(|name| !name.starts_with(' ')) {
+            all.push(Available { name: name.to_owned(), ..Available::default() });
+        }
+        let Some(last) = all.last_mut() else { continue };
+        if let Some(candidate) = line.strip_prefix("  Candidate: ").filter(|version| *version != "(none)") {
+            last.candidate = Some(candidate.to_owned());
+        }
+        // "     2.0 500", or " *** 2.0 500" for what is installed; sources are deeper.
+        let version = line.strip_prefix("     ").or_else(|| line.strip_prefix(" *** "));
+        if let Some((version, _priority)) =
+            version.filter(|text| !text.starts_with(' ')).and_then(|text| text.split_once(' '))
+        {
+            last.versions.push(version.to_owned());
+        }
+    }
+    all
+}
+
+/// Reads what `apt-get --simulate` prints.
+fn simulated(printed: &str) -> Plan {
+    let mut plan = Plan::default();
+    for line in printed.lines() {
+        let mut words = line.split(' ');
+        let (Some(action), Some(name)) = (words.next(), words.next()) else { continue };
+        let former = || Some(line.split_once(" [")?.1.split_once(']')?.0.to_owned());
+        match action {
+            "Inst" => {
+                let Some((before, behind)) = line.split_once(" (") else { continue };
+                let version = behind.split([' ', ')']).next().unwrap_or_default().to_owned();
+                let former = if before.contains(" [") { former() } else { None };
+                plan.installs.push(Install { name: name.to_owned(), former, version });
+            }
+            "Remv" | "Purg" => {
+                plan.removes.push(Remove { name: name.to_owned(), version: former().unwrap_or_default() });
+            }
+            _ => {}
+        }
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_simulation_is_read() {
+        let plan = simulated(
+            "Reading package lists...\nRemv bb [1.0] [aa:amd64 ]\nPurg old [3]\nInst libc6:i386 [2.36] (2.37-1 Debian:12/stable [i386]) []\n\
+             Inst aa (2.0 localhost [all])\nConf aa (2.0 localhost [all])\n",
+        );
+        let install = |name: &str, former: Option<&str>, version: &str| Install {
+            name: name.to_owned(),
+            former: former.map(str::to_owned),
+            version: version.to_owned(),
+        };
+        let remove = |name: &str, version: &str| Remove { name: name.to_owned(), version: version.to_owned() };
+        assert_eq!(plan.installs, [install("libc6:i386", Some("2.36"), "2.37-1"), install("aa", None, "2.0")]);
+        assert_eq!(plan.removes, [remove("bb", "1.0"), remove("old", "3")]);
+    }
+
+    #[test]
+    fn policies_are_read() {
+        let printed = "aa:\n  Installed: 1.0\n  Candidate: 2.0\n  Version table:\n     2.0 500\n        500 file:/r ./ Packages\n *** 1.0 100\n        \
+                       100 /var/lib/dpkg/status\ncc:\n  Installed: (none)\n  Candidate: (none)\n  Version table:\n";
+        let found: Vec<_> =
+            policies(printed).into_iter().map(|each| (each.name, each.candidate, each.versions)).collect();
+        let expected = [
+            ("aa".to_owned(), Some("2.0".to_owned()), vec!["2.0".to_owned(), "1.0".to_owned()]),
+            ("cc".to_owned(), None, Vec::new()),
+        ];
+        assert_eq!(found, expected);
+    }
+}

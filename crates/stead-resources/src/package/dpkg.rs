@@ -1,0 +1,187 @@
+//! The database of dpkg, read without a program: its status, what an interrupted dpkg left beside it, and apt's marks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, CWD, statat};
+use rustix::time::{ClockId, clock_gettime};
+use stead_core::call::Failure;
+use stead_host::fs::{Identity, Status};
+use stead_host::provider::Context;
+
+use super::manager::{Installed, Package, Presence};
+use crate::accounts::path;
+use crate::input::cannot;
+
+/// Where the database is, below the root of a system.
+pub(super) const STATUS: &str = "var/lib/dpkg/status";
+const UPDATES: &str = "var/lib/dpkg/updates";
+const NATIVE: &str = "var/lib/dpkg/arch";
+const MARKS: &str = "var/lib/apt/extended_states";
+
+/// The database as it was last read.
+#[derive(Default)]
+pub(super) struct Database {
+    last: Mutex<Option<(Stamp, Arc<Installed>)>>,
+}
+
+/// What tells one state of the database from every other.
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    status: PathBuf,
+    /// What does not exist is none.
+    identities: Vec<Option<Identity>>,
+}
+
+impl Stamp {
+    fn of(cx: &Context) -> Self {
+        let identity =
+            |name| statat(CWD, path(cx, name), AtFlags::empty()).ok().map(|stat| Status::from(stat).identity);
+        Self { status: path(cx, STATUS), identities: [STATUS, UPDATES, MARKS].map(identity).to_vec() }
+    }
+
+    /// Whether a change since could have left it as it is.
+    fn is_fresh(&self) -> bool {
+        let clock = clock_gettime(ClockId::Realtime);
+        self.identities.iter().flatten().any(|identity| identity.is_fresh((clock.tv_sec, clock.tv_nsec)))
+    }
+}
+
+impl Database {
+    /// The packages of a system. What has not changed is not read again.
+    pub(super) fn read(&self, cx: &Context) -> Result<Arc<Installed>, Failure> {
+        let stamp = Stamp::of(cx);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, installed)) = last.as_ref()
+            && *known == stamp
+            && !stamp.is_fresh()
+        {
+            return Ok(Arc::clone(installed));
+        }
+        let installed = Arc::new(read(cx)?);
+        *last = Some((stamp, Arc::clone(&installed)));
+        Ok(installed)
+    }
+}
+
+/// Whether dpkg was broken off while it changed packages.
+pub(super) fn is_interrupted(cx: &Context) -> bool {
+    updates(&path(cx, UPDATES)).is_ok_and(|files| !files.is_empty())
+}
+
+/// What was to be written to the status, in order.
+fn updates(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit) {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn read(cx: &Context) -> Result<Installed, Failure> {
+    let status = path(cx, STATUS);
+    let text = std::fs::read(&status).map_err(|error| cannot("read", &status, error))?;
+    let automatic = automatic(&contents(&path(cx, MARKS))?);
+    let mut packages = packages(&text);
+    for update in updates(&path(cx, UPDATES)).unwrap_or_default() {
+        for newer in self::packages(&contents(&update)?) {
+            packages.retain(|older| (&older.name, &older.architecture) != (&newer.name, &newer.architecture));
+            packages.push(newer);
+        }
+    }
+    let own = contents(&path(cx, NATIVE))?;
+    let native = native(&own, &packages);
+    for package in packages.iter_mut().filter(|_| !automatic.is_empty()) {
+        package.automatic = automatic.get(&*package.name).is_some_and(|architectures| {
+            // apt notes a package of every architecture under the one of the system.
+            &*package.architecture == "all" || architectures.contains(&*package.architecture)
+        });
+    }
+    packages.retain(|package| !package.version.is_empty());
+    Ok(Installed::new(packages, native))
+}
+
+/// The content of a file, which is empty when there is none.
+fn contents(path: &Path) -> Result<Vec<u8>, Failure> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(|error| cannot("read", path, error)),
+    }
+}
+
+/// The architecture of the system: what dpkg notes, or else its own.
+fn native(noted: &[u8], packages: &[Package]) -> String {
+    let noted = String::from_utf8_lossy(noted);
+    let noted = noted.lines().next().filter(|line| !line.is_empty()).map(str::to_owned);
+    let of_dpkg = || packages.iter().find(|package| &*package.name == "dpkg").map(|dpkg| dpkg.architecture.to_string());
+    let of_any =
+        || packages.iter().map(|package| &*package.architecture).find(|name| *name != "all").map(str::to_owned);
+    noted.or_else(of_dpkg).or_else(of_any).unwrap_or_default()
+}
+
+/// The packages that apt notes as automatically installed, with their architectures.
+fn automatic(text: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for stanza in stanzas(text, &[b"Package", b"Architecture", b"Auto-Installed"]) {
+        let text = |field: &str| stanza.get(field.as_bytes()).map(|text| String::from_utf8_lossy(text).into_owned());
+        if text("Auto-Installed").as_deref() == Some("1") {
+            all.entry(text("Package").unwrap_or_default()).or_default().extend(text("Architecture"));
+        }
+    }
+    all
+}
+
+/// The packages of a status.
+pub(super) fn packages(text: &[u8]) -> Vec<Package> {
+    let of = |stanza: BTreeMap<&[u8], &[u8]>| {
+        let text = |field: &str| stanza.get(field.as_bytes()).map(|text| String::from_utf8_lossy(text));
+        let status = text("Status")?;
+        let mut words = status.split(' ');
+        let (selection, flag, state) = (words.next()?, words.next()?, words.next()?);
+        let presence = match state {
+            "not-installed" => return None,
+            "config-files" => Presence::Configuration,
+            "installed" | "triggers-awaited" | "triggers-pending" if flag == "ok" => Presence::Installed,
+            _ => Presence::Broken,
+        };
+        Some(Package {
+            name: text("Package")?.into(),
+            architecture: text("Architecture").unwrap_or_default().into(),
+            version: text("Version").unwrap_or_default().into(),
+            presence,
+            hold: selection == "hold",
+            automatic: false,
+        })
+    };
+    stanzas(text, &[b"Package", b"Status", b"Architecture", b"Version"]).into_iter().filter_map(of).collect()
+}
+
+/// These fields of every stanza.
+fn stanzas<'t>(text: &'t [u8], fields: &[&[u8]]) -> Vec<BTreeMap<&'t [u8], &'t [u8]>> {
+    let (mut all, mut stanza, mut start) = (Vec::new(), BTreeMap::new(), 0);
+    for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
+        let line = text.get(start..end).unwrap_or_default();
+        start = end + 1;
+        if line.is_empty() {
+            all.extend(Some(std::mem::take(&mut stanza)).filter(|stanza| !stanza.is_empty()));
+        }
+        // A line that continues another one begins with a space; most fields are those of no interest.
+        if line.first().is_none_or(|first| !b"PSAV".contains(first)) {
+            continue;
+        }
+        if let Some(colon) = memchr::memchr(b':', line)
+            && let (name, value) = line.split_at(colon)
+            && fields.contains(&name)
+        {
+            stanza.insert(name, value.get(1..).unwrap_or_default().trim_ascii());
+        }
+    }
+    all.extend(Some(stanza).filter(|stanza| !stanza.is_empty()));
+    all
+}

@@ -1,0 +1,157 @@
+//! What differs between package managers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stead_core::call::Failure;
+use stead_host::provider::Context;
+
+use super::version::Order;
+
+/// A package manager: reads what is installed by itself, and calls programs only to find out what a change comes to, and to
+/// make it.
+pub(super) trait PackageManager: Send + Sync {
+    /// The order of its versions.
+    fn order(&self) -> Order;
+
+    /// What is installed. Starts no program where the database can be read without.
+    fn installed(&self, cx: &Context) -> Result<Arc<Installed>, Failure>;
+
+    /// Which versions of those of these packages that are known could be installed. Changes nothing.
+    fn available(&self, cx: &Context, names: &[&str], release: Option<&str>) -> Result<Vec<Available>, Failure>;
+
+    /// Whether the lists of packages are older than this, or than the repositories that they are of.
+    fn are_lists_stale(&self, cx: &Context, maximum: Duration) -> bool;
+
+    /// Gets the lists of packages anew.
+    fn update_lists(&self, cx: &Context) -> Result<(), Failure>;
+
+    /// What a transaction comes to: everything that would be installed and removed. Changes nothing.
+    fn plan(&self, cx: &Context, transaction: &Transaction) -> Result<Plan, Failure>;
+
+    /// Carries a transaction out, and completes what an interrupted one left.
+    fn carry_out(&self, cx: &Context, transaction: &Transaction) -> Result<(), Failure>;
+}
+
+/// The packages of a system.
+pub(super) struct Installed {
+    /// In the order of the names.
+    packages: Vec<Package>,
+    /// The architecture of packages that are named without one.
+    native: String,
+}
+
+/// A package that is installed, or of which something is left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Package {
+    pub(super) name: Box<str>,
+    pub(super) architecture: Box<str>,
+    pub(super) version: Box<str>,
+    pub(super) presence: Presence,
+    pub(super) hold: bool,
+    /// Whether it was installed only because others require it.
+    pub(super) automatic: bool,
+}
+
+/// How much of a package is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Presence {
+    /// All of it.
+    Installed,
+    /// An installation or removal was broken off.
+    Broken,
+    /// Only its configuration files.
+    Configuration,
+}
+
+impl Installed {
+    pub(super) fn new(mut packages: Vec<Package>, native: String) -> Self {
+        packages.sort_by(|left, right| left.name.cmp(&right.name));
+        Self { packages, native }
+    }
+
+    /// The package of this name, which may have an architecture behind a colon.
+    pub(super) fn find(&self, name: &str) -> Option<&Package> {
+        let (name, architecture) = name.split_once(':').map_or((name, None), |(name, of)| (name, Some(of)));
+        let start = self.packages.partition_point(|package| *package.name < *name);
+        let mut same = self.packages.iter().skip(start).take_while(|package| *package.name == *name);
+        same.find(|package| match architecture {
+            Some(architecture) => *package.architecture == *architecture,
+            None => self.is_native(package),
+        })
+    }
+
+    /// Those that are completely installed.
+    pub(super) fn complete(&self) -> impl Iterator<Item = &Package> {
+        self.packages.iter().filter(|package| package.presence == Presence::Installed)
+    }
+
+    /// The name under which [`Installed::find`] finds it.
+    pub(super) fn full_name(&self, package: &Package) -> String {
+        if self.is_native(package) {
+            package.name.to_string()
+        } else {
+            format!("{}:{}", package.name, package.architecture)
+        }
+    }
+
+    fn is_native(&self, package: &Package) -> bool {
+        *package.architecture == *self.native || matches!(&*package.architecture, "all" | "noarch")
+    }
+}
+
+/// What the package lists have of one package.
+#[derive(Default)]
+pub(super) struct Available {
+    pub(super) name: String,
+    /// The version that would be installed where none is asked for.
+    pub(super) candidate: Option<String>,
+    pub(super) versions: Vec<String>,
+}
+
+/// What is to be done at once.
+#[derive(Default)]
+pub(super) struct Transaction {
+    /// Names, and versions where one is asked for.
+    pub(super) install: Vec<(String, Option<String>)>,
+    pub(super) remove: Vec<String>,
+    /// Whether configuration files of what is removed are removed as well.
+    pub(super) purge: bool,
+    /// Names, and whether each is to be kept at its version.
+    pub(super) hold: Vec<(String, bool)>,
+    /// Names, and whether each is to count as installed only because others require it.
+    pub(super) automatic: Vec<(String, bool)>,
+    pub(super) release: Option<String>,
+    /// Whether recommended packages are installed too; `None` for as the system is configured.
+    pub(super) recommends: Option<bool>,
+    pub(super) allow_downgrade: bool,
+}
+
+impl Transaction {
+    /// Whether packages are installed or removed.
+    pub(super) fn moves_packages(&self) -> bool {
+        !self.install.is_empty() || !self.remove.is_empty()
+    }
+}
+
+/// What a transaction comes to.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub(super) struct Plan {
+    pub(super) installs: Vec<Install>,
+    pub(super) removes: Vec<Remove>,
+}
+
+/// A package that gets a version.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Install {
+    pub(super) name: String,
+    pub(super) former: Option<String>,
+    pub(super) version: String,
+}
+
+/// A package that goes.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Remove {
+    pub(super) name: String,
+    pub(super) version: String,
+}

@@ -1,0 +1,559 @@
+//! `Stead/Package`: packages of the operating system.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::{Execution, Exported, Failure, FailureKind, Presumed};
+use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::manifest::Capabilities;
+use stead_core::value::{Object, Value};
+use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
+
+use crate::accounts::path;
+use crate::input::{PackageName, PackageVersion, ReadOnly, ReleaseName, exclusive, read, refused, required};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
+
+mod apt;
+mod dpkg;
+mod manager;
+mod version;
+
+use apt::Apt;
+use manager::{Available, Installed, Package, PackageManager, Plan, Presence, Transaction};
+pub(crate) use version::Requirement;
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Package",
+    description: "Packages of the operating system.",
+    tags: &["apt", "linux", "package"],
+    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// Packages of the operating system. What is installed is read from the database of the package manager; a program is called
+/// only to change something, and never asks. Several packages of one instance are installed or removed together.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(title = "Stead/Package", extend("dependentSchemas" = { "name": { "properties": { "names": false } } }))]
+#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+struct Properties<'a> {
+    /// The name of the package, with its architecture behind a colon where it is not that of the system.
+    #[serde(borrow)]
+    name: Option<PackageName<'a>>,
+    /// The names of several packages; in place of 'name'.
+    #[serde(borrow)]
+    #[schemars(length(min = 1))]
+    names: Option<Vec<PackageName<'a>>>,
+    /// The version: exactly this one, comparisons that must all hold, such as ">= 1.2, < 2", or latest for the newest one
+    /// in the package lists. By default any version does.
+    #[serde(borrow)]
+    version: Option<PackageVersion<'a>>,
+    /// Whether the package manager keeps it at its version. A package that is held changes only by an instance that states
+    /// this.
+    hold: Option<bool>,
+    /// Whether it counts as installed only because others require it, so that it may be removed when none does.
+    automatic: Option<bool>,
+    /// The release that it is installed from, such as bookworm-backports. By default the package manager decides.
+    #[serde(borrow)]
+    #[schemars(extend("writeOnly" = true))]
+    release: Option<ReleaseName<'a>>,
+    /// Whether recommended packages are installed with it. By default as the package manager is configured.
+    #[schemars(extend("writeOnly" = true))]
+    recommends: Option<bool>,
+    /// Whether its configuration files are removed as well when it is removed.
+    #[serde(default)]
+    purge: bool,
+    /// Whether an older version may be installed in place of a newer one.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    allow_downgrade: bool,
+    /// When the package lists are updated before something is installed. A what-if works with the lists that are there.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    update_lists: UpdateLists,
+    /// After how many seconds the package lists are stale; by default after a day. They also are when a repository was
+    /// changed since.
+    #[schemars(extend("writeOnly" = true))]
+    maximum_list_age: Option<u32>,
+    /// Whether the package is installed.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+    /// The versions of the packages of 'names' that are installed.
+    versions: Option<ReadOnly<Vec<String>>>,
+}
+
+/// When package lists are updated.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+enum UpdateLists {
+    /// When they are stale.
+    #[default]
+    Stale,
+    /// Each time that something is installed.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        if self.name.is_none() && self.names.as_ref().is_none_or(Vec::is_empty) {
+            return Err(required(&["name", "names"]));
+        }
+        exclusive(("name", self.name.is_some()), ("names", self.names.is_some()))
+    }
+}
+
+/// `Stead/Package` as it is registered.
+pub(crate) fn built_in() -> Option<BuiltIn> {
+    let built_in = PROFILE.built_in(Arc::new(Packages::default()))?;
+    Some(BuiltIn { keys: &["name"], ..built_in })
+}
+
+/// Carries out `Stead/Package`.
+#[derive(Default)]
+struct Packages {
+    apt: Apt,
+    /// Held while packages are changed: package managers refuse to work twice at once.
+    changing: Mutex<()>,
+}
+
+impl Packages {
+    /// The package manager of a system.
+    fn manager(&self, cx: &Context) -> Result<&dyn PackageManager, Failure> {
+        if path(cx, dpkg::STATUS).exists() {
+            return Ok(&self.apt);
+        }
+        Err(refused("", "there is no package database of dpkg; other package managers are not supported"))
+    }
+}
+
+impl Provider for Packages {
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let system = System::look(self.manager(cx)?, cx, &desired)?;
+        Ok(Plain::new(desired.state(&system.installed, &desired.differing(&system))))
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let system = System::look(self.manager(cx)?, cx, &desired)?;
+        let differing = desired.differing(&system);
+        Ok(reply::tested(desired.state(&system.installed, &differing), &differing))
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let manager = self.manager(cx)?;
+        match execution {
+            Execution::WhatIf => desired.predict(manager, cx),
+            Execution::Actual => {
+                let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+                desired.bring_about(manager, cx)
+            }
+        }
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let desired = Properties { exist: false, ..read(input)? };
+        let manager = self.manager(cx)?;
+        if execution == Execution::WhatIf {
+            return desired.predict(manager, cx).map(|predicted| predicted.what_if);
+        }
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        desired.bring_about(manager, cx).map(|_| Vec::new())
+    }
+
+    fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
+        let installed = self.manager(cx)?.installed(cx)?;
+        Ok(installed.complete().map(|package| exported(&installed, package)).collect())
+    }
+}
+
+fn exported(installed: &Installed, package: &Package) -> Exported {
+    let name = installed.full_name(package);
+    let mut state = Object::with_capacity(5);
+    state.insert("name".to_owned(), Value::from(name.as_str()));
+    state.insert("version".to_owned(), Value::from(&*package.version));
+    for (property, holds) in [("hold", package.hold), ("automatic", package.automatic)] {
+        state.extend(holds.then(|| (property.to_owned(), Value::from(true))));
+    }
+    state.insert("_exist".to_owned(), Value::from(true));
+    Exported {
+        type_name: None,
+        name: Some(name),
+        properties: Value::Object(state),
+        depends_on: Vec::new(),
+        metadata: None,
+    }
+}
+
+/// What is installed, and what could be as far as that is needed to decide.
+struct System<'m> {
+    manager: &'m dyn PackageManager,
+    installed: Arc<Installed>,
+    available: Vec<Available>,
+}
+
+impl<'m> System<'m> {
+    /// Asks for what could be installed only where the latest version is wanted: that takes a program.
+    fn look(manager: &'m dyn PackageManager, cx: &Context, desired: &Properties<'_>) -> Result<Self, Failure> {
+        let looked = Self { manager, installed: manager.installed(cx)?, available: Vec::new() };
+        let wants_latest = desired.version.as_ref().is_some_and(|version| version.requirement == Requirement::Latest);
+        if wants_latest && desired.exist { looked.with_available(cx, desired) } else { Ok(looked) }
+    }
+
+    fn with_available(self, cx: &Context, desired: &Properties<'_>) -> Result<Self, Failure> {
+        let release = desired.release.map(|release| release.0);
+        let names: Vec<&str> = desired.names().collect();
+        let available = self.manager.available(cx, &names, release)?;
+        Ok(Self { available, ..self })
+    }
+
+    fn candidate(&self, name: &str) -> Option<&str> {
+        self.available.iter().find(|each| each.name == name).and_then(|each| each.candidate.as_deref())
+    }
+
+    fn accepts(&self, requirement: &Requirement<'_>, name: &str, version: &str) -> bool {
+        requirement.accepts(version, self.candidate(name), self.manager.order())
+    }
+
+    /// The version to install of a package: the candidate if it is one that is required, else the newest that is.
+    fn choose(&self, requirement: &Requirement<'_>, name: &str) -> Result<String, Failure> {
+        if let Requirement::Exact(version) = requirement {
+            return Ok((*version).to_owned());
+        }
+        let known = self.available.iter().find(|each| each.name == name);
+        let known =
+            known.ok_or_else(|| refused("version", format!("there is no package '{name}' in the package lists")))?;
+        let order = self.manager.order();
+        let versions = known.candidate.iter().chain(&known.versions);
+        let mut fitting: Vec<&String> = versions.filter(|version| self.accepts(requirement, name, version)).collect();
+        if let (Some(first), Some(candidate)) = (fitting.first(), &known.candidate)
+            && *first == candidate
+        {
+            return Ok(candidate.clone());
+        }
+        fitting.sort_by(|left, right| order(left, right));
+        fitting.last().map(|version| (*version).clone()).ok_or_else(|| {
+            let all = known.versions.join(", ");
+            refused(
+                "version",
+                format!("no version of '{name}' in the package lists is one that is required; there are: {all}"),
+            )
+        })
+    }
+}
+
+/// What a set comes to.
+struct Change {
+    differing: Vec<&'static str>,
+    transaction: Transaction,
+    plan: Plan,
+}
+
+impl<'a> Properties<'a> {
+    fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.name.iter().chain(self.names.iter().flatten()).map(|name| name.0)
+    }
+
+    /// The names of the properties that differ.
+    fn differing(&self, system: &System<'_>) -> Vec<&'static str> {
+        let mut differing = Vec::new();
+        for property in self.names().flat_map(|name| self.differing_of(system, name)) {
+            if !differing.contains(&property) {
+                differing.push(property);
+            }
+        }
+        differing
+    }
+
+    fn differing_of(&self, system: &System<'_>, name: &str) -> Vec<&'static str> {
+        let found = system.installed.find(name);
+        let whole = found.filter(|found| found.presence == Presence::Installed);
+        match (whole, found) {
+            (Some(found), _) if self.exist => {
+                let version = self
+                    .version
+                    .as_ref()
+                    .is_some_and(|version| !system.accepts(&version.requirement, name, &found.version));
+                let hold = self.hold.is_some_and(|hold| hold != found.hold);
+                let automatic = self.automatic.is_some_and(|automatic| automatic != found.automatic);
+                let all = [("version", version), ("hold", hold), ("automatic", automatic)];
+                all.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+            }
+            (None, _) if self.exist => vec!["_exist"],
+            (_, Some(found)) if found.presence != Presence::Configuration => vec!["_exist"],
+            (_, Some(_)) if self.purge => vec!["purge"],
+            _ => Vec::new(),
+        }
+    }
+
+    /// What is to be done at once so that nothing differs.
+    fn transaction(&self, system: &System<'_>) -> Result<Transaction, Failure> {
+        let mut transaction = Transaction {
+            purge: self.purge,
+            release: self.release.map(|release| release.0.to_owned()),
+            recommends: self.recommends,
+            allow_downgrade: self.allow_downgrade,
+            ..Transaction::default()
+        };
+        for name in self.names() {
+            let differing = self.differing_of(system, name);
+            let is_new = differing.contains(&"_exist");
+            if !self.exist {
+                transaction.remove.extend((!differing.is_empty()).then(|| name.to_owned()));
+                continue;
+            }
+            if is_new || differing.contains(&"version") {
+                transaction.install.push((name.to_owned(), self.wanted_version(system, name)?));
+            }
+            let marks = [("hold", self.hold), ("automatic", self.automatic)];
+            for (property, wanted) in marks {
+                let list = if property == "hold" { &mut transaction.hold } else { &mut transaction.automatic };
+                // Installing a package clears what is marked.
+                let is_due = !differing.is_empty();
+                list.extend(wanted.filter(|_| is_due).map(|wanted| (name.to_owned(), wanted)));
+            }
+        }
+        Ok(transaction)
+    }
+
+    /// The version to install, if one is required. Fails where what is installed may not make way for it.
+    fn wanted_version(&self, system: &System<'_>, name: &str) -> Result<Option<String>, Failure> {
+        let Some(stated) = &self.version else { return Ok(None) };
+        let found = system.installed.find(name).filter(|found| found.presence == Presence::Installed);
+        let version = system.choose(&stated.requirement, name)?;
+        if let Some(found) = found
+            && system.manager.order()(&version, &found.version).is_lt()
+            && !self.allow_downgrade
+        {
+            let message = format!("the package '{name}' is installed in the newer version {}", found.version);
+            return Err(refused("version", format!("{message}. Add 'allowDowngrade: true' to install an older one")));
+        }
+        Ok(Some(version))
+    }
+
+    /// Fails for what no package list can change.
+    fn check_possible(&self, system: &System<'_>) -> Result<(), Failure> {
+        if !self.exist {
+            return Ok(());
+        }
+        let is_held = |name: &&str| {
+            let changes = self.differing_of(system, name).contains(&"version");
+            changes && self.hold.is_none() && system.installed.find(name).is_some_and(|found| found.hold)
+        };
+        if let Some(name) = self.names().find(is_held) {
+            let hint = "State 'hold' as well to change its version";
+            return Err(refused("version", format!("the package '{name}' is held at its version. {hint}")));
+        }
+        match self.version.as_ref().map(|version| &version.requirement) {
+            None | Some(Requirement::Exact(_)) => self.transaction(system).map(|_| ()),
+            Some(Requirement::Latest | Requirement::Range(_)) => Ok(()),
+        }
+    }
+
+    /// Whether the package lists are updated before a transaction.
+    fn updates_lists(&self, system: &System<'_>, cx: &Context) -> bool {
+        const DAY: u32 = 86_400;
+        let installs = self.exist && self.differing(system).iter().any(|name| ["_exist", "version"].contains(name));
+        let maximum = Duration::from_secs(self.maximum_list_age.unwrap_or(DAY).into());
+        installs
+            && match self.update_lists {
+                UpdateLists::Always => true,
+                UpdateLists::Never => false,
+                UpdateLists::Stale => system.manager.are_lists_stale(cx, maximum),
+            }
+    }
+
+    /// What a set does, decided without changing anything: the same for a what-if and for the set itself.
+    fn decide(&self, system: System<'_>, cx: &Context) -> Result<Change, Failure> {
+        let differing = self.differing(&system);
+        let installs = differing.iter().any(|name| ["_exist", "version"].contains(name));
+        let is_range = matches!(self.version.as_ref().map(|version| &version.requirement), Some(Requirement::Range(_)));
+        let system = if self.exist && installs && is_range { system.with_available(cx, self)? } else { system };
+        let transaction = self.transaction(&system)?;
+        let plan = system.manager.plan(cx, &transaction)?;
+        let planned = |name: &str| {
+            let mut installs = plan.installs.iter().map(|install| install.name.as_str());
+            installs.any(|planned| is_same(planned, name))
+        };
+        if let Some((name, _)) = transaction.install.iter().find(|(name, _)| !planned(name)) {
+            return Err(refused("name", format!("the package manager has no package '{name}' to install")));
+        }
+        Ok(Change { differing, transaction, plan })
+    }
+
+    fn predict(&self, manager: &dyn PackageManager, cx: &Context) -> Result<SetReply, Failure> {
+        let system = System::look(manager, cx, self)?;
+        let differing = self.differing(&system);
+        let installed = Arc::clone(&system.installed);
+        if differing.is_empty() {
+            return Ok(reply::set(self.state(&installed, &[]), &[], Vec::new()));
+        }
+        self.check_possible(&system)?;
+        let stale = self.updates_lists(&system, cx).then(|| "update the package lists".to_owned());
+        let privilege = not_root();
+        match self.decide(system, cx) {
+            Ok(change) => {
+                let words = stale.into_iter().chain(self.intentions(&change)).collect();
+                Ok(SetReply { presumed: privilege, ..self.reply(&change, &installed, words) })
+            }
+            // What is decided without the package lists does not change with them.
+            Err(failure) if matches!(failure.kind, FailureKind::Exit(_)) || stale.is_some() => {
+                let effects = Effects::of(self.effect(&differing));
+                let presumed = Some(Presumed { failure, paths: Vec::new() });
+                let after = self.state_after(&Plan::default(), &installed);
+                Ok(SetReply { presumed, effects, ..reply::set(after, &differing, stale.into_iter().collect()) })
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn bring_about(&self, manager: &dyn PackageManager, cx: &Context) -> Result<SetReply, Failure> {
+        let mut system = System::look(manager, cx, self)?;
+        let before = Arc::clone(&system.installed);
+        if self.differing(&system).is_empty() {
+            return Ok(reply::set(self.state(&before, &[]), &[], Vec::new()));
+        }
+        self.check_possible(&system)?;
+        if self.updates_lists(&system, cx) {
+            manager.update_lists(cx)?;
+            system = System::look(manager, cx, self)?;
+        }
+        let change = self.decide(system, cx)?;
+        manager.carry_out(cx, &change.transaction)?;
+        let after = System::look(manager, cx, self)?;
+        if let Some(name) = self.names().find(|name| !self.differing_of(&after, name).is_empty()) {
+            let message = format!("the package manager reports success, and '{name}' is not in the desired state");
+            return Err(Failure::new(FailureKind::System, message));
+        }
+        Ok(self.reply(&change, &before, Vec::new()))
+    }
+
+    fn effect(&self, differing: &[&str]) -> Effect {
+        match (self.exist, differing.contains(&"_exist")) {
+            (true, true) => Effect::Create,
+            (true, false) => Effect::Change,
+            (false, _) => Effect::Remove,
+        }
+    }
+
+    fn reply(&self, change: &Change, before: &Installed, words: Vec<String>) -> SetReply {
+        let mut effects = Effects::of(self.effect(&change.differing));
+        let item = |name: &str, version: &str| Item {
+            path: name.to_owned(),
+            kind: ItemKind::Package { version: version.to_owned() },
+        };
+        let is_stated = |name: &str| self.names().any(|stated| is_same(name, stated));
+        let others = change.plan.installs.iter().filter(|new| new.former.is_none() && !is_stated(&new.name));
+        effects.creates.extend(others.map(|new| item(&new.name, &new.version)));
+        effects.destroys.extend(change.plan.removes.iter().map(|gone| item(&gone.name, &gone.version)));
+        SetReply { effects, ..reply::set(self.state_after(&change.plan, before), &change.differing, words) }
+    }
+
+    /// What is done, in words.
+    fn intentions(&self, change: &Change) -> Vec<String> {
+        let installs = change.plan.installs.iter().map(|new| match &new.former {
+            None => format!("install {} {}", new.name, new.version),
+            Some(former) => format!("change {} from {former} to {}", new.name, new.version),
+        });
+        let word = if self.purge { "purge" } else { "remove" };
+        let removes = change.plan.removes.iter().map(|gone| format!("{word} {} {}", gone.name, gone.version));
+        let hold = |(name, on): &(String, bool)| format!("{} {name}", if *on { "hold" } else { "release the hold of" });
+        let automatic = |(name, on): &(String, bool)| {
+            format!("mark {name} as installed {}", if *on { "automatically" } else { "manually" })
+        };
+        let transaction = &change.transaction;
+        let marks = transaction.hold.iter().map(hold).chain(transaction.automatic.iter().map(automatic));
+        removes.chain(installs).chain(marks).collect()
+    }
+
+    /// The state, with what is stated for what does not differ.
+    fn state(&self, installed: &Installed, differing: &[&str]) -> Object {
+        let found = |name: &str| installed.find(name).filter(|found| found.presence != Presence::Configuration);
+        let is_whole = |name: &str| installed.find(name).is_some_and(|found| found.presence == Presence::Installed);
+        // Some of several are neither there nor gone: it is what they should not be.
+        let exist =
+            if self.exist { self.names().all(is_whole) } else { self.names().any(|name| found(name).is_some()) };
+        let mut state = self.named(exist);
+        if !exist {
+            let is_left = self.names().any(|name| installed.find(name).is_some());
+            state.extend(self.purge.then(|| ("purge".to_owned(), Value::from(!is_left))));
+        }
+        let version = self.version.as_ref().filter(|_| exist && !differing.contains(&"version"));
+        let found: Vec<&Package> = self.names().filter_map(found).collect();
+        let versions = found.iter().map(|package| package.version.to_string()).collect();
+        self.add_versions(&mut state, version.map(|version| version.text), versions);
+        if exist {
+            for (property, holds) in [
+                ("hold", found.iter().all(|package| package.hold)),
+                ("automatic", found.iter().all(|package| package.automatic)),
+            ] {
+                state.insert(property.to_owned(), Value::from(holds));
+            }
+        }
+        state
+    }
+
+    fn named(&self, exist: bool) -> Object {
+        let mut state = Object::with_capacity(6);
+        state.extend(self.name.map(|name| ("name".to_owned(), Value::from(name.0))));
+        if let Some(names) = &self.names {
+            let names = names.iter().map(|name| Value::from(name.0)).collect();
+            state.insert("names".to_owned(), Value::Array(names));
+        }
+        state.insert("_exist".to_owned(), Value::from(exist));
+        state
+    }
+
+    /// The version of the one package, as stated where that holds, or those of several.
+    fn add_versions(&self, state: &mut Object, stated: Option<&str>, found: Vec<String>) {
+        let one = self.name.and(found.first().map(String::as_str));
+        let version = stated.or(one).map(|version| ("version".to_owned(), Value::from(version)));
+        state.extend(version);
+        if self.names.is_some() && !found.is_empty() {
+            state.insert("versions".to_owned(), Value::from(found));
+        }
+    }
+
+    /// The state after a set that comes to this plan.
+    fn state_after(&self, plan: &Plan, before: &Installed) -> Object {
+        let mut state = self.named(self.exist);
+        if !self.exist {
+            state.extend(self.purge.then(|| ("purge".to_owned(), Value::from(true))));
+            return state;
+        }
+        let planned = |name: &str| {
+            let planned = plan.installs.iter().find(|new| is_same(&new.name, name));
+            planned.map(|new| new.version.clone()).or_else(|| before.find(name).map(|found| found.version.to_string()))
+        };
+        self.add_versions(
+            &mut state,
+            self.version.as_ref().map(|version| version.text),
+            self.names().filter_map(planned).collect(),
+        );
+        for (property, stated) in [("hold", self.hold), ("automatic", self.automatic)] {
+            state.extend(stated.map(|stated| (property.to_owned(), Value::from(stated))));
+        }
+        state
+    }
+}
+
+/// Whether a planned package is the stated one: package managers leave out the architecture of the system.
+fn is_same(planned: &str, stated: &str) -> bool {
+    planned == stated || stated.split_once(':').is_some_and(|(name, _)| name == planned)
+}
+
+/// In what-if: that only root can change packages.
+fn not_root() -> Option<Presumed> {
+    let failure = || refused("", "only root can install and remove packages");
+    (!rustix::process::geteuid().is_root()).then(|| Presumed { failure: failure(), paths: Vec::new() })
+}

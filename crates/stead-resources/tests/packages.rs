@@ -1,0 +1,246 @@
+//! Packages of a root of the test's own, by the apt and dpkg of this machine: its own packages stay as they are.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+mod support;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value as Json, json};
+use stead_core::call::Execution;
+use stead_host::provider::{Plain, SetReply};
+use support::{World, provider};
+
+/// A system that has no packages, and a repository that it takes them from.
+struct System {
+    world: World,
+    repository: tempfile::TempDir,
+}
+
+/// The packages of the repository: names, versions and further fields.
+const PACKAGES: [(&str, &str, &str); 6] = [
+    ("web", "1.0", "Depends: lib (>= 1)\n"),
+    ("web", "1.1~rc1", "Depends: lib (>= 1)\n"),
+    ("web", "1.1", "Depends: lib (>= 1)\n"),
+    ("lib", "1.0-1", ""),
+    ("rival", "2", "Conflicts: lib\n"),
+    ("tool", "1:0.1", ""),
+];
+
+impl System {
+    /// `None`, with a line that says why, where packages cannot be installed below another root.
+    fn new(test: &str) -> Option<Self> {
+        if !stead_testkit::is_root(test) {
+            return None;
+        }
+        for program in ["apt-get", "dpkg-deb"] {
+            if Command::new(program).arg("--version").output().is_err() {
+                stead_testkit::skip(test, &format!("there is no {program}"));
+                return None;
+            }
+        }
+        let world = World::build(
+            "file var/lib/dpkg/status 0644\ndir var/lib/dpkg/updates 0755\ndir var/lib/dpkg/info 0755\n\
+             dir var/lib/apt/lists/partial 0755\ndir var/cache/apt/archives/partial 0755\ndir var/log/apt 0755\n\
+             dir etc/apt/sources.list.d 0755\ndir etc/apt/preferences.d 0755\n",
+        );
+        let system = Self { world, repository: tempfile::tempdir().unwrap() };
+        fs::set_permissions(system.repository.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        fs::set_permissions(system.world.root.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        system.fill_repository();
+        let uri = format!("file:{}", system.repository.path().display());
+        let local = json!({"name": "local", "uris": [uri], "suites": ["./"], "trusted": true});
+        system.set_type("Stead/AptRepository", &local, Execution::Actual).unwrap();
+        Some(system)
+    }
+
+    fn fill_repository(&self) {
+        let mut index = String::new();
+        for (name, version, fields) in PACKAGES {
+            let folder = tempfile::tempdir().unwrap();
+            let control = format!(
+                "Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: n <n@example.org>\n{fields}Description: d\n"
+            );
+            fs::create_dir_all(folder.path().join("DEBIAN")).unwrap();
+            fs::create_dir_all(folder.path().join("etc")).unwrap();
+            fs::write(folder.path().join("DEBIAN/control"), &control).unwrap();
+            fs::write(folder.path().join("DEBIAN/conffiles"), format!("/etc/{name}.conf\n")).unwrap();
+            fs::write(folder.path().join(format!("etc/{name}.conf")), version).unwrap();
+            let file = format!("{name}_{}.deb", version.replace(':', "%"));
+            let path = self.repository.path().join(&file);
+            let built = Command::new("dpkg-deb").arg("--build").arg(folder.path()).arg(&path).output().unwrap();
+            assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+            let sum = Command::new("sha256sum").arg(&path).output().unwrap().stdout;
+            let sum = String::from_utf8(sum).unwrap();
+            let size = fs::metadata(&path).unwrap().len();
+            let digest = sum.split(' ').next().unwrap();
+            writeln!(index, "{control}Filename: ./{file}\nSize: {size}\nSHA256: {digest}\n").unwrap();
+        }
+        fs::write(self.repository.path().join("Packages"), index).unwrap();
+    }
+
+    fn set_type(&self, type_name: &str, desired: &Json, execution: Execution) -> Result<SetReply, String> {
+        let cx = self.world.context_for(type_name);
+        let reply = provider(type_name).set(&cx, &Plain::new(desired.clone()), execution);
+        reply.map_err(|failure| failure.message)
+    }
+
+    /// Sets as the what-if says, and a second time without an effect. Returns what was done in words, and what was destroyed.
+    fn set(&self, desired: &Json) -> (Vec<String>, Vec<String>) {
+        let before = self.world.imprint();
+        let predicted = self.set_type("Stead/Package", desired, Execution::WhatIf).unwrap();
+        assert!(self.world.imprint() == before, "{desired}: the what-if changed something");
+        if let Some(presumed) = predicted.presumed {
+            panic!("{desired}: {}", presumed.failure.message);
+        }
+        let done = self.set_type("Stead/Package", desired, Execution::Actual).unwrap();
+        assert_eq!(predicted.changed, done.changed, "{desired}");
+        assert_eq!(predicted.effects, done.effects, "{desired}");
+        assert_eq!(predicted.after.map(|after| after.to_json()), done.after.map(|after| after.to_json()), "{desired}");
+        let settled = self.world.imprint();
+        let again = self.set_type("Stead/Package", desired, Execution::Actual).unwrap();
+        assert!(again.changed.is_none_or(|changed| changed.is_empty()), "{desired}: the second set changed something");
+        assert!(self.world.imprint() == settled, "{desired}: the second set changed files");
+        let cx = self.world.context_for("Stead/Package");
+        let tested = provider("Stead/Package").test(&cx, &Plain::new(desired.clone())).ok().unwrap();
+        assert_eq!(tested.in_desired_state, Some(true), "{desired}");
+        let destroyed = done.effects.destroys.items().iter().map(ToString::to_string).collect();
+        (predicted.what_if, destroyed)
+    }
+
+    fn refused(&self, desired: &Json) -> String {
+        let predicted = self.set_type("Stead/Package", desired, Execution::WhatIf);
+        let failed = self.set_type("Stead/Package", desired, Execution::Actual).err().unwrap();
+        assert!(predicted.map_or(true, |reply| reply.presumed.is_some()), "{desired}: the failure was not predicted");
+        failed
+    }
+
+    /// The status of dpkg about a package, and its version.
+    fn status(&self, name: &str) -> Option<(String, String)> {
+        let text = fs::read_to_string(self.world.root.path().join("var/lib/dpkg/status")).unwrap();
+        let stanza = text.split("\n\n").find(|stanza| stanza.lines().any(|line| line == format!("Package: {name}")))?;
+        let field =
+            |field: &str| stanza.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default().to_owned();
+        Some((field("Status: "), field("Version: ")))
+    }
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|&each| each.to_owned()).collect()
+}
+
+fn installed(version: &str) -> (String, String) {
+    ("install ok installed".to_owned(), version.to_owned())
+}
+
+/// When the databases of this machine were last changed.
+fn own_databases() -> Vec<Option<(i64, i64)>> {
+    let paths = [
+        "/var/lib/dpkg/status",
+        "/var/lib/dpkg/info",
+        "/var/lib/apt/lists",
+        "/var/log/dpkg.log",
+        "/var/cache/apt/archives",
+    ];
+    let changed = |path: &&str| Path::new(path).metadata().ok().map(|status| (status.ctime(), status.ctime_nsec()));
+    paths.iter().map(changed).collect()
+}
+
+#[test]
+fn packages_are_installed_held_changed_and_purged() {
+    let Some(system) = System::new("packages_are_installed_held_changed_and_purged") else { return };
+    let own = own_databases();
+    // The lists are not there yet: what is to be known from them is presumed missing, and then it is got.
+    let first = json!({"name": "web", "version": "< 1.1", "maximumListAge": 3600});
+    let predicted = system.set_type("Stead/Package", &first, Execution::WhatIf).unwrap();
+    assert_eq!(predicted.what_if, ["update the package lists"]);
+    assert!(predicted.presumed.is_some());
+    system.set_type("Stead/Package", &first, Execution::Actual).unwrap();
+    assert_eq!(system.status("web"), Some(installed("1.1~rc1")));
+    assert_eq!(system.status("lib"), Some(installed("1.0-1")));
+
+    let (done, destroyed) = system.set(&json!({"name": "web", "version": "latest", "hold": true}));
+    assert_eq!((done, destroyed), (words(&["change web from 1.1~rc1 to 1.1", "hold web"]), Vec::new()));
+    assert_eq!(system.status("web"), Some(("hold ok installed".to_owned(), "1.1".to_owned())));
+
+    let older = json!({"name": "web", "version": "1.0"});
+    assert!(system.refused(&older).contains("held"));
+    let older = json!({"name": "web", "version": "1.0", "hold": false});
+    assert!(system.refused(&older).contains("newer version 1.1. Add 'allowDowngrade: true'"));
+    let (done, _) = system.set(&json!({"name": "web", "version": "1.0", "hold": false, "allowDowngrade": true}));
+    assert_eq!(done, ["change web from 1.1 to 1.0", "release the hold of web"]);
+
+    // What a package that conflicts takes away is named.
+    let (_, destroyed) = system.set(&json!({"names": ["rival", "tool"]}));
+    assert_eq!(destroyed, ["package web (1.0)", "package lib (1.0-1)"]);
+    assert_eq!(system.status("tool"), Some(installed("1:0.1")));
+
+    let (done, destroyed) = system.set(&json!({"name": "tool", "_exist": false}));
+    assert_eq!((done, destroyed), (words(&["remove tool 1:0.1"]), words(&["package tool (1:0.1)"])));
+    assert!(system.world.root.path().join("etc/tool.conf").exists());
+    system.set(&json!({"name": "tool", "purge": true, "_exist": false}));
+    assert!(!system.world.root.path().join("etc/tool.conf").exists());
+    system.set(&json!({"name": "rival", "automatic": true}));
+    assert_eq!(own_databases(), own, "the packages of this machine were touched");
+}
+
+#[test]
+fn what_cannot_be_installed_is_refused() {
+    let Some(system) = System::new("what_cannot_be_installed_is_refused") else { return };
+    assert!(system.refused(&json!({"name": "nowhere"})).contains("Unable to locate package nowhere"));
+    assert!(system.refused(&json!({"name": "web", "version": ">= 7"})).contains("no version of 'web'"));
+    assert!(system.refused(&json!({"name": "web", "version": "7"})).contains("'7'"));
+    let both = json!({"names": ["rival", "lib"]});
+    assert!(system.refused(&both).contains("apt-get ended with exit code 100"));
+    assert_eq!(system.status("rival"), None);
+}
+
+#[test]
+fn a_changed_repository_makes_its_lists_stale() {
+    let Some(system) = System::new("a_changed_repository_makes_its_lists_stale") else { return };
+    system.set_type("Stead/Package", &json!({"name": "lib"}), Execution::Actual).unwrap();
+    let predicted = system.set_type("Stead/Package", &json!({"name": "tool"}), Execution::WhatIf).unwrap();
+    assert_eq!(predicted.what_if, ["install tool 1:0.1"]);
+    let enabled = json!({"name": "local", "enabled": true, "architectures": ["all", "amd64"]});
+    system.set_type("Stead/AptRepository", &enabled, Execution::Actual).unwrap();
+    let predicted = system.set_type("Stead/Package", &json!({"name": "tool"}), Execution::WhatIf).unwrap();
+    assert_eq!(predicted.what_if.first().map(String::as_str), Some("update the package lists"));
+}
+
+#[test]
+fn what_is_exported_is_in_state() {
+    let Some(system) = System::new("what_is_exported_is_in_state") else { return };
+    system.set_type("Stead/Package", &json!({"name": "web", "hold": true}), Execution::Actual).unwrap();
+    let cx = system.world.context_for("Stead/Package");
+    let exported = provider("Stead/Package").export(&cx, &Plain::default()).ok().unwrap();
+    let names: Vec<_> = exported.iter().filter_map(|each| each.name.as_deref()).collect();
+    assert_eq!(names, ["lib", "web"]);
+    for found in exported {
+        let tested = provider("Stead/Package").test(&cx, &Plain::new(found.properties.clone())).ok().unwrap();
+        assert_eq!(tested.differing, Some(Vec::new()), "{:?}", found.properties);
+    }
+}
+
+/// Many packages in the desired state are read from the database once, and start no program.
+#[test]
+fn many_packages_are_tested_without_a_program() {
+    let stanzas = (0..2000).map(|number| {
+        let description = "Description: text\n that goes on\n for some lines\n".repeat(4);
+        format!(
+            "Package: p{number}\nStatus: install ok installed\nArchitecture: all\nVersion: 1.{number}\n{description}\n"
+        )
+    });
+    let world = World::build("file var/lib/dpkg/status 0644\n");
+    fs::write(world.root.path().join("var/lib/dpkg/status"), stanzas.collect::<String>()).unwrap();
+    let (provider, cx) = (provider("Stead/Package"), world.context_for("Stead/Package"));
+    let start = std::time::Instant::now();
+    for number in 0..200 {
+        let desired = Plain::new(json!({"name": format!("p{number}"), "version": format!(">= 1.{number}")}));
+        assert_eq!(provider.test(&cx, &desired).ok().unwrap().in_desired_state, Some(true));
+    }
+    println!("200 packages out of 2000 tested in {:?}", start.elapsed());
+}
