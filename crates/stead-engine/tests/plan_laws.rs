@@ -23,7 +23,7 @@ use serde_json::Value as Json;
 use stead_core::claims::{Claim, Claims, Extent};
 use stead_core::diag::Diagnostic;
 use stead_core::event::{Mode, SkipReason, Status};
-use stead_core::graph::Role;
+use stead_core::graph::{Need, NeedKind, Role};
 use stead_core::id::NodeId;
 use stead_core::run::Run;
 use stead_core::source::Span;
@@ -250,7 +250,12 @@ fn assert_converged(stage: &Stage, apply: &Run) -> Result<(), Restless> {
     };
     let found = with(&again, Status::Changed);
     let was_blocked = |id: &NodeId| status(apply, *id).blocks();
-    if found.iter().any(was_blocked) {
+    // Where a later instance undid an earlier one, the earlier fails now, and what waits for that failure begins.
+    let fails_anew = |need: &Need| {
+        need.kind == NeedKind::OnFailure && status(&again, need.node).blocks() && !was_blocked(&need.node)
+    };
+    let began_by_failure = |id: &NodeId| again.graph().node(*id).needs.iter().any(fails_anew);
+    if found.iter().any(|id| was_blocked(id) || began_by_failure(id)) {
         return Err(Restless::Failed);
     }
     let is_instance = |id: &NodeId| again.graph().node(*id).role == Role::Instance;

@@ -27,7 +27,7 @@ const PACKAGES: [(&str, &str, &str); 6] = [
     ("web", "1.1~rc1", "Depends: lib (>= 1)\n"),
     ("web", "1.1", "Depends: lib (>= 1)\n"),
     ("lib", "1.0-1", ""),
-    ("rival", "2", "Conflicts: lib\n"),
+    ("conflicting", "2", "Conflicts: lib\n"),
     ("tool", "1:0.1", ""),
 ];
 
@@ -175,7 +175,7 @@ fn packages_are_installed_held_changed_and_purged() {
     assert_eq!(done, ["change web from 1.1 to 1.0", "release the hold of web"]);
 
     // What a package that conflicts takes away is named.
-    let (_, destroyed) = system.set(&json!({"names": ["rival", "tool"]}));
+    let (_, destroyed) = system.set(&json!({"names": ["conflicting", "tool"]}));
     assert_eq!(destroyed, ["package web (1.0)", "package lib (1.0-1)"]);
     assert_eq!(system.status("tool"), Some(installed("1:0.1")));
 
@@ -184,7 +184,7 @@ fn packages_are_installed_held_changed_and_purged() {
     assert!(system.world.root.path().join("etc/tool.conf").exists());
     system.set(&json!({"name": "tool", "purge": true, "_exist": false}));
     assert!(!system.world.root.path().join("etc/tool.conf").exists());
-    system.set(&json!({"name": "rival", "automatic": true}));
+    system.set(&json!({"name": "conflicting", "automatic": true}));
     assert_eq!(own_databases(), own, "the packages of this machine were touched");
 }
 
@@ -194,9 +194,9 @@ fn what_cannot_be_installed_is_refused() {
     assert!(system.refused(&json!({"name": "nowhere"})).contains("Unable to locate package nowhere"));
     assert!(system.refused(&json!({"name": "web", "version": ">= 7"})).contains("no version of 'web'"));
     assert!(system.refused(&json!({"name": "web", "version": "7"})).contains("'7'"));
-    let both = json!({"names": ["rival", "lib"]});
+    let both = json!({"names": ["conflicting", "lib"]});
     assert!(system.refused(&both).contains("apt-get ended with exit code 100"));
-    assert_eq!(system.status("rival"), None);
+    assert_eq!(system.status("conflicting"), None);
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl Systemd {
         self.check(unit, job)
     }
 
-    /// Waits until a job is gone. What became of it is told by the unit, not by a signal, which could be missed.
+    /// Waits until a job is gone. The unit says what became of it; a signal could be missed.
     fn wait(&self, cx: &Context, unit: &str, job: Job, path: &OwnedObjectPath) -> Result<(), Failure> {
         const LONGEST_PAUSE: Duration = Duration::from_millis(50);
         let until = Instant::now().checked_add(cx.deadline);
@@ -137,7 +137,7 @@ impl Systemd {
         }
     }
 
-    /// Fails when a unit is not as it should be after a job.
+    /// Fails when a unit is not in the desired state after a job.
     fn check(&self, unit: &str, job: Job) -> Result<(), Failure> {
         let status = self.status(unit)?;
         let finished = self.property(&status, SERVICE, "Result", |value| String::try_from(value).ok());
