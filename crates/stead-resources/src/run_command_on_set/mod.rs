@@ -99,7 +99,7 @@ impl Provider for RunCommandOnSet {
         }
         let ended = program::run(cx, &invocation, &format!("'{}'", invocation.program))?;
         if i64::from(ended.code) == expected {
-            Ok(done(input, expected, Some(ended.output)))
+            Ok(done(input, expected, Some(ended.output).filter(|output| !output.is_empty())))
         } else {
             Err(ended.failure(&format!("'{}'", invocation.program)))
         }

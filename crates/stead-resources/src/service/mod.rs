@@ -345,9 +345,11 @@ impl Properties<'_> {
         let has_drop_ins =
             || self.drop_in_paths().zip(&found.drop_ins).all(|((_, text), is)| is.as_deref() == Some(text));
         let is_running = found.is_running == Some(true);
+        // Once it is unmasked, its links count.
+        let is_enabled = found.is_enabled() || self.masked == Some(false) && !found.unit.links.is_empty();
         let differing = [
             ("state", self.state.is_some_and(|state| state != found.activity())),
-            ("enabled", self.enabled.is_some_and(|enabled| enabled != found.is_enabled())),
+            ("enabled", self.enabled.is_some_and(|enabled| enabled != is_enabled)),
             ("masked", self.masked.is_some_and(|masked| masked != found.is_masked())),
             ("unit", self.unit.is_some_and(|unit| found.own().is_none_or(|own| own.text != unit.0))),
             ("dropIns", !has_drop_ins()),
