@@ -1,5 +1,7 @@
 //! Users of the system that is managed.
 
+use std::path::Path;
+
 use nix::unistd::User;
 use stead_core::call::Failure;
 use stead_host::fs::{self, Ownership};
@@ -19,7 +21,7 @@ pub(crate) struct Account {
 impl Account {
     /// Looks a user up in the system that is managed; the inner failure is that there is none, which may change.
     pub(crate) fn find(cx: &Context, name: &str, property: &str) -> Result<Result<Self, Failure>, Failure> {
-        let found = if cx.system_root.is_some() {
+        let found = if cx.system_root.as_deref().is_some_and(|root| root != Path::new("/")) {
             in_table(Databases::read(cx)?.users(), name)
         } else {
             of_this_system(name, property)?

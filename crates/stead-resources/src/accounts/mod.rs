@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock, fstat, openat};
@@ -152,6 +152,21 @@ impl Databases {
         self.gshadow.table.remove(name);
     }
 
+    /// Removes a user from those who administer groups, and from the members that only that database has.
+    pub(crate) fn forget_administrator(&mut self, user: &str) {
+        let groups: Vec<Record> = self.gshadow.table.records().collect();
+        for mut group in groups {
+            for field in [2, 3] {
+                let names = group.names(field);
+                let others: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != user).collect();
+                if others.len() < names.len() {
+                    group.set(field, &others.join(","));
+                    self.gshadow.table.put(&group);
+                }
+            }
+        }
+    }
+
     /// A new group of a name, as a record that is not yet put.
     pub(crate) fn new_group(&self, name: &str, gid: u32) -> Record {
         let mut record = Record::new(name, 4);
@@ -200,15 +215,20 @@ struct Held(#[expect(dead_code, reason = "closing it releases the lock")] File);
 
 impl AccountLock {
     /// Changes the databases: `change` says what becomes of them, and is asked again when somebody who does not lock changed
-    /// them meanwhile. `prepare` is done before they are written and `finish` after it.
+    /// them meanwhile. `prepare` is done before they are written.
     pub(crate) fn change<R>(
         &self,
         cx: &Context,
         mut change: impl FnMut(&mut Databases) -> Result<R, Failure>,
         mut prepare: impl FnMut(&R) -> Result<(), Failure>,
     ) -> Result<R, Failure> {
-        let _own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let _held = Held::take(cx)?;
+        let until = Instant::now().checked_add(cx.deadline);
+        let _own = wait(cx, until, || match self.0.try_lock() {
+            Ok(own) => Ok(Some(own)),
+            Err(TryLockError::Poisoned(own)) => Ok(Some(own.into_inner())),
+            Err(TryLockError::WouldBlock) => Ok(None),
+        })?;
+        let _held = Held::take(cx, until)?;
         fs::retry_changed(&path(cx, "etc/passwd"), || {
             let mut databases = Databases::read(cx)?;
             let result = change(&mut databases)?;
@@ -219,29 +239,41 @@ impl AccountLock {
 }
 
 impl Held {
-    fn take(cx: &Context) -> Result<Self, Failure> {
+    fn take(cx: &Context, until: Option<Instant>) -> Result<Self, Failure> {
         let path = path(cx, "etc/.pwd.lock");
         let failed = |errno: Errno| cannot("lock", &path, errno);
         let Some(place) = Place::find(&path, &cx.writes)? else { return Err(failed(Errno::NOENT)) };
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
         let fd = openat(place.directory(), place.name(), flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-        let until = Instant::now().checked_add(cx.deadline);
-        loop {
-            match fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self(File::from(fd))),
-                Err(Errno::ACCESS | Errno::AGAIN) => {}
-                Err(errno) => return Err(failed(errno)),
-            }
-            if cx.cancel.is_cancelled() {
-                return Err(Failure::new(FailureKind::Cancelled, "the run was cancelled"));
-            }
-            if until.is_some_and(|until| Instant::now() > until) {
-                let message = format!("cannot lock '{}': another program holds the lock", path.display());
-                return Err(Failure::new(FailureKind::Deadline, message));
-            }
-            std::thread::sleep(Duration::from_millis(5));
+        wait(cx, until, || match fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(())),
+            Err(Errno::ACCESS | Errno::AGAIN) => Ok(None),
+            Err(errno) => Err(failed(errno)),
+        })?;
+        Ok(Self(File::from(fd)))
+    }
+}
+
+/// Tries again and again to take a lock that another may hold.
+fn wait<T>(
+    cx: &Context,
+    until: Option<Instant>,
+    mut take: impl FnMut() -> Result<Option<T>, Failure>,
+) -> Result<T, Failure> {
+    loop {
+        if let Some(taken) = take()? {
+            return Ok(taken);
         }
+        if cx.cancel.is_cancelled() {
+            return Err(Failure::new(FailureKind::Cancelled, "the run was cancelled"));
+        }
+        if until.is_some_and(|until| Instant::now() > until) {
+            let path = path(cx, "etc/.pwd.lock");
+            let message = format!("cannot lock '{}': another program holds the lock", path.display());
+            return Err(Failure::new(FailureKind::Deadline, message));
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

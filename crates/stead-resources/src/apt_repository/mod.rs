@@ -9,7 +9,7 @@ use rustix::fs::{OFlags, fstat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure};
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claim, Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, REDACTED, Value};
@@ -165,10 +165,18 @@ impl Provider for Repositories {
     fn claims(&self, input: &Plain) -> Option<Claims> {
         let text = |name: &str| input.expose().get(name).and_then(Value::as_str);
         let extent = if reply::is_removal(input) { Extent::Absent } else { Extent::Whole };
-        let claims = Claims::path(format!("/{SOURCES}/{}.sources", text("name")?), extent);
+        let claims = Claims::path(format!("/{SOURCES}/{}.sources", text("name")?), extent.clone());
+        let key = format!("/{KEYRINGS}/{}.asc", text("name")?);
         Some(match text("signedBy") {
             Some(keyring) if keyring.starts_with('/') => claims.and_reads(keyring),
-            _ => claims,
+            signed_by => {
+                let mut claims = claims;
+                claims.0.extend(
+                    (signed_by.is_some() || reply::is_removal(input))
+                        .then(|| Claim::Path { path: Path::new(&key).into(), extent }),
+                );
+                claims
+            }
         })
     }
 }
@@ -216,7 +224,7 @@ impl Found {
     fn read(cx: &Context, name: &str) -> Result<Self, Failure> {
         let sources = OnDisk::read(path(cx, &format!("{SOURCES}/{name}.sources")))?;
         let key = OnDisk::read(path(cx, &format!("{KEYRINGS}/{name}.asc")))?;
-        let stanza = sources.bytes().map(|text| Stanza::only(&String::from_utf8_lossy(text)));
+        let stanza = sources.bytes().map(|text| std::str::from_utf8(text).ok().and_then(Stanza::only));
         let several = || {
             let path = sources.path.display();
             refused(
@@ -387,7 +395,8 @@ impl Properties<'_> {
         let mut effects = Effects::of(Effect::Remove);
         let (mut what_if, mut steps) = (Vec::new(), Vec::new());
         let shown = [format!("/{SOURCES}/{}.sources", self.name.0), format!("/{KEYRINGS}/{}.asc", self.name.0)];
-        for (file, shown) in [&found.sources, &found.key].into_iter().zip(shown) {
+        // The key first: as long as the repository is there, a run that was interrupted is not in the desired state.
+        for (file, shown) in [&found.sources, &found.key].into_iter().zip(shown).rev() {
             let (Some((status, _)), Some(place)) = (&file.content, Place::find(&file.path, &cx.writes)?) else {
                 continue;
             };

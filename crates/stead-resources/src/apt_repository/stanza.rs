@@ -1,6 +1,6 @@
 //! The fields of one repository in deb822(5).
 
-/// One stanza, without its comments.
+/// One stanza. A comment is a field without a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Stanza(Vec<(String, String)>);
 
@@ -13,14 +13,16 @@ impl Stanza {
     /// The stanza of a file that has exactly one.
     pub(super) fn only(text: &str) -> Option<Self> {
         let mut stanzas: Vec<Vec<(String, String)>> = vec![Vec::new()];
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
+        for line in text.lines() {
             let last = stanzas.last_mut()?;
-            if line.trim().is_empty() {
-                if !last.is_empty() {
+            if line.starts_with('#') {
+                last.push((String::new(), line.to_owned()));
+            } else if line.trim().is_empty() {
+                if has_fields(last) {
                     stanzas.push(Vec::new());
                 }
             } else if line.starts_with([' ', '\t']) {
-                let (_, text) = last.last_mut()?;
+                let (_, text) = last.iter_mut().rev().find(|(field, _)| !field.is_empty())?;
                 text.push('\n');
                 text.push_str(line);
             } else {
@@ -28,8 +30,9 @@ impl Stanza {
                 last.push((field.to_owned(), text.trim().to_owned()));
             }
         }
-        stanzas.retain(|stanza| !stanza.is_empty());
-        let [only] = <[_; 1]>::try_from(stanzas).ok()?;
+        let (described, comments): (Vec<_>, Vec<_>) = stanzas.into_iter().partition(|stanza| has_fields(stanza));
+        let [mut only] = <[_; 1]>::try_from(described).ok()?;
+        only.extend(comments.into_iter().flatten());
         Some(Self(only))
     }
 
@@ -48,8 +51,13 @@ impl Stanza {
 
     /// As it is written to a file.
     pub(super) fn text(&self) -> String {
-        self.0.iter().flat_map(|(field, text)| [field, ": ", text, "\n"]).collect()
+        let separator = |field: &str| if field.is_empty() { "" } else { ": " };
+        self.0.iter().flat_map(|(field, text)| [field, separator(field), text, "\n"]).collect()
     }
+}
+
+fn has_fields(stanza: &[(String, String)]) -> bool {
+    stanza.iter().any(|(field, _)| !field.is_empty())
 }
 
 #[cfg(test)]
@@ -64,7 +72,7 @@ mod tests {
         assert_eq!(stanza.get("URIs"), Some("http://a\n  http://b"));
         stanza.set("Types", "deb deb-src");
         stanza.set("Suites", "x");
-        let written = "types: deb deb-src\nURIs: http://a\n  http://b\nSigned-By: \n -----BEGIN\n .\n x\nSuites: x\n";
+        let written = "# comment\ntypes: deb deb-src\nURIs: http://a\n  http://b\n# other\nSigned-By: \n -----BEGIN\n .\n x\nSuites: x\n";
         assert_eq!(stanza.text(), written);
         assert_eq!(Stanza::only(written).map(|stanza| stanza.text()), Some(written.to_owned()));
         for other in ["", "# only\n", "A: b\n\nA: c\n", "no colon\n", " continues\n"] {

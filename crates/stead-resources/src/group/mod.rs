@@ -24,7 +24,7 @@ const PROFILE: Profile = Profile {
     schema: schema::of::<Properties<'_>>,
 };
 
-/// A group of the system's own database. It is changed under the lock that useradd and its relatives take.
+/// A group of the system's own databases. It is changed under the lock that groupadd takes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Group")]
@@ -32,21 +32,20 @@ struct Properties<'a> {
     /// The name of the group.
     #[serde(borrow)]
     name: NewAccountName<'a>,
-    /// Its number. A new group gets the next free one when none is given. The number of a group is not changed, since files
-    /// belong to the number.
+    /// The gid. By default the next free one. The gid of a group is not changed, since files belong to it.
     gid: Option<u32>,
-    /// The users in it, besides those whose own group it is.
+    /// The users in it, besides those whose primary group it is.
     #[serde(borrow)]
     members: Option<Vec<NewAccountName<'a>>>,
-    /// Whether 'members' are at least in it (minimum), or nobody else is (exact).
+    /// minimum: other members stay; exact: they are removed.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     membership: Membership,
-    /// Whether a new group gets a number of those for system accounts.
+    /// Whether a new group gets a gid of the system range.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     system: bool,
-    /// Whether the group is there.
+    /// Whether the group exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -193,11 +192,14 @@ impl Properties<'_> {
             Some(found) => {
                 if change.differing.contains(&"gid") {
                     let gid = found.number(2).unwrap_or_default();
-                    let hint = "Files belong to that number; change both with groupmod and chgrp";
-                    return Err(refused("gid", format!("the group '{}' has the number {gid}. {hint}", self.name.0)));
+                    let hint = "Files belong to it; change both with groupmod and chgrp";
+                    return Err(refused("gid", format!("the group '{}' has gid {gid}. {hint}", self.name.0)));
                 }
                 change.effects = Effects::of(Effect::Change);
-                change.what_if.push(format!("set its members to {}", change.members.join(", ")));
+                change.what_if.push(match change.members.as_slice() {
+                    [] => "remove all members".to_owned(),
+                    members => format!("set its members to {}", members.join(", ")),
+                });
                 let mut record = found;
                 record.set(3, &change.members.join(","));
                 databases.put_group(&record);
@@ -205,7 +207,7 @@ impl Properties<'_> {
             None => {
                 let gid = self.new_gid(cx, databases)?;
                 change.effects = Effects::of(Effect::Create);
-                change.what_if.push(format!("create the group with number {gid}"));
+                change.what_if.push(format!("create the group with gid {gid}"));
                 let mut record = databases.new_group(self.name.0, gid);
                 record.set(3, &change.members.join(","));
                 databases.put_group(&record);
@@ -218,19 +220,21 @@ impl Properties<'_> {
         if let Some(gid) = self.gid {
             let owner = databases.groups().records().find(|record| record.number(2) == Some(gid));
             return match owner {
-                Some(owner) => Err(refused("gid", format!("the number {gid} is that of the group '{}'", owner.name()))),
+                Some(owner) => {
+                    Err(refused("gid", format!("gid {gid} is already used by the group '{}'", owner.name())))
+                }
                 None => Ok(gid),
             };
         }
         let used = Databases::ids(databases.groups());
         let free = Settings::of(cx).new_gid(self.system, &used);
-        free.ok_or_else(|| refused("gid", "no number for a group is free in the range of login.defs"))
+        free.ok_or_else(|| refused("gid", "no gid is free in the range of /etc/login.defs"))
     }
 
     fn remove(&self, databases: &mut Databases, found: &Record, change: &mut Change) -> Result<(), Failure> {
         let gid = found.number(2);
         if let Some(user) = databases.users().records().find(|user| gid.is_some() && user.number(3) == gid) {
-            let message = format!("'{}' is the own group of the user '{}'", self.name.0, user.name());
+            let message = format!("'{}' is the primary group of the user '{}'", self.name.0, user.name());
             return Err(refused("name", format!("{message}. Remove that user first, or give it another group")));
         }
         change.effects = Effects::of(Effect::Remove);

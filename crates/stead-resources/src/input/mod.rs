@@ -17,9 +17,9 @@ mod types;
 
 pub(crate) use de::has_fraction;
 pub(crate) use types::{
-    AccountName, Address, AnyValue, Backup, Base64, CronName, EntryName, Expiry, Field, FilePath, HostName, IniName,
-    LimitValue, LinkTarget, Mode, NewAccountName, NonEmpty, PackageName, PackageVersion, PasswordHash, PathText,
-    Pointer, PublicKey, ReadOnly, ReleaseName, RepositoryName, Schedule, SigningKey, SingleLine, SourceWord,
+    AccountName, Address, AnyValue, Backup, Base64, CronName, EntryName, Expiry, Field, FilePath, HomePath, HostName,
+    IniName, LimitValue, LinkTarget, Mode, NewAccountName, NonEmpty, PackageName, PackageVersion, PasswordHash,
+    PathText, Pointer, PublicKey, ReadOnly, ReleaseName, RepositoryName, Schedule, SigningKey, SingleLine, SourceWord,
     SysctlName, UnitName, Word,
 };
 

@@ -189,6 +189,21 @@ impl<'a> Text<'a> for Field<'a> {
     }
 }
 
+/// The absolute path of a home directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HomePath<'a>(pub(crate) &'a str);
+text_type!(HomePath, { "type": "string", "pattern": "^/[^:\\p{Cc}]*$" });
+
+impl<'a> Text<'a> for HomePath<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.starts_with('/') && !text.contains(|char: char| char == ':' || char.is_control()) {
+            Ok(Self(text))
+        } else {
+            Err("must be an absolute path without ':'")
+        }
+    }
+}
+
 /// The hash of a password.
 #[derive(Clone, Copy)]
 pub(crate) struct PasswordHash<'a>(pub(crate) &'a str);

@@ -65,7 +65,14 @@ fn tree(text: &str) -> Result<Node, String> {
     }
     let (tree, findings) = read(SourceId::default(), text, &Limits::default());
     match findings.into_iter().find(|finding| finding.severity == Severity::Error) {
-        Some(finding) => Err(finding.message),
+        // Its message may quote the file, and any value may be a secret.
+        Some(finding) => Err(match finding.span {
+            Some(span) => {
+                let before = text.as_bytes().iter().take(span.start as usize);
+                format!("line {}: {}", before.filter(|byte| **byte == b'\n').count() + 1, finding.code.title)
+            }
+            None => finding.code.title.to_owned(),
+        }),
         None => tree.ok_or_else(|| "it has no value".to_owned()),
     }
 }

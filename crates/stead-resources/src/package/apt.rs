@@ -16,7 +16,7 @@ use super::dpkg::{self, Database};
 use super::manager::{Available, Install, Installed, PackageManager, Plan, Remove, Transaction};
 use super::version::{Order, debian_order};
 use crate::accounts::path;
-use crate::program::{self, Ended, Invocation};
+use crate::program::{self, Invocation};
 
 /// apt and dpkg.
 #[derive(Default)]
@@ -115,8 +115,7 @@ fn arguments(transaction: &Transaction) -> Vec<String> {
         (true, true) => "purge",
         (true, false) => "remove",
     };
-    // Whether a held package may change was decided before: only where the instance says what is to be held.
-    let held = (!transaction.hold.is_empty()).then_some("--allow-change-held-packages");
+    let held = transaction.changes_held.then_some("--allow-change-held-packages");
     let downgrade = transaction.allow_downgrade.then_some("--allow-downgrades");
     let recommends =
         transaction.recommends.map(|wanted| if wanted { "--install-recommends" } else { "--no-install-recommends" });
@@ -133,7 +132,7 @@ fn arguments(transaction: &Transaction) -> Vec<String> {
 
 /// Runs a program of apt to its end, and returns what it printed.
 fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<String, Failure> {
-    let settings = cx.system_root.as_deref().map(|root| Settings::of(cx, root)).transpose()?;
+    let settings = other_root(cx).map(|root| Settings::of(cx, root)).transpose()?;
     let mut environment = vec![
         ("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned()),
         ("LC_ALL".to_owned(), "C.UTF-8".to_owned()),
@@ -148,23 +147,13 @@ fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<String, Failure> 
         timeout: None,
     };
     let ended = program::run(cx, &invocation, name)?;
-    if ended.code == 0 { Ok(ended.output) } else { Err(failure(&ended, name)) }
+    if ended.code == 0 { Ok(ended.output) } else { Err(ended.failure(name)) }
 }
 
 /// dpkg calls programs of administrators, which are not on the path of every user.
 fn search_path() -> String {
     let own = std::env::var("PATH").unwrap_or_default();
     format!("{own}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
-}
-
-/// What apt says of a failure is at the end of what it prints.
-fn failure(ended: &Ended, name: &str) -> Failure {
-    const SHOWN: usize = 10;
-    let failure = ended.failure(name);
-    let lines: Vec<&str> = ended.output.lines().collect();
-    let tail = lines.get(lines.len().saturating_sub(SHOWN)..).unwrap_or_default().join("\n");
-    let message = if tail.is_empty() { failure.message } else { format!("{}\n{tail}", failure.message) };
-    Failure { message, ..failure }
 }
 
 /// Settings of apt for another root than that of this system.
@@ -194,8 +183,13 @@ impl Settings {
     }
 }
 
+/// The root of the system that is managed, if it is not the running one.
+fn other_root(cx: &Context) -> Option<&Path> {
+    cx.system_root.as_deref().filter(|root| *root != Path::new("/"))
+}
+
 fn dpkg_options(cx: &Context) -> Vec<String> {
-    let Some(root) = &cx.system_root else { return Vec::new() };
+    let Some(root) = other_root(cx) else { return Vec::new() };
     let root = root.display();
     vec![format!("--root={root}"), format!("--log={root}/var/log/dpkg.log")]
 }

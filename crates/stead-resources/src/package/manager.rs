@@ -125,6 +125,8 @@ pub(super) struct Transaction {
     /// Whether recommended packages are installed too; `None` for as the system is configured.
     pub(super) recommends: Option<bool>,
     pub(super) allow_downgrade: bool,
+    /// Whether packages that are held may change.
+    pub(super) changes_held: bool,
 }
 
 impl Transaction {

@@ -21,7 +21,7 @@ mod manager;
 mod version;
 
 use apt::Apt;
-use manager::{Available, Installed, Package, PackageManager, Plan, Presence, Transaction};
+use manager::{Available, Installed, Package, PackageManager, Plan, Presence, Remove, Transaction};
 pub(crate) use version::Requirement;
 
 const PROFILE: Profile = Profile {
@@ -217,8 +217,12 @@ impl<'m> System<'m> {
         Ok(Self { available, ..self })
     }
 
+    fn available_of(&self, name: &str) -> Option<&Available> {
+        self.available.iter().find(|each| is_same(&each.name, name))
+    }
+
     fn candidate(&self, name: &str) -> Option<&str> {
-        self.available.iter().find(|each| each.name == name).and_then(|each| each.candidate.as_deref())
+        self.available_of(name).and_then(|each| each.candidate.as_deref())
     }
 
     fn accepts(&self, requirement: &Requirement<'_>, name: &str, version: &str) -> bool {
@@ -230,7 +234,7 @@ impl<'m> System<'m> {
         if let Requirement::Exact(version) = requirement {
             return Ok((*version).to_owned());
         }
-        let known = self.available.iter().find(|each| each.name == name);
+        let known = self.available_of(name);
         let known =
             known.ok_or_else(|| refused("version", format!("there is no package '{name}' in the package lists")))?;
         let order = self.manager.order();
@@ -303,6 +307,7 @@ impl<'a> Properties<'a> {
             release: self.release.map(|release| release.0.to_owned()),
             recommends: self.recommends,
             allow_downgrade: self.allow_downgrade,
+            changes_held: self.hold.is_some(),
             ..Transaction::default()
         };
         for name in self.names() {
@@ -343,16 +348,17 @@ impl<'a> Properties<'a> {
 
     /// Fails for what no package list can change.
     fn check_possible(&self, system: &System<'_>) -> Result<(), Failure> {
-        if !self.exist {
-            return Ok(());
-        }
+        let (property, doing) = if self.exist { ("version", "change its version") } else { ("_exist", "remove it") };
         let is_held = |name: &&str| {
-            let changes = self.differing_of(system, name).contains(&"version");
+            let changes = self.differing_of(system, name).contains(&property);
             changes && self.hold.is_none() && system.installed.find(name).is_some_and(|found| found.hold)
         };
         if let Some(name) = self.names().find(is_held) {
-            let hint = "State 'hold' as well to change its version";
-            return Err(refused("version", format!("the package '{name}' is held at its version. {hint}")));
+            let hint = format!("Add 'hold' to {doing}");
+            return Err(refused(property, format!("the package '{name}' is held at its version. {hint}")));
+        }
+        if !self.exist {
+            return Ok(());
         }
         match self.version.as_ref().map(|version| &version.requirement) {
             None | Some(Requirement::Exact(_)) => self.transaction(system).map(|_| ()),
@@ -388,7 +394,22 @@ impl<'a> Properties<'a> {
         if let Some((name, _)) = transaction.install.iter().find(|(name, _)| !planned(name)) {
             return Err(refused("name", format!("the package manager has no package '{name}' to install")));
         }
+        self.check_held(&system, &plan)?;
         Ok(Change { differing, transaction, plan })
+    }
+
+    /// Fails where others than the stated packages would change that are held: `hold` allows it for those alone.
+    fn check_held(&self, system: &System<'_>, plan: &Plan) -> Result<(), Failure> {
+        let changed = plan.installs.iter().map(|each| &each.name).chain(plan.removes.iter().map(|each| &each.name));
+        let is_stated = |name: &str| self.names().any(|stated| is_same(name, stated));
+        let is_held = |name: &str| system.installed.find(name).is_some_and(|found| found.hold);
+        match changed.into_iter().find(|name| !is_stated(name) && is_held(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("the package '{name}', which is held at its version, would change as well");
+                Err(refused("name", format!("{message}. Add it to 'names', or release its hold")))
+            }
+        }
     }
 
     fn predict(&self, manager: &dyn PackageManager, cx: &Context) -> Result<SetReply, Failure> {
@@ -424,11 +445,14 @@ impl<'a> Properties<'a> {
             return Ok(reply::set(self.state(&before, &[]), &[], Vec::new()));
         }
         self.check_possible(&system)?;
+        let mut known = None;
         if self.updates_lists(&system, cx) {
+            known = Some(self.decide(system, cx).map_or_else(|_| Vec::new(), |change| change.plan.removes));
             manager.update_lists(cx)?;
             system = System::look(manager, cx, self)?;
         }
         let change = self.decide(system, cx)?;
+        check_removals(known.as_deref(), &change.plan)?;
         manager.carry_out(cx, &change.transaction)?;
         let after = System::look(manager, cx, self)?;
         if let Some(name) = self.names().find(|name| !self.differing_of(&after, name).is_empty()) {
@@ -553,6 +577,19 @@ fn is_same(planned: &str, stated: &str) -> bool {
 }
 
 /// In what-if: that only root can change packages.
+/// Fails where the package lists that were updated let more packages be removed than those before, which a plan showed.
+fn check_removals(known: Option<&[Remove]>, plan: &Plan) -> Result<(), Failure> {
+    let Some(known) = known else { return Ok(()) };
+    let was_shown = |gone: &Remove| known.iter().any(|shown| shown.name == gone.name);
+    match plan.removes.iter().find(|gone| !was_shown(gone)) {
+        None => Ok(()),
+        Some(Remove { name, .. }) => {
+            let message = format!("with the updated package lists, the package '{name}' would be removed as well");
+            Err(refused("name", format!("{message}. Nothing was changed; a plan shows it now")))
+        }
+    }
+}
+
 fn not_root() -> Option<Presumed> {
     let failure = || refused("", "only root can install and remove packages");
     (!rustix::process::geteuid().is_root()).then(|| Presumed { failure: failure(), paths: Vec::new() })

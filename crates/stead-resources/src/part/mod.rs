@@ -161,7 +161,10 @@ impl<P: Part> Provider for Parts<P> {
         let outcome = desired.compare(text.as_deref(), desired.live()?)?;
         let effects = desired.effects(&outcome, text.as_deref(), desired.location.lacks_directory(cx)?);
         let differing = names(&outcome.differing);
+        // What is refused creates nothing.
+        let is_refused = text.is_none() && matches!(desired.location.missing, Missing::Refuse);
         let set = SetReply { effects, ..reply::set(desired.after(), &differing, Vec::new()) };
+        let set = if is_refused { SetReply::default() } else { set };
         let found = outcome.found.map(|mut found| {
             found.retain(|name, _| !desired.exist || desired.wanted.contains_key(name));
             found

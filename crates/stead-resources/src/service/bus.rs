@@ -37,6 +37,11 @@ impl Status {
     pub(super) fn is_running(&self) -> bool {
         matches!(self.active.as_str(), "active" | "reloading" | "refreshing")
     }
+
+    /// Whether it neither runs nor is about to: what is restarted again and again is not stopped.
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.active.as_str(), "inactive" | "failed")
+    }
 }
 
 /// What systemd is asked to do with a unit.
@@ -144,7 +149,7 @@ impl Systemd {
         let result = finished.unwrap_or_else(|_| "unknown".to_owned());
         // A service of type oneshot has done its work when it is inactive again.
         let is_reached = match job {
-            Job::Stop => !status.is_running(),
+            Job::Stop => status.is_stopped(),
             Job::Start | Job::Restart => status.is_running() || (status.active == "inactive" && result == "success"),
         };
         if is_reached {
@@ -164,7 +169,7 @@ impl Systemd {
     ) -> Result<T, Failure> {
         let reply = self.call(status.path.as_str(), PROPERTIES, "Get", &(interface, name))?;
         let value: OwnedVariant = reply.body().deserialize().map_err(|error| failed(&error))?;
-        let unexpected = || Failure::new(FailureKind::Protocol, format!("systemd did not tell the property {name}"));
+        let unexpected = || Failure::new(FailureKind::Protocol, format!("systemd reported no property {name}"));
         read(value.into()).ok_or_else(unexpected)
     }
 

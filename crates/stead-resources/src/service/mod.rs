@@ -158,7 +158,8 @@ impl Provider for Services {
         names.extend(unit::configured(&root, ".service"));
         let exported = |name: String| {
             let is_running = is_live(cx).then(|| running.contains(&name));
-            let found = Found { unit: Unit::find(&root, &name), is_running, is_outdated: false, drop_ins: Vec::new() };
+            let (unit, is_stopped) = (Unit::find(&root, &name), is_running != Some(true));
+            let found = Found { unit, is_running, is_stopped, is_outdated: false, drop_ins: Vec::new() };
             let properties = Value::Object(state(&name, &found));
             Exported { type_name: None, name: Some(name), properties, depends_on: Vec::new(), metadata: None }
         };
@@ -186,6 +187,7 @@ impl Services {
         let mut found = Found {
             unit: Unit::find(&root, &name),
             is_running: None,
+            is_stopped: true,
             is_outdated: false,
             drop_ins: desired.drop_in_paths().map(|(path, _)| read(&path)).collect(),
         };
@@ -196,7 +198,8 @@ impl Services {
                 let started = self.systemd.started_at(&status)?;
                 started > 0 && files.iter().any(|file| steps::changed_at(file) > Some(started))
             };
-            found = Found { is_running: Some(status.is_running()), is_outdated, ..found };
+            let (is_running, is_stopped) = (Some(status.is_running()), status.is_stopped());
+            found = Found { is_running, is_stopped, is_outdated, ..found };
         }
         Ok(found)
     }
@@ -235,6 +238,8 @@ struct Found {
     unit: Unit,
     /// `None` where nothing can run.
     is_running: Option<bool>,
+    /// Whether it neither runs nor is about to.
+    is_stopped: bool,
     /// Whether it started before what it reads at its start was changed.
     is_outdated: bool,
     /// The content of the drop-ins that are stated.
@@ -244,6 +249,13 @@ struct Found {
 impl Found {
     fn activity(&self) -> Activity {
         if self.is_running == Some(true) { Activity::Running } else { Activity::Stopped }
+    }
+
+    fn is(&self, activity: Activity) -> bool {
+        match activity {
+            Activity::Running => self.is_running == Some(true),
+            Activity::Stopped => self.is_stopped,
+        }
     }
 
     fn is_masked(&self) -> bool {
@@ -348,7 +360,7 @@ impl Properties<'_> {
         // Once it is unmasked, its links count.
         let is_enabled = found.is_enabled() || self.masked == Some(false) && !found.unit.links.is_empty();
         let differing = [
-            ("state", self.state.is_some_and(|state| state != found.activity())),
+            ("state", self.state.is_some_and(|state| !found.is(state))),
             ("enabled", self.enabled.is_some_and(|enabled| enabled != is_enabled)),
             ("masked", self.masked.is_some_and(|masked| masked != found.is_masked())),
             ("unit", self.unit.is_some_and(|unit| found.own().is_none_or(|own| own.text != unit.0))),
@@ -400,6 +412,10 @@ impl Properties<'_> {
                 let hint = "Remove it first, with an instance whose '_exist' is false";
                 return Err(refused("masked", format!("'/{}' is a unit file. {hint}", self.unit_path())));
             }
+            if std::fs::symlink_metadata(root.join(self.unit_path())).is_ok() {
+                let hint = "Remove the link first, with `systemctl disable`";
+                return Err(refused("masked", format!("'/{}' is a link to a unit file. {hint}", self.unit_path())));
+            }
             change.steps.push(Step::Link { path: self.unit_path(), target: MASK.to_owned() });
         }
         change.job = self.job(found, &differing);
@@ -424,7 +440,7 @@ impl Properties<'_> {
         let is_running = found.is_running == Some(true);
         match self.state {
             Some(Activity::Running) if !is_running => return Some(Job::Start),
-            Some(Activity::Stopped) => return is_running.then_some(Job::Stop),
+            Some(Activity::Stopped) => return (!found.is_stopped).then_some(Job::Stop),
             _ => {}
         }
         let has_new_file = self.state.is_some() && ["unit", "dropIns"].iter().any(|name| differing.contains(name));
@@ -444,7 +460,7 @@ impl Properties<'_> {
             change.steps.extend(steps::remove_drop_ins(root, &self.unit_path()));
         }
         change.steps.extend(found.unit.masks.iter().map(|path| steps::unmasked(path)).collect::<Result<Vec<_>, _>>()?);
-        change.job = (found.is_running == Some(true)).then_some(Job::Stop);
+        change.job = (!found.is_stopped).then_some(Job::Stop);
         Ok(())
     }
 }

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, fchmod};
+use rustix::fs::{Mode, OFlags, fchmod};
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
-use stead_host::fs::{Former, Ownership, Place, Replacement};
+use stead_host::fs::{Former, FsError, Kind, Ownership, Place, Replacement};
 use stead_host::provider::Context;
 
 use super::bus::Job;
@@ -29,23 +29,19 @@ pub(super) struct Change {
 
 /// One change of a file. Paths are relative to the root.
 pub(super) enum Step {
-    Write { path: String, text: String, former: Option<u64> },
+    Write { path: String, text: String, former: Option<ItemKind> },
     Link { path: String, target: String },
     Remove { path: String, kind: ItemKind },
 }
 
 impl Step {
     pub(super) fn write(root: &Path, path: String, text: &str) -> Self {
-        let former = fs::symlink_metadata(root.join(&path)).ok().map(|metadata| metadata.len());
+        let former = kind_at(&root.join(&path));
         Self::Write { path, text: text.to_owned(), former }
     }
 
     pub(super) fn remove(root: &Path, path: String) -> Self {
-        let at = root.join(&path);
-        let kind = match fs::read_link(&at) {
-            Ok(target) => ItemKind::Symlink { target: target.to_string_lossy().into_owned() },
-            Err(_) => ItemKind::File { size: fs::symlink_metadata(&at).map_or(0, |metadata| metadata.len()) },
-        };
+        let kind = kind_at(&root.join(&path)).unwrap_or(ItemKind::File { size: 0 });
         Self::Remove { path, kind }
     }
 
@@ -58,6 +54,9 @@ impl Step {
     fn words(&self) -> String {
         match self {
             Self::Write { path, former: None, .. } => format!("create '/{path}'"),
+            Self::Write { path, former: Some(ItemKind::Symlink { .. }), .. } => {
+                format!("replace the link '/{path}' with a file")
+            }
             Self::Write { path, .. } => format!("replace the content of '/{path}'"),
             Self::Link { path, target } => format!("link '/{path}' to '{target}'"),
             Self::Remove { path, .. } => format!("remove '/{path}'"),
@@ -68,10 +67,7 @@ impl Step {
         let path = cx.resolve(Path::new("/").join(self.path()));
         match self {
             Self::Write { text, .. } => {
-                let place = place(cx, &path)?;
-                let replacement = Replacement::begin(&place, Former::Any)?;
-                replacement.write(text.as_bytes())?;
-                replacement.finish(0o644, Ownership::default())?;
+                write(&place(cx, &path)?, text)?;
             }
             Self::Link { target, .. } => place(cx, &path)?.replace_by_link(OsStr::new(target), Ownership::default())?,
             Self::Remove { .. } => {
@@ -82,6 +78,29 @@ impl Step {
         }
         Ok(())
     }
+}
+
+/// What is at a path: a link is not followed.
+fn kind_at(path: &Path) -> Option<ItemKind> {
+    let size = fs::symlink_metadata(path).ok()?.len();
+    let target = fs::read_link(path).ok().map(|target| target.to_string_lossy().into_owned());
+    Some(target.map_or(ItemKind::File { size }, |target| ItemKind::Symlink { target }))
+}
+
+/// Writes a unit file. One that is there keeps its mode, its owner and its attributes.
+fn write(place: &Place, text: &str) -> Result<(), Failure> {
+    let file = place.status()?.filter(|status| status.kind == Kind::File);
+    let mut replacement = Replacement::begin(place, file.as_ref().map_or(Former::Any, Former::Unchanged))?;
+    let (mut mode, mut ownership) = (0o644, Ownership::default());
+    if let Some(status) = &file {
+        if let Some(former) = place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)? {
+            replacement.keep_attributes(&former.into())?;
+        }
+        (mode, ownership) = (status.mode, Ownership { uid: Some(status.uid), gid: Some(status.gid) });
+    }
+    replacement.write(text.as_bytes())?;
+    let done = replacement.finish(mode, ownership)?;
+    done.map(|_| ()).ok_or_else(|| FsError::KeepsChanging(place.path().to_owned()).into())
 }
 
 /// The place of a path, whose directories are made where they are missing.
@@ -109,7 +128,10 @@ impl Change {
                 Step::Write { text, former: None, .. } => {
                     self.effects.creates.push(Item { path, kind: ItemKind::File { size: text.len() as u64 } });
                 }
-                Step::Write { former: Some(_), .. } => {}
+                Step::Write { former: Some(link @ ItemKind::Symlink { .. }), .. } => {
+                    self.effects.destroys.push(Item { path, kind: link.clone() });
+                }
+                Step::Write { .. } => {}
                 Step::Link { target, .. } => {
                     self.effects.creates.push(Item { path, kind: ItemKind::Symlink { target: target.clone() } });
                 }

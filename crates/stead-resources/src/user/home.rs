@@ -3,15 +3,17 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, RenameFlags, fchmod, openat, renameat_with};
 use rustix::io::Errno;
-use stead_core::call::Failure;
-use stead_core::destruction::Item;
+use stead_core::call::{Failure, Presumed};
+use stead_core::destruction::{Item, ItemKind};
 use stead_host::fs::{self, Former, Kind, Ownership, Patience, Place, Replacement};
 use stead_host::provider::Context;
 
+use super::{HOME, UID};
+use crate::accounts::{Record, Table};
 use crate::input::{cannot, refused};
 use crate::{pending, removal};
 
@@ -24,31 +26,46 @@ pub(super) enum HomeStep {
 /// Where a new home is made until it is complete.
 const UNFINISHED: &str = ".stead-home-";
 
-/// What making a home would create; `None` where there is something already, which is left as it is.
-pub(super) fn made(cx: &Context, text: &str, skeleton: &Path) -> Result<Option<Item>, Failure> {
+/// What making a home would create, and the directory that is missing for it; `None` where there is something already,
+/// which is left as it is.
+pub(super) fn made(cx: &Context, text: &str, skeleton: &Path) -> Result<Option<(Item, Option<Presumed>)>, Failure> {
     let home = cx.resolve(text);
-    let Some(place) = Place::find(&home, &cx.writes)? else { return Err(pending::no_directory(&home)) };
-    if place.status()?.is_some() {
+    let place = Place::find(&home, &cx.writes)?;
+    let presumed = place.is_none().then(|| pending::without_directory(&home));
+    if place.map(|place| place.status()).transpose()?.flatten().is_some() {
         return Ok(None);
     }
     let of_skeleton =
         Place::find(skeleton, &cx.writes)?.map(|place| removal::item(&place, text.to_owned(), &Patience::of(cx)));
     let item = of_skeleton.transpose()?.flatten();
-    Ok(Some(item.unwrap_or_else(|| Item { path: text.to_owned(), kind: removal::empty_directory() })))
+    let item = item.filter(|item| matches!(item.kind, ItemKind::Directory(_)));
+    let item = item.unwrap_or_else(|| Item { path: text.to_owned(), kind: removal::empty_directory() });
+    Ok(Some((item, presumed)))
 }
 
-/// What removing the home of a user would destroy; `None` where there is none. Only a directory of the user's own is.
-pub(super) fn removed(cx: &Context, text: &str, uid: u32) -> Result<Option<(PathBuf, Item)>, Failure> {
-    let home = cx.resolve(text);
+/// What removing the home of a user would destroy; `None` where there is none. Only a directory is removed that belongs to the
+/// user and is not above the home of another one.
+pub(super) fn removed(cx: &Context, users: &Table, user: &Record) -> Result<Option<(PathBuf, Item)>, Failure> {
+    let (text, uid) = (user.get(HOME).into_owned(), user.number(UID));
+    let refuse = |why: &str| Err(refused("removeHome", format!("'{text}' {why}. Remove it by itself")));
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let path = Path::new(&text);
+    if !path.is_absolute() || path.file_name().is_none() || path.components().any(|part| part == Component::ParentDir) {
+        return refuse("is not the path of a home");
+    }
+    let others = users.records().filter(|other| other.name() != user.name());
+    if let Some(other) = others.into_iter().find(|other| Path::new(&*other.get(HOME)).starts_with(path)) {
+        return refuse(&format!("is or holds the home of the user '{}'", other.name()));
+    }
+    let home = cx.resolve(path);
     let Some(place) = Place::find(&home, &cx.writes)? else { return Ok(None) };
     let Some(status) = place.status()? else { return Ok(None) };
-    if status.kind != Kind::Directory || status.uid != uid {
-        return Err(refused(
-            "removeHome",
-            format!("'{text}' is not a directory that belongs to that user. Remove it by itself"),
-        ));
+    if status.kind != Kind::Directory || Some(status.uid) != uid {
+        return refuse("is not a directory that belongs to that user");
     }
-    Ok(removal::item(&place, text.to_owned(), &Patience::of(cx))?.map(|item| (home, item)))
+    Ok(removal::item(&place, text, &Patience::of(cx))?.map(|item| (home, item)))
 }
 
 impl HomeStep {
@@ -78,7 +95,11 @@ fn make(cx: &Context, place: &Place, skeleton: &Path, mode: u32, ownership: Owne
     let unfinished = place.sibling(name.as_ref())?;
     fs::remove_tree(&unfinished, &Patience::of(cx))?;
     let directory = unfinished.make_directory()?;
-    if let Some(from) = fs::open(skeleton, OFlags::RDONLY | OFlags::DIRECTORY)? {
+    let found = Place::find(skeleton, &cx.writes)?.map(|place| place.status()).transpose()?.flatten();
+    let is_directory = found.is_some_and(|status| status.kind == Kind::Directory);
+    if let Some(from) =
+        is_directory.then(|| fs::open(skeleton, OFlags::RDONLY | OFlags::DIRECTORY)).transpose()?.flatten()
+    {
         copy(cx, &from, skeleton, &directory, unfinished.path(), ownership)?;
     }
     finish(&directory, place.path(), mode, ownership)?;

@@ -13,7 +13,7 @@ use stead_core::value::{Object, REDACTED, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::{AccountLock, Databases, Membership, Record, Settings, record_path};
-use crate::input::{AccountName, Expiry, Field, NewAccountName, PasswordHash, read, read_each, refused};
+use crate::input::{AccountName, Expiry, Field, HomePath, NewAccountName, PasswordHash, read, read_each, refused};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod home;
@@ -36,9 +36,9 @@ const COMMENT: usize = 4;
 const HOME: usize = 5;
 const SHELL: usize = 6;
 
-/// An account of the system's own database. It is made as useradd makes it: numbers, home and shell that are not stated come
-/// from /etc/login.defs and /etc/default/useradd. Without a password it is locked. It is changed under the lock that
-/// useradd and its relatives take.
+/// An account of the system's own databases. Numbers, home and shell that are not stated come from /etc/login.defs and
+/// /etc/default/useradd, as with useradd; no ranges are added to /etc/subuid and /etc/subgid. Without a password it is
+/// locked. It is changed under the lock that useradd takes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/User")]
@@ -46,27 +46,26 @@ struct Properties<'a> {
     /// The name of the user.
     #[serde(borrow)]
     name: NewAccountName<'a>,
-    /// Its number. A new user gets the next free one when none is given. The number of a user is not changed, since files
-    /// belong to the number.
+    /// The uid. By default the next free one. The uid of a user is not changed, since files belong to it.
     uid: Option<u32>,
-    /// The name or number of its own group, which must exist. A new user gets a group of its own name when none is given and
+    /// The primary group, by name or gid; it must exist. By default a new user gets a group of its own name, where
     /// login.defs says so.
     #[serde(borrow)]
     group: Option<AccountName<'a>>,
-    /// The names of the other groups that it is in, which must exist.
+    /// The supplementary groups, which must exist.
     #[serde(borrow)]
     groups: Option<Vec<NewAccountName<'a>>>,
-    /// Whether the user is at least in 'groups' (minimum), or in no others (exact).
+    /// minimum: the user stays in other groups; exact: it leaves them.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     membership: Membership,
-    /// Its full name, or what else is to be said of it.
+    /// The comment field, usually the full name.
     #[serde(borrow)]
     comment: Option<Field<'a>>,
-    /// Its home. The directory is not moved when this changes.
+    /// The home directory. It is not moved when this changes.
     #[serde(borrow)]
-    home: Option<Field<'a>>,
-    /// Its shell.
+    home: Option<HomePath<'a>>,
+    /// The login shell.
     #[serde(borrow)]
     shell: Option<Field<'a>>,
     /// The hash of its password, as crypt(5) describes, or '*' for none. It is never shown. Give it as a
@@ -74,30 +73,30 @@ struct Properties<'a> {
     #[serde(borrow)]
     #[schemars(extend("writeOnly" = true))]
     password_hash: Option<PasswordHash<'a>>,
-    /// Whether its password is locked, so that no password lets it in.
+    /// Whether the password is locked: no password is accepted.
     locked: Option<bool>,
     /// The day on which the account expires, as 2027-12-31, or never.
     #[serde(borrow)]
     expires: Option<Expiry<'a>>,
-    /// After how many days a password may be changed again; -1 for no such rule.
+    /// Minimum days between changes of the password; -1 for none.
     password_minimum_age: Option<i32>,
-    /// After how many days a password must be changed; -1 for no such rule.
+    /// Maximum days for which a password is valid; -1 for none.
     password_maximum_age: Option<i32>,
-    /// How many days before that the user is warned; -1 for no such rule.
+    /// Days of warning before the password expires; -1 for none.
     password_warning: Option<i32>,
-    /// Whether a new user gets a number of those for system accounts, and no home unless 'createHome' says so.
+    /// Whether a new user gets a uid of the system range, and no home unless 'createHome' is true.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     system: bool,
-    /// Whether a new user gets its home, with what is in /etc/skel. By default all but system accounts do. What is there
-    /// already is left as it is.
+    /// Whether the home of a new user is created, as a copy of /etc/skel. By default it is, but for system accounts. An
+    /// existing directory is left alone.
     #[schemars(extend("writeOnly" = true))]
     create_home: Option<bool>,
-    /// Whether the home is removed, with everything in it, together with the user.
+    /// Whether the home is removed with the user, with everything in it.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     remove_home: bool,
-    /// Whether the user is there.
+    /// Whether the user exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -247,7 +246,6 @@ impl Properties<'_> {
         let Some(found) = found.as_ref().filter(|_| self.exist) else {
             return Ok(if found.is_some() == self.exist { Vec::new() } else { vec!["_exist"] });
         };
-        let texts = [("comment", COMMENT, self.comment), ("home", HOME, self.home), ("shell", SHELL, self.shell)];
         let mut differing = Vec::new();
         if self.uid.is_some_and(|uid| found.number(UID) != Some(uid)) {
             differing.push("uid");
@@ -259,18 +257,21 @@ impl Properties<'_> {
         if as_set(&self.groups_after(&former)) != as_set(&former) {
             differing.push("groups");
         }
-        differing.extend(
-            texts
-                .into_iter()
-                .filter(|(_, field, text)| text.is_some_and(|text| found.get(*field) != text.0))
-                .map(|(name, _, _)| name),
-        );
+        let names = ["comment", "home", "shell"].into_iter().zip(self.texts());
+        let differs = |(text, field): (Option<&str>, usize)| text.is_some_and(|text| found.get(field) != text);
+        differing.extend(names.filter_map(|(name, field)| differs(field).then_some(name)));
         if self.states_password() {
             let passwords = databases.passwords().ok_or_else(password::no_database)?;
             let record = passwords.find(self.name.0).unwrap_or_else(|| Record::new(self.name.0, 9));
             differing.extend(self.password_differs(&record));
         }
         Ok(differing)
+    }
+
+    /// The fields that are texts, as far as they are stated.
+    fn texts(&self) -> [(Option<&str>, usize); 3] {
+        let (comment, shell) = (self.comment.map(|comment| comment.0), self.shell.map(|shell| shell.0));
+        [(comment, COMMENT), (self.home.map(|home| home.0), HOME), (shell, SHELL)]
     }
 
     fn groups_after(&self, former: &[String]) -> Vec<String> {
@@ -284,16 +285,16 @@ impl Properties<'_> {
         let own = self.group.map(|group| ("group", group.0));
         let stated = own.into_iter().chain(self.groups.iter().flatten().map(|group| ("groups", group.0)));
         let missing: Vec<_> = stated.filter(|(_, name)| self.exist && is_missing(name)).collect();
-        let settings = Settings::of(cx);
         let mut presumed = Vec::new();
         for (property, name) in missing {
             presumed
                 .push(Some(Presumed { failure: no_group(property, name), paths: vec![record_path("group", name)] }));
-            let gid = settings.new_gid(false, &Databases::ids(databases.groups()));
-            let group = databases.new_group(name, gid.unwrap_or_default());
+            // Nobody has this gid, so that the user is not taken for a member already.
+            let group = databases.new_group(name, u32::MAX);
             databases.put_group(&group);
         }
-        let change = self.change(cx, &mut databases)?;
+        let mut change = self.change(cx, &mut databases)?;
+        presumed.push(change.presumed.take());
         let presumed = Presumed::all(presumed).filter(|_| !change.differing.is_empty());
         Ok(Change { presumed, ..change })
     }
@@ -331,10 +332,11 @@ impl Properties<'_> {
         self.change_password(databases, &settings)?;
         self.change_groups(databases, &change.groups)?;
         change.effects = Effects::of(Effect::Create);
-        change.what_if.push(format!("create the user with number {uid} and group {gid}"));
+        change.what_if.push(format!("create the user with uid {uid}"));
         if self.create_home.unwrap_or(!self.system) {
             let skeleton = cx.resolve(settings.skeleton());
-            if let Some(item) = home::made(cx, &home, &skeleton)? {
+            if let Some((item, presumed)) = home::made(cx, &home, &skeleton)? {
+                change.presumed = presumed;
                 change.what_if.push(format!("create the home '{home}'"));
                 change.effects.creates.push(item);
                 let (home, mode) = (cx.resolve(&home), settings.home_mode());
@@ -347,10 +349,10 @@ impl Properties<'_> {
     fn new_uid(&self, databases: &Databases, settings: &Settings) -> Result<u32, Failure> {
         let Some(uid) = self.uid else {
             let free = settings.new_uid(self.system, &Databases::ids(databases.users()));
-            return free.ok_or_else(|| refused("uid", "no number for a user is free in the range of login.defs"));
+            return free.ok_or_else(|| refused("uid", "no uid is free in the range of /etc/login.defs"));
         };
         match databases.users().records().find(|record| record.number(UID) == Some(uid)) {
-            Some(owner) => Err(refused("uid", format!("the number {uid} is that of the user '{}'", owner.name()))),
+            Some(owner) => Err(refused("uid", format!("uid {uid} is already used by the user '{}'", owner.name()))),
             None => Ok(uid),
         }
     }
@@ -368,7 +370,7 @@ impl Properties<'_> {
         }
         let used = Databases::ids(databases.groups());
         let gid = Some(uid).filter(|gid| !used.contains(gid)).or_else(|| settings.new_gid(self.system, &used));
-        let gid = gid.ok_or_else(|| refused("group", "no number for a group is free in the range of login.defs"))?;
+        let gid = gid.ok_or_else(|| refused("group", "no gid is free in the range of /etc/login.defs"))?;
         let group = databases.new_group(self.name.0, gid);
         databases.put_group(&group);
         Ok(gid)
@@ -383,16 +385,16 @@ impl Properties<'_> {
     ) -> Result<(), Failure> {
         if change.differing.contains(&"uid") {
             let uid = record.number(UID).unwrap_or_default();
-            let hint = "Files belong to that number; change both with usermod and chown";
-            return Err(refused("uid", format!("the user '{}' has the number {uid}. {hint}", self.name.0)));
+            let hint = "Files belong to it; change both with usermod and chown";
+            return Err(refused("uid", format!("the user '{}' has uid {uid}. {hint}", self.name.0)));
         }
         if let Some(group) = self.group {
             let gid = gid_of(databases, group).ok_or_else(|| no_group("group", group.0))?;
             record.set(GID, &gid.to_string());
         }
-        for (text, field) in [(self.comment, COMMENT), (self.home, HOME), (self.shell, SHELL)] {
+        for (text, field) in self.texts() {
             if let Some(text) = text {
-                record.set(field, text.0);
+                record.set(field, text);
             }
         }
         databases.users_mut().put(&record);
@@ -401,7 +403,11 @@ impl Properties<'_> {
         }
         self.change_groups(databases, &change.groups)?;
         change.effects = Effects::of(Effect::Change);
-        change.what_if = change.differing.iter().map(|name| format!("set its {name}")).collect();
+        let words = |name: &&str| match *name {
+            "groups" => format!("set its groups to {}", change.groups.join(", ")),
+            name => format!("set its {name}"),
+        };
+        change.what_if = change.differing.iter().map(words).collect();
         Ok(())
     }
 
@@ -436,14 +442,14 @@ impl Properties<'_> {
         change.effects = Effects::of(Effect::Remove);
         change.what_if.push("remove the user".to_owned());
         if self.remove_home
-            && let Some(uid) = found.number(UID)
-            && let Some((home, item)) = home::removed(cx, &found.get(HOME), uid)?
+            && let Some((home, item)) = home::removed(cx, databases.users(), found)?
         {
             change.what_if.push(format!("remove the home '{}'", found.get(HOME)));
             change.effects.destroys.push(item);
             change.home = Some(HomeStep::Remove { home });
         }
         self.change_groups(databases, &[])?;
+        databases.forget_administrator(name);
         databases.users_mut().remove(name);
         if let Some(passwords) = databases.passwords_mut() {
             passwords.remove(name);
@@ -483,7 +489,7 @@ impl Properties<'_> {
             ("group", self.group.map(|group| Value::from(group.0))),
             ("groups", groups),
             ("comment", field(self.comment)),
-            ("home", field(self.home)),
+            ("home", self.home.map(|home| Value::from(home.0))),
             ("shell", field(self.shell)),
             ("passwordHash", self.password_hash.map(|_| Value::from(REDACTED))),
             ("locked", self.locked.map(Value::from)),

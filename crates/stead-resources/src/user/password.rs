@@ -72,8 +72,8 @@ impl Properties<'_> {
         let locked =
             self.locked.unwrap_or_else(|| stored.starts_with('!') && self.password_hash.is_none_or(|_| stored != "!"));
         if self.locked == Some(false) && matches!(hash.as_str(), "" | "*") {
-            let message = format!("the user '{name}' has no password, and would need none when it is not locked");
-            return Err(refused("locked", format!("{message}. State 'passwordHash' as well")));
+            let message = format!("the user '{name}' has no password; unlocking it would allow login without one");
+            return Err(refused("locked", format!("{message}. Add 'passwordHash'")));
         }
         // An account without a password must not become one that needs none.
         let locked = locked || hash.is_empty() && stored.starts_with('!');

@@ -161,6 +161,12 @@ impl Node {
         self.mode & 0o170_000
     }
 
+    /// Whether another node is of the same kind and, if it is a link, leads to the same target.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
+    pub(crate) fn remains(&self, now: &Self) -> bool {
+        self.kind() == now.kind() && (self.kind() != 0o120_000 || self.content == now.content)
+    }
+
     /// What a copy has in common with its original.
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn copied(&self) -> (u32, Vec<u8>, (u32, u32)) {
