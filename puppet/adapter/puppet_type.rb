@@ -16,7 +16,7 @@ $stdout.reopen($stderr)
 
 begin
   PuppetAdapter.answer(*ARGV.values_at(0, 2), input).each { |line| answers.puts(JSON.generate(line)) }
-rescue Puppet::Error, ArgumentError, JSON::ParserError, PuppetAdapter::Error => e
+rescue StandardError, LoadError => e
   warn JSON.generate('error' => e.message)
   exit 1
 end

@@ -493,7 +493,11 @@ impl Resources for Known<'_> {
         properties: &Object,
         sources: &mut Sources,
     ) -> Result<Expansion, Vec<Diagnostic>> {
-        self.1.map_or_else(|| Ok(Expansion::default()), |powershell| powershell.expand(manifest, properties, sources))
+        match self.1 {
+            Some(powershell) => powershell.expand(manifest, properties, sources),
+            // Only the adapters of PowerShell list composite resources.
+            None => Ok(Expansion::default()),
+        }
     }
 
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {

@@ -172,7 +172,7 @@ impl PowerShell {
     ) -> Result<Expansion, Vec<Diagnostic>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let Implementation::Adapted { resource: adapted, adapter } = &manifest.implementation else {
-            return Ok(Expansion::default());
+            return Err(vec![unplaced(format!("'{}' is not a composite resource", manifest.type_name))]);
         };
         let path = adapted.path.clone().unwrap_or_default();
         let Some(found) = known.get(&(path, manifest.type_name.short().to_lowercase())) else {

@@ -104,21 +104,19 @@ impl Opened<'_> {
 }
 
 impl Opened<'_> {
-    /// The state after a set that requires a restart. Where it cannot be read, the restart is what is known of it: it was
-    /// asked for once, and a failure would lose it.
-    fn get_and_restart(&mut self) -> Value {
-        let mut members = match self.get() {
-            Ok(Value::Object(members)) => members,
-            Ok(_) => Object::new(),
-            Err(failure) => {
-                let text = format!("the state after the set is unknown: {}", failure.message);
-                (self.cx.trace)(TraceLevel::Warn, &text);
-                Object::new()
-            }
-        };
-        let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        members.insert("_restartRequired".to_owned(), Value::from(json!([{ "system": name }])));
-        Value::Object(members)
+    /// The state after a set. Where it cannot be read that is a warning, for the set was made; and a restart that was asked
+    /// for once must not be lost.
+    fn state_after_set(&mut self, reboot: bool) -> Value {
+        let mut state = self.get().unwrap_or_else(|failure| {
+            let text = format!("the state after the set is unknown: {}", failure.message);
+            (self.cx.trace)(TraceLevel::Warn, &text);
+            Value::Object(Object::new())
+        });
+        if let (true, Value::Object(members)) = (reboot, &mut state) {
+            let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+            members.insert("_restartRequired".to_owned(), Value::from(json!([{ "system": name }])));
+        }
+        state
     }
 }
 
@@ -158,7 +156,7 @@ impl Provider for PowerShellProvider {
             return Ok(SetReply { what_if, ..SetReply::default() });
         }
         let reboot = opened.call(Method::Set)?.reboot_required;
-        let after = if reboot { opened.get_and_restart() } else { opened.get()? };
+        let after = opened.state_after_set(reboot);
         Ok(SetReply { after: Some(Plain::new(after)), ..SetReply::default() })
     }
 

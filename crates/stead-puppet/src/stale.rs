@@ -59,6 +59,9 @@ fn is_in_type_folder(path: &str) -> bool {
     TYPE_FOLDERS.iter().any(|folder| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
 }
 
+/// Whether one of the first lines is the comment with the mark: elsewhere it may be quoted.
 fn has_mark(content: &[u8]) -> bool {
-    content.windows(MARK.len()).any(|window| window == MARK.as_bytes())
+    const LINES: usize = 12;
+    let is_mark = |line: &[u8]| line.strip_prefix(b"# ").is_some_and(|text| text.starts_with(MARK.as_bytes()));
+    content.split(|byte| *byte == b'\n').take(LINES).any(is_mark)
 }

@@ -42,6 +42,7 @@ pub(super) fn parse(body: &str) -> Result<Vec<Statement>, Fault> {
 }
 
 fn skip_parameters(parser: &mut Parser<'_>) -> Parse<()> {
+    let begin = parser.lexer.offset();
     loop {
         parser.skip_lines();
         let token = parser.peek();
@@ -52,7 +53,11 @@ fn skip_parameters(parser: &mut Parser<'_>) -> Parse<()> {
                 parser.skip_lines();
                 return skip_brackets(parser);
             }
-            _ => return Ok(()),
+            // What is in brackets is no attribute of a parameter block, but the cast of a statement.
+            _ => {
+                parser.lexer.reset(begin);
+                return Ok(());
+            }
         }
     }
 }
@@ -268,7 +273,7 @@ fn property(parser: &mut Parser<'_>) -> Parse<Expression> {
             Kind::BraceClose if depth > 1 => depth -= 1,
             Kind::BraceClose => {
                 let text = parser.lexer.source().get(open.end..token.start).unwrap_or_default();
-                return if text.to_ascii_lowercase().contains("$using:") {
+                return if ["$using:", "${using:"].iter().any(|word| text.to_ascii_lowercase().contains(word)) {
                     fail(open, "'$using:' is not evaluated in a composite resource")
                 } else {
                     Ok(Expression::Constant(Value::from(text)))

@@ -82,7 +82,7 @@ pub(crate) fn expand(
         return Err(at(Fault { offset: problem.at, message: problem.message.clone() }));
     }
     let found = file.script.configurations.iter().find(|configuration| same(&configuration.name, &resource.name));
-    let Some(configuration) = found else { return Err(fault("the configuration is not there any more")) };
+    let Some(configuration) = found else { return Err(fault("the file no longer declares this Configuration")) };
     let text = file.text.as_str().get(configuration.body.clone()).unwrap_or_default();
     let start = configuration.body.start;
     let shifted = |fault: Fault| Fault { offset: fault.offset + start, ..fault };
@@ -208,7 +208,7 @@ impl Expander<'_> {
             StatementKind::ForEach(name, values, body) => {
                 let values = self.value(values, at)?;
                 if matches!(values, Value::Opaque { .. }) {
-                    return fail(at, "a secret is not enumerated");
+                    return fail(at, "cannot loop over a secret");
                 }
                 for value in values.elements() {
                     self.assign(name, value, at)?;
@@ -267,10 +267,19 @@ impl Expander<'_> {
         Ok(())
     }
 
+    fn weigh(&mut self, bytes: usize, place: usize) -> Expand<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > LARGEST_EXPANSION {
+            return fail(place, format!("the instances would hold more than {LARGEST_EXPANSION} bytes"));
+        }
+        Ok(())
+    }
+
     fn instance(&mut self, declaration: &Declaration, at: &Range<usize>) -> Expand<()> {
         let target = self.keywords.resolve(&self.imports, &declaration.keyword);
         let target = target.map_err(|message| Fault { offset: at.start, message })?;
         let name = self.text(&declaration.name, declaration.name_at.start, "the name of an instance")?;
+        self.weigh(name.len(), at.start)?;
         let known = |made: &Made| same(&made.keyword, &declaration.keyword) && same(&made.id.name, &name);
         if self.made.iter().any(known) {
             return fail(at.start, format!("'[{}]{name}' is declared twice", declaration.keyword));
@@ -288,10 +297,7 @@ impl Expander<'_> {
                 );
             }
             let value = self.value(&entry.value, place)?;
-            self.bytes = self.bytes.saturating_add(value.weight());
-            if self.bytes > LARGEST_EXPANSION {
-                return fail(place, format!("the instances would hold more than {LARGEST_EXPANSION} bytes"));
-            }
+            self.weigh(value.weight(), place)?;
             if same(property, "DependsOn") {
                 needs.extend(texts(value, place)?.into_iter().map(|need| (need, place)));
             } else if value != Value::Null {
@@ -340,12 +346,12 @@ impl Expander<'_> {
     fn text(&self, expression: &Expression, at: usize, what: &str) -> Expand<String> {
         match self.value(expression, at)? {
             value @ (Value::Text(_) | Value::Integer { .. }) => Ok(value.to_text()),
-            _ => fail(at, format!("{what} must be a text")),
+            _ => fail(at, format!("{what} must be a string")),
         }
     }
 
     fn template(&self, value: Value, span: Span) -> Result<Template, String> {
-        let none = || Err("the value has no form in a document".to_owned());
+        let none = || Err("a value of this type cannot be used as a property".to_owned());
         let kind = match value {
             Value::Null => Kind::Null,
             Value::Boolean(truth) => Kind::Bool(truth),
@@ -423,7 +429,7 @@ fn placed(template: Template, span: Span) -> Template {
 fn texts(value: Value, at: usize) -> Expand<Vec<String>> {
     let text = |value: Value| match value {
         Value::Text(text) => Ok(text),
-        _ => fail(at, "a text or several are expected"),
+        _ => fail(at, "expected a string or a list of strings"),
     };
     value.elements().into_iter().map(text).collect()
 }

@@ -58,7 +58,7 @@ impl Keywords for Installed<'_> {
                 0 => return Err(format!("there is no module '{name}'{version} with resources")),
                 1 => {}
                 many => {
-                    return Err(format!("there are {many} versions of the module '{name}'; state '-ModuleVersion'"));
+                    return Err(format!("there are {many} versions of the module '{name}'; add '-ModuleVersion'"));
                 }
             }
         }

@@ -45,7 +45,7 @@ pub(crate) fn read(file: &File, modules: &dyn Modules) -> (Vec<Resource>, Vec<Fi
     if resources.is_empty() {
         return (
             resources,
-            vec![finding(&codes::COMPOSITE, text.place(0), "no configuration stands in the file".to_owned())],
+            vec![finding(&codes::COMPOSITE, text.place(0), "the file declares no Configuration".to_owned())],
         );
     }
     (resources, Vec::new())

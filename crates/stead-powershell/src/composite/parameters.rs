@@ -178,7 +178,7 @@ fn coerce(ty: &Type, value: Value) -> Evaluate<Value> {
             Type::Guid | Type::DateTime | Type::TimeSpan | Type::Enumeration(_) | Type::Char | Type::Decimal,
             Value::Null,
         ) => {
-            return Err("this type has no null, and what PowerShell makes of it is not evaluated".to_owned());
+            return Err("cannot assign $null to a variable of this type".to_owned());
         }
         (_, Value::Null) => Value::Null,
         _ => return Err("PowerShell would convert the value, which is not evaluated".to_owned()),

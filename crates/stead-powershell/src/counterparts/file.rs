@@ -129,11 +129,12 @@ fn check(stated: &Stated) -> Result<(), Failure> {
     let is_directory = stated.is("Type", "Directory");
     let source = stated.text("SourcePath").is_some();
     let drive = |text: &str| text.as_bytes().get(1) == Some(&b':') || text.starts_with("\\\\");
-    let is_foreign = drive(path) || stated.text("SourcePath").is_some_and(drive);
+    let is_foreign_source = stated.text("SourcePath").is_some_and(drive);
     let copies = is_directory && source;
     let by_date = stated.is("Checksum", "CreatedDate") || stated.is("Checksum", "ModifiedDate");
     let wrong = [
-        (is_foreign, "DestinationPath", "is a path of Windows, or 'SourcePath' is; write it as on this system"),
+        (drive(path), "DestinationPath", "is a Windows path; use a path such as /srv/share"),
+        (is_foreign_source, "SourcePath", "is a Windows path; use a path such as /srv/share"),
         (stated.get("Attributes").is_some(), "Attributes", "is not supported: this system has no such attributes"),
         (stated.get("Credential").is_some(), "Credential", "is not supported: files are read as the user of the run"),
         (by_date, "Checksum", "must be SHA-1, SHA-256 or SHA-512: contents are compared, not dates"),

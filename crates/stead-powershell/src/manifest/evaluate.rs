@@ -57,7 +57,7 @@ pub(crate) fn evaluate(expression: &Expression, context: &Context<'_>) -> Evalua
             let [table, key] = &**parts;
             let (table, key) = (evaluate(table, context)?, operand(key, context)?);
             let (Value::Table(_), Value::Text(key)) = (&table, &key) else {
-                return Err("'ContainsKey' needs a table and a text".to_owned());
+                return Err("'ContainsKey' requires a hashtable and a string".to_owned());
             };
             Value::Boolean(table.get(key).is_some())
         }
@@ -67,7 +67,9 @@ pub(crate) fn evaluate(expression: &Expression, context: &Context<'_>) -> Evalua
 /// Whether a condition counts as true.
 pub(crate) fn truth(condition: &Expression, context: &Context<'_>) -> Evaluate<bool> {
     match evaluate(condition, context)? {
-        Value::Opaque { name, is_true: false } => Err(format!("'${name}' is a secret, which decides nothing here")),
+        Value::Opaque { name, is_true: false } => {
+            Err(format!("'${name}' is a secret; a secret is not allowed in a condition"))
+        }
         value => Ok(value.is_true()),
     }
 }
@@ -81,6 +83,23 @@ fn operand(expression: &Expression, context: &Context<'_>) -> Evaluate<Value> {
     }
 }
 
+/// What a hashtable has besides its entries and their number.
+const OF_TABLES: [&str; 13] = [
+    "Keys",
+    "Values",
+    "Length",
+    "IsReadOnly",
+    "IsFixedSize",
+    "IsSynchronized",
+    "SyncRoot",
+    "PSBase",
+    "PSAdapted",
+    "PSExtended",
+    "PSObject",
+    "PSTypeNames",
+    "GetEnumerator",
+];
+
 /// An entry of a table, null where it has none; or how many there are.
 fn member(value: &Value, name: &str) -> Evaluate<Value> {
     let count = |count: usize| Value::int(i128::try_from(count).unwrap_or(i128::MAX));
@@ -88,6 +107,9 @@ fn member(value: &Value, name: &str) -> Evaluate<Value> {
         Value::Table(entries) => Ok(match value.get(name) {
             Some(found) => found.clone(),
             None if same(name, "Count") => count(entries.len()),
+            None if OF_TABLES.iter().any(|own| same(name, own)) => {
+                return Err(format!("'{name}' of a hashtable is not evaluated"));
+            }
             None => Value::Null,
         }),
         Value::List(values) if same(name, "Count") || same(name, "Length") => Ok(count(values.len())),
@@ -172,7 +194,7 @@ fn insert(table: &mut Vec<(Value, Value)>, key: Value, value: Value) -> Evaluate
         return Err("a key must not be null".to_owned());
     }
     if table.iter().any(|(known, _)| equal(known, &key, false)) {
-        return Err(format!("key '{}' is there twice", key.to_text()));
+        return Err(format!("duplicate key '{}'", key.to_text()));
     }
     table.push((key, value));
     Ok(())
@@ -381,7 +403,7 @@ fn repeat(value: &Value, count: i128) -> Evaluate<Value> {
     let fits = |length: usize| length.checked_mul(count).is_some_and(|length| length <= LARGEST);
     match value {
         Value::Text(text) if fits(text.len()) => Ok(Value::Text(text.repeat(count))),
-        Value::List(values) if fits(values.len()) => {
+        Value::List(values) if fits(value.weight().max(values.len())) => {
             Ok(Value::List(values.iter().cycle().take(values.len() * count).cloned().collect()))
         }
         _ => Err("the result is too large".to_owned()),
@@ -436,8 +458,13 @@ fn compare(operator: &str, left: Value, right: &Value) -> Evaluate<Value> {
         "notin" => Ok(Value::Boolean(!contains(right, &left))),
         _ => match left {
             Value::List(values) => {
-                let kept = values.into_iter().filter(|value| holds(bare, value, right, cased).unwrap_or(false));
-                Ok(Value::List(kept.collect()))
+                let mut kept = Vec::new();
+                for value in values {
+                    if holds(bare, &value, right, cased)? {
+                        kept.push(value);
+                    }
+                }
+                Ok(Value::List(kept))
             }
             left => holds(bare, &left, right, cased).map(Value::Boolean),
         },
@@ -552,7 +579,7 @@ fn command(name: &str, arguments: &[(Option<String>, Expression)], context: &Con
             .iter()
             .find(|(name, _)| name.as_ref().is_some_and(|name| parameters.iter().any(|each| same(each, name))));
         let bare = || arguments.iter().filter(|(name, _)| name.is_none()).nth(position);
-        let found = named.or_else(bare).ok_or_else(|| format!("'{name}' lacks an argument"))?;
+        let found = named.or_else(bare).ok_or_else(|| format!("'{name}' requires another argument"))?;
         operand(&found.1, context)
     };
     match name {

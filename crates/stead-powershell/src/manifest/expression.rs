@@ -540,7 +540,7 @@ impl<'a> Parser<'a> {
             let token = self.lexer.peek(Mode::Member);
             let key = self.key(token)?;
             if entries.iter().any(|known| is_same_key(&known.key, &key)) {
-                return fail(token, format!("key '{}' is there twice", self.lexer.text(token)));
+                return fail(token, format!("duplicate key '{}'", self.lexer.text(token)));
             }
             self.expect(Kind::Assign)?;
             self.skip_lines();

@@ -101,7 +101,7 @@ pub enum Failed {
         tail: String,
     },
     /// It took too long, and the worker was ended.
-    #[error("it did not end within {0:?}; PowerShell was ended with everything that it had started")]
+    #[error("did not finish within {0:?}; PowerShell and its child processes were killed")]
     Deadline(Duration),
     /// All workers were busy for too long.
     #[error("no PowerShell process became free within {0:?}")]
@@ -113,7 +113,7 @@ pub enum Failed {
     #[error("it returned more than allowed")]
     TooMuch,
     /// The worker sent something else than the protocol has.
-    #[error("the worker sent a line that is not understood")]
+    #[error("invalid response from the PowerShell worker")]
     Protocol,
     /// The system failed.
     #[error(transparent)]

@@ -53,7 +53,7 @@ impl Printed {
             }
         }
         if self.left_out > 0 {
-            line(format!("{} more bytes were printed and are left out", self.left_out));
+            line(format!("output truncated: {} more bytes", self.left_out));
         }
     }
 
@@ -99,7 +99,7 @@ mod tests {
         }
         printed.take(Stream::Stderr, b"\nthe end\n", &mut |line| lines.push(line));
         printed.finish(&mut |line| lines.push(line));
-        assert_eq!(lines, ["10485769 more bytes were printed and are left out"]);
+        assert_eq!(lines, ["output truncated: 10485769 more bytes"]);
         assert_eq!(printed.tail(), "the end");
     }
 

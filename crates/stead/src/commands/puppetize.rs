@@ -175,7 +175,7 @@ fn on_disk(folder: &Path, generated: &Files) -> Result<Files, String> {
 /// Removes a file, and the directory that it was in if nothing else is there.
 fn remove(file: &Path, writes: &Writes) -> Result<(), FsError> {
     place(file, writes)?.remove()?;
-    print(&format!("{} is removed\n", file.display()));
+    print(&format!("removed {}\n", file.display()));
     let folder = file.parent().unwrap_or(Path::new(""));
     if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) {
         place(folder, writes)?.remove_directory()?;

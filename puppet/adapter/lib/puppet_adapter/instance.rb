@@ -23,7 +23,7 @@ module PuppetAdapter
     # @return [Hash{String => Object}] what there is
     def state(found = readable)
       values = found.to_resource.to_hash.slice(*shown)
-      exists = values[:ensure] != :absent
+      exists = !%i[absent purged].include?(values[:ensure])
       values = values.select { |_, value| exists && ![nil, :absent, []].include?(value) }
       result = values.to_h { |name, value| [name.to_s, plain(value)] }
       result[key.to_s] = title
