@@ -151,11 +151,12 @@ pub struct Presumed {
 }
 
 impl Presumed {
-    /// What a set fails for that may fail for several reasons: the first of them, unless another is one that no path helps.
+    /// What a set fails for that may fail for several reasons: the first, for all their paths. A reason that no path can
+    /// resolve takes precedence.
     pub fn all(reasons: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         let mut reasons: Vec<Self> = reasons.into_iter().flatten().collect();
-        if let Some(hopeless) = reasons.iter().position(|reason| reason.paths.is_empty()) {
-            return Some(reasons.swap_remove(hopeless));
+        if let Some(unresolvable) = reasons.iter().position(|reason| reason.paths.is_empty()) {
+            return Some(reasons.swap_remove(unresolvable));
         }
         let paths = reasons.iter_mut().flat_map(|reason| std::mem::take(&mut reason.paths)).collect();
         reasons.into_iter().next().map(|first| Self { paths, ..first })

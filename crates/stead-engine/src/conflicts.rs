@@ -118,6 +118,7 @@ fn finding(graph: &Graph, found: &Conflict) -> Diagnostic {
     Diagnostic::warning(&CONFLICT, graph.declaration(*second).name.span, message(&one, &other, *about, path))
         .with_label(graph.declaration(*first).name.span, "the other one")
         .with_help(match about {
+            _ if stead_resources::account_at(path).is_some() => "let both state the same, or remove one of them",
             Contradiction::Same | Contradiction::Kind => "remove one of them, or give them different paths",
             Contradiction::Mode => "remove one of them, or give both the same mode",
             Contradiction::Replaced => "make the other one depend on the link, or remove one of them",
@@ -127,6 +128,9 @@ fn finding(graph: &Graph, found: &Conflict) -> Diagnostic {
 }
 
 fn message(one: &str, other: &str, about: Contradiction, path: &Path) -> String {
+    if let Some(account) = stead_resources::account_at(path) {
+        return format!("{one} and {other} contradict each other about {account}");
+    }
     let path = path.display();
     match about {
         Contradiction::Same => format!("{one} and {other} both manage the same file '{path}'"),

@@ -115,11 +115,38 @@ impl ResourceCall {
     pub fn specified(session: Session, wanted: &ResourceSpecification) -> Result<Self, InvokeError> {
         let manifest = chosen(&session, wanted)?;
         session.trace_problems();
-        match (manifest.kind, &manifest.implementation) {
-            (Kind::Adapter | Kind::Importer, _) | (_, Implementation::Engine) => {
-                Err(InvokeError::Implementation(manifest.type_name.clone()))
+        Self { session, manifest }.callable()
+    }
+
+    /// The resource of a type, or of the only one with that name behind its slash: its newest version, as a document takes it.
+    /// Adapters are asked only for what was not found without them.
+    pub fn named(session: Session, name: &str) -> Result<Self, InvokeError> {
+        if name.contains('/') {
+            let found = Self::find(session, name, None)?;
+            return found.callable();
+        }
+        let wanted = ResourceSpecification { name: name.to_owned(), module: None, version: None };
+        let is_meant = |manifest: &Manifest| {
+            is_named(&manifest.type_name, &wanted) && !matches!(manifest.implementation, Implementation::Engine)
+        };
+        let newest = session.discovery.discovered().catalog.iter().filter_map(|(_, versions)| versions.first());
+        let found: Vec<Arc<Manifest>> = newest.filter(|manifest| is_meant(manifest)).cloned().collect();
+        match found.as_slice() {
+            [only] => {
+                session.trace_problems();
+                Self { manifest: Arc::clone(only), session }.callable()
             }
-            _ => Ok(Self { session, manifest }),
+            _ => Self::specified(session, &wanted),
+        }
+    }
+
+    /// Refuses what has no methods of its own.
+    fn callable(self) -> Result<Self, InvokeError> {
+        match (self.manifest.kind, &self.manifest.implementation) {
+            (Kind::Adapter | Kind::Importer, _) | (_, Implementation::Engine) => {
+                Err(InvokeError::Implementation(self.manifest.type_name.clone()))
+            }
+            _ => Ok(self),
         }
     }
 

@@ -493,11 +493,12 @@ impl Resources for Known<'_> {
         properties: &Object,
         sources: &mut Sources,
     ) -> Result<Expansion, Vec<Diagnostic>> {
-        match self.1 {
-            Some(powershell) => powershell.expand(manifest, properties, sources),
-            // Only the adapters of PowerShell list composite resources.
-            None => Ok(Expansion::default()),
+        if let Some(powershell) = self.1 {
+            return powershell.expand(manifest, properties, sources);
         }
+        let message = format!("'{}' is a composite resource of PowerShell, which is not used", manifest.type_name);
+        let finding = Diagnostic::error(&stead_core::graph::codes::UNKNOWN_TYPE, Span::default(), message);
+        Err(vec![Diagnostic { span: None, ..finding }])
     }
 
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {

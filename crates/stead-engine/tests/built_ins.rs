@@ -124,10 +124,7 @@ fn a_command_on_set_runs_in_a_document() {
         let record = run.report().record(stead_core::id::NodeId(0));
         assert!(matches!(record.status(), Some(Status::Changed)), "{:?}", record.status());
         assert_eq!(folder.path().join("made").exists(), made);
-        let mut after = record.changed().unwrap().after.to_redacted_json();
-        let output = after.as_object_mut().unwrap().remove("output");
-        assert_eq!(output, made.then(|| "".into()), "only a program that ran printed something");
-        after
+        record.changed().unwrap().after.to_redacted_json()
     });
     assert_eq!(after[0], after[1], "a plan says what an apply does");
 }

@@ -96,8 +96,8 @@ impl Machine {
 
     fn context(&self) -> Value {
         let security = if self.elevated { "elevated" } else { "restricted" };
-        let release = std::fs::read_to_string(self.system_root.join("etc/os-release"))
-            .or_else(|_| std::fs::read_to_string(self.system_root.join("usr/lib/os-release")));
+        let release = text_of(&self.system_root.join("etc/os-release"))
+            .or_else(|| text_of(&self.system_root.join("usr/lib/os-release")));
         let members = [("os", operating_system(&release.unwrap_or_default())), ("security", Value::from(security))];
         Value::Object(members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
     }
@@ -108,10 +108,7 @@ impl Machine {
             return Err(format!("'{path}' may not contain '..'; give an absolute path instead"));
         }
         let cannot = |error: io::Error| format!("cannot read '{path}': {error}");
-        // Opening a FIFO would wait for its writer.
-        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let mut options = OpenOptions::new();
-        let file = options.read(true).custom_flags(nonblocking).open(self.root.join(place)).map_err(cannot)?;
+        let file = open(&self.root.join(place)).map_err(cannot)?;
         if !file.metadata().map_err(cannot)?.is_file() {
             return Err(format!("cannot read '{path}': it is not a file"));
         }
@@ -120,6 +117,18 @@ impl Machine {
         let text = String::from_utf8(text).map_err(|_| format!("'{path}' is not UTF-8 text"))?;
         Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned))
     }
+}
+
+/// Opens a file without waiting for anybody, such as the writer of a FIFO.
+fn open(path: &Path) -> io::Result<File> {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(nonblocking).open(path)
+}
+
+/// The text of a small file of the system; `None` where there is none that can be read.
+fn text_of(path: &Path) -> Option<String> {
+    let file = open(path).ok().filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()))?;
+    limited(file).ok().flatten().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// What is in a file, unless it is too much. Its size is not asked for: a file may grow while it is read.

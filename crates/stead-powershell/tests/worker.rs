@@ -193,7 +193,7 @@ fn a_flood_on_standard_error_is_read() {
     reply.unwrap();
     let bytes: usize = records.iter().map(|record| record.message.len()).sum();
     assert!((1 << 19..2 << 20).contains(&bytes), "{bytes} bytes are handed on");
-    assert!(records.last().unwrap().message.ends_with("more bytes were printed and are left out"));
+    assert!(records.last().unwrap().message.starts_with("output truncated: "));
 }
 
 fn a_child_that_holds_the_pipes_holds_up_nobody() {

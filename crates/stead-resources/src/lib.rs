@@ -42,6 +42,8 @@ pub mod symlink;
 mod sysctl;
 mod user;
 
+pub use accounts::account_at;
+
 /// A resource that this program carries out itself.
 #[derive(Clone)]
 pub struct BuiltIn {

@@ -53,10 +53,11 @@ Exit codes of plan, check, apply, lint, graph, explain, sls, history, get, set, 
 facts, invoke, puppetize and serve:
   0    in the desired state; no findings (lint, sls)
   1    something failed
-  2    not in the desired state (plan, check, invoke --method test); warnings (lint, sls);
-       stale files (puppetize --check)
+  2    not in the desired state (plan, check, set --what-if, invoke --method test);
+       warnings (lint, sls); stale files (puppetize --check)
   3    the document, its parameters, the policy or the command line is not valid; the run cannot
-       be recorded (apply --record); there is no such run (history) or resource (invoke)
+       be recorded (apply --record); there is no such run (history), resource (get, set, export,
+       invoke) or fact (facts)
   4    apply gave up: re-runs made no progress or reached their limit
   6    ended early, by Ctrl-C or by the answer No
 Other commands have the exit codes of dsc. For all commands:
@@ -127,13 +128,13 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Deferred<Resource>,
     },
-    /// Show one instance of a resource, or all there are, as a document
+    /// Show one instance of a resource, or all, as a document
     Get(Deferred<Get>),
-    /// Bring one instance of a resource into a state
+    /// Set the properties of one instance of a resource
     Set(Deferred<Set>),
-    /// Write a document of all instances of resources
+    /// Export all instances of resource types as a document
     Export(Deferred<Export>),
-    /// Show what expressions can ask of the machine
+    /// Show facts about this machine
     Facts(Deferred<Facts>),
     /// Call one method of one resource, as Invoke-DscResource does
     Invoke(Deferred<Invoke>),
@@ -600,7 +601,7 @@ pub(crate) struct Set {
     /// The resource: its type, or the part behind the slash where only one resource has that name
     #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
     pub(crate) resource: String,
-    /// The instance: the value of its key, and properties; a value is parsed as JSON if valid and not declared as a string
+    /// The value of the key, and properties; a value is parsed as JSON if valid, for a string only if it is in double quotes
     #[arg(value_name = "KEY|NAME=VALUE", required = true)]
     pub(crate) words: Vec<String>,
     /// Show what would change; changes nothing
@@ -625,9 +626,9 @@ pub(crate) struct Set {
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// The resources: their types, or the parts behind the slash
-    #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true, required = true)]
-    pub(crate) resources: Vec<String>,
+    /// Resource types, or the parts behind the slash; NAME=VALUE behind one filters its instances
+    #[arg(value_name = "TYPE|NAME=VALUE", value_parser = TYPE_NAMES, hide_possible_values = true, required = true)]
+    pub(crate) words: Vec<String>,
     /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,

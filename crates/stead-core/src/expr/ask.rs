@@ -7,9 +7,9 @@ use super::builtins::date;
 use super::codes;
 use super::evaluate::{Evaluator, hint, located, stop};
 use super::syntax::Node;
-use super::{Answer, FactKey, Fault, Help, Stop};
+use super::{Answer, FactKey, Fault, Help, Stop, fact_at};
 use crate::id::{ResourceId, SecretName};
-use crate::value::{Object, Value};
+use crate::value::Value;
 
 /// One call of such a function.
 struct Question<'q> {
@@ -147,20 +147,12 @@ impl Evaluator<'_> {
         }
     }
 
-    /// All facts of the machine, or the one that a path of names with dots between them leads to.
+    /// All facts of the machine, or the one at a path.
     fn machine_fact(&self, question: &Question<'_>) -> Result<Value, Stop> {
-        let mut found = self.fact(FactKey::Machine)?;
-        let Some(path) = question.text(0) else { return Ok(found) };
-        let mut above = String::new();
-        for name in path.split('.') {
-            found = found.get(name).cloned().ok_or_else(|| {
-                let members = found.as_object().into_iter().flat_map(Object::keys);
-                let known: Vec<String> = members.map(|member| format!("{above}{member}")).collect();
-                question.absent(format!("there is no fact '{path}'"), &known)
-            })?;
-            above.extend([name, "."]);
-        }
-        Ok(found)
+        let all = self.fact(FactKey::Machine)?;
+        let Some(path) = question.text(0) else { return Ok(all) };
+        let found = fact_at(&all, path).cloned();
+        found.map_err(|unknown| question.absent(format!("there is no fact '{path}'"), &unknown.known))
     }
 
     fn parameter(&self, question: &Question<'_>) -> Result<Value, Stop> {

@@ -81,6 +81,28 @@ pub enum FactKey {
     Document(String),
 }
 
+/// The fact that a path of names with dots between them leads to.
+///
+/// Errors: the first name that is not there, and the paths that are where it was looked for.
+pub fn fact_at<'f>(facts: &'f Value, path: &str) -> Result<&'f Value, UnknownFact> {
+    let (mut found, mut above) = (facts, String::new());
+    for name in path.split('.') {
+        found = found.get(name).ok_or_else(|| {
+            let members = found.as_object().into_iter().flat_map(crate::value::Object::keys);
+            UnknownFact { known: members.map(|member| format!("{above}{member}")).collect() }
+        })?;
+        above.extend([name, "."]);
+    }
+    Ok(found)
+}
+
+/// There is no fact at a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownFact {
+    /// The paths that are there, as far as the path leads.
+    pub known: Vec<String>,
+}
+
 /// Why an evaluation did not end in a value.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stop {

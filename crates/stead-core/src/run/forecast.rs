@@ -89,7 +89,7 @@ impl Forecast {
     }
 
     /// The change that may make possible what is not yet: one that the instance depends on and that may have an effect on
-    /// anything, or those in front of it that alter all that is missing, of which it is the first.
+    /// anything, or, where all that is missing is altered by those in front of it, the one that alters the first of it.
     pub(super) fn enables(
         &self,
         graph: &Graph,

@@ -1,4 +1,4 @@
-//! What `facts()` tells about the machine, under the names that Facter gives it.
+//! What `facts()` returns, under the names that Facter gives it; but `timezone` is the name of the zone.
 //!
 //! Facts stay the same as long as the machine does: there is no uptime and no free memory among them, so that a document
 //! that uses them is not different each time. What cannot be found out is left out.
@@ -11,7 +11,7 @@ use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::sys::socket::{LinkAddr, SockaddrIn, SockaddrIn6};
 use stead_core::value::{Object, Value};
 
-use super::release_field;
+use super::{release_field, text_of};
 use crate::fs::{Names, Subject};
 
 /// The names of distributions that are written otherwise than in `ID` of os-release.
@@ -63,9 +63,9 @@ const PACKAGE_PROVIDERS: &[(&str, &str)] = &[
 /// What the vendor or the product of a virtual machine is called, and what that is.
 const HYPERVISORS: &[(&str, &str)] = &[
     ("Amazon EC2", "kvm"),
-    ("Google", "gce"),
+    ("Google Compute Engine", "gce"),
     ("KVM", "kvm"),
-    ("Microsoft", "hyperv"),
+    ("Virtual Machine", "hyperv"),
     ("OpenStack", "kvm"),
     ("QEMU", "kvm"),
     ("VMware", "vmware"),
@@ -79,6 +79,7 @@ pub(super) fn facts(root: &Path) -> Value {
     let release = system.text("etc/os-release").or_else(|| system.text("usr/lib/os-release")).unwrap_or_default();
     let kernel = rustix::system::uname();
     let kernel_release = kernel.release().to_string_lossy().into_owned();
+    let virtualization = virtualization();
     let version: String = kernel_release.chars().take_while(|char| char.is_ascii_digit() || *char == '.').collect();
     object([
         ("os", system.operating_system(&release, &kernel.machine().to_string_lossy())),
@@ -91,8 +92,8 @@ pub(super) fn facts(root: &Path) -> Value {
         ("networking", system.networking(&kernel.nodename().to_string_lossy())),
         ("timezone", system.timezone().map(Value::from)),
         ("dmi", dmi()),
-        ("virtual", Some(virtualization().into())),
-        ("is_virtual", Some((virtualization() != "physical").into())),
+        ("is_virtual", Some((virtualization != "physical").into())),
+        ("virtual", Some(virtualization.into())),
         ("identity", identity()),
         ("service_provider", system.service_provider().map(Value::from)),
         ("package_provider", system.package_provider().map(Value::from)),
@@ -118,7 +119,7 @@ struct System<'r> {
 
 impl System<'_> {
     fn text(&self, path: &str) -> Option<String> {
-        std::fs::read_to_string(self.root.join(path)).ok()
+        text_of(&self.root.join(path))
     }
 
     fn has(&self, path: &str) -> bool {
@@ -140,7 +141,9 @@ impl System<'_> {
         let exact = self.text("etc/debian_version").map(|text| text.trim().to_owned());
         let exact = exact.filter(|text| id == "debian" && text.starts_with(|first: char| first.is_ascii_digit()));
         let version = exact.or_else(|| field("VERSION_ID"));
-        let mut numbers = version.iter().flat_map(|version| version.split('.')).map(|part| Some(Value::from(part)));
+        // The two numbers of Ubuntu are a year and a month: both are the major version.
+        let parts = version.iter().flat_map(|version| version.splitn(if id == "ubuntu" { 1 } else { 3 }, '.'));
+        let mut numbers = parts.map(|part| Some(Value::from(part)));
         let (major, minor) = (numbers.next().flatten(), numbers.next().flatten());
         let is_debian = family.as_deref() == Some("Debian");
         object([
@@ -191,8 +194,11 @@ impl System<'_> {
         let mut full = names.flat_map(|line| line.split_whitespace().skip(1));
         let by_hosts = full.find_map(|name| name.strip_prefix(host)?.strip_prefix('.'));
         let resolver = self.text("etc/resolv.conf").unwrap_or_default();
-        let word = |keyword| resolver.lines().find_map(|line| line.strip_prefix(keyword)?.split_whitespace().next());
-        by_hosts.or_else(|| word("domain ")).or_else(|| word("search ")).map(str::to_owned).filter(|name| name != ".")
+        let word = |keyword| {
+            let mut lines = resolver.lines().map(str::split_whitespace);
+            lines.find_map(|mut words| words.next().filter(|first| *first == keyword).and(words.next()))
+        };
+        by_hosts.or_else(|| word("domain")).or_else(|| word("search")).map(str::to_owned).filter(|name| name != ".")
     }
 
     /// The zone by its name, such as `Europe/Berlin`.
@@ -233,8 +239,8 @@ fn processors() -> Option<Value> {
         lines.filter(|(key, _)| key.trim_end() == name).map(|(_, value)| value.trim()).collect::<Vec<_>>()
     };
     let models: Vec<Value> = values("model name").into_iter().map(Value::from).collect();
-    let count = i64::try_from(values("processor").len()).ok()?;
-    object([("count", Some(count.into())), ("models", (!models.is_empty()).then(|| Value::Array(models)))])
+    let count = i64::try_from(values("processor").len()).ok().filter(|count| *count > 0);
+    object([("count", count.map(Value::from)), ("models", (!models.is_empty()).then(|| Value::Array(models)))])
 }
 
 fn memory() -> Option<Value> {
@@ -282,7 +288,9 @@ fn primary() -> Option<String> {
     let routes = std::fs::read_to_string("/proc/net/route").ok()?;
     let fields = routes.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     let defaults = fields.filter_map(|fields| match fields.as_slice() {
-        [name, "00000000", _, _, _, _, metric, ..] => Some((metric.parse::<u32>().ok()?, (*name).to_owned())),
+        [name, "00000000", _, _, _, _, metric, "00000000", ..] => {
+            Some((metric.parse::<u32>().ok()?, (*name).to_owned()))
+        }
         _ => None,
     });
     defaults.min().map(|(_, name)| name)
@@ -300,16 +308,21 @@ fn dmi() -> Option<Value> {
 
 /// What the machine runs in: a container, a hypervisor, or `physical`.
 fn virtualization() -> String {
-    let container = std::fs::read_to_string("/run/systemd/container").ok().map(|text| text.trim().to_owned());
+    let stated = text_of(Path::new("/run/systemd/container")).map(|text| text.trim().to_owned());
+    let container = stated.filter(|name| !name.is_empty());
     let container = container.or_else(|| Path::new("/.dockerenv").exists().then(|| "docker".to_owned()));
     let container = container.or_else(|| Path::new("/run/.containerenv").exists().then(|| "podman".to_owned()));
-    let stated = [dmi_text("product_name"), dmi_text("sys_vendor")];
-    let named = |text: &String| HYPERVISORS.iter().find(|(part, _)| text.contains(part)).map(|(_, kind)| *kind);
-    let hypervisor = stated.iter().flatten().find_map(named).or_else(|| {
-        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let flags = text.lines().find(|line| line.starts_with("flags"))?;
-        flags.split_whitespace().any(|flag| flag == "hypervisor").then_some("unknown")
-    });
+    let names = [dmi_text("product_name"), dmi_text("sys_vendor")];
+    let known = |text: &String| HYPERVISORS.iter().find(|(part, _)| text.contains(part)).map(|(_, kind)| *kind);
+    // A vendor of virtual machines makes others, too: where the processor can tell, it decides.
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = text.lines().find(|line| line.starts_with("flags"));
+    let is_guest = flags.map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+    let hypervisor = match is_guest {
+        Some(false) => None,
+        Some(true) => Some(names.iter().flatten().find_map(known).unwrap_or("unknown")),
+        None => names.iter().flatten().find_map(known),
+    };
     container.or_else(|| hypervisor.map(str::to_owned)).unwrap_or_else(|| "physical".to_owned())
 }
 

@@ -53,7 +53,7 @@ fn skip_parameters(parser: &mut Parser<'_>) -> Parse<()> {
                 parser.skip_lines();
                 return skip_brackets(parser);
             }
-            // What is in brackets is no attribute of a parameter block, but the cast of a statement.
+            // Without a parameter block, what is in brackets is the cast of a statement.
             _ => {
                 parser.lexer.reset(begin);
                 return Ok(());

@@ -40,6 +40,17 @@ pub(crate) fn record_path(database: &str, name: &str) -> PathBuf {
     Path::new("/etc").join(database).join(name)
 }
 
+/// What is claimed by such a path, in words.
+pub fn account_at(path: &Path) -> Option<String> {
+    let parts: Vec<&str> = path.to_str()?.strip_prefix("/etc/")?.split('/').collect();
+    match parts.as_slice() {
+        ["passwd", user] => Some(format!("the user '{user}'")),
+        ["group", group] => Some(format!("the group '{group}'")),
+        ["group", group, user] => Some(format!("the membership of '{user}' in the group '{group}'")),
+        _ => None,
+    }
+}
+
 /// One database, as it was read and as it is to be.
 struct Database {
     path: PathBuf,

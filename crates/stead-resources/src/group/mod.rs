@@ -129,7 +129,7 @@ impl Provider for Groups {
             Membership::Exact => Extent::Entries { kept: members().map(str::to_owned).collect() },
             Membership::Minimum => Extent::Directory,
         };
-        let joined = members().filter(|_| stated.exist).map(|member| (group.join(member), Extent::Whole));
+        let joined = members().filter(|_| stated.exist).map(|member| (group.join(member), Extent::Directory));
         Some(std::iter::once((group.clone(), extent)).chain(joined).collect())
     }
 }

@@ -186,7 +186,7 @@ impl Provider for Users {
         let user = (record_path("passwd", name), Extent::Directory);
         let own_group = stated.group.is_none().then(|| (record_path("group", name), Extent::Directory));
         let groups =
-            stated.groups.iter().flatten().map(|group| (record_path("group", group.0).join(name), Extent::Whole));
+            stated.groups.iter().flatten().map(|group| (record_path("group", group.0).join(name), Extent::Directory));
         Some(std::iter::once(user).chain(own_group).chain(groups).collect())
     }
 }

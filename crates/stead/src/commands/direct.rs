@@ -1,14 +1,17 @@
-//! `get`, `set` and `export`: resources by the command line alone.
+//! `get`, `set` and `export`: resources without a document.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::Exported;
+use stead_core::call::{Execution as Effect, Exported, Failure, FailureKind, Operation, Outcome};
 use stead_core::event::Mode;
 use stead_core::export::escaped;
 use stead_core::value::{Object, Value};
-use stead_core::wire::results::DOCUMENT_SCHEMA;
-use stead_engine::{Refusal, ResourceCall, ResourceSpecification, Session};
+use stead_core::wire::results::{DOCUMENT_SCHEMA, exported_instance};
+use stead_engine::{Execution, InvokeError, ReconcileOptions, ResourceCall, Session, error_chain, finding_line};
 
 use super::{Consent, carry_out};
 use crate::args::{Document, Export, Get, Output, Set};
@@ -17,52 +20,61 @@ use crate::input;
 use crate::interrupt;
 use crate::output::{complain, data_as};
 use crate::process_env::ProcessEnv;
-use stead_engine::ReconcileOptions;
 
-/// Shows one instance as a document has it, or all instances that there are.
+/// Shows one instance as a document has it, or all that exist.
 pub(crate) fn get(arguments: &Get, env: &ProcessEnv) -> Exit {
     let session = session(env);
     let cancel = session.cancel.clone();
-    let shown = ResourceInstances::find(session, &arguments.resource).and_then(|resource| {
+    let shown = find(session, &arguments.resource).and_then(|resource| {
         if arguments.words.is_empty() {
-            return resource.all(ReadOnly::Shown);
+            return resource.all(Value::Null);
         }
         let (name, properties) = resource.stated(&arguments.words)?;
-        resource.one(&name, properties).map(|instance| vec![instance])
+        resource.one(name, properties).map(|instance| vec![instance])
     });
     interrupt::exit(&cancel, shown.map_or_else(|exit| exit, |instances| show(&instances, arguments.output)))
 }
 
-/// Writes a document of all instances that there are.
+/// Writes a document of all instances that exist.
 pub(crate) fn export(arguments: &Export, env: &ProcessEnv) -> Exit {
-    let mut instances = Vec::new();
     let session = session(env);
     let cancel = session.cancel.clone();
-    for resource in &arguments.resources {
-        match ResourceInstances::find(session.beside(cancel.clone()), resource)
-            .and_then(|resource| resource.all(ReadOnly::LeftOut))
-        {
-            Ok(found) => instances.extend(found),
-            Err(exit) => return interrupt::exit(&cancel, exit),
-        }
-    }
-    interrupt::exit(&cancel, show(&instances, arguments.output))
+    let exported = exported(&session, &arguments.words);
+    interrupt::exit(&cancel, exported.map_or_else(|exit| exit, |instances| show(&instances, arguments.output)))
 }
 
-/// Brings one instance into the state of the command line, as `apply` does with a document of it.
+/// The instances of each resource that is named, of which the assignments behind its name are the filter.
+fn exported(session: &Session, words: &[String]) -> Result<Vec<Json>, Exit> {
+    let mut instances = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut rest = words;
+    while let Some((resource, behind)) = rest.split_first() {
+        let filter = behind.iter().take_while(|word| assignment(word).is_some()).count();
+        let (filter, next) = behind.split_at(filter);
+        rest = next;
+        let resource = find(session.beside(session.cancel.clone()), resource)?;
+        let filter = if filter.is_empty() { Value::Null } else { Value::Object(resource.stated(filter)?.1) };
+        if seen.insert((resource.0.manifest.type_name.clone(), filter.to_redacted_json().to_string())) {
+            instances.extend(resource.all(filter)?);
+        }
+    }
+    Ok(instances)
+}
+
+/// Brings one instance into the desired state, as `apply` does with a document of it.
 pub(crate) fn set(arguments: &Set, env: &ProcessEnv) -> Exit {
-    let text = ResourceInstances::find(session(env), &arguments.resource).and_then(|resource| {
-        let (name, properties) = resource.stated(&arguments.words)?;
-        Ok(document(resource.0.manifest.type_name.as_str(), &name, properties))
-    });
-    let text = match text {
-        Ok(text) => text,
+    let resource = match find(session(env), &arguments.resource) {
+        Ok(resource) => resource,
+        Err(exit) => return exit,
+    };
+    let text = match resource.stated(&arguments.words) {
+        Ok((name, properties)) => document(resource.0.manifest.type_name.as_str(), name, properties),
         Err(exit) => return exit,
     };
     let mode = if arguments.what_if { Mode::PLAN } else { Mode::APPLY };
     let consent = if arguments.yes || arguments.what_if { Consent::Given } else { Consent::Asked };
     let document = Document::on_command_line(text, arguments);
-    carry_out(&document, mode, consent, &ReconcileOptions::none(), None, env)
+    carry_out(&document, resource.0.session, mode, consent, &ReconcileOptions::none(), None, env)
 }
 
 fn session(env: &ProcessEnv) -> Session {
@@ -78,54 +90,62 @@ fn show(instances: &[Json], output: Output) -> Exit {
 }
 
 /// The text of a document of one instance, a line for each property, so that findings point at one.
-fn document(type_name: &str, name: &str, properties: Object) -> String {
-    let mut text = format!("resources:\n- name: {}\n  type: {type_name}\n", Json::from(name));
+fn document(type_name: &str, name: String, properties: Object) -> String {
+    let mut text = format!("resources:\n- name: {}\n  type: {type_name}\n", literal(Value::from(name)));
     // Writing to a string cannot fail.
     let _ = writeln!(text, "  properties:{}", if properties.is_empty() { " {}" } else { "" });
     for (name, value) in properties {
         let is_plain = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
-        let name = if is_plain { name } else { Json::from(name).to_string() };
-        let _ = writeln!(text, "    {name}: {}", escaped(value).to_redacted_json());
+        let name = if is_plain { name } else { literal(Value::from(name)) };
+        let _ = writeln!(text, "    {name}: {}", literal(value));
     }
     text
 }
 
-/// Whether properties that can only be read are shown: a document must not state them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ReadOnly {
-    Shown,
-    LeftOut,
+/// A value in a line of YAML that is read as that value: JSON, in which text that YAML does not take is escaped as well.
+fn literal(value: Value) -> String {
+    let json = escaped(value).to_redacted_json().to_string();
+    json.chars().fold(String::with_capacity(json.len()), |mut text, char| {
+        if matches!(char, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}') {
+            let _ = write!(text, "\\u{:04x}", u32::from(char));
+        } else {
+            text.push(char);
+        }
+        text
+    })
+}
+
+/// The name and the text of `NAME=VALUE`, where the name is one that a property may have.
+fn assignment(word: &str) -> Option<(&str, &str)> {
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+    word.split_once('=').filter(|(name, _)| is_name(name))
+}
+
+fn find(session: Session, name: &str) -> Result<ResourceInstances, Exit> {
+    ResourceCall::named(session, name).map(ResourceInstances).map_err(|error| match error {
+        InvokeError::Implementation(name) => {
+            let message = format!("'{name}' is an adapter, a group or a composite resource");
+            refused(&message, Some("use it in a document"))
+        }
+        error => refused(&error.to_string(), error.help()),
+    })
 }
 
 /// The instances of one resource.
 struct ResourceInstances(ResourceCall);
 
 impl ResourceInstances {
-    fn find(session: Session, name: &str) -> Result<Self, Exit> {
-        let wanted = ResourceSpecification { name: name.to_owned(), module: None, version: None };
-        ResourceCall::specified(session, &wanted).map(Self).map_err(|error| {
-            let help = error.help().map(str::to_owned);
-            refused(&error.to_string(), help.as_deref())
-        })
+    fn schema(&self) -> Result<Json, Exit> {
+        self.0.schema().map_err(|refusal| failed(&InvokeError::from(refusal).to_string()))
     }
 
     /// The name and the properties of an instance: assignments to properties, and before them the value of the key.
     fn stated(&self, words: &[String]) -> Result<(String, Object), Exit> {
-        let schema = self.0.schema().unwrap_or_default();
+        let schema = self.schema()?;
         let no_properties = Map::new();
         let declared = schema.get("properties").and_then(Json::as_object).unwrap_or(&no_properties);
-        let assigned = |word: &str| -> Option<(String, Value)> {
-            let (name, text) = word.split_once('=')?;
-            let known = declared.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-            let (name, kind) = known.map_or((name, None), |(known, property)| (known.as_str(), property.get("type")));
-            Some((name.to_owned(), input::single(text, kind.is_some_and(|kind| kind == "string"))))
-        };
-        let is_declared = |word: &str| {
-            let name = word.split('=').next().unwrap_or_default();
-            word.contains('=') && declared.keys().any(|known| known.eq_ignore_ascii_case(name))
-        };
         let (key, rest) = match words.split_first() {
-            Some((first, rest)) if !is_declared(first) => (Some(first), rest),
+            Some((first, rest)) if assignment(first).is_none() => (Some(first), rest),
             _ => (None, words),
         };
         let mut properties = Object::new();
@@ -133,9 +153,14 @@ impl ResourceInstances {
             properties.insert(self.key(key)?, Value::from(key.as_str()));
         }
         for word in rest {
-            let (name, value) = assigned(word)
-                .ok_or_else(|| refused(&format!("'{word}' is not an assignment"), Some("write NAME=VALUE")))?;
-            properties.insert(name, value);
+            let not_one = || refused(&format!("'{word}' is not an assignment"), Some("write NAME=VALUE"));
+            let (name, text) = assignment(word).ok_or_else(not_one)?;
+            let known = declared.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+            let (name, kind) = known.map_or((name, None), |(known, property)| (known.as_str(), property.get("type")));
+            let value = input::single(text, kind.is_some_and(|kind| kind == "string"));
+            if properties.insert(name.to_owned(), value).is_some() {
+                return Err(refused(&format!("'{name}' is given twice"), None));
+            }
         }
         let name = key.cloned().unwrap_or_else(|| self.0.manifest.type_name.short().to_owned());
         Ok((name, properties))
@@ -143,54 +168,79 @@ impl ResourceInstances {
 
     /// The property that tells one instance from another.
     fn key(&self, stated: &str) -> Result<String, Exit> {
-        match self.0.keys().as_slice() {
-            [key] => Ok(key.clone()),
-            keys => {
-                let type_name = &self.0.manifest.type_name;
-                let has = if keys.is_empty() { "no property" } else { "more than one property" };
-                let message = format!("'{stated}' is not an assignment, and '{type_name}' has {has} that is its key");
-                Err(refused(&message, Some("write NAME=VALUE")))
-            }
+        let keys = self.0.keys();
+        if let [key] = keys.as_slice() {
+            return Ok(key.clone());
         }
+        let message =
+            format!("'{}' has no single key, so '{stated}' cannot name an instance", self.0.manifest.type_name);
+        let assignments: Vec<String> = keys.iter().map(|key| format!("{key}=VALUE")).collect();
+        let help =
+            if keys.is_empty() { "write NAME=VALUE".to_owned() } else { format!("write {}", assignments.join(" ")) };
+        Err(refused(&message, Some(&help)))
     }
 
-    fn one(&self, name: &str, properties: Object) -> Result<Json, Exit> {
-        let result = self.0.get(Value::Object(properties)).map_err(|refusal| failed(&refusal))?;
-        let state = result.get("actualState").cloned().unwrap_or_default();
-        Ok(instance(self.0.manifest.type_name.as_str(), name, state))
+    fn one(&self, name: String, properties: Object) -> Result<Json, Exit> {
+        let plan = Execution::new(Mode::direct(Operation::Get, Effect::Actual), NonZeroUsize::MIN);
+        let attempt = self.0.attempt(Value::Object(properties), plan);
+        let (record, sources) = attempt.map_err(|error| failed(&error_chain(&error)))?;
+        if let Some(failure) = record.failure() {
+            return Err(not_read(failure));
+        }
+        let state = match record.response.as_deref().map(|response| &response.outcome) {
+            Some(Outcome::Got(state)) => (**state).clone(),
+            _ => return Err(failed(&record.finding().map_or_else(String::new, |it| finding_line(it, &sources)))),
+        };
+        let (type_name, depends_on, metadata) = (None, Vec::new(), None);
+        let found = Exported { type_name, name: Some(name), properties: state, depends_on, metadata };
+        self.instance(0, &found, &mut BTreeMap::new())
     }
 
-    fn all(&self, read_only: ReadOnly) -> Result<Vec<Json>, Exit> {
+    fn all(&self, filter: Value) -> Result<Vec<Json>, Exit> {
         let manifest = &self.0.manifest;
         if !manifest.capabilities.export {
             let message = format!("'{}' cannot list its instances", manifest.type_name);
-            return Err(refused(&message, Some("name one: 'stead get TYPE KEY'")));
+            return Err(refused(&message, Some(&format!("'stead get {} KEY' shows one", manifest.type_name))));
         }
-        let found = self.0.exported(Value::Null).map_err(|refusal| failed(&refusal))?;
-        let schema = if read_only == ReadOnly::LeftOut { self.0.schema().unwrap_or_default() } else { Json::Null };
-        Ok(found.iter().enumerate().map(|(at, each)| self.exported(at, each, &schema)).collect())
+        let found = self.0.exported(filter).map_err(|refusal| failed(&InvokeError::from(refusal).to_string()))?;
+        let mut schemas = BTreeMap::new();
+        found.iter().enumerate().map(|(at, each)| self.instance(at, each, &mut schemas)).collect()
     }
 
-    /// An instance of an export, without what `schema` says can only be read.
-    fn exported(&self, at: usize, each: &Exported, schema: &Json) -> Json {
-        let type_name = each.type_name.as_ref().unwrap_or(&self.0.manifest.type_name);
-        let name = each.name.clone().unwrap_or_else(|| format!("{}-{at}", type_name.short()));
-        let mut state = each.properties.to_redacted_json();
-        if let Some(members) = state.as_object_mut() {
-            members.retain(|name, _| schema["properties"][name.as_str()]["readOnly"] != true);
+    /// An instance as a document has it: without what can only be read, by the schema of its type.
+    fn instance(&self, at: usize, found: &Exported, schemas: &mut BTreeMap<String, Json>) -> Result<Json, Exit> {
+        let mut whole = exported_instance(&self.0.manifest.type_name, at, found, Duration::ZERO);
+        let type_name = whole["type"].as_str().unwrap_or_default().to_owned();
+        if !schemas.contains_key(&type_name) {
+            schemas.insert(type_name.clone(), self.schema_of(&type_name)?);
         }
-        let mut instance = instance(type_name.as_str(), &name, state);
-        if !each.depends_on.is_empty() {
-            let needs = each.depends_on.iter().map(|id| format!("[resourceId('{}', '{}')]", id.type_name, id.name));
-            instance["dependsOn"] = needs.collect();
+        let declared = &schemas[&type_name]["properties"];
+        if let Some(members) = whole["properties"].as_object_mut() {
+            members.retain(|name, _| declared[name.as_str()]["readOnly"] != true);
         }
-        instance
+        let mut instance = Map::new();
+        for name in ["name", "type", "dependsOn", "properties", "metadata"] {
+            let Some(value) = whole.get_mut(name).map(Json::take) else { continue };
+            let is_text = ["name", "properties"].contains(&name);
+            let value = if is_text { escaped(Value::from(value)).to_redacted_json() } else { value };
+            instance.insert(name.to_owned(), value);
+        }
+        Ok(Json::Object(instance))
+    }
+
+    fn schema_of(&self, type_name: &str) -> Result<Json, Exit> {
+        if type_name == self.0.manifest.type_name.as_str() {
+            return self.schema();
+        }
+        let session = self.0.session.beside(self.0.session.cancel.clone());
+        find(session, type_name)?.schema()
     }
 }
 
-fn instance(type_name: &str, name: &str, state: Json) -> Json {
-    let name = escaped(Value::from(name)).to_redacted_json();
-    json!({ "name": name, "type": type_name, "properties": escaped(Value::from(state)).to_redacted_json() })
+/// A property that is not valid is a mistake of the command line.
+fn not_read(failure: &Failure) -> Exit {
+    complain(&format!("error: {}", failure.message.trim_end()));
+    if failure.kind == FailureKind::Invalid { Exit::Unusable } else { Exit::Failed }
 }
 
 fn refused(message: &str, help: Option<&str>) -> Exit {
@@ -201,8 +251,7 @@ fn refused(message: &str, help: Option<&str>) -> Exit {
     Exit::Unusable
 }
 
-fn failed(refusal: &Refusal) -> Exit {
-    let (Refusal::NotFound(message) | Refusal::Failed(message)) = refusal else { return Exit::Failed };
+fn failed(message: &str) -> Exit {
     complain(&format!("error: {message}"));
     Exit::Failed
 }

@@ -41,7 +41,7 @@ use stead_engine::{Execution, Prepared, ReconcileOptions, Session, Summary, erro
 
 /// Shows what apply would change.
 pub(crate) fn plan(document: &Document, env: &ProcessEnv) -> Exit {
-    carry_out(document, Mode::PLAN, Consent::Given, &ReconcileOptions::none(), None, env)
+    carry_out(document, session_for(document, env), Mode::PLAN, Consent::Given, &ReconcileOptions::none(), None, env)
 }
 
 /// Brings the machine to the desired state.
@@ -51,12 +51,13 @@ pub(crate) fn apply(arguments: &Apply, env: &ProcessEnv) -> Exit {
         Ok(recorder) => recorder,
         Err(exit) => return exit,
     };
-    carry_out(&arguments.document, Mode::APPLY, consent, &arguments.reconcile.options(), recorder.as_ref(), env)
+    let (session, reconcile) = (session_for(&arguments.document, env), arguments.reconcile.options());
+    carry_out(&arguments.document, session, Mode::APPLY, consent, &reconcile, recorder.as_ref(), env)
 }
 
 /// Reports drift.
 pub(crate) fn check(document: &Document, env: &ProcessEnv) -> Exit {
-    carry_out(document, Mode::TEST, Consent::Given, &ReconcileOptions::none(), None, env)
+    carry_out(document, session_for(document, env), Mode::TEST, Consent::Given, &ReconcileOptions::none(), None, env)
 }
 
 /// Whether users are asked before something is removed.
@@ -68,13 +69,14 @@ enum Consent {
 
 fn carry_out(
     document: &Document,
+    session: Session,
     mode: Mode,
     consent: Consent,
     reconcile: &ReconcileOptions,
     recorder: Option<&Recorder>,
     env: &ProcessEnv,
 ) -> Exit {
-    let (session, prepared) = match prepare(document, Values::Required, mode, env) {
+    let (session, prepared) = match prepare(document, session, Values::Required, mode) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -171,9 +173,7 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
 
 /// Reads a document and resolves it. No program of a resource is called but those that discovery asks, and where the
 /// document is refused those that check properties.
-fn prepare(document: &Document, values: Values, mode: Mode, env: &ProcessEnv) -> Result<(Session, Prepared), Exit> {
-    let mut session = session_for(document, env);
-    interrupt::catch(&session);
+fn prepare(document: &Document, mut session: Session, values: Values, mode: Mode) -> Result<(Session, Prepared), Exit> {
     session.values = values;
     let text = match &document.text {
         Some(text) => Text { name: "<command line>".to_owned(), text: text.clone() },
@@ -224,12 +224,15 @@ fn unreadable(document: &Document, error: &Unreadable) -> Exit {
     Exit::Unusable
 }
 
+/// The session of a command with a document; Ctrl-C ends it.
 fn session_for(document: &Document, env: &ProcessEnv) -> Session {
     let root = match &document.supplied.root {
         Some(root) => std::path::absolute(root).unwrap_or_else(|_| root.clone()),
         None => input::folder(document.path()),
     };
-    env.host.session(root)
+    let session = env.host.session(root);
+    interrupt::catch(&session);
+    session
 }
 
 /// Reports why a document cannot be used.
@@ -262,7 +265,7 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
 
 /// Checks a document without looking at the machine.
 pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
-    let (session, prepared) = match prepare(document, Values::Open, Mode::PLAN, env) {
+    let (session, prepared) = match prepare(document, session_for(document, env), Values::Open, Mode::PLAN) {
         Ok(ready) => ready,
         Err(exit) => return exit,
     };
@@ -286,7 +289,8 @@ pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
 
 /// Prints the order and the dependencies.
 pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
-    match prepare(&arguments.document, Values::Required, Mode::PLAN, env) {
+    let session = session_for(&arguments.document, env);
+    match prepare(&arguments.document, session, Values::Required, Mode::PLAN) {
         Ok((_, prepared)) => {
             match arguments.document.output {
                 Output::Text => print(&drawing::draw(&prepared.graph, arguments.format)),

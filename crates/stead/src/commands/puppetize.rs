@@ -91,8 +91,8 @@ fn resources(arguments: &Puppetize, session: &Session) -> Result<Vec<ResourceToG
 fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Exit> {
     let called = ResourceCall::find(session.beside(session.cancel.clone()), name.as_str(), None);
     let called = called.and_then(ResourceCall::not_an_adapter);
-    let schema = called.and_then(|called| Ok((called.schema()?, called.manifest)));
-    let (schema, manifest) = schema.map_err(|refusal| match refusal {
+    let schema = called.and_then(|called| Ok((called.schema()?, called.keys(), called.manifest)));
+    let (schema, keys, manifest) = schema.map_err(|refusal| match refusal {
         Refusal::NotFound(message) | Refusal::Failed(message) => refused(&message),
         Refusal::Input(_) => refused("the type cannot be read"),
     })?;
@@ -103,7 +103,6 @@ fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Ex
         Version::Semantic(version) => version.clone(),
         Version::Date(_) => semver::Version::new(0, 0, 0),
     };
-    let keys = keys(session, &manifest);
     Ok(ResourceToGenerate {
         description: manifest.description.clone(),
         keys,
@@ -116,16 +115,6 @@ fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Ex
 fn is_powershell(manifest: &Manifest) -> bool {
     matches!(&manifest.implementation, Implementation::Adapted { adapter, .. }
         if matches!(adapter.implementation, Implementation::BuiltIn))
-}
-
-/// The properties that identify an instance, as far as the resource or its adapter says so.
-fn keys(session: &Session, manifest: &Manifest) -> Vec<String> {
-    if let Some(built_in) = session.built_in(&manifest.type_name) {
-        return built_in.keys.iter().map(|key| (*key).to_owned()).collect();
-    }
-    let Implementation::Adapted { resource, .. } = &manifest.implementation else { return Vec::new() };
-    let keys = resource.content.as_ref().and_then(|content| content.get("keys")?.as_array());
-    keys.into_iter().flatten().filter_map(|key| Some(key.as_str()?.to_owned())).collect()
 }
 
 fn written(arguments: &Puppetize, files: &Files) -> Result<Exit, Exit> {
