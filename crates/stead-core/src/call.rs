@@ -12,7 +12,7 @@ use crate::id::ResourceId;
 use crate::instance_path::InstancePath;
 use crate::manifest::Manifest;
 use crate::schema::Reason;
-use crate::value::Value;
+use crate::value::{Object, Value};
 
 /// What is done with an instance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -322,6 +322,14 @@ pub struct Exported {
     pub metadata: Option<Value>,
 }
 
+impl Exported {
+    /// One of the type that was asked, which needs no other.
+    pub fn named(name: impl Into<String>, properties: Object) -> Self {
+        let properties = Value::Object(properties);
+        Self { type_name: None, name: Some(name.into()), properties, depends_on: Vec::new(), metadata: None }
+    }
+}
+
 /// Why a call could not be carried out.
 ///
 /// Guarantees: no secret of the call's desired state is in it.
@@ -334,6 +342,9 @@ pub struct Failure {
     pub message: String,
     /// The property it is about, as a JSON pointer such as `/mode`.
     pub property: Option<String>,
+    /// What the resource itself calls it: of a PowerShell resource the `FullyQualifiedErrorId`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_id: Option<String>,
     /// What is wrong with that property, while it is checked before a run. What a call answers has none.
     #[serde(skip)]
     pub reason: Option<Box<Reason>>,
@@ -377,7 +388,7 @@ impl Failure {
 
     /// A failure that is not about one property.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), property: None, reason: None }
+        Self { kind, message: message.into(), property: None, error_id: None, reason: None }
     }
 }
 

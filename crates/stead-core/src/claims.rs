@@ -38,6 +38,39 @@ pub enum Claim {
     },
 }
 
+/// What an instance creates for others, and what it uses of others, that is not at one of the paths of its claims.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Ties {
+    /// What is there once it was set.
+    pub provides: Vec<Provision>,
+    /// What it needs if another instance brings it about.
+    pub uses: Vec<Provision>,
+}
+
+impl Ties {
+    /// The same with the paths that are meant.
+    #[must_use]
+    pub fn resolved(mut self, resolve: impl Fn(&Path) -> Arc<Path>) -> Self {
+        for provision in self.provides.iter_mut().chain(&mut self.uses) {
+            if let Provision::Path(path) = provision {
+                *path = resolve(path);
+            }
+        }
+        self
+    }
+}
+
+/// Something that one instance creates and another uses.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Provision {
+    /// What is at an absolute path. Accounts have the paths of their records, such as `/etc/passwd/NAME`.
+    Path(Arc<Path>),
+    /// A package by its name.
+    Package(String),
+    /// A source that packages come from.
+    PackageSource,
+}
+
 /// How much of what is at a path an instance manages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -56,6 +89,9 @@ pub enum Extent {
     Part {
         /// The line of text that it is about, where it depends on no other.
         line: Option<String>,
+        /// What tells the part from others of the same file, such as a key; `None` where nothing does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
     },
     /// All of its content.
     Whole,
@@ -75,7 +111,38 @@ pub enum Extent {
     Absent,
 }
 
+/// What a claim on a path means for the order of instances.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stake {
+    /// It creates a directory, or a link that may lead to one: others can lie in it.
+    Holds,
+    /// It creates a file.
+    Creates,
+    /// It uses what is there.
+    Uses,
+    /// It removes what is there.
+    Removes,
+}
+
+impl Extent {
+    fn stake(&self) -> Option<Stake> {
+        match self {
+            Self::Directory | Self::Link | Self::Entries { .. } | Self::Tree { .. } => Some(Stake::Holds),
+            Self::Attributes | Self::Whole => Some(Stake::Creates),
+            Self::Read | Self::Part { .. } => Some(Stake::Uses),
+            Self::Absent => Some(Stake::Removes),
+            Self::Mode(_) | Self::Backup => None,
+        }
+    }
+}
+
 impl Claims {
+    /// What is there once the instance was set, and what it needs where another instance creates it: the directories
+    /// around its paths, and what it reads or changes a part of.
+    pub fn stakes(&self) -> impl Iterator<Item = (&Arc<Path>, Stake)> {
+        self.0.iter().filter_map(|Claim::Path { path, extent }| Some((path, extent.stake()?)))
+    }
+
     /// Of one path.
     pub fn path(path: impl AsRef<Path>, extent: Extent) -> Self {
         // Most have a mode as well.
@@ -163,6 +230,8 @@ pub struct Conflict {
 pub enum Contradiction {
     /// Both manage the same content.
     Same,
+    /// Both manage the same part of a file.
+    SamePart,
     /// One says that it is there, the other that it is not.
     Existence,
     /// One removes what the other one creates, because its directory is to hold other names only.
@@ -188,8 +257,15 @@ pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
     };
     let mut seen = Seen::with_capacity(instances.len(), claims().count());
     let mut found: Vec<Conflict> = Vec::new();
+    let mut parts: HashMap<(&OsStr, &str), NodeId> = HashMap::new();
     for held in claims() {
         found.extend(seen.at(held.path).find_map(|earlier| earlier.conflict_at(&held)));
+        if let Extent::Part { key: Some(key), .. } = held.extent {
+            let (path, second) = (held.path.to_owned(), held.node);
+            let first = *parts.entry((held.path.as_os_str(), key)).or_insert(second);
+            let about = Contradiction::SamePart;
+            found.extend((first != second).then_some(Conflict { first, second, about, path }));
+        }
         seen.add(held);
     }
     // What removes others may come before or after them. Most documents have none of it, and no path is taken apart.

@@ -99,7 +99,7 @@ impl Footprint {
 /// The same of instances whose effects name lines by their numbers, which depend on all lines in front of them.
 fn of_all_lines(mut claims: Claims) -> Claims {
     for Claim::Path { extent, .. } in &mut claims.0 {
-        if let Extent::Part { line } = extent {
+        if let Extent::Part { line, .. } = extent {
             *line = None;
         }
     }
@@ -136,7 +136,7 @@ fn own_writes(effect: Effect, extent: &Extent, is_copied: bool) -> Vec<WriteKind
         (Extent::Read | Extent::Mode(_), _) | (Extent::Backup, Effect::Create) |
         // The lines that are removed are listed.
         (Extent::Part { .. }, Effect::Remove) => Vec::new(),
-        (Extent::Part { line }, Effect::Create) => vec![line.clone().map_or(InPlace, WriteKind::Line)],
+        (Extent::Part { line, .. }, Effect::Create) => vec![line.clone().map_or(InPlace, WriteKind::Line)],
         (Extent::Directory | Extent::Entries { .. } | Extent::Tree { .. }, Effect::Create) => vec![Directory],
         // Which modes a copy changes is not listed.
         (Extent::Tree { .. }, Effect::Change) if is_copied => vec![InPlace, Below],
@@ -200,7 +200,7 @@ impl<'c> View<'c> {
         match extent {
             Extent::Read if copies => Self::Tree,
             Extent::Tree { .. } => Self::Tree,
-            Extent::Part { line: Some(line) } => Self::Line(line),
+            Extent::Part { line: Some(line), .. } => Self::Line(line),
             // How much is destroyed with a directory is a part of the prediction.
             Extent::Link | Extent::Absent => Self::Names(None),
             Extent::Entries { kept } => Self::Names(Some(kept)),
@@ -209,7 +209,7 @@ impl<'c> View<'c> {
             | Extent::Mode(_)
             | Extent::Attributes
             | Extent::Directory
-            | Extent::Part { line: None }
+            | Extent::Part { line: None, .. }
             | Extent::Whole => Self::Node,
         }
     }
@@ -320,7 +320,7 @@ mod tests {
     }
 
     fn part(line: &str) -> Extent {
-        Extent::Part { line: Some(line.to_owned()) }
+        Extent::Part { line: Some(line.to_owned()), key: None }
     }
 
     fn entries(kept: &[&str]) -> Extent {
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn an_effect_alters_what_is_claimed() {
-        let all = |line| Extent::Part { line };
+        let all = |line| Extent::Part { line, key: None };
         for (extent, effect, expected) in [
             (Extent::Whole, Effect::Create, vec![Exchange]),
             (Extent::Whole, Effect::Change, vec![InPlace]),

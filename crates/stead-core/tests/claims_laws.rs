@@ -13,7 +13,7 @@ fn extent() -> impl Strategy<Value = Extent> {
         Just(Extent::Attributes),
         Just(Extent::Directory),
         Just(Extent::Link),
-        line.prop_map(|line| Extent::Part { line }),
+        line.prop_map(|line| Extent::Part { line, key: None }),
         Just(Extent::Whole),
         Just(Extent::Absent),
         any::<bool>().prop_map(|purge| Extent::Tree { purge }),
@@ -107,13 +107,16 @@ fn what_is_purged_is_not_managed_by_another() {
 fn content_has_one_owner_and_many_readers() {
     let at = |extent| Claims::path("/f", extent);
     assert_eq!(about(&at(Extent::Whole), &at(Extent::Whole)), Some(Contradiction::Same));
-    assert_eq!(about(&at(Extent::Whole), &at(Extent::Part { line: None })), Some(Contradiction::Same));
-    assert_eq!(about(&at(Extent::Part { line: None }), &at(Extent::Part { line: None })), None);
+    assert_eq!(about(&at(Extent::Whole), &at(Extent::Part { line: None, key: None })), Some(Contradiction::Same));
+    assert_eq!(about(&at(Extent::Part { line: None, key: None }), &at(Extent::Part { line: None, key: None })), None);
+    let key = |key: &str| at(Extent::Part { line: None, key: Some(key.to_owned()) });
+    assert_eq!(about(&key("a"), &key("a")), Some(Contradiction::SamePart));
+    assert_eq!(about(&key("a"), &key("b")), None);
     assert_eq!(about(&at(Extent::Whole), &at(Extent::Read)), None);
     assert_eq!(about(&at(Extent::Whole), &at(Extent::Attributes)), None);
     assert_eq!(about(&at(Extent::Attributes), &at(Extent::Absent)), Some(Contradiction::Existence));
     assert_eq!(
-        about(&Claims::path("/f/g", Extent::Part { line: None }), &at(Extent::Absent)),
+        about(&Claims::path("/f/g", Extent::Part { line: None, key: None }), &at(Extent::Absent)),
         Some(Contradiction::Existence)
     );
 }
@@ -122,7 +125,7 @@ fn content_has_one_owner_and_many_readers() {
 fn one_instance_does_not_conflict_with_itself() {
     let link = Claims(vec![
         Claim::Path { path: Path::new("/f").into(), extent: Extent::Whole },
-        Claim::Path { path: Path::new("/f").into(), extent: Extent::Part { line: None } },
+        Claim::Path { path: Path::new("/f").into(), extent: Extent::Part { line: None, key: None } },
     ]);
     assert_eq!(found(&[&link]), []);
 }
@@ -162,6 +165,10 @@ fn copies_of_former_content_are_purged_too() {
 
 #[test]
 fn many_claims_take_little_time() {
-    let lines: Vec<Claims> = (0..100_000).map(|_| Claims::path("/f", Extent::Part { line: None })).collect();
+    let lines: Vec<Claims> = (0..100_000).map(|_| Claims::path("/f", Extent::Part { line: None, key: None })).collect();
     assert_eq!(conflicts(&numbered(&lines)), []);
+    // However many parts a file has, each of which two manage is found.
+    let key = |number: u32| Claims::path("/f", Extent::Part { line: None, key: Some((number % 50_000).to_string()) });
+    let keys: Vec<Claims> = (0..100_000).map(key).collect();
+    assert_eq!(conflicts(&numbered(&keys)).len(), 50_000);
 }

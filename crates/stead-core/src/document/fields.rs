@@ -145,6 +145,14 @@ impl Reader<'_> {
         number.map(|number| Spanned::new(number, node.span))
     }
 
+    pub(super) fn boolean(&mut self, node: &Node, what: &str) -> Option<Spanned<bool>> {
+        let Kind::Bool(truth) = node.kind else {
+            self.wrong_kind(node, what, Expected::Boolean);
+            return None;
+        };
+        Some(Spanned::new(truth, node.span))
+    }
+
     pub(super) fn size(&mut self, node: &Node, what: &str) -> Option<Spanned<u64>> {
         let number = if let Kind::Number(number) = &node.kind { number.as_u64() } else { None };
         if number.is_none() {
@@ -185,6 +193,7 @@ impl Reader<'_> {
 pub(super) enum Expected {
     Object,
     List,
+    Boolean,
     Integer,
     /// An integer from 0.
     Size,
@@ -203,6 +212,7 @@ impl Expected {
         match self {
             Self::Object => "an object",
             Self::List => "a list",
+            Self::Boolean => "true or false",
             Self::Integer => "an integer",
             Self::Size => "an integer that is not negative",
             Self::Text => "a string or an expression",

@@ -147,6 +147,8 @@ pub struct Directives {
     pub version: Option<Spanned<String>>,
     /// `reconcile`: how what is pending is run again. DSC v3 does not have it
     pub reconcile: Reconcile,
+    /// `implicitOrder`: whether what an instance lies in or uses is created before it. DSC v3 does not have it
+    pub implicit_order: Option<Spanned<bool>>,
 }
 
 /// What an agent does with a document, or with one instance of it. The names and what they mean are those of the DSC Local

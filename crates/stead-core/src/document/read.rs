@@ -126,8 +126,16 @@ impl Reader<'_> {
                 "configurationMode" => directives.configuration_mode = self.mode(value),
                 "version" => directives.version = self.string(value, "'version'"),
                 "reconcile" => directives.reconcile = self.reconcile(value),
+                "implicitOrder" => directives.implicit_order = self.boolean(&value, "'implicitOrder'"),
                 _ => {
-                    let known = &["resourceDiscovery", "securityContext", "configurationMode", "version", "reconcile"];
+                    let known = &[
+                        "resourceDiscovery",
+                        "securityContext",
+                        "configurationMode",
+                        "version",
+                        "reconcile",
+                        "implicitOrder",
+                    ];
                     self.unknown_key(&key, key_span, "'directives' of a document", known);
                 }
             }

@@ -357,7 +357,7 @@ fn order(builder: &mut Builder<'_>) {
     builder.graph.order = order;
 }
 
-fn append(graph: &Graph, sorted: &[Vec<NodeId>], scope: &[NodeId], order: &mut Vec<NodeId>) {
+pub(super) fn append(graph: &Graph, sorted: &[Vec<NodeId>], scope: &[NodeId], order: &mut Vec<NodeId>) {
     for &id in scope {
         order.push(id);
         if let Role::Container { inner, .. } = graph.node(id).role {
@@ -366,7 +366,7 @@ fn append(graph: &Graph, sorted: &[Vec<NodeId>], scope: &[NodeId], order: &mut V
     }
 }
 
-fn sort_scope(graph: &Graph, members: &[NodeId]) -> Result<Vec<NodeId>, Cycle> {
+pub(super) fn sort_scope(graph: &Graph, members: &[NodeId]) -> Result<Vec<NodeId>, Cycle> {
     // Members are in document order, so a binary search finds the place of a need among them.
     let place = |need: &Need| members.binary_search(&need.node).unwrap_or(0);
     let needs: Vec<Vec<usize>> = members.iter().map(|id| graph.node(*id).needs.iter().map(place).collect()).collect();

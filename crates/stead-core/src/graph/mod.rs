@@ -7,6 +7,7 @@ pub use crate::diag::codes::graph as codes;
 mod builder;
 mod check;
 mod digest;
+mod implied;
 mod link;
 mod order;
 mod resolve;
@@ -31,10 +32,11 @@ use crate::text::Sources;
 use crate::value::{Object, Seal, Value};
 
 pub use check::wrong_output;
+pub use implied::Implied;
 pub use order::{Cycle, sort};
 pub use resolve::resolve;
 use scope::stated;
-pub use scope::{Halt, ScopeView, StaticView, evaluate, evaluate_known, is_written_out};
+pub use scope::{Halt, ScopeView, StaticView, evaluate, evaluate_known, is_written_out, stated_at};
 
 /// What a run works on.
 ///
@@ -51,6 +53,8 @@ pub struct Graph {
     pub scopes: Vec<Scope>,
     /// The instances whose calls exclude others, by their own `exclusive` or by that of what they are nested in.
     pub exclusions: BTreeMap<NodeId, Arc<Exclusion>>,
+    /// Which of the needs no document states.
+    pub implied: BTreeSet<Implied>,
 }
 
 /// Which calls are never under way at the same time as one of an instance, whatever the operation.
@@ -225,10 +229,7 @@ pub enum Purpose {
 impl Graph {
     /// Lets an instance begin once an adjacent one that is before it in the order has ended, whatever becomes of that.
     pub fn add_order(&mut self, first: NodeId, second: NodeId) {
-        let Some(node) = self.nodes.get_mut(second.index()) else { return };
-        if let Err(at) = node.needs.binary_search_by_key(&first, |need| need.node) {
-            node.needs.insert(at, Need { node: first, kind: NeedKind::Order });
-        }
+        self.add_need(second, Need { node: first, kind: NeedKind::Order });
     }
 
     /// The graph of a single instance with these properties, taken as they are: nothing in them is an expression.
@@ -237,7 +238,7 @@ impl Graph {
         let document = Document::of_instance(&id, properties);
         let properties = document.resources.first().and_then(|instance| instance.properties.as_ref());
         let node = Node {
-            stated: stated(properties),
+            stated: stated(properties).filter(|stated| !manifest.states_secrets(stated)),
             name: Arc::clone(&id.name),
             scope: ScopeId(0),
             declaration: 0,
@@ -257,7 +258,13 @@ impl Graph {
             ids: HashSet::from_iter([Adjacent(node.path.clone())]),
             members: vec![NodeId(0)],
         };
-        Self { nodes: vec![node], order: vec![NodeId(0)], scopes: vec![scope], exclusions: BTreeMap::new() }
+        Self {
+            nodes: vec![node],
+            order: vec![NodeId(0)],
+            scopes: vec![scope],
+            exclusions: BTreeMap::new(),
+            implied: BTreeSet::new(),
+        }
     }
 
     /// The node of that id.
@@ -304,6 +311,24 @@ impl Graph {
         budget: &'a Budget,
     ) -> StaticView<'a> {
         StaticView(ScopeView { scopes: &self.scopes, scope, iteration, facts, seal, budget: Some(budget) })
+    }
+
+    /// Two instances or, where they are not adjacent, the containers around them that are; `None` where the same holds both all
+    /// the way.
+    pub fn adjacent(&self, one: NodeId, other: NodeId) -> Option<(NodeId, NodeId)> {
+        let outward = |id: NodeId| std::iter::successors(Some(id), |id| self.container(*id));
+        let beside = |one: NodeId| {
+            let scope = self.node(one).scope;
+            outward(other).find(|other| self.node(*other).scope == scope).map(|other| (one, other))
+        };
+        outward(one).find_map(beside).filter(|(one, other)| one != other)
+    }
+
+    /// Whether an instance is within an assertion: it is tested, and never set.
+    pub fn is_asserted(&self, id: NodeId) -> bool {
+        let is_assertion =
+            |id: NodeId| matches!(self.node(id).role, Role::Container { purpose: Purpose::Assertion, .. });
+        std::iter::successors(self.container(id), |id| self.container(*id)).any(is_assertion)
     }
 
     /// `'name' (Type)`, the way messages speak of a node.
@@ -362,14 +387,29 @@ pub trait Resources {
 
     /// What an instance of a composite resource with these properties consists of: a resource of the kind
     /// [`Importer`](crate::manifest::Kind::Importer) that its adapter carries out. Texts that its findings point into are added
-    /// to `sources`, each once. A finding without a place is about the properties.
+    /// to `sources`, each once.
     fn expand(
         &self,
         _manifest: &Manifest,
         _properties: &Object,
         _sources: &mut Sources,
-    ) -> Result<Expansion, Vec<Diagnostic>> {
+    ) -> Result<Expansion, Vec<ExpansionFinding>> {
         Ok(Expansion::default())
+    }
+}
+
+/// Why a composite resource is not expanded.
+#[derive(Clone, Debug)]
+pub struct ExpansionFinding {
+    /// What is wrong; without a place it is about the properties.
+    pub finding: Diagnostic,
+    /// The property, as a JSON pointer; empty for all of them.
+    pub property: String,
+}
+
+impl From<Diagnostic> for ExpansionFinding {
+    fn from(finding: Diagnostic) -> Self {
+        Self { finding, property: String::new() }
     }
 }
 

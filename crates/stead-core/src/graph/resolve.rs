@@ -7,10 +7,10 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 
 use super::builder::{Builder, Room, Unknown};
-use super::scope::stated;
+use super::scope::{stated, stated_at};
 use super::{
-    Adjacent, Expansion, Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Purpose, Resolution, Role, Scope,
-    ScopeId, ScopeView, Unresolved, Values, codes, evaluate, link, scope::forecast_weight,
+    Adjacent, Expansion, ExpansionFinding, Found, Graph, Inputs, Iteration, Lacks, Names, Node, Open, Purpose,
+    Resolution, Role, Scope, ScopeId, ScopeView, Unresolved, Values, codes, evaluate, link, scope::forecast_weight,
 };
 use crate::budget::{Budget, Cost, Exceeded, size};
 use crate::diag::{Diagnostic, Findings, any_error, nearest};
@@ -394,6 +394,8 @@ impl Builder<'_> {
             self.graph.scopes[scope.index()].ids.replace(first);
             return;
         }
+        // What is secret is sealed when the run comes to it.
+        let stated = stated.filter(|stated| !manifest.states_secrets(stated));
         self.graph.scopes[scope.index()].members.push(id);
         self.graph.nodes.push(Node {
             name,
@@ -521,10 +523,12 @@ impl Builder<'_> {
             }
             Err(findings) => {
                 let used = instance.type_name.span;
-                self.findings.extend(findings.into_iter().map(|finding| match finding.span {
+                let place = |property: &str| stated_at(instance.properties.as_ref()?, property)?.1;
+                let placed = findings.into_iter().map(|ExpansionFinding { finding, property }| match finding.span {
                     Some(_) => finding.with_label(used, "in an instance of this resource"),
-                    None => Diagnostic { span: Some(span), ..finding },
-                }));
+                    None => Diagnostic { span: place(&property).or(Some(span)), ..finding },
+                });
+                self.findings.extend(placed);
                 None
             }
         }

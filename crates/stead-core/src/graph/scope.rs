@@ -10,7 +10,7 @@ use crate::expr::{Answer, Environment, Expression, FactKey, Kind, Stop, Template
 use crate::id::ResourceId;
 use crate::text::node::Kind as Form;
 use crate::text::{self, Entry, Sources, Span};
-use crate::value::{Object, Seal, Value};
+use crate::value::{Object, Seal, Value, pointer};
 
 /// Where an expression stands: the scopes around it, and the iteration of its loop.
 ///
@@ -178,6 +178,18 @@ pub fn is_written_out(value: &Template) -> bool {
             .all(|entry| !matches!(&*entry.key, "secureString" | "secureObject") && is_written_out(&entry.value)),
         Form::Null | Form::Bool(_) | Form::Number(_) | Form::String(_) => true,
     }
+}
+
+/// What a JSON pointer leads to in properties, and the place of its name; of an element, its own. The whole has no place.
+pub fn stated_at<'t>(properties: &'t Template, pointer: &str) -> Option<(&'t Template, Option<Span>)> {
+    pointer::steps(pointer).try_fold((properties, None), |(outer, _), step| match &outer.kind {
+        Form::Object(entries) => {
+            let entry = entries.iter().find(|entry| *entry.key == *step)?;
+            Some((&entry.value, Some(entry.key_span)))
+        }
+        Form::Array(items) => items.get(step.parse::<usize>().ok()?).map(|item| (item, Some(item.span))),
+        _ => None,
+    })
 }
 
 /// The value of properties in which nothing is to be computed or opened; null where there are none.

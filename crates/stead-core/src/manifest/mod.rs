@@ -10,6 +10,7 @@ mod lane;
 mod listing;
 mod parse;
 mod read;
+mod secret;
 mod version;
 mod words;
 
@@ -29,6 +30,7 @@ pub use lane::Lane;
 pub use listing::{extension_listing, listing};
 pub use parse::{Declaration, Declared, Form, parse, parse_listed};
 pub use read::{plain, unplaced};
+pub use secret::{SecretForm, SecretProperty};
 pub use version::{InvalidRequirement, InvalidVersion, Version, VersionRequirement};
 
 /// What a resource is to the engine.
@@ -97,6 +99,8 @@ pub struct Manifest<I = Implementation> {
     pub security: OperationSecurity,
     /// How long is waited before an instance that is pending is run again.
     pub reconcile_wait: Option<Wait>,
+    /// Its properties whose values are secret however they are stated.
+    pub secrets: Vec<SecretProperty>,
     /// How it is carried out.
     pub implementation: I,
 }
@@ -118,6 +122,7 @@ impl<I> Manifest<I> {
             author: None,
             security: OperationSecurity::default(),
             reconcile_wait: None,
+            secrets: Vec::new(),
             implementation,
         }
     }
@@ -135,6 +140,7 @@ impl<I> Manifest<I> {
             author: self.author,
             security: self.security,
             reconcile_wait: self.reconcile_wait,
+            secrets: self.secrets,
             implementation: how(self.implementation),
         }
     }

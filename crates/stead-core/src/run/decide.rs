@@ -134,7 +134,9 @@ impl Run {
         if self.graph.node(id).manifest.kind == Kind::Group {
             return Ok(Arc::new(properties.literal()));
         }
-        let desired = evaluate(properties, &self.view(id)).map(|value| sealing_wrapped(value, &*self.seal));
+        let manifest = &self.graph.node(id).manifest;
+        let sealed = |value| manifest.sealing_secrets(sealing_wrapped(value, &*self.seal), &*self.seal);
+        let desired = evaluate(properties, &self.view(id)).map(sealed);
         desired.map(Arc::new).map_err(|halt| Box::new(Trouble::Halt(halt)))
     }
 

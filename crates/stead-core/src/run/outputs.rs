@@ -47,7 +47,9 @@ impl Run {
 
     /// Why an output has no value; `None` where it may have one when the run is made.
     fn halted_output(&self, halt: &Halt) -> Option<Diagnostic> {
-        if self.mode.execution == Execution::WhatIf && !matches!(halt.stop, Stop::Fault(_)) {
+        // Of a part of the document, what refers to the rest has no value.
+        let may_lack = self.mode.execution == Execution::WhatIf || self.exceptions.selected.is_some();
+        if may_lack && !matches!(halt.stop, Stop::Fault(_)) {
             return None;
         }
         Some(halt.diagnostic(&self.sources).unwrap_or_else(|| {

@@ -8,7 +8,7 @@ use crate::id::{NodeId, ResourceId};
 use crate::value::{Object, Value};
 
 use super::Run;
-use crate::event::Status;
+use crate::event::{SkipReason, Status};
 use crate::report::Report;
 
 /// The instance is there, but has no state: it was left out, or failed. No name is probably meant instead.
@@ -60,7 +60,7 @@ impl Environment for View<'_> {
         let Some(node) = self.find(id) else { return self.absent() };
         let what_if = self.run.mode.execution == Execution::WhatIf;
         match self.run.report.status(node) {
-            None => Answer::Unknown(id.clone()),
+            None | Some(Status::Skipped(SkipReason::NotSelected)) => Answer::Unknown(id.clone()),
             Some(Status::Changed | Status::Unknown(_)) if what_if => Answer::Unknown(id.clone()),
             Some(Status::Read | Status::InState | Status::Drifted | Status::Changed) => {
                 state(&self.run.graph, &self.run.report, node).map_or(WITHOUT_STATE, Answer::Value)

@@ -87,6 +87,7 @@ impl Parser<'_> {
             tags,
             security,
             reconcile_wait,
+            secrets: Vec::new(),
             ..Manifest::new(type_name?, version?, Implementation::Command(Arc::new(command)))
         })
     }

@@ -1,0 +1,89 @@
+//! Needs that no document writes down: what an instance lies in or uses is created by another.
+
+use std::collections::BTreeSet;
+
+use super::link::{append, sort_scope};
+use super::{Graph, Need, NeedKind, ScopeId};
+use crate::id::NodeId;
+
+/// That an instance needs another although the document does not say so.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Implied {
+    /// The instance that needs the other.
+    pub instance: NodeId,
+    /// What it needs.
+    pub needed: NodeId,
+}
+
+/// How many cycles are taken apart one by one. A document with more of them contradicts what it manages throughout.
+const MOST_CYCLES: usize = 32;
+
+impl Graph {
+    /// Lets instances require what they need without saying so, and sorts the graph anew. What contradicts the document, or
+    /// is written in it already, is left out, and so is what is not adjacent.
+    ///
+    /// Guarantees: all needs of the document stay; the graph has no cycle; the result depends on the set of what is implied
+    /// and not on its order. Takes time in proportion to the graph, and as long again for each cycle that would arise, up to
+    /// 32: then all that is implied in that scope is taken back.
+    pub fn imply(&mut self, implied: BTreeSet<Implied>) {
+        let is_new = |each: &Implied| {
+            let needs = |one: NodeId, other: NodeId| self.node(one).needs.iter().any(|need| need.node == other);
+            each.instance != each.needed
+                && self.node(each.instance).scope == self.node(each.needed).scope
+                && !needs(each.instance, each.needed)
+                && !needs(each.needed, each.instance)
+        };
+        let news: BTreeSet<Implied> = implied.into_iter().filter(is_new).collect();
+        if news.is_empty() {
+            return;
+        }
+        for each in &news {
+            self.add_need(each.instance, Need { node: each.needed, kind: NeedKind::Require });
+        }
+        self.implied = news;
+        let sorted: Vec<Vec<NodeId>> = (0..self.scopes.len()).map(|scope| self.sort_without_cycles(scope)).collect();
+        let mut order = Vec::with_capacity(self.nodes.len());
+        if let Some(outermost) = sorted.first() {
+            append(self, &sorted, outermost, &mut order);
+        }
+        self.order = order;
+    }
+
+    /// The order of a scope, for which implied needs that are part of a cycle are taken back.
+    fn sort_without_cycles(&mut self, scope: usize) -> Vec<NodeId> {
+        for _ in 0..MOST_CYCLES {
+            let members = &self.scopes[scope].members;
+            let cycle: Vec<NodeId> = match sort_scope(self, members) {
+                Ok(sorted) => return sorted,
+                Err(cycle) => cycle.0.into_iter().map(|at| members[at]).collect(),
+            };
+            let following = cycle.iter().cycle().skip(1);
+            let links =
+                cycle.iter().zip(following).map(|(instance, needed)| Implied { instance: *instance, needed: *needed });
+            let Some(closing) = links.filter(|link| self.implied.contains(link)).max() else { return cycle };
+            self.take_back(closing);
+        }
+        let scope_id = ScopeId(u32::try_from(scope).unwrap_or(u32::MAX));
+        let within = |each: &&Implied| self.node(each.instance).scope == scope_id;
+        for each in self.implied.iter().filter(within).copied().collect::<Vec<_>>() {
+            self.take_back(each);
+        }
+        // What the document says by itself has no cycle.
+        sort_scope(self, &self.scopes[scope].members).unwrap_or_default()
+    }
+
+    fn take_back(&mut self, implied: Implied) {
+        self.implied.remove(&implied);
+        if let Some(node) = self.nodes.get_mut(implied.instance.index()) {
+            node.needs.retain(|need| need.node != implied.needed);
+        }
+    }
+
+    /// Adds a need unless there is one of the same instance.
+    pub(super) fn add_need(&mut self, id: NodeId, need: Need) {
+        let Some(node) = self.nodes.get_mut(id.index()) else { return };
+        if let Err(at) = node.needs.binary_search_by_key(&need.node, |known| known.node) {
+            node.needs.insert(at, need);
+        }
+    }
+}
