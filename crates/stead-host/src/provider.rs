@@ -1,19 +1,19 @@
 //! The interface to resources: one trait, implemented by built-in, command and adapted ones.
 
 use std::borrow::Cow;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Exported, Failure, FailureKind, Pending, Presumed};
-use stead_core::claims::Claims;
+use stead_core::claims::{Claims, Ties};
 use stead_core::destruction::Effects;
 use stead_core::schema::Schema;
 use stead_core::value::Value;
 
-use crate::fs::Writes;
+use crate::fs::{Writes, below_root};
 
 /// Carries out the operations of one resource, each by itself: no method calls another.
 ///
@@ -80,6 +80,12 @@ pub trait Provider: Send + Sync {
     /// what is not known yet.
     fn claims(&self, _input: &Plain) -> Option<Claims> {
         None
+    }
+
+    /// What an instance with this desired state creates and uses besides the paths of its claims. Instances that use
+    /// what others of their scope create wait for them.
+    fn ties(&self, _input: &Plain) -> Ties {
+        Ties::default()
     }
 }
 
@@ -262,33 +268,36 @@ impl Context {
         }
     }
 
-    /// Where relative paths start: at the root of the operating system if one is given, else at the directory of the
-    /// document.
+    /// Whether the system that is managed is the one that runs, so that what its kernel and its services have counts.
+    pub fn manages_running_system(&self) -> bool {
+        self.managed_root() == Path::new("/")
+    }
+
+    /// The root of the system that is managed.
+    pub fn managed_root(&self) -> &Path {
+        self.system_root.as_deref().unwrap_or(Path::new("/"))
+    }
+
+    /// Where relative paths start: at the root of the operating system if another one than the running one is managed, else
+    /// at the directory of the document.
     pub fn directory(&self) -> &Path {
-        self.system_root.as_deref().unwrap_or(&self.root)
+        if self.manages_running_system() { &self.root } else { self.managed_root() }
     }
 
     /// What a path of an instance means.
     ///
-    /// Guarantees: where a root of the operating system is given, every path is below it; `..` does not lead out of it.
+    /// Guarantees: where another operating system than the running one is managed, every path is below its root; neither `..`
+    /// nor a link in front of its last component leads out of it.
     pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         self.meant(path.as_ref()).into_owned()
     }
 
     /// The same as [`Self::resolve`], without a copy of a path that means itself.
     pub fn meant<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
-        let Some(system) = &self.system_root else {
+        if self.manages_running_system() {
             return if path.is_absolute() { path.into() } else { self.root.join(path).into() };
-        };
-        let mut below = PathBuf::new();
-        for component in path.components() {
-            match component {
-                Component::Normal(name) => below.push(name),
-                Component::ParentDir => _ = below.pop(),
-                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
-            }
         }
-        system.join(below).into()
+        below_root(self.managed_root(), path).into()
     }
 }
 
@@ -334,5 +343,27 @@ impl Cancel {
     /// Whether the end was asked for.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_running_system_is_the_same_whether_its_root_is_given_or_not() {
+        let with = |root: Option<&str>| Context {
+            system_root: root.map(|root| Path::new(root).into()),
+            ..Context::new(Path::new("/document"))
+        };
+        for root in [None, Some("/")] {
+            let cx = with(root);
+            assert!(cx.manages_running_system());
+            assert_eq!(cx.resolve("f"), Path::new("/document/f"));
+            assert_eq!((cx.directory(), cx.managed_root()), (Path::new("/document"), Path::new("/")));
+        }
+        let other = with(Some("/mnt"));
+        assert_eq!((other.resolve("f"), other.resolve("/a/../../b")), ("/mnt/f".into(), "/mnt/b".into()));
+        assert_eq!(other.directory(), Path::new("/mnt"));
     }
 }

@@ -153,7 +153,10 @@ impl Chatty {
         let all = gossip.join(" | ");
         match self.end {
             End::Well => Ok(repeated(&input.to_json())),
-            End::Failing => Err(Failure { property: Some(all.clone()), ..Failure::new(FailureKind::Exit(1), all) }),
+            End::Failing => {
+                let named = (Some(all.clone()), Some(all.clone()));
+                Err(Failure { property: named.0, error_id: named.1, ..Failure::new(FailureKind::Exit(1), all) })
+            }
             End::Panicking => std::panic::panic_any(all),
         }
     }

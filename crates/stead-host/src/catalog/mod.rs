@@ -29,6 +29,11 @@ pub use search::{Search, SearchEnvironment};
 
 /// What discovery needs from others: running programs, and the facts of the machine.
 pub trait Programs: Send + Sync {
+    /// The adapters that this program is itself; asked for when the machine is searched.
+    fn adapters(&self) -> Vec<Manifest> {
+        Vec::new()
+    }
+
     /// Runs `list` of an adapter: one object for each resource that it can carry out.
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure>;
 
@@ -113,7 +118,11 @@ impl Discovery {
 
     /// Everything there is, without what only adapters know. Searches the machine unless that has been done.
     pub fn discovered(&self) -> &Discovered {
-        self.discovered.get_or_init(|| load::assemble(self.files(), &self.built_in, &self.search, &*self.programs))
+        self.discovered.get_or_init(|| {
+            let mut known = self.built_in.clone();
+            self.programs.adapters().into_iter().for_each(|adapter| known.add(Arc::new(adapter)));
+            load::assemble(self.files(), &known, &self.search, &*self.programs)
+        })
     }
 
     /// The extensions. Searches the machine, but runs no `discover`.

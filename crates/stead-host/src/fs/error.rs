@@ -43,6 +43,14 @@ pub enum FsError {
         /// What should be.
         wanted: Kind,
     },
+    /// There is more than is read.
+    #[error("'{}' has more than {}", path.display(), amount(*max))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The bytes that it may have.
+        max: u64,
+    },
     /// The path ends in nothing that can be created or removed, such as `/` or `..`.
     #[error("'{}' does not end in a name", .0.display())]
     NoName(PathBuf),
@@ -94,6 +102,15 @@ impl From<FsError> for Failure {
             _ => error.to_string(),
         };
         Self { property: Some("/path".to_owned()), ..Self::new(kind, message) }
+    }
+}
+
+/// A number of bytes, in MiB where it is a multiple of it.
+fn amount(bytes: u64) -> String {
+    if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) {
+        format!("{} MiB", bytes >> 20)
+    } else {
+        format!("{bytes} bytes")
     }
 }
 

@@ -22,6 +22,7 @@ mod durability;
 mod error;
 mod names;
 mod place;
+mod read;
 mod replace;
 mod status;
 mod temporary;
@@ -34,13 +35,14 @@ pub use durability::{Durability, FlushTarget, Writes};
 pub use error::{FsError, reason};
 pub use names::{Names, Subject};
 pub use place::Place;
+pub use read::{Content, read, read_open, read_within};
 pub use replace::{Former, Ownership, Replacement, retry_changed};
 pub use status::{Identity, Kind, Status, format_mode, parse_mode};
 pub use temporary::remove_abandoned;
 pub use tree::{Coverage, Patience, entries, entries_up_to, open_below, remove_tree};
 pub use trust::may_change_in_place;
 pub use trusted::{Distrust, OpenError, Trust, TrustedDirectory, TrustedFile, Untrusted, User};
-pub use walk::{open, open_directory};
+pub use walk::{below_root, open, open_directory};
 
 /// The begin of the names of temporary files: what a killed process left behind is recognised by it.
 pub const TEMPORARY_PREFIX: &str = ".stead-";

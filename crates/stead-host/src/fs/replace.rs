@@ -33,6 +33,12 @@ impl Ownership {
         self == Self::default()
     }
 
+    /// The same, with what it leaves as it is from another one.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self { uid: self.uid.or(other.uid), gid: self.gid.or(other.gid) }
+    }
+
     /// Applies it to an open file or directory.
     pub fn apply(self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         if self.is_none() { Ok(()) } else { fchown(fd, self.uid.map(Uid::from_raw), self.gid.map(Gid::from_raw)) }
@@ -261,6 +267,14 @@ fn link_by_proc(file: &File, directory: BorrowedFd<'_>, name: &OsStr) -> Result<
 }
 
 impl Place {
+    /// Creates a directory as [`Place::make_directory`] does, with a mode and an owner.
+    pub fn make_directory_with(&self, mode: u32, ownership: Ownership) -> Result<OwnedFd, FsError> {
+        let directory = self.make_directory()?;
+        ownership.apply(directory.as_fd()).map_err(|errno| self.failed("change the owner of", errno))?;
+        fchmod(&directory, Mode::from_raw_mode(mode)).map_err(|errno| self.failed("change the mode of", errno))?;
+        Ok(directory)
+    }
+
     /// Puts a symbolic link there at once, in place of anything that is not a directory.
     pub fn replace_by_link(&self, target: &OsStr, ownership: Ownership) -> Result<(), FsError> {
         self.begin_writing()?;

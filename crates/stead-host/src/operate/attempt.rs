@@ -146,7 +146,7 @@ impl Attempt<'_> {
     /// Takes in a state that the resource reported.
     pub(super) fn reading(&self, state: Plain) -> Result<Reading, Failure> {
         self.check_output(&state)?;
-        let mut state = self.resealer.shared(state.into_shared());
+        let mut state = self.sealing_secrets(self.resealer.shared(state.into_shared()));
         if let Some(message) = invalid_restart_message(&state) {
             self.note(TraceLevel::Warn, &message);
         }
@@ -159,6 +159,15 @@ impl Attempt<'_> {
             _ => None,
         };
         Ok(Reading { state, metadata })
+    }
+
+    /// What is secret by its property is sealed in what the machine has as well.
+    fn sealing_secrets(&self, state: Arc<Value>) -> Arc<Value> {
+        let manifest = &self.call.manifest;
+        if !manifest.states_secrets(&state) {
+            return state;
+        }
+        Arc::new(manifest.sealing_secrets(Arc::unwrap_or_clone(state), self.resealer.seal))
     }
 
     /// The metadata that a resource may state.
@@ -190,9 +199,10 @@ impl Attempt<'_> {
     }
 
     pub(super) fn scrubbed(&self, failure: Failure) -> Failure {
-        let property = failure.property.map(|property| self.resealer.text(&property));
+        let scrubbed = |text: Option<String>| text.map(|text| self.resealer.text(&text));
+        let (property, error_id) = (scrubbed(failure.property), scrubbed(failure.error_id));
         // The names in a reason may be made of secrets.
-        Failure { message: self.resealer.text(&failure.message), property, reason: None, ..failure }
+        Failure { message: self.resealer.text(&failure.message), property, error_id, reason: None, ..failure }
     }
 
     pub(super) fn scrubbed_names(&self, names: Vec<String>) -> Vec<String> {
