@@ -4,27 +4,34 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Capabilities, Implementation, Manifest, Version};
+use stead_core::manifest::{Capabilities, Implementation, Manifest, SecretForm, SecretProperty, Version};
 use stead_host::provider::Provider;
 
 mod accounts;
 mod apt_repository;
+mod archive;
 mod block;
+mod checksum;
 pub mod command;
 mod cron;
 pub mod directory;
+mod download;
 pub mod echo;
 mod edit;
 pub mod engine;
 pub mod file;
+mod git;
 mod group;
 mod host;
 mod hostname;
 mod ini;
 mod input;
+mod kernel_module;
 mod keys;
 mod limit;
 mod line;
+mod locale;
+mod mount;
 pub mod osinfo;
 mod package;
 mod part;
@@ -38,8 +45,12 @@ pub mod run_command_on_set;
 mod schema;
 mod service;
 mod ssh_key;
+mod sudoers;
 pub mod symlink;
 mod sysctl;
+mod template;
+mod timer;
+mod timezone;
 mod user;
 
 pub use accounts::account_at;
@@ -55,6 +66,8 @@ pub struct BuiltIn {
     pub printed: Option<&'static str>,
     /// The properties that tell one instance from another; empty where none do.
     pub keys: &'static [&'static str],
+    /// A document, YAML, with an instance as it occurs in practice.
+    pub example: &'static str,
     /// Made when it is first asked for: most runs ask for none.
     schema: Arc<LazyLock<Json>>,
 }
@@ -73,26 +86,36 @@ pub fn builtins() -> Vec<BuiltIn> {
     let mut all: Vec<BuiltIn> = [
         block::built_in(&locks),
         apt_repository::built_in(),
+        archive::built_in(),
         command::built_in(),
         cron::built_in(&locks),
         directory::built_in(),
+        download::built_in(),
         echo::built_in(),
         file::built_in(),
+        git::built_in(),
         group::built_in(&accounts),
         host::built_in(&locks),
         hostname::built_in(&locks),
         ini::built_in(&locks),
+        kernel_module::built_in(&locks),
         limit::built_in(&locks),
         line::built_in(&locks),
+        mount::built_in(&locks),
+        locale::built_in(&locks),
         osinfo::built_in(),
         package::built_in(),
         process::built_in(),
         run_command_on_set::built_in(),
         ssh_key::built_in(&locks),
+        sudoers::built_in(),
         service::built_in(),
         symlink::built_in(),
+        timer::built_in(),
+        template::built_in(),
         user::built_in(&accounts),
         sysctl::built_in(&locks),
+        timezone::built_in(&locks),
     ]
     .into_iter()
     .chain(keys::built_ins(&locks))
@@ -107,6 +130,8 @@ pub fn builtins() -> Vec<BuiltIn> {
 struct Profile {
     type_name: &'static str,
     description: &'static str,
+    /// A document with an instance of it.
+    example: &'static str,
     tags: &'static [&'static str],
     capabilities: Capabilities,
     /// Makes the JSON Schema of its properties.
@@ -129,6 +154,7 @@ impl Profile {
             provider,
             printed: None,
             keys: &[],
+            example: self.example,
         })
     }
 }
@@ -141,6 +167,13 @@ fn is_wanted() -> bool {
 /// A resource of DSC v3 keeps the version that it has there: documents may require it.
 fn with_version(built_in: BuiltIn, version: semver::Version) -> BuiltIn {
     let manifest = Manifest { version: Version::Semantic(version), ..(*built_in.manifest).clone() };
+    BuiltIn { manifest: Arc::new(manifest), ..built_in }
+}
+
+/// A resource with properties whose values are secret however they are stated.
+fn with_secrets(built_in: BuiltIn, secrets: &[(&'static str, SecretForm)]) -> BuiltIn {
+    let secrets = secrets.iter().map(|(name, form)| SecretProperty { name, form: *form }).collect();
+    let manifest = Manifest { secrets, ..(*built_in.manifest).clone() };
     BuiltIn { manifest: Arc::new(manifest), ..built_in }
 }
 
@@ -194,23 +227,33 @@ mod tests {
             "Microsoft/Process",
             "Stead/Block",
             "Stead/AptRepository",
+            "Stead/Archive",
             "Stead/Command",
             "Stead/Cron",
             "Stead/Directory",
+            "Stead/Download",
             "Stead/File",
+            "Stead/Git",
             "Stead/Group",
             "Stead/Host",
             "Stead/Hostname",
             "Stead/Ini",
             "Stead/Json",
+            "Stead/KernelModule",
             "Stead/Limits",
+            "Stead/Locale",
             "Stead/Line",
+            "Stead/Mount",
             "Stead/SshKey",
+            "Stead/Sudoers",
             "Stead/Service",
             "Stead/Package",
             "Stead/Symlink",
             "Stead/User",
             "Stead/Sysctl",
+            "Stead/Timer",
+            "Stead/Timezone",
+            "Stead/Template",
             "Stead/Toml",
             "Stead/Yaml",
         ];
@@ -218,6 +261,17 @@ mod tests {
             assert!(names.iter().any(|each| each == name), "{name} is missing");
         }
         assert!(names.is_sorted_by_key(|name| name.to_lowercase()));
+    }
+
+    #[test]
+    fn what_is_never_shown_is_declared_as_secret() {
+        for built_in in builtins() {
+            for (name, property) in built_in.schema()["properties"].as_object().into_iter().flatten() {
+                let says_so = property["description"].as_str().is_some_and(|text| text.contains("never shown"));
+                let is_declared = built_in.manifest.secrets.iter().any(|secret| secret.name == name);
+                assert!(is_declared || !says_so, "{}: {name}", built_in.manifest.type_name);
+            }
+        }
     }
 
     #[test]

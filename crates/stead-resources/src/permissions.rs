@@ -1,10 +1,12 @@
 //! `mode`, `owner` and `group`: what files, directories and links have in common.
 
 use std::io;
+use std::path::PathBuf;
 
 use stead_core::call::{Failure, Presumed};
 use stead_core::value::{Object, Value};
 use stead_host::fs::{Names, Ownership, Status, Subject, format_mode};
+use stead_host::provider::Context;
 
 use crate::accounts::record_path;
 use crate::input::{AccountName, Mode, refused};
@@ -14,6 +16,8 @@ pub(crate) struct Permissions<'a> {
     pub(crate) mode: Option<(&'a str, u32)>,
     pub(crate) owner: Option<Account<'a>>,
     pub(crate) group: Option<Account<'a>>,
+    /// Where the records of those will be that do not exist.
+    missing: Vec<PathBuf>,
 }
 
 /// A user or group as written, and its number.
@@ -26,6 +30,7 @@ pub(crate) struct Account<'a> {
 impl<'a> Permissions<'a> {
     /// Looks up the numbers of owner and group.
     pub(crate) fn find(
+        cx: &Context,
         mode: Option<Mode<'a>>,
         owner: Option<AccountName<'a>>,
         group: Option<AccountName<'a>>,
@@ -36,7 +41,12 @@ impl<'a> Permissions<'a> {
         };
         let owner = account(owner, Subject::User, "owner")?;
         let group = account(group, Subject::Group, "group")?;
-        Ok(Self { mode: mode.map(|mode| (mode.text, mode.bits)), owner, group })
+        let record = |database, account: &Option<Account<'_>>| {
+            let missing = account.as_ref().filter(|account| account.id.is_none())?;
+            Some(cx.resolve(record_path(database, missing.text)))
+        };
+        let missing = [record("passwd", &owner), record("group", &group)].into_iter().flatten().collect();
+        Ok(Self { mode: mode.map(|mode| (mode.text, mode.bits)), owner, group, missing })
     }
 
     /// The names of those that differ.
@@ -72,13 +82,7 @@ impl<'a> Permissions<'a> {
     /// What is not there yet without which nobody can be made the owner.
     pub(crate) fn presumed(&self) -> Option<Presumed> {
         let failure = self.ownership().err()?;
-        let [user, group] = [&self.owner, &self.group].map(|account| {
-            let missing = account.as_ref().filter(|account| account.id.is_none());
-            missing.map(|account| account.text)
-        });
-        let user = user.map(|user| record_path("passwd", user));
-        let paths = user.into_iter().chain(group.map(|group| record_path("group", group))).collect();
-        Some(Presumed { failure, paths })
+        Some(Presumed { failure, paths: self.missing.clone() })
     }
 
     /// Adds what is asked for to a state. What is as desired is reported as it was written.

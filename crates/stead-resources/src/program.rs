@@ -184,3 +184,45 @@ impl Lines {
         }
     }
 }
+
+/// A program of the system, which is run by its name alone.
+pub(crate) struct SystemProgram {
+    pub(crate) name: &'static str,
+    /// A package that has it, for the hint where it is missing.
+    pub(crate) package: &'static str,
+}
+
+impl SystemProgram {
+    /// In what-if: that there is no such program.
+    pub(crate) fn presumed(&self) -> Option<Presumed> {
+        self.find().err().map(|failure| Presumed { failure, paths: Vec::new() })
+    }
+
+    fn find(&self) -> Result<PathBuf, Failure> {
+        let mut environment = Environment::of_this_process(&[]);
+        environment.set("PATH", search_path());
+        environment.find_on_path(self.name).ok_or_else(|| {
+            let message = format!("there is no program '{}'. Install the package {}", self.name, self.package);
+            Failure::new(FailureKind::Start, message)
+        })
+    }
+
+    /// Runs it to its end, and returns what it printed.
+    pub(crate) fn run(&self, cx: &Context, arguments: &[&str]) -> Result<String, Failure> {
+        let invocation = Invocation {
+            program: self.find()?.to_string_lossy().into_owned(),
+            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+            environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("PATH".to_owned(), search_path())],
+            directory: PathBuf::from("/"),
+            timeout: None,
+        };
+        let ended = run(cx, &invocation, self.name)?;
+        if ended.code == 0 { Ok(ended.output) } else { Err(ended.failure(self.name)) }
+    }
+}
+
+/// Where programs are looked for, those of administrators included, which are not on the path of every user.
+pub(crate) fn search_path() -> String {
+    let own = std::env::var("PATH").unwrap_or_default();
+    format!("{own}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
+}

@@ -1,9 +1,11 @@
 //! What resources that are about a path have in common: their states and their answers.
 
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::value::{Object, Value};
 use stead_host::fs::parse_mode;
 use stead_host::provider::{Cost, Plain, Prediction, SetReply, TestReply};
+
+use crate::accounts::record_path;
 
 /// A state: where it is, and whether it is there.
 pub(crate) fn state(path: &str, exist: bool) -> Object {
@@ -12,6 +14,16 @@ pub(crate) fn state(path: &str, exist: bool) -> Object {
     state.insert("path".to_owned(), Value::from(path));
     state.insert("_exist".to_owned(), Value::from(exist));
     state
+}
+
+/// Properties that are texts.
+pub(crate) fn texts<const N: usize>(texts: [(&str, &str); N]) -> Object {
+    texts.map(|(name, text)| (name.to_owned(), Value::from(text))).into()
+}
+
+/// The properties that have a value.
+pub(crate) fn stated<'n>(properties: impl IntoIterator<Item = (&'n str, Option<Value>)>) -> Object {
+    properties.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// The answer to a test that found this state, in which these properties differ.
@@ -58,6 +70,18 @@ pub(crate) fn claims(input: &Plain, extent: Extent) -> Option<Claims> {
         Some(source) => claims.and_reads(source),
         None => claims,
     })
+}
+
+/// That an instance uses the accounts that it names as `owner`, `user` and `group`.
+pub(crate) fn ties(input: &Plain) -> Ties {
+    let account = |property, database| {
+        let is_name = |name: &&str| !name.is_empty() && !name.contains('/') && name.parse::<u32>().is_err();
+        let name = text(input, property).filter(is_name)?;
+        Some(Provision::Path(record_path(database, name).into()))
+    };
+    let named = [account("owner", "passwd"), account("user", "passwd"), account("group", "group")];
+    let uses = named.into_iter().flatten().collect();
+    Ties { provides: Vec::new(), uses }
 }
 
 /// Whether an instance is to be removed, as far as that is known.

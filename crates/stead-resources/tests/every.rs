@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+#[path = "every/canaries.rs"]
+mod canaries;
 mod support;
 
 use std::fs;
@@ -10,7 +12,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value as Json, json};
 use stead_core::call::{Execution, FailureKind};
+use stead_core::claims::{Claims, Contradiction, conflicts};
 use stead_core::diag::Severity;
+use stead_core::id::NodeId;
 use stead_core::manifest::Implementation;
 use stead_core::schema::Schema;
 use stead_host::check::{Depth, Subject, check};
@@ -40,16 +44,38 @@ fn example(type_name: &str) -> Json {
         }
         "Stead/Sysctl" => json!({"name": "vm.swappiness", "value": "10"}),
         "Stead/Hostname" => json!({"name": "h"}),
-        "Stead/SshKey" => json!({"user": "u", "type": "ssh-rsa", "key": "AAAA", "comment": "c"}),
+        "Stead/Timezone" => json!({"name": "UTC"}),
+        "Stead/Locale" => json!({"variables": {"LANG": "C.UTF-8"}, "generated": ["C.UTF-8"]}),
+        "Stead/KernelModule" => {
+            json!({"name": "loop", "boot": true, "options": "max_loop=8", "blacklisted": false, "loaded": true})
+        }
+        "Stead/SshKey" => json!({"user": "u", "type": "ssh-rsa", "key": "AAAAnew", "comment": "c"}),
         "Stead/Ini" => json!({"path": "f", "section": "s", "key": "k", "value": "v", "create": true}),
         "Stead/Json" | "Stead/Toml" | "Stead/Yaml" => {
             json!({"path": "f", "pointer": "/a/b", "value": {"c": [1]}, "create": true})
         }
         "Stead/Service" => json!({"name": "new", "unit": "[Service]\nExecStart=/bin/true\n", "masked": false}),
+        "Stead/Timer" => json!({"name": "nightly", "onCalendar": "daily", "command": "/bin/true", "persistent": true}),
+        "Stead/Mount" => {
+            json!({"path": "/srv", "device": "LABEL=srv", "fstype": "ext4", "options": "ro", "dump": 0, "pass": 2})
+        }
+        "Stead/Sudoers" => {
+            json!({"name": "s", "rules": [{"users": ["u"], "commands": ["ALL"]}], "validate": false})
+        }
         "Stead/Package" => json!({"name": "base", "version": ">= 1.0, < 2", "hold": false}),
         "Stead/AptRepository" => {
             json!({"name": "local", "uris": ["file:/srv/repository"], "suites": ["./"], "trusted": true})
         }
+        "Stead/Template" => json!({"path": "f", "template": "{{ a }}\n", "variables": {"a": 1}, "mode": "0600"}),
+        "Stead/Archive" => json!({"path": "d", "source": "a.tar", "creates": "x"}),
+        "Stead/Download" => json!({
+            "path": "f", "url": "file:///etc/shadow", "mode": "0600",
+            "checksum": "sha256:f98919ffd61eda1084d6bb1e06c164189923cb7e54f2e2e8f8642c8ffaaa599d",
+        }),
+        "Stead/Git" => json!({
+            "path": "w", "repository": "https://host.example/r.git",
+            "revision": "1111111111111111111111111111111111111111",
+        }),
         "Stead/Command" => json!({"creates": "c", "set": "touch c", "get": "echo x"}),
         "Microsoft.DSC.Debug/Echo" => json!({"output": ["x", 1, null]}),
         "Microsoft/OSInfo" => json!({"family": "Linux"}),
@@ -169,10 +195,16 @@ fn properties(schema: &Json) -> BoxedStrategy<Json> {
     let names: Vec<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let member = |name: String| {
-        let common = if required.contains(&json!(name)) { 0.95 } else { 0.15 };
+        // A timer without them is never accepted.
+        let is_timer = schema["properties"].get("onCalendar").is_some();
+        let is_needed =
+            is_timer && ["onCalendar", "command"].contains(&name.as_str()) || required.contains(&json!(name));
+        let common = if is_needed { 0.95 } else { 0.15 };
         let known = match schema["properties"][&name]["enum"].as_array() {
-            _ if name == "path" => prop_oneof![4 => Just(json!("p")), 1 => value()].boxed(),
+            _ if name == "path" => prop_oneof![4 => select(vec![json!("p"), json!("/a")]), 1 => value()].boxed(),
+            _ if name == "url" => prop_oneof![4 => Just(json!("file:///p")), 1 => value()].boxed(),
             Some(words) => prop_oneof![4 => select(words.clone()), 1 => value()].boxed(),
+            None if name == "type" => prop_oneof![4 => Just(json!("ssh-rsa")), 1 => value()].boxed(),
             None => value().boxed(),
         };
         (Just(name), proptest::option::weighted(common, known))
@@ -206,6 +238,18 @@ const BEYOND: &[&str] = &[
     "must not be empty",
     "must be a schedule of cron",
     "must be letters, digits and '_'",
+    "must be the name of a timer",
+    "must be the directory that it is mounted at",
+    "must be \"none\" for swap space",
+    "must not contain '#'",
+    "for a job in /etc/cron.d",
+    "must be the name of a user",
+    "cannot be true while '_exist' is false",
+    "must be a list of patterns",
+    "must be a path relative to 'path'",
+    "must be a URL that begins with",
+    "must be at least 1",
+    "line 1",
 ];
 
 #[test]
@@ -267,5 +311,36 @@ fn what_is_required_is_said_where_nothing_is_stated() {
     {
         let failure = support::provider(name).get(&World::system().context(), &Plain::default()).err().unwrap();
         assert_eq!(failure.message, format!("'{property}' is required"));
+    }
+}
+
+/// Two instances that state one part of a file differently would undo each other's work without an end.
+#[test]
+fn two_values_for_one_part_contradict_each_other() {
+    let pairs = [
+        ("Stead/Ini", json!({"path": "/f", "section": "s", "key": "k"}), "key"),
+        ("Stead/Json", json!({"path": "/f", "pointer": "/a"}), "pointer"),
+        ("Stead/Toml", json!({"path": "/f", "pointer": "/a"}), "pointer"),
+        ("Stead/Yaml", json!({"path": "/f", "pointer": "/a"}), "pointer"),
+        ("Stead/Block", json!({"path": "/f", "name": "n", "content": "a"}), "name"),
+        ("Stead/Sysctl", json!({"name": "vm.swappiness"}), "name"),
+        ("Stead/Limits", json!({"domain": "u", "type": "soft", "item": "nofile"}), "domain"),
+        ("Stead/SshKey", json!({"user": "root", "key": "AAAA"}), "key"),
+        ("Stead/Cron", json!({"name": "n", "table": "user", "user": "u"}), "name"),
+    ];
+    for (type_name, stated, key) in pairs {
+        let claims = |name: Option<&str>| {
+            let mut stated = stated.clone();
+            if let Some(name) = name {
+                stated[key] = json!(name);
+            }
+            support::provider(type_name).claims(&Plain::new(stated)).unwrap()
+        };
+        let found = |other: &Claims| {
+            let all = [(NodeId(0), &claims(None)), (NodeId(1), other)];
+            conflicts(&all).iter().map(|conflict| conflict.about).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&claims(None)), [Contradiction::SamePart], "{type_name}");
+        assert_eq!(found(&claims(Some("other"))), [], "{type_name}");
     }
 }

@@ -10,8 +10,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
+use proptest::sample::select;
+use proptest::strategy::{Strategy as _, ValueTree as _};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value as Json, json};
-use stead_core::call::Execution;
+use stead_core::call::{Execution, FailureKind};
 use stead_host::provider::{Plain, SetReply};
 use support::{World, provider};
 
@@ -225,6 +228,35 @@ fn what_is_exported_is_in_state() {
     }
 }
 
+/// Whatever is asked for in whatever order: what a what-if says is what the set does, and a second set does nothing.
+#[test]
+fn a_sequence_of_states_is_predicted() {
+    let Some(system) = System::new("a_sequence_of_states_is_predicted") else { return };
+    system.set_type("Stead/Package", &json!({"name": "lib"}), Execution::Actual).unwrap();
+    let states = [
+        json!({"name": "web"}),
+        json!({"name": "web", "version": "latest", "hold": true}),
+        json!({"name": "web", "version": "< 1.1", "hold": false, "allowDowngrade": true}),
+        json!({"name": "web", "version": "1.0"}),
+        json!({"name": "web", "hold": false, "purge": true, "_exist": false}),
+        json!({"names": ["conflicting", "tool"]}),
+        json!({"names": ["web", "lib"], "automatic": true}),
+        json!({"name": "lib", "_exist": false}),
+        json!({"name": "lib", "hold": true}),
+    ];
+    let inputs = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(Config::default(), inputs);
+    for _ in 0..stead_testkit::times("STEAD_STATES", 12) {
+        let desired = select(states.to_vec()).new_tree(&mut runner).unwrap().current();
+        let predicted = system.set_type("Stead/Package", &desired, Execution::WhatIf);
+        if predicted.is_ok_and(|reply| reply.presumed.is_none()) {
+            system.set(&desired);
+        } else {
+            system.refused(&desired);
+        }
+    }
+}
+
 /// Many packages in the desired state are read from the database once, and start no program.
 #[test]
 fn many_packages_are_tested_without_a_program() {
@@ -237,6 +269,11 @@ fn many_packages_are_tested_without_a_program() {
     let world = World::build("file var/lib/dpkg/status 0644\n");
     fs::write(world.root.path().join("var/lib/dpkg/status"), stanzas.collect::<String>()).unwrap();
     let (provider, cx) = (provider("Stead/Package"), world.context_for("Stead/Package"));
+    // A program that was started would be ended at once, and the test with it.
+    cx.cancel.cancel();
+    let latest = Plain::new(json!({"name": "p1", "version": "latest"}));
+    let failed = provider.test(&cx, &latest).err().map(|failure| failure.kind);
+    assert!(matches!(failed, Some(FailureKind::Cancelled | FailureKind::Start)));
     let start = std::time::Instant::now();
     for number in 0..200 {
         let desired = Plain::new(json!({"name": format!("p{number}"), "version": format!(">= 1.{number}")}));

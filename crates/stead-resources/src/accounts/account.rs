@@ -1,7 +1,5 @@
 //! Users of the system that is managed.
 
-use std::path::Path;
-
 use nix::unistd::User;
 use stead_core::call::Failure;
 use stead_host::fs::{self, Ownership};
@@ -21,10 +19,10 @@ pub(crate) struct Account {
 impl Account {
     /// Looks a user up in the system that is managed; the inner failure is that there is none, which may change.
     pub(crate) fn find(cx: &Context, name: &str, property: &str) -> Result<Result<Self, Failure>, Failure> {
-        let found = if cx.system_root.as_deref().is_some_and(|root| root != Path::new("/")) {
-            in_table(Databases::read(cx)?.users(), name)
-        } else {
+        let found = if cx.manages_running_system() {
             of_this_system(name, property)?
+        } else {
+            in_table(Databases::read(cx)?.users(), name)
         };
         let hint = "Create it with a Stead/User that this instance depends on";
         Ok(found.ok_or_else(|| refused(property, format!("there is no user '{name}'. {hint}"))))

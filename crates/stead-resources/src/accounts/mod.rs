@@ -1,17 +1,16 @@
 //! The databases of users and groups: passwd(5), shadow(5), group(5) and gshadow(5), under the lock of shadow-utils.
 
 use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock, fstat, openat};
+use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock, openat};
 use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Failure, FailureKind};
-use stead_host::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Status};
+use stead_host::fs::{self, Former, FsError, Ownership, Place, Replacement, Status};
 use stead_host::provider::Context;
 
 use crate::input::{cannot, refused};
@@ -29,7 +28,7 @@ const MAX_SIZE: u64 = 64 * 1024 * 1024;
 
 /// A path of the system that a call is about.
 pub(crate) fn path(cx: &Context, path: &str) -> PathBuf {
-    cx.system_root.as_deref().unwrap_or(Path::new("/")).join(path)
+    cx.managed_root().join(path)
 }
 
 /// What an account is claimed as: a database is like a directory of its records, and a group one of its members.
@@ -62,22 +61,17 @@ impl Database {
     /// What does not exist is empty; so is what this user may not read if `is_secret`.
     fn read(cx: &Context, file: &str, is_secret: bool) -> Result<Self, Failure> {
         let path = path(cx, file);
-        let opened = match fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
+        let read = match fs::read(&path, MAX_SIZE) {
             Err(FsError::System { source, .. })
                 if is_secret && source.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) =>
             {
                 None
             }
-            opened => opened?,
+            read => read?,
         };
-        let Some(fd) = opened else { return Ok(Self { path, former: None, table: Table::default() }) };
-        let mut file = File::from(fd);
-        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", &path, errno))?;
-        if status.kind != Kind::File || status.size > MAX_SIZE {
-            return Err(refused("", format!("'{}' is not a database of accounts", path.display())));
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(status.size).unwrap_or_default() + 1);
-        file.read_to_end(&mut bytes).map_err(|error| cannot("read", &path, error))?;
+        let Some(fs::Content { status, bytes }) = read else {
+            return Ok(Self { path, former: None, table: Table::default() });
+        };
         let table = Table::read(&bytes);
         Ok(Self { path, former: Some((status, table.clone())), table })
     }

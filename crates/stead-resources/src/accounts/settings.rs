@@ -1,8 +1,14 @@
 //! How new accounts are made: login.defs(5) and the defaults of useradd(8).
 
 use std::ops::RangeInclusive;
+use std::path::Path;
 
+use stead_core::call::Failure;
+use stead_host::fs;
 use stead_host::provider::Context;
+
+/// Far more than the settings of any system.
+const MAX_SIZE: u64 = 1 << 20;
 
 /// What the settings of a system say.
 pub(crate) struct Settings {
@@ -12,17 +18,19 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Those of the system that a call is about. What is missing has the value that shadow-utils take.
-    pub(crate) fn of(cx: &Context) -> Self {
-        let text = |path: &str| std::fs::read_to_string(super::path(cx, path)).unwrap_or_default();
-        Self { login: text("etc/login.defs"), useradd: text("etc/default/useradd") }
+    pub(crate) fn of(cx: &Context) -> Result<Self, Failure> {
+        let text = |path: &str| -> Result<String, Failure> {
+            let content = fs::read_within(cx.managed_root(), Path::new(path), MAX_SIZE)?;
+            Ok(content.map(|content| String::from_utf8_lossy(&content.bytes).into_owned()).unwrap_or_default())
+        };
+        Ok(Self { login: text("/etc/login.defs")?, useradd: text("/etc/default/useradd")? })
     }
 
+    /// Of a key that is repeated the last value, as shadow-utils take it.
     fn login(&self, key: &str) -> Option<&str> {
         let lines = self.login.lines().map(|line| line.split('#').next().unwrap_or_default());
-        lines
-            .filter_map(|line| line.trim().split_once(char::is_whitespace))
-            .find(|(name, _)| *name == key)
-            .map(|(_, value)| value.trim())
+        let settings = lines.filter_map(|line| line.trim().split_once(char::is_whitespace));
+        settings.rev().find(|(name, _)| *name == key).map(|(_, value)| value.trim())
     }
 
     fn number(&self, key: &str, otherwise: u32) -> u32 {
@@ -30,7 +38,7 @@ impl Settings {
     }
 
     fn useradd(&self, key: &str) -> Option<&str> {
-        let value = self.useradd.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='))?;
+        let value = self.useradd.lines().rev().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='))?;
         Some(value.trim()).filter(|value| !value.is_empty())
     }
 
@@ -105,6 +113,16 @@ fn free(range: RangeInclusive<u32>, system: bool, used: &[u32]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_repeated_settings_the_last_one_counts() {
+        let settings = Settings {
+            login: "UID_MIN 1000\n# UID_MIN 3000\nUID_MIN\t2000 # why\n".to_owned(),
+            useradd: "SHELL=/bin/a\nSHELL=/bin/b\n".to_owned(),
+        };
+        assert_eq!(settings.new_uid(false, &[]), Some(2000));
+        assert_eq!(settings.shell(), "/bin/b");
+    }
 
     #[test]
     fn numbers_are_those_of_shadow_utils() {

@@ -1,24 +1,21 @@
 //! `Stead/AptRepository`: a repository that apt takes packages from.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{OFlags, fstat};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::call::{Execution, Exported, Failure};
-use stead_core::claims::{Claim, Claims, Extent};
+use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::claims::{Claim, Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
-use stead_core::manifest::Capabilities;
+use stead_core::manifest::{Capabilities, SecretForm};
 use stead_core::value::{Object, REDACTED, Value};
-use stead_host::fs::{self, Former, Kind, Ownership, Place, Replacement, Status, Writes};
+use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status, Writes};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::path;
-use crate::input::{RepositoryName, SigningKey, SourceWord, cannot, read, read_each, refused, required};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
+use crate::input::{RepositoryName, SigningKey, SourceWord, read, read_each, refused, required};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema, with_secrets};
 
 mod stanza;
 
@@ -27,6 +24,7 @@ use stanza::Stanza;
 const PROFILE: Profile = Profile {
     type_name: "Stead/AptRepository",
     description: "A repository that apt takes packages from.",
+    example: include_str!("example.yaml"),
     tags: &["apt", "linux", "package"],
     capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
     schema: schema::of::<Properties<'_>>,
@@ -64,7 +62,7 @@ struct Properties<'a> {
     enabled: Option<bool>,
     /// Whether apt accepts what is not signed (true), or refuses it whatever else is configured (false).
     trusted: Option<bool>,
-    /// Whether the repository is there.
+    /// Whether the repository exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -84,7 +82,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/AptRepository` as it is registered.
 pub(crate) fn built_in() -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Repositories))?;
+    let built_in = with_secrets(PROFILE.built_in(Arc::new(Repositories))?, &[("uris", SecretForm::Credentials)]);
     Some(BuiltIn { keys: &["name"], ..built_in })
 }
 
@@ -112,7 +110,9 @@ impl Provider for Repositories {
         {
             state.insert("signedBy".to_owned(), Value::from(key.text()));
         }
-        Ok(reply::tested(state, &differing))
+        // What cannot be set as things are is still compared.
+        let set = desired.change(cx, &found).map_or_else(|_| SetReply::default(), |change| desired.reply(change, None));
+        Ok(reply::tested_as(state, &differing, set))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -127,9 +127,7 @@ impl Provider for Repositories {
                 None
             }
         };
-        let after = state(desired.name.0, change.after.as_ref());
-        let after = desired.with_key(after);
-        Ok(SetReply { presumed, effects: change.effects, ..reply::set(after, &change.differing, change.what_if) })
+        Ok(desired.reply(change, presumed))
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -148,14 +146,15 @@ impl Provider for Repositories {
         names.sort();
         // A file with several repositories is none of a single instance.
         let stanza = |name: &String| Some((name.clone(), Found::read(cx, name).ok()?.stanza?));
-        let exported = |(name, stanza): (String, Stanza)| Exported {
-            type_name: None,
-            properties: Value::Object(state(&name, Some(&stanza))),
-            name: Some(name),
-            depends_on: Vec::new(),
-            metadata: None,
+        let exported = |(name, stanza): (String, Stanza)| {
+            let state = state(&name, Some(&stanza));
+            Exported::named(name, state)
         };
         Ok(names.iter().filter_map(stanza).map(exported).collect())
+    }
+
+    fn ties(&self, _input: &Plain) -> Ties {
+        Ties { provides: vec![Provision::PackageSource], uses: Vec::new() }
     }
 
     fn cost(&self, _desired: &Value) -> Cost {
@@ -202,17 +201,17 @@ struct Found {
 
 impl OnDisk {
     fn read(path: PathBuf) -> Result<Self, Failure> {
-        let Some(fd) = fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)? else {
-            return Ok(Self { path, content: None });
-        };
-        let mut file = File::from(fd);
-        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", &path, errno))?;
-        if status.kind != Kind::File || status.size > MAX_SIZE {
-            return Err(refused("name", format!("'{}' is not a file that apt reads", path.display())));
-        }
-        let mut content = Vec::new();
-        file.read_to_end(&mut content).map_err(|error| cannot("read", &path, error))?;
-        Ok(Self { path, content: Some((status, content)) })
+        let content = fs::read(&path, MAX_SIZE)?.map(|content| (content.status, content.bytes));
+        Ok(Self { path, content })
+    }
+
+    /// Whether others than its owner may read it.
+    fn is_public(&self) -> bool {
+        self.content.as_ref().is_some_and(|(status, _)| status.mode & 0o077 != 0)
+    }
+
+    fn mode(&self) -> Option<u32> {
+        self.content.as_ref().map(|(status, _)| status.mode)
     }
 
     fn bytes(&self) -> Option<&[u8]> {
@@ -286,6 +285,10 @@ fn credentials(word: &str) -> Option<(&str, &str, &str)> {
     Some((scheme, credentials, rest.get(credentials.len() + 1..)?))
 }
 
+fn has_credentials(words: &str) -> bool {
+    words.split_whitespace().any(|word| credentials(word).is_some())
+}
+
 /// What becomes of a repository: its files, and what is said of that.
 struct Change {
     differing: Vec<&'static str>,
@@ -338,6 +341,8 @@ impl Properties<'_> {
                 "enabled" => is_yes(text.unwrap_or("yes")) != is_yes(wanted),
                 "trusted" => text.is_none_or(|text| is_yes(text) != is_yes(wanted)),
                 "signedBy" => text != Some(wanted) || self.key_differs(found),
+                // Credentials are for root alone.
+                "uris" if has_credentials(wanted) && found.sources.is_public() => true,
                 _ => !text.unwrap_or_default().split_whitespace().eq(wanted.split_whitespace()),
             }
         };
@@ -384,10 +389,9 @@ impl Properties<'_> {
             }
             steps.push(Step::write(&found.key, key, 0o644));
         }
-        let has_credentials =
-            stanza.get("URIs").unwrap_or_default().split_whitespace().any(|uri| credentials(uri).is_some());
-        let text = stanza.text().into_bytes();
-        steps.push(Step::write(&found.sources, text, if has_credentials { 0o600 } else { 0o644 }));
+        let is_secret = has_credentials(stanza.get("URIs").unwrap_or_default());
+        let mode = if is_secret { 0o600 } else { found.sources.mode().unwrap_or(0o644) };
+        steps.push(Step::write(&found.sources, stanza.text().into_bytes(), mode));
         Ok(Change { differing, what_if, effects, after: Some(stanza), steps })
     }
 
@@ -405,6 +409,12 @@ impl Properties<'_> {
             steps.push(Step { path: file.path.clone(), former: Some(*status), content: None });
         }
         Ok(Change { differing, what_if, effects, after: None, steps })
+    }
+
+    /// The answer to a set that comes to this, without credentials.
+    fn reply(&self, change: Change, presumed: Option<Presumed>) -> SetReply {
+        let after = self.with_key(state(self.name.0, change.after.as_ref()));
+        SetReply { presumed, effects: change.effects, ..reply::set(after, &change.differing, change.what_if) }
     }
 
     /// The key as it is stated, in place of where it is.
@@ -463,15 +473,13 @@ impl Step {
 fn make_directory(cx: &Context, directory: &Path) -> Result<(), Failure> {
     let Some(place) = Place::find(directory, &cx.writes)? else { return Err(pending::no_directory(directory)) };
     if place.status()?.is_none() {
-        let created = place.make_directory()?;
-        rustix::fs::fchmod(&created, rustix::fs::Mode::from_raw_mode(0o755))
-            .map_err(|errno| cannot("change the mode of", directory, errno))?;
+        place.make_directory_with(0o755, Ownership::default())?;
     }
     Ok(())
 }
 
 impl Change {
-    fn presumed(&self) -> Result<Option<stead_core::call::Presumed>, Failure> {
+    fn presumed(&self) -> Result<Option<Presumed>, Failure> {
         for step in &self.steps {
             let missing = Place::find(&step.path, &Writes::unrecorded())?.is_none();
             let is_key = step.path.parent().is_some_and(|parent| parent.ends_with(KEYRINGS));

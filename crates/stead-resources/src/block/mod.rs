@@ -10,15 +10,16 @@ use stead_core::call::Failure;
 use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
-use crate::edit::{FileLocks, Missing, compile};
+use crate::edit::{FileLocks, Missing, Position, compile};
 use crate::input::{FilePath, SingleLine, exclusive, invalid, refused, required};
 use crate::part::lines::{Line, ending, inserted, lines, replaced};
 use crate::part::{Location, Part, Parts, Stated};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, schema};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Block",
     description: "A marked block of lines in a text file.",
+    example: include_str!("example.yaml"),
     tags: &["file", "block", "text", "linux"],
     capabilities: ALL_BUT_EXPORT,
     schema: schema::of::<Properties<'_>>,
@@ -54,7 +55,7 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     create: bool,
-    /// Whether the block is there.
+    /// Whether the block exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -66,9 +67,7 @@ fn hash() -> SingleLine<'static> {
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         exclusive(("after", self.after.is_some()), ("before", self.before.is_some()))?;
-        for (property, pattern) in [("after", self.after), ("before", self.before)] {
-            position(property, pattern)?;
-        }
+        self.stated_position()?;
         match self.content {
             None if self.exist => Err(required(&["content"])),
             Some(content) if content.lines().any(|line| self.is_mark(line)) => {
@@ -81,7 +80,8 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
 
 /// `Stead/Block` as it is registered.
 pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
-    PROFILE.built_in(Arc::new(Parts::<Block>::new(locks)))
+    let built_in = PROFILE.built_in(Arc::new(Parts::<Block>::new(locks)))?;
+    Some(BuiltIn { keys: &["path", "name"], ..built_in })
 }
 
 struct Block;
@@ -89,6 +89,7 @@ struct Block;
 impl Part for Block {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "block";
+    const KEYS: &'static [&'static str] = &["name", "comment"];
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
@@ -101,7 +102,7 @@ impl<'a> Stated<'a> for Properties<'a> {
     }
 
     fn identity(&self) -> Object {
-        [("path", self.path.0.0), ("name", self.name.0)].map(|(name, text)| (name.to_owned(), Value::from(text))).into()
+        reply::texts([("path", self.path.0.0), ("name", self.name.0)])
     }
 
     fn wanted(&self) -> Object {
@@ -163,30 +164,17 @@ impl Properties<'_> {
     /// Where a new block begins.
     fn position(&self, text: &str) -> Result<usize, Failure> {
         let last = |regex: &Regex| lines(text).into_iter().rfind(|line| regex.is_match(line.text.as_bytes()));
-        Ok(match (position("after", self.after)?, position("before", self.before)?) {
-            (Some(Position::Begin), _) | (_, Some(Position::Begin)) => 0,
-            (Some(Position::At(regex)), _) => last(&regex).map_or(text.len(), |line| line.range.end),
-            (_, Some(Position::At(regex))) => last(&regex).map_or(text.len(), |line| line.range.start),
-            _ => text.len(),
+        Ok(match self.stated_position()? {
+            Position::Begin => 0,
+            Position::After(regex) => last(&regex).map_or(text.len(), |line| line.range.end),
+            Position::Before(regex) => last(&regex).map_or(text.len(), |line| line.range.start),
+            Position::End => text.len(),
         })
     }
-}
 
-/// Where a new block goes.
-enum Position {
-    Begin,
-    End,
-    At(Regex),
-}
-
-fn position(property: &str, stated: Option<&str>) -> Result<Option<Position>, Failure> {
-    stated
-        .map(|pattern| match pattern {
-            "BOF" => Ok(Position::Begin),
-            "EOF" => Ok(Position::End),
-            pattern => compile(property, pattern).map(Position::At),
-        })
-        .transpose()
+    fn stated_position(&self) -> Result<Position, Failure> {
+        Position::of(self.after, self.before, compile)
+    }
 }
 
 fn content_of(text: &str) -> (String, Value) {

@@ -24,6 +24,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     let profile = Profile {
         type_name: "Stead/Command",
         description: "Something that commands read, test and set, for what no other resource manages.",
+        example: include_str!("example.yaml"),
         tags: &["command", "script", "shell"],
         capabilities: Capabilities { get: true, set: true, set_what_if: true, test: true, ..NOTHING },
         schema: schema::of::<Properties<'_>>,

@@ -3,70 +3,95 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::call::Failure;
+use stead_core::call::{Failure, Presumed};
+use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
-use stead_host::provider::Context;
+use stead_host::fs::{self, Ownership};
+use stead_host::provider::{Context, TraceLevel};
 
+use crate::accounts::{Account, Databases, record_path};
 use crate::edit::{FileLocks, Missing};
-use crate::input::{CronName, Schedule, SingleLine, Word, invalid, refused, required};
-use crate::part::lines::{inserted, lines};
-use crate::part::{Location, Part, Parts, Stated};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, schema};
+use crate::input::{JobName, Schedule, SingleLine, Word, invalid, refused, required, required_if};
+use crate::part::{Instances, Location, Look, Part, Parts, Stated};
+use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod schedule;
+mod table;
 
 pub(crate) use schedule::is_schedule;
+use table::{Job, Table, is_variable};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Cron",
-    description: "A job of cron, in a file of its own in /etc/cron.d.",
+    description: "A job of cron, in a file of its own in /etc/cron.d or in the crontab of a user.",
+    example: include_str!("example.yaml"),
     tags: &["cron", "schedule", "linux"],
-    capabilities: ALL_BUT_EXPORT,
+    capabilities: ALL,
     schema: schema::of::<Properties<'_>>,
 };
 
-/// A job of cron, in a file of its own in /etc/cron.d, which is created with mode 0644. Comments in the file stay as they are. A
-/// file with several jobs is refused; when the job is removed, so is the file.
+/// A job of cron: in a file of its own in /etc/cron.d, which is created with mode 0644 and removed with the job, or in the
+/// crontab of a user, below a comment with its name. Comments and other jobs stay as they are. In a crontab, jobs that Puppet
+/// or Ansible named are found by these names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Cron")]
 struct Properties<'a> {
-    /// The name of the file: letters, digits, '-' and '_'. Cron ignores files with other names.
+    /// The name of the job. In /etc/cron.d it is the name of the file: letters, digits, '-' and '_', since cron ignores files
+    /// with other names.
     #[serde(borrow)]
-    name: CronName<'a>,
-    /// When the job runs: minute, hour, day of the month, month and day of the week, or a word such as '@daily'. Required
-    /// unless '_exist' is false.
+    name: JobName<'a>,
+    /// system: the job is in a file in /etc/cron.d; user: it is in the crontab of the user, in /var/spool/cron/crontabs.
+    #[serde(default)]
+    #[schemars(extend("default" = "system"))]
+    table: TableKind,
+    /// When the job runs: minute, hour, day of the month, month and day of the week, or a word such as '@daily' or '@reboot'.
+    /// Required unless '_exist' is false.
     #[serde(borrow)]
     schedule: Option<Schedule<'a>>,
-    /// The user who runs it. Required unless '_exist' is false.
+    /// The user who runs it. Required unless '_exist' is false, and always for the crontab of a user.
     #[serde(borrow)]
     user: Option<Word<'a>>,
     /// The command line, as it is in the file: what is behind a '%' without a backslash is standard input. Required unless
     /// '_exist' is false.
     #[serde(borrow)]
     command: Option<SingleLine<'a>>,
-    /// The variables that the job gets, such as MAILTO. Others are removed. Without it those in the file stay as they are.
+    /// The variables that the job gets, such as MAILTO. Others are removed. Without it those in the file stay as they are. In
+    /// a crontab they are right in front of the job, and jobs below get them as well.
     #[serde(borrow)]
     environment: Option<BTreeMap<&'a str, SingleLine<'a>>>,
-    /// Whether the job is there.
+    /// Whether the job exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
+/// Where a job is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+enum TableKind {
+    /// In a file of its own.
+    #[default]
+    System,
+    /// In the crontab of its user.
+    User,
+}
+
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        let stated =
-            [("schedule", self.schedule.is_some()), ("user", self.user.is_some()), ("command", self.command.is_some())];
+        self.path()?;
         if self.environment.iter().flatten().any(|(name, _)| !is_variable(name)) {
             return Err(invalid("environment", "the names in 'environment' must be letters, digits and '_'"));
         }
         if self.command.is_some_and(|command| command.0.trim().is_empty()) {
             return Err(invalid("command", "'command' must not be empty"));
         }
-        let missing = stated.into_iter().find(|(_, is_stated)| self.exist && !is_stated);
-        missing.map_or(Ok(()), |(name, _)| Err(required(&[name])))
+        let stated =
+            [("schedule", self.schedule.is_some()), ("user", self.user.is_some()), ("command", self.command.is_some())];
+        required_if(self.exist, &stated)
     }
 }
 
@@ -81,15 +106,90 @@ struct Cron;
 impl Part for Cron {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "job";
-    const OWNS_FILE: bool = true;
 
-    fn claimed(stated: &Value) -> Option<String> {
-        stated.get("name").and_then(Value::as_str).map(path_of)
+    fn claims(stated: &Value) -> Option<Claims> {
+        let text = |name: &str| stated.get(name).and_then(Value::as_str);
+        let name = text("name")?;
+        if text("table") != Some("user") {
+            let is_removal = stated.get("_exist") == Some(&Value::Bool(false));
+            let extent = if is_removal { Extent::Absent } else { Extent::Whole };
+            return Some(Claims::path(format!("{SYSTEM}/{name}"), extent));
+        }
+        let user = text("user")?;
+        let job = Extent::Part { line: None, key: Some(name.to_owned()) };
+        Some(Claims::path(format!("{CRONTABS}/{user}"), job).and_reads(record_path("passwd", user)))
+    }
+
+    /// The jobs in files with one job each, and those with names in the crontabs of users.
+    fn instances(cx: &Context, _filter: &Value, look: &Look<'_>) -> Result<Instances, Failure> {
+        let mut found = Vec::new();
+        for name in names_in(cx, SYSTEM)?.into_iter().filter(|name| is_file_name(name)) {
+            let Some(text) = look(&format!("{SYSTEM}/{name}"))? else { continue };
+            let table = Table::system(&text.content);
+            match table.jobs() {
+                [job] => found.push((name.clone(), listed(&name, TableKind::System, "", &table, job))),
+                jobs => skipped(cx, jobs.len(), &format!("{SYSTEM}/{name}")),
+            }
+        }
+        for user in names_in(cx, CRONTABS)? {
+            let Some(text) = look(&format!("{CRONTABS}/{user}"))? else { continue };
+            let table = Table::user(&text.content);
+            let (named, unnamed): (Vec<_>, Vec<_>) = table.jobs().iter().partition(|job| job.name.is_some());
+            skipped(cx, unnamed.len(), &format!("{CRONTABS}/{user}"));
+            found.extend(named.into_iter().map(|job| {
+                let name = job.name.unwrap_or_default();
+                (format!("{user} {name}"), listed(name, TableKind::User, &user, &table, job))
+            }));
+        }
+        Ok(found)
     }
 }
 
-fn path_of(name: &str) -> String {
-    format!("/etc/cron.d/{name}")
+const SYSTEM: &str = "/etc/cron.d";
+const CRONTABS: &str = "/var/spool/cron/crontabs";
+
+/// The group that crontab(1) of Debian belongs to, and that may look for crontabs.
+const GROUP: &str = "crontab";
+
+fn is_file_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+fn names_in(cx: &Context, folder: &str) -> Result<Vec<String>, Failure> {
+    let at = cx.resolve(folder);
+    let directory = fs::open(&at, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let entries = directory.map(|directory| fs::entries(&directory, &at)).transpose()?.unwrap_or_default();
+    let files = entries.into_iter().filter(|(_, kind)| *kind == fs::Kind::File);
+    Ok(files.filter_map(|(name, _)| name.into_string().ok()).collect())
+}
+
+/// Says which jobs an export leaves out: what has no name of its own cannot be found again.
+fn skipped(cx: &Context, jobs: usize, path: &str) {
+    if jobs > 0 {
+        (cx.trace)(TraceLevel::Warn, &format!("jobs without a name of their own in '{path}' are not exported: {jobs}"));
+    }
+}
+
+fn listed(name: &str, kind: TableKind, user: &str, table: &Table<'_>, job: &Job<'_>) -> Object {
+    let mut state = Object::from([("name".to_owned(), Value::from(name))]);
+    if kind == TableKind::User {
+        let of_user = [("table", "user"), ("user", user)];
+        state.extend(of_user.map(|(name, text)| (name.to_owned(), Value::from(text))));
+    }
+    state.extend(found(table, job));
+    state
+}
+
+/// The properties of a job as it is in a table.
+fn found(table: &Table<'_>, job: &Job<'_>) -> Object {
+    let variables = table.variables(job).map(|(name, value)| (name.to_owned(), Value::from(value)));
+    let found = [
+        ("schedule", Some(Value::from(job.schedule))),
+        ("user", job.user.map(Value::from)),
+        ("command", Some(Value::from(job.command))),
+        ("environment", Some(Value::Object(variables.collect()))),
+    ];
+    reply::stated(found)
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
@@ -97,14 +197,33 @@ impl<'a> Stated<'a> for Properties<'a> {
         self.exist
     }
 
+    fn owns_file(&self) -> bool {
+        self.table == TableKind::System
+    }
+
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
-        let shown = path_of(self.name.0);
-        let (path, missing) = (cx.resolve(&shown), Missing::create_if(true));
-        Ok(Location { shown: shown.into(), path, missing, directory: None, absent: None })
+        let shown = self.path()?;
+        let path = cx.resolve(&shown);
+        let Some(user) = self.user.filter(|_| self.table == TableKind::User) else {
+            let missing = Missing::create_if(true);
+            return Ok(Location { shown: shown.into(), path, missing, directory: None, absent: None });
+        };
+        let account = Account::find(cx, user.0, "user")?;
+        let gid = Databases::read(cx)?.groups().find(GROUP).and_then(|group| group.number(2));
+        let ownership = Ownership { uid: account.as_ref().ok().map(|account| account.uid), gid };
+        // Cron ignores a crontab with another owner or mode, and looks for changes where the directory was changed, which it
+        // is when the file is replaced.
+        let missing = Missing::Enforce { mode: 0o600, ownership };
+        let absent = account.err().map(|failure| Presumed { failure, paths: vec![record_path("passwd", user.0)] });
+        // A crontab of nobody is still a crontab from which a job can be removed.
+        let absent = absent.filter(|_| self.exist);
+        Ok(Location { shown: shown.into(), path, missing, directory: None, absent })
     }
 
     fn identity(&self) -> Object {
-        [("name".to_owned(), Value::from(self.name.0))].into()
+        let user = self.user.filter(|_| self.table == TableKind::User);
+        let stated = [("name", Some(self.name.0)), ("table", user.map(|_| "user")), ("user", user.map(|user| user.0))];
+        stated.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?)))).collect()
     }
 
     fn wanted(&self) -> Object {
@@ -114,104 +233,78 @@ impl<'a> Stated<'a> for Properties<'a> {
         });
         let stated = [
             ("schedule", self.schedule.map(|schedule| Value::from(schedule.0))),
-            ("user", self.user.map(|user| Value::from(user.0))),
+            ("user", self.user.filter(|_| self.table == TableKind::System).map(|user| Value::from(user.0))),
             ("command", self.command.map(|command| Value::from(command.0.trim()))),
             ("environment", environment),
         ];
-        stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+        reply::stated(stated)
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
-        let Some(job) = self.only_job(text)? else { return Ok(None) };
-        let schedule = self.schedule.map(|schedule| schedule.0);
-        let same = |stated: &&str| stated.split_whitespace().eq(job.schedule.split_whitespace());
-        let variables = text.lines().filter_map(variable).map(|(name, value)| (name.to_owned(), Value::from(value)));
-        let found = [
-            ("schedule", Value::from(schedule.filter(same).unwrap_or(job.schedule))),
-            ("user", Value::from(job.user)),
-            ("command", Value::from(job.command)),
-            ("environment", Value::Object(variables.collect())),
-        ];
-        Ok(Some(found.map(|(name, value)| (name.to_owned(), value)).into()))
+        let table = self.read_table(text);
+        let Some(job) = self.own_job(&table)? else { return Ok(None) };
+        let mut found = found(&table, job);
+        let same = |stated: &Schedule<'_>| stated.0.split_whitespace().eq(job.schedule.split_whitespace());
+        if let Some(stated) = self.schedule.filter(same) {
+            found.insert("schedule".to_owned(), Value::from(stated.0));
+        }
+        Ok(Some(found))
     }
 
     fn put(&self, text: &str) -> Result<String, Failure> {
+        let table = self.read_table(text);
         let variables = self.environment.iter().flatten().map(|(name, value)| format!("{name}={}\n", value.0.trim()));
-        let words = [self.schedule.map_or("", |it| it.0), self.user.map_or("", |it| it.0)];
-        let job = format!(
-            "{}{} {}\n",
-            variables.collect::<String>(),
-            words.join(" "),
-            self.command.map_or("", |it| it.0.trim())
-        );
-        let goes = |line: &str| self.environment.is_some() && variable(line).is_some();
-        let kept = lines(text).into_iter().filter(|line| !goes(line.text));
-        let line = |line: crate::part::lines::Line<'_>| match Job::of(line.text) {
-            Some(_) => job.clone(),
-            None => text.get(line.range).unwrap_or_default().to_owned(),
-        };
-        let edited: String = kept.map(line).collect();
-        Ok(if self.only_job(text)?.is_some() { edited } else { inserted(&edited, edited.len(), &job) })
+        let variables: String = variables.collect();
+        let user = self.user.filter(|_| self.table == TableKind::System).map(|user| user.0);
+        let command = self.command.map(|command| command.0.trim());
+        let words: Vec<&str> = [self.schedule.map(|it| it.0), user, command].into_iter().flatten().collect();
+        let job = format!("{variables}{}\n", words.join(" "));
+        let replaces_variables = self.environment.is_some();
+        Ok(match self.own_job(&table)? {
+            Some(own) => table.with(own, &job, replaces_variables),
+            None if self.table == TableKind::User => table.with_new(self.name.0, &job),
+            None => table.with_only(&job, replaces_variables),
+        })
     }
 
-    fn remove(&self, _text: &str) -> Result<String, Failure> {
-        Ok(String::new())
+    fn remove(&self, text: &str) -> Result<String, Failure> {
+        if self.table == TableKind::System {
+            return Ok(String::new());
+        }
+        let table = self.read_table(text);
+        Ok(self.own_job(&table)?.map_or_else(|| text.to_owned(), |own| table.without(own)))
     }
 }
 
 impl Properties<'_> {
-    /// The job in a text. Fails when there are several.
-    fn only_job<'t>(&self, text: &'t str) -> Result<Option<Job<'t>>, Failure> {
-        let mut jobs = text.lines().filter_map(Job::of);
-        match (jobs.next(), jobs.next()) {
-            (Some(_), Some(_)) => {
-                let path = path_of(self.name.0);
-                Err(refused("name", format!("'{path}' has several jobs. Choose another name, or leave one job in it")))
+    /// Where the table is. Fails where the name cannot be that of a file, or the user is missing.
+    fn path(&self) -> Result<String, Failure> {
+        match (self.table, self.user) {
+            (TableKind::System, _) if !is_file_name(self.name.0) => {
+                Err(invalid("name", "'name' must be letters, digits, '-' and '_' for a job in /etc/cron.d"))
             }
-            (job, _) => Ok(job),
+            (TableKind::System, _) => Ok(format!("{SYSTEM}/{}", self.name.0)),
+            (TableKind::User, Some(user)) if user.0.contains('/') || user.0.starts_with('.') => {
+                Err(invalid("user", "'user' must be the name of a user"))
+            }
+            (TableKind::User, Some(user)) => Ok(format!("{CRONTABS}/{}", user.0)),
+            (TableKind::User, None) => Err(required(&["user"])),
         }
     }
-}
 
-/// A line with a job.
-struct Job<'t> {
-    schedule: &'t str,
-    user: &'t str,
-    command: &'t str,
-}
-
-impl<'t> Job<'t> {
-    fn of(line: &'t str) -> Option<Self> {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') || variable(line).is_some() {
-            return None;
-        }
-        let columns = if line.starts_with('@') { 1 } else { 5 };
-        let mut rest = line;
-        for _ in 0..columns {
-            rest = behind_word(rest)?;
-        }
-        let schedule = line.get(..line.len() - rest.len())?.trim_end();
-        let command = behind_word(rest)?;
-        Some(Self { schedule, user: rest.get(..rest.len() - command.len())?.trim_end(), command })
+    fn read_table<'t>(&self, text: &'t str) -> Table<'t> {
+        if self.table == TableKind::User { Table::user(text) } else { Table::system(text) }
     }
-}
 
-/// What is behind the first word; `None` where nothing is.
-fn behind_word(text: &str) -> Option<&str> {
-    text.split_once(char::is_whitespace).map(|(_, rest)| rest.trim_start()).filter(|rest| !rest.is_empty())
-}
-
-/// The name and the value of a variable that a line sets.
-fn variable(line: &str) -> Option<(&str, &str)> {
-    let (name, value) = line.split_once('=')?;
-    let (name, value) = (name.trim(), value.trim());
-    let quoted = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
-    is_variable(name).then(|| (name, quoted('"').or_else(|| quoted('\'')).unwrap_or(value)))
-}
-
-fn is_variable(name: &str) -> bool {
-    let mut letters = name.chars();
-    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && letters.all(|each| each.is_ascii_alphanumeric() || each == '_')
+    /// The job in a table. Fails when a file of its own has several.
+    fn own_job<'j, 't>(&self, table: &'j Table<'t>) -> Result<Option<&'j Job<'t>>, Failure> {
+        match (self.table, table.jobs()) {
+            (TableKind::User, jobs) => Ok(jobs.iter().find(|job| job.name == Some(self.name.0))),
+            (TableKind::System, [_, _, ..]) => {
+                let hint = "Choose another name, or leave one job in it";
+                Err(refused("name", format!("'{}' has several jobs. {hint}", self.path()?)))
+            }
+            (TableKind::System, jobs) => Ok(jobs.first()),
+        }
+    }
 }

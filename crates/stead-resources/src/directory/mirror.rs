@@ -22,19 +22,23 @@ use crate::removal;
 
 /// What one tree has differently from another.
 #[derive(Default)]
-pub(super) struct Drift {
+pub(crate) struct Drift {
     lines: Vec<String>,
     missing: usize,
     different: usize,
     extra: usize,
-    effects: Effects,
+    /// What is created and destroyed below.
+    pub(crate) effects: Effects,
 }
 
 /// How an entry of the target differs.
 #[derive(Clone, Copy)]
-enum Difference {
+pub(crate) enum Difference {
+    /// It is not there.
     Missing,
+    /// It has another kind, content, mode or owner.
     Different,
+    /// It does not belong there.
     Extra,
 }
 
@@ -53,7 +57,7 @@ impl Drift {
     const SHOWN: usize = 100;
 
     /// The properties that it is about.
-    pub(super) fn properties(&self) -> Vec<&'static str> {
+    pub(crate) fn properties(&self) -> Vec<&'static str> {
         [("source", self.missing + self.different), ("_purge", self.extra)]
             .into_iter()
             .filter_map(|(name, count)| (count > 0).then_some(name))
@@ -61,14 +65,14 @@ impl Drift {
     }
 
     /// One line for each difference, up to a limit.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let more = (self.missing + self.different + self.extra).saturating_sub(self.lines.len());
         let more = (more > 0).then(|| format!("and {more} more"));
         self.lines.iter().cloned().chain(more).collect()
     }
 
     /// How many differences there are of each kind.
-    pub(super) fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         use Difference::{Different, Extra, Missing};
         let counts = [(Missing, self.missing), (Different, self.different), (Extra, self.extra)];
         let present = counts.into_iter().filter(|(_, count)| *count > 0);
@@ -76,11 +80,11 @@ impl Drift {
     }
 
     /// What is created and destroyed below.
-    pub(super) fn into_effects(self) -> Effects {
+    pub(crate) fn into_effects(self) -> Effects {
         self.effects
     }
 
-    fn note(&mut self, what: Difference, path: &Path) {
+    pub(crate) fn note(&mut self, what: Difference, path: &Path) {
         match what {
             Difference::Missing => self.missing += 1,
             Difference::Different => self.different += 1,

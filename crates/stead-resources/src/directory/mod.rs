@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
@@ -25,7 +25,8 @@ use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply
 mod export;
 mod mirror;
 
-use mirror::{Drift, Mirror};
+use mirror::Mirror;
+pub(crate) use mirror::{Difference, Drift};
 
 /// The name of the type.
 const TYPE_NAME: &str = "Stead/Directory";
@@ -33,6 +34,7 @@ const TYPE_NAME: &str = "Stead/Directory";
 const PROFILE: Profile = Profile {
     type_name: TYPE_NAME,
     description: "A directory with its mode and owner, or a copy of a whole tree.",
+    example: include_str!("example.yaml"),
     tags: &["file", "directory", "linux"],
     capabilities: Capabilities { export: true, export_filters: true, ..ALL_BUT_EXPORT },
     schema: schema::of::<Properties<'_>>,
@@ -76,7 +78,7 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     recurse: bool,
-    /// Whether the directory is there.
+    /// Whether the directory exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// In what the content differs from 'source' or 'entries': at most 100 lines such as 'missing: a/b', 'different: c' and
@@ -181,6 +183,10 @@ impl Provider for Directories {
         reply::cost(desired)
     }
 
+    fn ties(&self, input: &Plain) -> Ties {
+        reply::ties(input)
+    }
+
     fn claims(&self, input: &Plain) -> Option<Claims> {
         let (stated, purge) = (input.expose(), input.expose().get("_purge") == Some(&Value::Bool(true)));
         let names = |listed: &Value| -> Option<BTreeSet<String>> {
@@ -225,7 +231,7 @@ impl<'a> Desired<'a> {
             entries: stated.entries.map(|entries| entries.into_iter().map(|name| name.0).collect()),
             purge: stated.purge,
             recurse: stated.recurse,
-            permissions: Permissions::find(stated.mode, stated.owner, stated.group, names)?,
+            permissions: Permissions::find(cx, stated.mode, stated.owner, stated.group, names)?,
         })
     }
 

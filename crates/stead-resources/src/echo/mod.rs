@@ -23,6 +23,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     let profile = Profile {
         type_name: "Microsoft.DSC.Debug/Echo",
         description: "Echo resource for testing and debugging purposes",
+        example: include_str!("example.yaml"),
         tags: &[],
         capabilities: Capabilities { get: true, set: true, test: true, export: true, export_filters: true, ..NOTHING },
         schema: schema_of_dsc,

@@ -2,18 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, OFlags, fstat, statat};
+use rustix::fs::{AtFlags, CWD, OFlags, statat};
 use rustix::time::{ClockId, clock_gettime};
 use stead_core::call::Failure;
-use stead_host::fs::{self, FsError, Kind, Place, Status};
+use stead_host::fs::{self, FsError, Place, Status};
 
-use crate::input::{cannot, refused};
+use crate::input::refused;
 
 /// The content of a file in the form in which a resource edits it.
 pub(crate) trait Content: Sized {
@@ -110,18 +108,9 @@ impl<T: Content> Cache<T> {
     }
 
     fn read(&self, path: &Path, opened: Result<Option<OwnedFd>, FsError>) -> Result<Option<Arc<Text<T>>>, Failure> {
-        let Some(fd) = opened? else { return Ok(None) };
-        let mut file = File::from(fd);
-        let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
-        if status.kind != Kind::File {
-            return Err(refused("path", format!("'{}' is a {}, not a file", path.display(), status.kind.word())));
-        }
-        if status.size > MAX_SIZE {
-            return Err(refused("path", format!("'{}' has more than {} MiB", path.display(), MAX_SIZE >> 20)));
-        }
-        let mut content = Vec::with_capacity(usize::try_from(status.size).unwrap_or_default() + 1);
-        file.read_to_end(&mut content).map_err(|error| cannot("read", path, error))?;
-        let content = T::of(content).map_err(|what| refused("path", format!("'{}' {what}", path.display())))?;
+        let Some(file) = opened? else { return Ok(None) };
+        let fs::Content { status, bytes } = fs::read_open(file, path, MAX_SIZE)?;
+        let content = T::of(bytes).map_err(|what| refused("path", format!("'{}' {what}", path.display())))?;
         Ok(Some(self.remember(path, Text { status, content })))
     }
 }

@@ -14,10 +14,12 @@ use crate::pending;
 
 mod cache;
 mod patterns;
+mod steps;
 
 use cache::Cache;
 pub(crate) use cache::{Content, FileLocks, Text};
-pub(crate) use patterns::{Patterns, compile};
+pub(crate) use patterns::{Patterns, Position, compile};
+pub(crate) use steps::{FileEdit, Steps};
 
 /// What is done when the file does not exist.
 #[derive(Clone, Copy)]
@@ -26,6 +28,8 @@ pub(crate) enum Missing {
     Refuse,
     /// It is created so.
     Create { mode: u32, ownership: Ownership },
+    /// The same, and one that exists gets mode and owner as well when it is written.
+    Enforce { mode: u32, ownership: Ownership },
 }
 
 impl Missing {
@@ -105,8 +109,13 @@ impl<T: Content> Files<T> {
         content: Vec<u8>,
     ) -> Result<bool, Failure> {
         let (former, mode, ownership) = match (text, missing) {
+            (Some(text), Missing::Enforce { mode, ownership }) => {
+                (Former::Unchanged(&text.status), mode, ownership.or(owner_of(&text.status)))
+            }
             (Some(text), _) => (Former::Unchanged(&text.status), text.status.mode, owner_of(&text.status)),
-            (None, Missing::Create { mode, ownership }) => (Former::Absent, mode, ownership),
+            (None, Missing::Create { mode, ownership } | Missing::Enforce { mode, ownership }) => {
+                (Former::Absent, mode, ownership)
+            }
             (None, Missing::Refuse) => return Err(no_file(place.path())),
         };
         let mut replacement = Replacement::begin(place, former)?;
@@ -131,7 +140,7 @@ pub(crate) fn presumed<T>(path: &Path, text: Option<&Text<T>>, missing: Missing)
         (None, Missing::Refuse) => {
             return Ok(Some(Presumed { failure: no_file(path), paths: vec![path.to_owned()] }));
         }
-        (None, Missing::Create { ownership, .. }) => ownership,
+        (None, Missing::Create { ownership, .. }) | (_, Missing::Enforce { ownership, .. }) => ownership,
         (Some(text), _) => owner_of(&text.status),
     };
     Ok(pending::at(path)?.or_else(|| pending::not_owner(path, ownership)))

@@ -47,3 +47,33 @@ fn not_usable(property: &str, error: &regex::Error) -> Failure {
     let reason = reason.rsplit_once("error: ").map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
     invalid(property, format!("'{property}' is not a valid regular expression{reason}"))
 }
+
+/// Where something new goes in a text.
+pub(crate) enum Position {
+    Begin,
+    End,
+    /// Behind the last line that it matches, or at the end.
+    After(Regex),
+    /// In front of the last line that it matches, or at the end.
+    Before(Regex),
+}
+
+impl Position {
+    /// What the properties 'after' and 'before' say, of which one is stated at most.
+    pub(crate) fn of(
+        after: Option<&str>,
+        before: Option<&str>,
+        compile: impl Fn(&str, &str) -> Result<Regex, Failure>,
+    ) -> Result<Self, Failure> {
+        let position = |name, text, make: fn(Regex) -> Self| match text {
+            "BOF" => Ok(Self::Begin),
+            "EOF" => Ok(Self::End),
+            pattern => compile(name, pattern).map(make),
+        };
+        match (after, before) {
+            (Some(text), _) => position("after", text, Self::After),
+            (None, Some(text)) => position("before", text, Self::Before),
+            (None, None) => Ok(Self::End),
+        }
+    }
+}

@@ -15,9 +15,10 @@ use crate::{BuiltIn, NOTHING, Profile, schema, with_version};
 /// `Microsoft.DSC/Group`, `Microsoft.DSC/Assertion` and `Microsoft.DSC/Include`.
 pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
     let capabilities = Capabilities { get: true, set: true, test: true, ..NOTHING };
-    let profile = |type_name, description, schema: fn() -> Json| Profile {
+    let profile = |type_name, description, example, schema: fn() -> Json| Profile {
         type_name,
         description,
+        example,
         tags: &[],
         capabilities,
         schema,
@@ -27,6 +28,7 @@ pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
             &profile(
                 "Microsoft.DSC/Assertion",
                 "`test` will be invoked for all resources in the supplied configuration.",
+                include_str!("assertion.yaml"),
                 schema::of::<Nested>,
             ),
             Kind::Group,
@@ -35,6 +37,7 @@ pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
             &profile(
                 "Microsoft.DSC/Group",
                 "All resources in the supplied configuration is treated as a group.",
+                include_str!("group.yaml"),
                 schema::of::<Nested>,
             ),
             Kind::Group,
@@ -43,6 +46,7 @@ pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
             &profile(
                 "Microsoft.DSC/Include",
                 "Allows including a configuration file with optional parameter file.",
+                include_str!("include.yaml"),
                 schema::of::<Include>,
             ),
             Kind::Importer,

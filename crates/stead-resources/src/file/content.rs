@@ -1,6 +1,5 @@
 //! The content of a file: desired, compared, reported and written.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use stead_host::fs::{self, Kind, Replacement, Status};
 use stead_host::provider::Context;
 
 use super::{Current, Properties};
+use crate::checksum::hex;
 use crate::input::{Base64, cannot, refused};
 
 /// Content up to this size is part of a reported state, so that users see what changes; of more, only the digest.
@@ -38,7 +38,7 @@ pub(crate) enum Content<'a> {
 }
 
 /// Content as a state or a plan shows it.
-pub(super) enum Shown {
+pub(crate) enum Shown {
     /// The whole text.
     Text(String),
     /// What is not text, too long, or not for everyone to read.
@@ -47,14 +47,14 @@ pub(super) enum Shown {
 
 impl Shown {
     /// Of the bytes of something.
-    fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) if bytes.len() as u64 <= SHOWN => Self::Text(text.to_owned()),
             _ => Self::Digest { size: bytes.len() as u64, sha256: Some(hex(&Sha256::digest(bytes))) },
         }
     }
 
-    fn of_file(file: &File, status: &Status, may_be_text: bool) -> io::Result<Self> {
+    pub(crate) fn of_file(file: &File, status: &Status, may_be_text: bool) -> io::Result<Self> {
         if may_be_text
             && status.size <= SHOWN
             && let Ok(text) = String::from_utf8(read_all(file)?)
@@ -65,7 +65,7 @@ impl Shown {
     }
 
     /// Adds it to a state.
-    fn report(&self, state: &mut Object) {
+    pub(crate) fn report(&self, state: &mut Object) {
         match self {
             Self::Text(text) => _ = state.insert("content".into(), Value::from(text.as_str())),
             Self::Digest { size, sha256 } => {
@@ -82,6 +82,50 @@ impl Shown {
     }
 }
 
+/// The content that a file is to have: what [`super::Desired`] needs to know of it.
+pub(crate) trait FileContent {
+    /// The property that differs where the content does.
+    fn property(&self) -> &'static str;
+
+    /// Whether it matters; if not, it is never written.
+    fn is_stated(&self) -> bool {
+        true
+    }
+
+    /// Whether a file has this content, byte for byte.
+    fn is_in(&self, file: &File, status: &Status, at: &Path) -> Result<bool, Failure>;
+
+    /// What is not there yet without which it cannot be written.
+    fn presumed(&self) -> Option<Presumed>;
+
+    /// Adds what a file that has it contains to a state.
+    fn echo(&self, state: &mut Object);
+
+    /// Whether the desired state itself has what [`FileContent::shown`] shows.
+    fn is_shown_as_stated(&self) -> bool;
+
+    /// Adds what a file will contain, that has something else, to a state: how it is shown.
+    fn announce(&self, shown: Option<&Shown>, state: &mut Object);
+
+    /// How the content that is asked for is shown; `None` where none is, or it is not known yet.
+    fn shown(&self) -> Option<Shown>;
+
+    /// How the content of a file is shown that differs from this: as text only if this is, so that both compare.
+    fn shown_of(&self, file: &File, status: &Status) -> io::Result<Shown>;
+
+    /// Adds what a file contains to a state that lacks it.
+    fn report(&self, file: &File, status: &Status, state: &mut Object) -> io::Result<()> {
+        self.shown_of(file, status)?.report(state);
+        Ok(())
+    }
+
+    /// Adds the whole content of a file, in the form in which it is stated, for whoever asks for it.
+    fn give(&self, current: &Current, at: &Path, state: &mut Object) -> Result<(), Failure>;
+
+    /// Writes it.
+    fn write(&self, replacement: &Replacement<'_>) -> Result<(), Failure>;
+}
+
 impl<'a> Content<'a> {
     /// The content that the properties state, in one way or not at all.
     pub(super) fn of(properties: &mut Properties<'a>, cx: &Context) -> Self {
@@ -95,17 +139,21 @@ impl<'a> Content<'a> {
             Self::Any
         }
     }
+}
 
-    /// The property that differs where the content does.
-    pub(crate) fn property(&self) -> &'static str {
+impl FileContent for Content<'_> {
+    fn property(&self) -> &'static str {
         match self {
             Self::Any | Self::Text(_) | Self::Source { .. } => "content",
             Self::Binary(_) => "contentBase64",
         }
     }
 
-    /// Whether a file has this content, byte for byte.
-    pub(crate) fn is_in(&self, file: &File, status: &Status, at: &Path) -> Result<bool, Failure> {
+    fn is_stated(&self) -> bool {
+        !matches!(self, Self::Any)
+    }
+
+    fn is_in(&self, file: &File, status: &Status, at: &Path) -> Result<bool, Failure> {
         let unreadable = |error| cannot("read", at, error);
         match self {
             Self::Any => Ok(true),
@@ -118,14 +166,12 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// What is not there yet without which it cannot be written.
-    pub(crate) fn presumed(&self) -> Option<Presumed> {
+    fn presumed(&self) -> Option<Presumed> {
         let Self::Source { path, .. } = self else { return None };
         open_source(path).err().map(|failure| Presumed { failure, paths: vec![path.clone()] })
     }
 
-    /// Adds what a file that has it contains to a state.
-    pub(super) fn echo(&self, state: &mut Object) {
+    fn echo(&self, state: &mut Object) {
         match self {
             Self::Text(text) if text.len() as u64 <= SHOWN => _ = state.insert("content".into(), Value::from(*text)),
             Self::Binary(bytes) if bytes.len() as u64 <= SHOWN => {
@@ -136,8 +182,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Whether the desired state itself has what [`Content::shown`] shows.
-    pub(super) fn is_shown_as_stated(&self) -> bool {
+    fn is_shown_as_stated(&self) -> bool {
         match self {
             Self::Any => true,
             Self::Text(text) => text.len() as u64 <= SHOWN,
@@ -145,8 +190,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Adds what a file will contain, that has something else, to a state: how it is shown.
-    pub(super) fn announce(&self, shown: Option<&Shown>, state: &mut Object) {
+    fn announce(&self, shown: Option<&Shown>, state: &mut Object) {
         // No state has both: what is shown as text is compared as text.
         if let (Self::Source { text, .. }, None | Some(Shown::Digest { .. })) = (self, shown) {
             state.insert("source".into(), Value::from(*text));
@@ -156,8 +200,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// How the content that is asked for is shown; `None` where none is, or its source cannot be read.
-    pub(super) fn shown(&self) -> Option<Shown> {
+    fn shown(&self) -> Option<Shown> {
         match self {
             Self::Any => None,
             Self::Text(text) => Some(Shown::of(text.as_bytes())),
@@ -171,8 +214,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// How the content of a file is shown that differs from this: as text only if this is, so that both compare.
-    pub(super) fn shown_of(&self, file: &File, status: &Status) -> io::Result<Shown> {
+    fn shown_of(&self, file: &File, status: &Status) -> io::Result<Shown> {
         let may_be_text = match self {
             Self::Any | Self::Text(_) => true,
             Self::Binary(_) => false,
@@ -181,14 +223,7 @@ impl<'a> Content<'a> {
         Shown::of_file(file, status, may_be_text)
     }
 
-    /// Adds what a file contains to a state that lacks it.
-    pub(super) fn report(&self, file: &File, status: &Status, state: &mut Object) -> io::Result<()> {
-        self.shown_of(file, status)?.report(state);
-        Ok(())
-    }
-
-    /// Adds the whole content of a file, in the form in which it is stated, for whoever asks for it.
-    pub(super) fn give(&self, current: &Current, at: &Path, state: &mut Object) -> Result<(), Failure> {
+    fn give(&self, current: &Current, at: &Path, state: &mut Object) -> Result<(), Failure> {
         let (file, status) = (&current.file, &current.status);
         let unreadable = |error| cannot("read", at, error);
         match self {
@@ -210,8 +245,7 @@ impl<'a> Content<'a> {
         Ok(())
     }
 
-    /// Writes it.
-    pub(crate) fn write(&self, replacement: &Replacement<'_>) -> Result<(), Failure> {
+    fn write(&self, replacement: &Replacement<'_>) -> Result<(), Failure> {
         match self {
             Self::Any => {}
             Self::Text(text) => replacement.write(text.as_bytes())?,
@@ -222,7 +256,8 @@ impl<'a> Content<'a> {
     }
 }
 
-fn open_source(path: &Path) -> Result<(File, Status), Failure> {
+/// Opens the regular file that 'source' names.
+pub(crate) fn open_source(path: &Path) -> Result<(File, Status), Failure> {
     let about_source = |failure: Failure| Failure { property: Some("/source".to_owned()), ..failure };
     let opened = fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
     let opened = opened.map_err(|error| about_source(error.into()))?;
@@ -234,6 +269,18 @@ fn open_source(path: &Path) -> Result<(File, Status), Failure> {
         return Err(refused("source", format!("'{}' is a {}, not a file", path.display(), status.kind.word())));
     }
     Ok((file, status))
+}
+
+/// The text of the file that 'source' names, of at most so many bytes.
+pub(crate) fn source_text(path: &Path, max: u64) -> Result<String, Failure> {
+    let (file, status) = open_source(path)?;
+    let mut text = String::new();
+    if status.size > max {
+        return Err(refused("source", format!("'{}' has more than {max} bytes", path.display())));
+    }
+    let read = file.take(max).read_to_string(&mut text);
+    read.map_err(|error| refused("source", format!("cannot read '{}': {}", path.display(), fs::reason(&error))))?;
+    Ok(text)
 }
 
 /// Whether everyone may read it, so that a plan may show it. What is copied may be a key.
@@ -249,7 +296,8 @@ pub(crate) fn copy(from: &File, replacement: &Replacement<'_>) -> Result<(), Fai
     Ok(())
 }
 
-fn equals(mut file: &File, status: &Status, desired: &[u8]) -> io::Result<bool> {
+/// Whether a file has these bytes from where it is.
+pub(crate) fn equals(mut file: &File, status: &Status, desired: &[u8]) -> io::Result<bool> {
     if status.size != desired.len() as u64 {
         return Ok(false);
     }
@@ -322,13 +370,4 @@ pub(crate) fn sha256(mut file: &File) -> io::Result<Option<String>> {
         }
     }
     Ok(Some(hex(&hasher.finalize())))
-}
-
-fn hex(digest: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * digest.len());
-    for byte in digest {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

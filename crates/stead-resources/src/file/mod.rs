@@ -12,7 +12,7 @@ use rustix::fs::{OFlags, fchmod, fstat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Former, FsError, Kind, Names, Ownership, Place, Replacement, Status};
@@ -24,11 +24,13 @@ use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema}
 
 pub(crate) mod content;
 
+pub(crate) use content::FileContent;
 use content::{Content, Shown};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/File",
     description: "A file with its content, mode and owner.",
+    example: include_str!("example.yaml"),
     tags: &["file", "content", "linux"],
     capabilities: ALL_BUT_EXPORT,
     schema: schema::of::<Properties<'_>>,
@@ -73,7 +75,7 @@ struct Properties<'a> {
     #[serde(borrow, default)]
     #[schemars(extend("writeOnly" = true, "default" = false))]
     backup: Backup<'a>,
-    /// Whether the file is there.
+    /// Whether the file exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// The number of bytes.
@@ -119,63 +121,27 @@ impl Provider for Files {
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        let desired = Desired::read(cx, input, &self.names)?;
-        let Some(current) = Current::open(&desired.path, |flags| fs::open(&desired.path, flags), false)? else {
-            return Ok(Plain::new(reply::state(desired.path_text, false)));
-        };
-        let mut state = reply::state(desired.path_text, true);
-        report_all(&current.status, &self.names, &mut state);
-        state.insert("size".into(), Value::from(current.status.size));
-        if let Some(digest) = content::sha256(&current.file).map_err(|error| cannot("read", &desired.path, error))? {
-            state.insert("sha256".into(), Value::from(digest));
-        }
-        if let Some(modified) = current.status.modified() {
-            state.insert("modified".into(), Value::from(modified));
-        }
-        desired.content.give(&current, &desired.path, &mut state)?;
-        Ok(Plain::new(state))
+        Desired::read(cx, input, &self.names)?.get(&self.names)
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names)?;
-        let current = Current::open(&desired.path, |flags| fs::open(&desired.path, flags), desired.reads())?;
-        let differing = desired.differing(current.as_ref())?;
-        let actual = desired.actual(current.as_ref(), &differing, &self.names)?;
-        let predicted = desired.prediction(cx, current.as_ref(), &differing)?;
-        Ok(TestReply { predicted, ..reply::tested(actual, &differing) })
+        Desired::read(cx, input, &self.names)?.test(cx, &self.names)
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names)?;
-        let Some(place) = Place::find(&desired.path, &cx.writes)? else { return desired.without_directory(execution) };
-        if cx.found_absent && desired.exist && execution == Execution::Actual && desired.create(&place)? {
-            let effects = desired.effects(Some(&place), None, &["_exist"])?;
-            return Ok(SetReply { effects, ..desired.reply(&["_exist"], Vec::new()) });
-        }
-        if execution == Execution::Actual {
-            let (differing, effects) = fs::retry_changed(&desired.path, || desired.converge(&place))?;
-            return Ok(SetReply { effects, ..desired.reply(&differing, Vec::new()) });
-        }
-        let (current, differing) = desired.compare(&place)?;
-        let effects = desired.effects(Some(&place), current.as_ref(), &differing)?;
-        let presumed = desired.presumed(&place, current.as_ref(), &differing)?;
-        let reply = desired.reply(&differing, desired.intentions(current.as_ref(), &differing));
-        Ok(SetReply { presumed, effects, ..reply })
+        Desired::read(cx, input, &self.names)?.set(cx, execution)
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        let desired = Desired { exist: false, ..Desired::read(cx, input, &self.names)? };
-        let Some(place) = Place::find(&desired.path, &cx.writes)? else { return Ok(Vec::new()) };
-        if execution == Execution::WhatIf {
-            let (current, differing) = desired.compare(&place)?;
-            return Ok(desired.intentions(current.as_ref(), &differing));
-        }
-        fs::retry_changed(&desired.path, || desired.converge(&place))?;
-        Ok(Vec::new())
+        Desired::read(cx, input, &self.names)?.delete(cx, execution)
     }
 
     fn cost(&self, desired: &Value) -> Cost {
         reply::cost(desired)
+    }
+
+    fn ties(&self, input: &Plain) -> Ties {
+        reply::ties(input)
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
@@ -194,9 +160,9 @@ impl Provider for Files {
 }
 
 /// The file that is there.
-struct Current {
-    file: File,
-    status: Status,
+pub(crate) struct Current {
+    pub(crate) file: File,
+    pub(crate) status: Status,
 }
 
 impl Current {
@@ -239,30 +205,95 @@ fn not_a_file(found: Kind) -> Failure {
     refused("path", format!("there is a {} where the file should be. {hint}", found.word()))
 }
 
-/// A desired state.
-struct Desired<'a> {
-    path_text: &'a str,
-    path: PathBuf,
-    exist: bool,
-    content: Content<'a>,
+/// The desired state of a file whose content comes from anywhere: what resources that write whole files have in common.
+pub(crate) struct Desired<'a, C> {
+    pub(crate) path_text: &'a str,
+    pub(crate) path: PathBuf,
+    pub(crate) exist: bool,
+    pub(crate) content: C,
     /// Its content as it is shown, once that was needed: it may take reading a large file.
     shown: OnceCell<Option<Shown>>,
     permissions: Permissions<'a>,
     backup: Backup<'a>,
 }
 
-impl<'a> Desired<'a> {
+impl<'a> Desired<'a, Content<'a>> {
     fn read(cx: &Context, input: &'a Plain, names: &Names) -> Result<Self, Failure> {
         let mut stated: Properties<'a> = read(input)?;
-        Ok(Self {
-            path_text: stated.path.0.0,
-            path: stated.path.0.resolve(cx),
-            exist: stated.exist,
-            content: Content::of(&mut stated, cx),
-            shown: OnceCell::new(),
-            permissions: Permissions::find(stated.mode, stated.owner, stated.group, names)?,
-            backup: stated.backup,
-        })
+        let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, names)?;
+        let content = Content::of(&mut stated, cx);
+        Ok(Self { exist: stated.exist, ..Self::new(cx, stated.path, content, permissions, stated.backup) })
+    }
+}
+
+impl<'a, C: FileContent> Desired<'a, C> {
+    /// That there is a file with this content.
+    pub(crate) fn new(
+        cx: &Context,
+        path: FilePath<'a>,
+        content: C,
+        permissions: Permissions<'a>,
+        backup: Backup<'a>,
+    ) -> Self {
+        let (path_text, path) = (path.0.0, path.0.resolve(cx));
+        Self { path_text, path, exist: true, content, shown: OnceCell::new(), permissions, backup }
+    }
+
+    /// The actual state.
+    pub(crate) fn get(&self, names: &Names) -> Result<State, Failure> {
+        let Some(current) = Current::open(&self.path, |flags| fs::open(&self.path, flags), false)? else {
+            return Ok(Plain::new(reply::state(self.path_text, false)));
+        };
+        let mut state = reply::state(self.path_text, true);
+        report_all(&current.status, names, &mut state);
+        state.insert("size".into(), Value::from(current.status.size));
+        if let Some(digest) = content::sha256(&current.file).map_err(|error| cannot("read", &self.path, error))? {
+            state.insert("sha256".into(), Value::from(digest));
+        }
+        if let Some(modified) = current.status.modified() {
+            state.insert("modified".into(), Value::from(modified));
+        }
+        self.content.give(&current, &self.path, &mut state)?;
+        Ok(Plain::new(state))
+    }
+
+    /// Compares the actual state with it.
+    pub(crate) fn test(&self, cx: &Context, names: &Names) -> Result<TestReply, Failure> {
+        let current = Current::open(&self.path, |flags| fs::open(&self.path, flags), self.reads())?;
+        let differing = self.differing(current.as_ref())?;
+        let actual = self.actual(current.as_ref(), &differing, names)?;
+        let predicted = self.prediction(cx, current.as_ref(), &differing)?;
+        Ok(TestReply { predicted, ..reply::tested(actual, &differing) })
+    }
+
+    /// Reaches it.
+    pub(crate) fn set(&self, cx: &Context, execution: Execution) -> Result<SetReply, Failure> {
+        let Some(place) = Place::find(&self.path, &cx.writes)? else { return self.without_directory(execution) };
+        if cx.found_absent && self.exist && execution == Execution::Actual && self.create(&place)? {
+            let effects = self.effects(Some(&place), None, &["_exist"])?;
+            return Ok(SetReply { effects, ..self.reply(&["_exist"], Vec::new()) });
+        }
+        if execution == Execution::Actual {
+            let (differing, effects) = fs::retry_changed(&self.path, || self.converge(&place))?;
+            return Ok(SetReply { effects, ..self.reply(&differing, Vec::new()) });
+        }
+        let (current, differing) = self.compare(&place)?;
+        let effects = self.effects(Some(&place), current.as_ref(), &differing)?;
+        let presumed = self.presumed(&place, current.as_ref(), &differing)?;
+        let reply = self.reply(&differing, self.intentions(current.as_ref(), &differing));
+        Ok(SetReply { presumed, effects, ..reply })
+    }
+
+    /// Removes the file. Returns what would be done in words, when only asked.
+    pub(crate) fn delete(self, cx: &Context, execution: Execution) -> Result<Vec<String>, Failure> {
+        let absent = Self { exist: false, ..self };
+        let Some(place) = Place::find(&absent.path, &cx.writes)? else { return Ok(Vec::new()) };
+        if execution == Execution::WhatIf {
+            let (current, differing) = absent.compare(&place)?;
+            return Ok(absent.intentions(current.as_ref(), &differing));
+        }
+        fs::retry_changed(&absent.path, || absent.converge(&place))?;
+        Ok(Vec::new())
     }
 
     fn shown(&self) -> Option<&Shown> {
@@ -271,7 +302,7 @@ impl<'a> Desired<'a> {
 
     /// Whether it takes the content to compare.
     fn reads(&self) -> bool {
-        self.exist && !matches!(self.content, Content::Any)
+        self.exist && self.content.is_stated()
     }
 
     fn differing(&self, current: Option<&Current>) -> Result<Vec<&'static str>, Failure> {
@@ -533,9 +564,10 @@ impl<'a> Desired<'a> {
         }
         let mut replacement = Replacement::begin(place, Former::Unchanged(&status))?;
         replacement.keep_attributes(&former.file)?;
-        match &self.content {
-            Content::Any => content::copy(&former.file, &replacement)?,
-            content => content.write(&replacement)?,
+        if self.content.is_stated() {
+            self.content.write(&replacement)?;
+        } else {
+            content::copy(&former.file, &replacement)?;
         }
         Ok(replacement.finish(mode, ownership)?.is_some())
     }

@@ -19,6 +19,7 @@ use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 const PROFILE: Profile = Profile {
     type_name: "Stead/Group",
     description: "A group of users.",
+    example: include_str!("example.yaml"),
     tags: &["account", "group", "linux"],
     capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
     schema: schema::of::<Properties<'_>>,
@@ -39,7 +40,7 @@ struct Properties<'a> {
     members: Option<Vec<NewAccountName<'a>>>,
     /// minimum: other members stay; exact: they are removed.
     #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[schemars(extend("writeOnly" = true, "default" = "minimum"))]
     membership: Membership,
     /// Whether a new group gets a gid of the system range.
     #[serde(default)]
@@ -106,13 +107,8 @@ impl Provider for Groups {
 
     fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
         let databases = Databases::read(cx)?;
-        let exported = |record: Record| Exported {
-            type_name: None,
-            name: Some(record.name().into_owned()),
-            properties: Value::Object(state(&record.name(), Some(&record))),
-            depends_on: Vec::new(),
-            metadata: None,
-        };
+        let exported =
+            |record: Record| Exported::named(record.name().into_owned(), state(&record.name(), Some(&record)));
         Ok(databases.groups().records().map(exported).collect())
     }
 
@@ -227,7 +223,7 @@ impl Properties<'_> {
             };
         }
         let used = Databases::ids(databases.groups());
-        let free = Settings::of(cx).new_gid(self.system, &used);
+        let free = Settings::of(cx)?.new_gid(self.system, &used);
         free.ok_or_else(|| refused("gid", "no gid is free in the range of /etc/login.defs"))
     }
 

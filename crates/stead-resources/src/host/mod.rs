@@ -11,14 +11,15 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::{Address, FilePath, PathText, SingleLine, Word, required};
+use crate::input::{Address, FilePath, PathText, SingleLine, Word, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
 use crate::part::{Location, Part, Parts, Stated};
-use crate::{ALL, BuiltIn, Profile, is_wanted, schema};
+use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Host",
     description: "A host name with its address, in /etc/hosts.",
+    example: include_str!("example.yaml"),
     tags: &["host", "network", "linux"],
     capabilities: ALL,
     schema: schema::of::<Properties<'_>>,
@@ -46,7 +47,7 @@ struct Properties<'a> {
     /// The comment behind the entry; none if empty. Without it the comment stays as it is.
     #[serde(borrow)]
     comment: Option<SingleLine<'a>>,
-    /// Whether the entry is there.
+    /// Whether the entry exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -59,7 +60,7 @@ fn hosts() -> FilePath<'static> {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        if self.exist && self.ip.is_none() { Err(required(&["ip"])) } else { Ok(()) }
+        required_if(self.exist, &[("ip", self.ip.is_some())])
     }
 }
 
@@ -99,7 +100,7 @@ impl<'a> Stated<'a> for Properties<'a> {
     }
 
     fn identity(&self) -> Object {
-        [("path", self.path.0.0), ("name", self.name.0)].map(|(name, text)| (name.to_owned(), Value::from(text))).into()
+        reply::texts([("path", self.path.0.0), ("name", self.name.0)])
     }
 
     fn wanted(&self) -> Object {
@@ -109,7 +110,7 @@ impl<'a> Stated<'a> for Properties<'a> {
             ("aliases", aliases.map(Value::from)),
             ("comment", self.comment.map(|comment| Value::from(comment.0.trim()))),
         ];
-        stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+        reply::stated(stated)
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {

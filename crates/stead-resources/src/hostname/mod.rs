@@ -11,13 +11,14 @@ use stead_host::provider::Context;
 use crate::edit::{FileLocks, Missing};
 use crate::input::HostName;
 use crate::part::lines::{InForce, put_entry};
-use crate::part::{Live, Location, Part, Parts, Stated, manages_running_system};
+use crate::part::{Live, Location, Part, Parts, Setting, Stated};
 use crate::{ALL, BuiltIn, Profile, schema};
 use stead_core::manifest::Capabilities;
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Hostname",
     description: "The name of the machine.",
+    example: include_str!("example.yaml"),
     tags: &["hostname", "network", "linux"],
     capabilities: Capabilities { set_handles_exist: false, delete: false, delete_what_if: false, ..ALL },
     schema: schema::of::<Properties<'_>>,
@@ -71,7 +72,7 @@ impl<'a> Stated<'a> for Properties<'a> {
 
     fn live(&self, cx: &Context) -> Option<Live> {
         let value = self.name.0.to_owned();
-        manages_running_system(cx).then(|| Live { property: "name", path: "/proc/sys/kernel/hostname".into(), value })
+        cx.manages_running_system().then_some(Live { property: "name", setting: Setting::HostName, value })
     }
 
     fn identity(&self) -> Object {

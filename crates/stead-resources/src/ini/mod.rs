@@ -10,7 +10,7 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, IniName, SingleLine, refused, required};
+use crate::input::{FilePath, IniName, SingleLine, refused, required_if};
 use crate::part::lines::{Line, ending, inserted, lines, replaced};
 use crate::part::{Location, Part, Parts, Stated};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, schema};
@@ -18,6 +18,7 @@ use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, schema};
 const PROFILE: Profile = Profile {
     type_name: "Stead/Ini",
     description: "A key of a section in an INI file.",
+    example: include_str!("example.yaml"),
     tags: &["file", "ini", "text", "linux"],
     capabilities: ALL_BUT_EXPORT,
     schema: schema::of::<Properties<'_>>,
@@ -38,21 +39,22 @@ struct Properties<'a> {
     /// The key.
     #[serde(borrow)]
     key: IniName<'a>,
-    /// The value, as it is written in the file: with quotes where it has some. Required unless '_exist' is false.
+    /// The value as it is written in the file, with its quotes: everything behind the '=', up to the end of the line. A note
+    /// behind '#' or ';' is part of the value, as systemd, Puppet and Ansible read it. Required unless '_exist' is false.
     #[serde(borrow)]
     value: Option<SingleLine<'a>>,
     /// Whether the file is created, with mode 0644, when it is not there.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     create: bool,
-    /// Whether the key is there.
+    /// Whether the key exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        if self.exist && self.value.is_none() { Err(required(&["value"])) } else { Ok(()) }
+        required_if(self.exist, &[("value", self.value.is_some())])
     }
 }
 
@@ -66,6 +68,7 @@ struct Ini;
 impl Part for Ini {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "key";
+    const KEYS: &'static [&'static str] = &["section", "key"];
 }
 
 impl<'a> Stated<'a> for Properties<'a> {

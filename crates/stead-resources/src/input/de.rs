@@ -27,6 +27,12 @@ impl Fault {
     }
 
     fn within(mut self, step: &dyn Display) -> Self {
+        if let (Reason::Unknown { known, .. }, [_]) = (&self.reason, self.path.as_slice()) {
+            // A name that is further within may be a value that was put in the wrong place.
+            let known: Vec<String> = known.iter().map(|name| format!("'{name}'")).collect();
+            self =
+                Self::new(Reason::Other(format!("has a property that does not exist there; use {}", known.join(", "))));
+        }
         self.path.push(step.to_string());
         self
     }

@@ -17,10 +17,12 @@ mod types;
 
 pub(crate) use de::has_fraction;
 pub(crate) use types::{
-    AccountName, Address, AnyValue, Backup, Base64, CronName, EntryName, Expiry, Field, FilePath, HomePath, HostName,
-    IniName, LimitValue, LinkTarget, Mode, NewAccountName, NonEmpty, PackageName, PackageVersion, PasswordHash,
-    PathText, Pointer, PublicKey, ReadOnly, ReleaseName, RepositoryName, Schedule, SigningKey, SingleLine, SourceWord,
-    SysctlName, UnitName, Word,
+    AccountName, Address, AnyValue, Backup, Base64, ChecksumText, DownloadUrl, EntryName, Expiry, Field, FilePath,
+    GeneratedLocale, HomePath, HostName, IniName, JobName, KeyOptions, KeyType, LimitValue, LinkTarget, LocaleName,
+    LocaleVariable, Mode, ModuleName, MountPoint, MountText, NewAccountName, NonEmpty, OneOrMore, PackageName,
+    PackageVersion, PasswordHash, PathText, Pointer, PublicKey, ReadOnly, ReleaseName, RepositoryAddress,
+    RepositoryName, Revision, Schedule, SigningKey, SingleLine, SourceWord, SudoersCommand, SudoersName, SudoersWord,
+    SysctlName, TimeSpan, UnitLine, UnitName, Word, ZoneName,
 };
 
 /// The properties of a resource, declared once: names, kinds and constraints are those of the type, from which the JSON
@@ -64,6 +66,12 @@ pub(crate) fn invalid(property: &str, message: impl Into<String>) -> Failure {
 pub(crate) fn required(any_of: &[&str]) -> Failure {
     let reason = Reason::Missing(any_of.iter().map(|&name| name.to_owned()).collect());
     because(any_of.first().unwrap_or(&""), reason)
+}
+
+/// Fails when a property that an instance needs in order to exist is missing.
+pub(crate) fn required_if(exist: bool, stated: &[(&str, bool)]) -> Result<(), Failure> {
+    let missing = stated.iter().find(|(_, is_stated)| exist && !is_stated);
+    missing.map_or(Ok(()), |(name, _)| Err(required(&[name])))
 }
 
 fn because(property: &str, reason: Reason) -> Failure {

@@ -13,7 +13,9 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use stead_core::value::Value;
 use stead_host::fs::parse_mode;
 use stead_host::provider::Context;
+use url::Url;
 
+use crate::checksum::Checksum;
 use crate::cron::is_schedule;
 use crate::package::Requirement;
 
@@ -400,6 +402,75 @@ impl<'a> Text<'a> for SigningKey<'a> {
     }
 }
 
+/// The digest that a file must have.
+#[derive(Clone)]
+pub(crate) struct ChecksumText<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) checksum: Checksum,
+}
+text_type!(ChecksumText, { "type": "string", "pattern": "^(sha256:[0-9A-Fa-f]{64}|sha512:[0-9A-Fa-f]{128})$" });
+
+impl<'a> Text<'a> for ChecksumText<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let checksum = Checksum::parse(text);
+        let checksum = checksum.ok_or("must be \"sha256:\" and 64 hexadecimal digits, or \"sha512:\" and 128")?;
+        Ok(Self { text, checksum })
+    }
+}
+
+/// Where a file is downloaded from.
+#[derive(Clone)]
+pub(crate) struct DownloadUrl<'a>(pub(crate) Url, PhantomData<&'a str>);
+text_type!(DownloadUrl, { "type": "string", "pattern": "^(https?://[^/]|file:///)" });
+
+impl<'a> Text<'a> for DownloadUrl<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let begins = ["https://", "http://", "file:///"].iter().any(|begin| text.starts_with(begin));
+        let url = Url::parse(text).ok().filter(|_| begins).map(|url| Self(url, PhantomData));
+        url.ok_or("must be a URL that begins with https://, http:// or file:///")
+    }
+}
+
+/// Where a repository of Git is fetched from.
+#[derive(Clone, Copy)]
+pub(crate) struct RepositoryAddress<'a>(pub(crate) &'a str);
+text_type!(RepositoryAddress, { "type": "string", "pattern": "^((https?|ssh|git|file)://[!-~]+|[^-:\\p{Cc}][^:\\p{Cc}]*(:[^:\\p{Cc}]+)?)$" });
+
+impl<'a> Text<'a> for RepositoryAddress<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let schemes = ["https://", "http://", "ssh://", "git://", "file://"];
+        let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
+        let is_good = if let Some(rest) = rest {
+            !rest.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
+        } else {
+            let (host, path) = text.split_once(':').unwrap_or((text, "path"));
+            let plain = |text: &str| !text.is_empty() && !text.contains(|each: char| each == ':' || each.is_control());
+            plain(host) && plain(path) && !text.starts_with('-')
+        };
+        if is_good { Ok(Self(text)) } else { Err("must be a URL with https, http, ssh, git or file, or a path") }
+    }
+}
+
+/// A branch, a tag or a commit.
+#[derive(Clone, Copy)]
+pub(crate) struct Revision<'a>(pub(crate) &'a str);
+text_type!(Revision, { "type": "string", "pattern": "^[A-Za-z0-9_]([A-Za-z0-9._/+@-]*[A-Za-z0-9_+-])?$", "not": { "pattern": "\\.\\.|//|/\\.|\\.lock(/|$)" } });
+
+impl<'a> Text<'a> for Revision<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_word = |each: char| each.is_ascii_alphanumeric() || each == '_';
+        let is_part = |each: char| is_word(each) || "./+@-".contains(each);
+        let edges = text.starts_with(is_word) && text.ends_with(|each| is_word(each) || matches!(each, '+' | '-'));
+        let is_lock = text.split('/').any(|part| part.strip_suffix(".lock").is_some());
+        let odd = is_lock || ["..", "//", "/."].iter().any(|odd| text.contains(odd));
+        if edges && text.chars().all(is_part) && !odd {
+            Ok(Self(text))
+        } else {
+            Err("must be the name of a branch or tag, or a commit")
+        }
+    }
+}
+
 /// The name of one entry of a directory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EntryName<'a>(pub(crate) &'a str);
@@ -496,15 +567,17 @@ impl<'a> Text<'a> for HostName<'a> {
     }
 }
 
-/// The name of a file that cron reads.
+/// The name of a job of cron.
 #[derive(Clone, Copy)]
-pub(crate) struct CronName<'a>(pub(crate) &'a str);
-text_type!(CronName, { "type": "string", "pattern": "^[A-Za-z0-9_-]+$" });
+pub(crate) struct JobName<'a>(pub(crate) &'a str);
+text_type!(JobName, { "type": "string", "pattern": "^[^\\s\\p{Cc}]([^\\p{Cc}]*[^\\s\\p{Cc}])?$" });
 
-impl<'a> Text<'a> for CronName<'a> {
+impl<'a> Text<'a> for JobName<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
-        let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-        if plain && !text.is_empty() { Ok(Self(text)) } else { Err("must be letters, digits, '-' and '_'") }
+        if text.is_empty() || text.trim() != text || text.contains(char::is_control) {
+            return Err("must be a name in a single line, without spaces around it");
+        }
+        Ok(Self(text))
     }
 }
 
@@ -538,6 +611,206 @@ impl<'a> Text<'a> for LimitValue<'a> {
     }
 }
 
+/// Where a file system is mounted, or 'none' for swap space.
+#[derive(Clone, Copy)]
+pub(crate) struct MountPoint<'a>(pub(crate) &'a str);
+text_type!(MountPoint, { "type": "string", "pattern": "^(none|/|(/[^/\\p{Cc}]+)+)$" });
+
+impl<'a> Text<'a> for MountPoint<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let mut names = text.strip_prefix('/').into_iter().flat_map(|rest| rest.split('/')).peekable();
+        let is_path = names.peek().is_some() && names.all(|name| !name.is_empty() && !name.contains(char::is_control));
+        if is_path || matches!(text, "/" | "none") {
+            Ok(Self(text))
+        } else {
+            Err("must be an absolute path without '/' at its end, or \"none\" for swap space")
+        }
+    }
+}
+
+/// A field of fstab(5).
+#[derive(Clone, Copy)]
+pub(crate) struct MountText<'a>(pub(crate) &'a str);
+text_type!(MountText, { "type": "string", "pattern": "^[^\\p{Cc}]+$" });
+
+impl<'a> Text<'a> for MountText<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_line = !text.is_empty() && !text.contains(char::is_control);
+        if is_line { Ok(Self(text)) } else { Err("must be a single line that is not empty") }
+    }
+}
+
+/// The value of a setting of a unit of systemd.
+#[derive(Clone, Copy)]
+pub(crate) struct UnitLine<'a>(pub(crate) &'a str);
+text_type!(UnitLine, { "type": "string", "pattern": "^[^\\s\\p{Cc}]([^\\p{Cc}]*[^\\s\\p{Cc}\\\\])?$", "not": { "pattern": "^\\\\$" } });
+
+impl<'a> Text<'a> for UnitLine<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        // A backslash would have the next line belong to it.
+        let has_good_edges = text == text.trim() && !text.is_empty() && !text.ends_with('\\');
+        if has_good_edges && !text.contains(char::is_control) {
+            Ok(Self(text))
+        } else {
+            Err("must be a single line without spaces around it, that does not end with '\\'")
+        }
+    }
+}
+
+/// A span of time, as systemd reads it.
+#[derive(Clone, Copy)]
+pub(crate) struct TimeSpan<'a>(pub(crate) &'a str);
+text_type!(TimeSpan, {
+    "type": "string",
+    "pattern": "^([0-9]+|[0-9]+ ?(us|ms|s|sec|m|min|h|hr|d|w|M|y|(second|minute|hour|day|week|month|year)s?)( ?[0-9]+ ?(us|ms|s|sec|m|min|h|hr|d|w|M|y|(second|minute|hour|day|week|month|year)s?))*)$"
+});
+
+impl<'a> Text<'a> for TimeSpan<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let message = "must be a span of time with a unit, such as \"15min\" or \"1h 30s\"";
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let mut rest = text;
+        while !is_number && !rest.is_empty() {
+            rest = behind_span(rest).ok_or(message)?;
+            rest = rest.strip_prefix(' ').filter(|rest| !rest.is_empty()).unwrap_or(rest);
+        }
+        if text.is_empty() { Err(message) } else { Ok(Self(text)) }
+    }
+}
+
+/// What is behind the first number and its unit.
+fn behind_span(text: &str) -> Option<&str> {
+    const SHORT: [&str; 12] = ["us", "ms", "s", "sec", "m", "min", "h", "hr", "d", "w", "M", "y"];
+    const LONG: [&str; 7] = ["second", "minute", "hour", "day", "week", "month", "year"];
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = text.get(digits..).filter(|_| digits > 0)?;
+    let rest = rest.strip_prefix(' ').unwrap_or(rest);
+    let (unit, rest) = rest.split_at(rest.bytes().take_while(u8::is_ascii_alphabetic).count());
+    let is_unit = SHORT.contains(&unit) || LONG.contains(&unit.strip_suffix('s').unwrap_or(unit));
+    is_unit.then_some(rest)
+}
+
+/// A line, or several.
+pub(crate) enum OneOrMore<'a> {
+    One(&'a str),
+    More(Vec<&'a str>),
+}
+
+impl OneOrMore<'_> {
+    /// As it is stated.
+    pub(crate) fn value(&self) -> Value {
+        match self {
+            Self::One(line) => Value::from(*line),
+            Self::More(lines) => Value::Array(lines.iter().map(|line| Value::from(*line)).collect()),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for OneOrMore<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OneOrMoreVisitor)
+    }
+}
+
+struct OneOrMoreVisitor;
+
+impl<'de> Visitor<'de> for OneOrMoreVisitor {
+    type Value = OneOrMore<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string, or a list of strings that is not empty")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<OneOrMore<'de>, E> {
+        UnitLine::check(text).map(|line| OneOrMore::One(line.0)).map_err(E::custom)
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<OneOrMore<'de>, A::Error> {
+        let mut lines = Vec::new();
+        while let Some(UnitLine(line)) = items.next_element()? {
+            lines.push(line);
+        }
+        if lines.is_empty() { Err(de::Error::invalid_length(0, &self)) } else { Ok(OneOrMore::More(lines)) }
+    }
+}
+
+impl JsonSchema for OneOrMore<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "OneOrMore".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let line = UnitLine::json_schema(generator);
+        schemars::json_schema!({ "oneOf": [line, { "type": "array", "items": line, "minItems": 1 }] })
+    }
+}
+
+/// The name of a file that sudo reads.
+#[derive(Clone, Copy)]
+pub(crate) struct SudoersName<'a>(pub(crate) &'a str);
+text_type!(SudoersName, { "type": "string", "pattern": "^[A-Za-z0-9_@%+,=:-]+$" });
+
+impl SudoersName<'_> {
+    /// Whether a text is such a name.
+    pub(crate) fn is_valid(text: &str) -> bool {
+        let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"_@%+,=:-".contains(&byte);
+        !text.is_empty() && text.bytes().all(is_good)
+    }
+}
+
+impl<'a> Text<'a> for SudoersName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if Self::is_valid(text) {
+            Ok(Self(text))
+        } else {
+            Err("must be a name without '.', '/', '~' and spaces: sudo ignores other files")
+        }
+    }
+}
+
+/// A user, a group or a host in a rule of sudo. A backslash stands before each character that has a meaning there.
+#[derive(Clone, Copy)]
+pub(crate) struct SudoersWord<'a>(pub(crate) &'a str);
+text_type!(SudoersWord, { "type": "string", "pattern": "^([^\\s,=()#\"\\\\]|\\\\[^\\r\\n])+$" });
+
+impl<'a> Text<'a> for SudoersWord<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let mut rest = text.chars();
+        let mut is_good = !text.is_empty();
+        while let Some(char) = rest.next() {
+            is_good &= match char {
+                '\\' => rest.next().is_some_and(|char| !matches!(char, '\r' | '\n')),
+                char => !char.is_whitespace() && !",=()#\"".contains(char),
+            };
+        }
+        if is_good {
+            Ok(Self(text))
+        } else {
+            Err("must have names of users, groups and hosts, each by itself; write a space in a name as \"\\ \"")
+        }
+    }
+}
+
+/// A command in a rule of sudo, as sudoers(5) has it.
+#[derive(Clone, Copy)]
+pub(crate) struct SudoersCommand<'a>(pub(crate) &'a str);
+text_type!(SudoersCommand, { "type": "string", "pattern": "^([^\\r\\n]*[^\\s\\\\])$" });
+
+impl<'a> Text<'a> for SudoersCommand<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_whole = !text.ends_with(|last: char| last.is_whitespace() || last == '\\');
+        if !text.is_empty() && is_whole && !text.contains(['\n', '\r']) {
+            Ok(Self(text))
+        } else {
+            Err("must have commands that are single lines, and do not end with a space or '\\'")
+        }
+    }
+}
+
 /// A public key in Base64.
 #[derive(Clone, Copy)]
 pub(crate) struct PublicKey<'a>(pub(crate) &'a str);
@@ -551,6 +824,141 @@ impl<'a> Text<'a> for PublicKey<'a> {
             Ok(Self(text))
         } else {
             Err("must be the key in Base64 alone, without its type and its comment")
+        }
+    }
+}
+
+/// The type of a key as OpenSSH writes it.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyType<'a>(pub(crate) &'a str);
+text_type!(KeyType, { "type": "string", "pattern": "^(ssh|ecdsa-sha2|sk-ssh|sk-ecdsa-sha2)-[a-z0-9]+(-cert-v01)?(@openssh\\.com)?$" });
+
+impl<'a> Text<'a> for KeyType<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let name = text.strip_suffix("@openssh.com").unwrap_or(text);
+        let name = name.strip_suffix("-cert-v01").unwrap_or(name);
+        let kind = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-sha2-"].iter().find_map(|kind| name.strip_prefix(kind));
+        let is_word = |word: &str| {
+            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        if kind.is_some_and(is_word) {
+            Ok(Self(text))
+        } else {
+            Err("must be a type as in the key file, such as \"ssh-ed25519\", \"ssh-rsa\" or \"ecdsa-sha2-nistp256\"")
+        }
+    }
+}
+
+/// The options in front of a key, or none.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyOptions<'a>(pub(crate) &'a str);
+text_type!(KeyOptions, { "type": "string", "pattern": "^([A-Za-z@]([^\"\\s]|\"(\\\\[^\\r\\n]|[^\"\\\\\\r\\n])*\")*)?$" });
+
+impl<'a> Text<'a> for KeyOptions<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let begins = text.is_empty() || text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '@');
+        let (mut quoted, mut escaped, mut single) = (false, false, true);
+        for each in text.chars() {
+            single &= !matches!(each, '\r' | '\n') && (quoted || !each.is_whitespace());
+            quoted ^= each == '"' && !escaped;
+            escaped = quoted && each == '\\' && !escaped;
+        }
+        if begins && single && !quoted {
+            Ok(Self(text))
+        } else {
+            Err(
+                "must be options with commas between them, without spaces outside of quotes, and with every quote closed",
+            )
+        }
+    }
+}
+
+/// The name of a time zone.
+#[derive(Clone, Copy)]
+pub(crate) struct ZoneName<'a>(pub(crate) &'a str);
+text_type!(ZoneName, { "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$" });
+
+impl<'a> Text<'a> for ZoneName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_part = |part: &str| {
+            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_+-".contains(&byte))
+        };
+        if text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.split('/').all(is_part) {
+            Ok(Self(text))
+        } else {
+            Err("must be the name of a time zone, such as \"Europe/Berlin\" or \"UTC\"")
+        }
+    }
+}
+
+/// A variable of the settings of a locale.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LocaleVariable<'a>(pub(crate) &'a str);
+text_type!(LocaleVariable, { "type": "string", "pattern": "^(LANG|LANGUAGE|LC_[A-Z]+)$" });
+
+impl<'a> Text<'a> for LocaleVariable<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let category = text.strip_prefix("LC_");
+        let is_category =
+            category.is_some_and(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase()));
+        if is_category || matches!(text, "LANG" | "LANGUAGE") {
+            Ok(Self(text))
+        } else {
+            Err("must have the names LANG, LANGUAGE, or those of categories, such as LC_TIME")
+        }
+    }
+}
+
+/// The name of a locale, or several with colons between them.
+#[derive(Clone, Copy)]
+pub(crate) struct LocaleName<'a>(pub(crate) &'a str);
+text_type!(LocaleName, { "type": "string", "pattern": "^[A-Za-z0-9_.@:+-]*$" });
+
+impl<'a> Text<'a> for LocaleName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.@:+-".contains(&byte)) {
+            Ok(Self(text))
+        } else {
+            Err("must have names of locales, such as \"de_DE.UTF-8\"")
+        }
+    }
+}
+
+/// The name of a locale that can be generated.
+#[derive(Clone, Copy)]
+pub(crate) struct GeneratedLocale<'a>(pub(crate) &'a str);
+text_type!(GeneratedLocale, { "type": "string", "pattern": "^[A-Za-z]+(_[A-Za-z0-9]+)?(\\.[A-Za-z0-9-]+)?(@[A-Za-z0-9]+)?$" });
+
+impl<'a> Text<'a> for GeneratedLocale<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let (rest, modifier) = text.split_once('@').map_or((text, None), |(rest, modifier)| (rest, Some(modifier)));
+        let (rest, codeset) = rest.split_once('.').map_or((rest, None), |(rest, codeset)| (rest, Some(codeset)));
+        let (language, territory) =
+            rest.split_once('_').map_or((rest, None), |(language, territory)| (language, Some(territory)));
+        let is_language = !language.is_empty() && language.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let is_codeset =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if is_language && territory.is_none_or(plain) && codeset.is_none_or(is_codeset) && modifier.is_none_or(plain) {
+            Ok(Self(text))
+        } else {
+            Err("must be a list of locales, such as \"de_DE.UTF-8\"")
+        }
+    }
+}
+
+/// The name of a module of the kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct ModuleName<'a>(pub(crate) &'a str);
+text_type!(ModuleName, { "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]*$" });
+
+impl<'a> Text<'a> for ModuleName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_part) {
+            Ok(Self(text))
+        } else {
+            Err("must be the name of a module, such as br_netfilter")
         }
     }
 }

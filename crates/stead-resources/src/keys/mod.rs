@@ -14,7 +14,7 @@ use stead_host::provider::Context;
 use crate::edit::{FileLocks, Missing};
 use crate::input::{AnyValue, FilePath, Pointer, invalid, refused, required};
 use crate::part::{Location, Part, Parts, Stated};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, schema};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod json;
 mod toml;
@@ -60,7 +60,7 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     create: bool,
-    /// Whether the value is there.
+    /// Whether the value exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -70,6 +70,7 @@ pub(crate) fn built_ins(locks: &FileLocks) -> [Option<BuiltIn>; 3] {
     let json = Profile {
         type_name: "Stead/Json",
         description: "A value in a JSON file, with comments or without.",
+        example: include_str!("json.yaml"),
         tags: &["file", "json", "text", "linux"],
         capabilities: ALL_BUT_EXPORT,
         schema: || titled("Stead/Json"),
@@ -77,6 +78,7 @@ pub(crate) fn built_ins(locks: &FileLocks) -> [Option<BuiltIn>; 3] {
     let toml = Profile {
         type_name: "Stead/Toml",
         description: "A value in a TOML file.",
+        example: include_str!("toml.yaml"),
         tags: &["file", "toml", "text", "linux"],
         schema: || titled("Stead/Toml"),
         ..json
@@ -84,6 +86,7 @@ pub(crate) fn built_ins(locks: &FileLocks) -> [Option<BuiltIn>; 3] {
     let yaml = Profile {
         type_name: "Stead/Yaml",
         description: "A value in a YAML file.",
+        example: include_str!("yaml.yaml"),
         tags: &["file", "yaml", "text", "linux"],
         schema: || titled("Stead/Yaml"),
         ..json
@@ -93,6 +96,7 @@ pub(crate) fn built_ins(locks: &FileLocks) -> [Option<BuiltIn>; 3] {
         toml.built_in(Arc::new(Parts::<Key<toml::Format>>::new(locks))),
         yaml.built_in(Arc::new(Parts::<Key<yaml::Format>>::new(locks))),
     ]
+    .map(|built_in| Some(BuiltIn { keys: &["path", "pointer"], ..built_in? }))
 }
 
 fn titled(type_name: &str) -> Json {
@@ -108,6 +112,7 @@ struct Key<F>(PhantomData<fn() -> F>);
 impl<F: Format> Part for Key<F> {
     type Stated<'a> = Of<'a, F>;
     const NOUN: &'static str = "value";
+    const KEYS: &'static [&'static str] = &["pointer"];
 }
 
 /// Properties of a value in a file of this format.
@@ -141,7 +146,7 @@ impl<'a, F: Format> Stated<'a> for Of<'a, F> {
 
     fn identity(&self) -> Object {
         let Properties { path, pointer, .. } = &self.stated;
-        [("path", path.0.0), ("pointer", pointer.0)].map(|(name, text)| (name.to_owned(), Value::from(text))).into()
+        reply::texts([("path", path.0.0), ("pointer", pointer.0)])
     }
 
     fn wanted(&self) -> Object {

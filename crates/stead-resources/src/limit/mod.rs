@@ -9,21 +9,22 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, LimitValue, PathText, Word, required};
+use crate::input::{FilePath, LimitValue, PathText, Word, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
 use crate::part::{Location, Part, Parts, Stated};
-use crate::{ALL, BuiltIn, Profile, is_wanted, schema};
+use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Limits",
-    description: "A limit of the resources of users or groups, as PAM sets it.",
+    description: "A resource limit of a user or a group, set by PAM.",
+    example: include_str!("example.yaml"),
     tags: &["limits", "security", "linux"],
     capabilities: ALL,
     schema: schema::of::<Properties<'_>>,
 };
 
-/// A limit that PAM sets when a session begins: a line in a file of /etc/security/limits.d. Of several for the same
-/// domain, type and item in one file the last one counts, and is changed.
+/// A limit that PAM sets when a session begins: a line in a file in /etc/security/limits.d. If a file has several lines for the
+/// same domain, type and item, the last one is in force, and is the one that is changed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Limits")]
@@ -32,18 +33,18 @@ struct Properties<'a> {
     #[serde(borrow, default = "limits")]
     #[schemars(extend("default" = LIMITS))]
     path: FilePath<'a>,
-    /// Whom it limits: a user, '@' and a group, or '*'.
+    /// Whom it limits: a user, a group as '@group', or '*' for everybody.
     #[serde(borrow)]
     domain: Word<'a>,
-    /// Whether users may raise it up to the hard limit, or it is that one; '-' is both.
+    /// soft: users may raise it up to the hard limit; hard: they may not; '-': both limits are set.
     #[serde(rename = "type")]
     kind: Kind,
-    /// What is limited.
+    /// The limited resource, such as nofile, the number of open files.
     item: Item,
     /// The limit: a number, or 'unlimited'. Required unless '_exist' is false.
     #[serde(borrow)]
     value: Option<LimitValue<'a>>,
-    /// Whether the limit is there.
+    /// Whether the limit exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -115,7 +116,7 @@ items! {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        if self.exist && self.value.is_none() { Err(required(&["value"])) } else { Ok(()) }
+        required_if(self.exist, &[("value", self.value.is_some())])
     }
 }
 
@@ -130,6 +131,7 @@ struct Limits;
 impl Part for Limits {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "limit";
+    const KEYS: &'static [&'static str] = &["domain", "type", "item"];
     const PATH: Option<&'static str> = Some(LIMITS);
 
     fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
@@ -157,7 +159,7 @@ impl<'a> Stated<'a> for Properties<'a> {
     fn identity(&self) -> Object {
         let (kind, item) = (self.kind.word(), self.item.word());
         let stated = [("path", self.path.0.0), ("domain", self.domain.0), ("type", kind), ("item", item)];
-        stated.map(|(name, text)| (name.to_owned(), Value::from(text))).into()
+        reply::texts(stated)
     }
 
     fn wanted(&self) -> Object {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use regex::bytes::Regex;
 
-use crate::edit::Content;
+use crate::edit::{Content, Position};
 
 /// A text as lines.
 ///
@@ -18,14 +18,6 @@ struct Line {
     text: Range<usize>,
     /// Where its ending ends.
     end: usize,
-}
-
-/// Where a line goes that is not there yet.
-pub(super) enum Position {
-    Begin,
-    End,
-    After(Regex),
-    Before(Regex),
 }
 
 /// What is asked for.

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use regex::bytes::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
@@ -13,19 +12,20 @@ use stead_core::value::{Object, Value};
 use stead_host::fs::Place;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Patterns};
+use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Patterns, Position};
 use crate::input::{FilePath, SingleLine, exclusive, read, refused, required};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
 
 mod lines;
 
-use lines::{Ambiguous, Lines, Position, Step, Wanted};
+use lines::{Ambiguous, Lines, Step, Wanted};
 
 type Text = edit::Text<Lines>;
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Line",
     description: "A line of a text file.",
+    example: include_str!("example.yaml"),
     tags: &["file", "line", "text", "linux"],
     capabilities: ALL_BUT_EXPORT,
     schema: schema::of::<Properties<'_>>,
@@ -62,7 +62,7 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     create: bool,
-    /// Whether the line is there.
+    /// Whether the line exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -143,7 +143,7 @@ impl Provider for LineProvider {
     fn claims(&self, input: &Plain) -> Option<Claims> {
         let stated = input.expose();
         let line = stated.get("line").and_then(Value::as_str).filter(|_| stated.get("match").is_none());
-        reply::claims(input, Extent::Part { line: line.map(str::to_owned) })
+        reply::claims(input, Extent::Part { line: line.map(str::to_owned), key: None })
     }
 }
 
@@ -152,7 +152,7 @@ impl LineProvider {
         let Some(place) = Place::find(&desired.path, &cx.writes)? else {
             return match (desired.wanted.exist, desired.missing) {
                 (false, _) => Ok((Step::Keep, Effects::default())),
-                (true, Missing::Create { .. }) => Err(pending::no_directory(&desired.path)),
+                (true, Missing::Create { .. } | Missing::Enforce { .. }) => Err(pending::no_directory(&desired.path)),
                 // A directory alone would not help.
                 (true, Missing::Refuse) => Err(edit::no_file(&desired.path)),
             };
@@ -189,7 +189,7 @@ impl<'a> Desired<'a> {
             exist: stated.exist,
             line: line_text.map(str::as_bytes),
             matching,
-            position: position(stated.after, stated.before, patterns)?,
+            position: Position::of(stated.after, stated.before, |name, text| patterns.compile(name, text))?,
         };
         let (path_text, path) = (stated.path.0.0, stated.path.0.resolve(cx));
         Ok(Self {
@@ -317,17 +317,4 @@ fn intention(step: &Step, file_exists: bool) -> Option<String> {
 
 fn numbers(indices: &[usize]) -> String {
     indices.iter().map(|index| (index + 1).to_string()).collect::<Vec<_>>().join(", ")
-}
-
-fn position(after: Option<&str>, before: Option<&str>, patterns: &Patterns) -> Result<Position, Failure> {
-    let position = |name, text, make: fn(Regex) -> Position| match text {
-        "BOF" => Ok(Position::Begin),
-        "EOF" => Ok(Position::End),
-        pattern => patterns.compile(name, pattern).map(make),
-    };
-    match (after, before) {
-        (Some(text), _) => position("after", text, Position::After),
-        (None, Some(text)) => position("before", text, Position::Before),
-        (None, None) => Ok(Position::End),
-    }
 }

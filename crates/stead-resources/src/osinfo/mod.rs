@@ -23,6 +23,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     let profile = Profile {
         type_name: "Microsoft/OSInfo",
         description: "Returns information about the operating system.",
+        example: include_str!("example.yaml"),
         tags: &["linux", "macos", "os", "windows"],
         capabilities: Capabilities { get: true, test: true, export: true, ..NOTHING },
         schema: schema::of::<Properties<'_>>,

@@ -16,7 +16,7 @@ use super::dpkg::{self, Database};
 use super::manager::{Available, Install, Installed, PackageManager, Plan, Remove, Transaction};
 use super::version::{Order, debian_order};
 use crate::accounts::path;
-use crate::program::{self, Invocation};
+use crate::program::{self, Invocation, search_path};
 
 /// apt and dpkg.
 #[derive(Default)]
@@ -150,12 +150,6 @@ fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<String, Failure> 
     if ended.code == 0 { Ok(ended.output) } else { Err(ended.failure(name)) }
 }
 
-/// dpkg calls programs of administrators, which are not on the path of every user.
-fn search_path() -> String {
-    let own = std::env::var("PATH").unwrap_or_default();
-    format!("{own}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
-}
-
 /// Settings of apt for another root than that of this system.
 ///
 /// Snippets of settings are not read: their hooks are commands for the system that they are in, and would be run in this one.
@@ -185,7 +179,7 @@ impl Settings {
 
 /// The root of the system that is managed, if it is not the running one.
 fn other_root(cx: &Context) -> Option<&Path> {
-    cx.system_root.as_deref().filter(|root| *root != Path::new("/"))
+    (!cx.manages_running_system()).then(|| cx.managed_root())
 }
 
 fn dpkg_options(cx: &Context) -> Vec<String> {

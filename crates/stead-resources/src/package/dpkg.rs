@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::time::{ClockId, clock_gettime};
 use stead_core::call::Failure;
-use stead_host::fs::{Identity, Status};
+use stead_host::fs::{self, Identity, Status};
 use stead_host::provider::Context;
 
 use super::manager::{Installed, Package, Presence};
 use crate::accounts::path;
-use crate::input::cannot;
 
 /// Where the database is, below the root of a system.
 pub(super) const STATUS: &str = "var/lib/dpkg/status";
@@ -85,17 +84,16 @@ fn updates(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn read(cx: &Context) -> Result<Installed, Failure> {
-    let status = path(cx, STATUS);
-    let text = std::fs::read(&status).map_err(|error| cannot("read", &status, error))?;
-    let automatic = automatic(&contents(&path(cx, MARKS))?);
-    let mut packages = packages(&text);
+    let automatic = automatic(&contents(cx, MARKS)?);
+    let mut packages = packages(&contents(cx, STATUS)?);
     for update in updates(&path(cx, UPDATES)).unwrap_or_default() {
-        for newer in self::packages(&contents(&update)?) {
+        let name = update.file_name().unwrap_or_default().to_string_lossy();
+        for newer in self::packages(&contents(cx, &format!("{UPDATES}/{name}"))?) {
             packages.retain(|older| (&older.name, &older.architecture) != (&newer.name, &newer.architecture));
             packages.push(newer);
         }
     }
-    let own = contents(&path(cx, NATIVE))?;
+    let own = contents(cx, NATIVE)?;
     let native = native(&own, &packages);
     for package in packages.iter_mut().filter(|_| !automatic.is_empty()) {
         package.automatic = automatic.get(&*package.name).is_some_and(|architectures| {
@@ -107,12 +105,13 @@ fn read(cx: &Context) -> Result<Installed, Failure> {
     Ok(Installed::new(packages, native))
 }
 
+/// The largest file that is read: a status of a million packages.
+const MAX_SIZE: u64 = 1 << 30;
+
 /// The content of a file, which is empty when there is none.
-fn contents(path: &Path) -> Result<Vec<u8>, Failure> {
-    match std::fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        read => read.map_err(|error| cannot("read", path, error)),
-    }
+fn contents(cx: &Context, name: &str) -> Result<Vec<u8>, Failure> {
+    let content = fs::read_within(cx.managed_root(), Path::new(name), MAX_SIZE)?;
+    Ok(content.map(|content| content.bytes).unwrap_or_default())
 }
 
 /// The architecture of the system: what dpkg notes, or else its own.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, FailureKind, Presumed};
+use stead_core::claims::{Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
@@ -27,13 +28,15 @@ pub(crate) use version::Requirement;
 const PROFILE: Profile = Profile {
     type_name: "Stead/Package",
     description: "Packages of the operating system.",
+    example: include_str!("example.yaml"),
     tags: &["apt", "linux", "package"],
     capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
     schema: schema::of::<Properties<'_>>,
 };
 
-/// Packages of the operating system. What is installed is read from the database of the package manager; a program is called
-/// only to change something, and never asks. Several packages of one instance are installed or removed together.
+/// Packages of the operating system. What is installed is read from the database of the package manager; programs are run
+/// only to change something, without asking questions. The packages of one instance are installed or removed in one
+/// transaction.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/Package", extend("dependentSchemas" = { "name": { "properties": { "names": false } } }))]
@@ -46,35 +49,35 @@ struct Properties<'a> {
     #[serde(borrow)]
     #[schemars(length(min = 1))]
     names: Option<Vec<PackageName<'a>>>,
-    /// The version: exactly this one, comparisons that must all hold, such as ">= 1.2, < 2", or latest for the newest one
-    /// in the package lists. By default any version does.
+    /// The version: an exact one, comparisons that must all hold, such as ">= 1.2, < 2", or latest for the newest one in the
+    /// package lists. Any version by default.
     #[serde(borrow)]
     version: Option<PackageVersion<'a>>,
-    /// Whether the package manager keeps it at its version. A package that is held changes only by an instance that states
-    /// this.
+    /// Whether the package is held at its version. A held package is changed only by an instance that states this
+    /// property.
     hold: Option<bool>,
-    /// Whether it counts as installed only because others require it, so that it may be removed when none does.
+    /// Whether it is marked as automatically installed, so that it can be removed when no other package requires it.
     automatic: Option<bool>,
-    /// The release that it is installed from, such as bookworm-backports. By default the package manager decides.
+    /// The release to install it from, such as bookworm-backports. By default the package manager chooses.
     #[serde(borrow)]
     #[schemars(extend("writeOnly" = true))]
     release: Option<ReleaseName<'a>>,
     /// Whether recommended packages are installed with it. By default as the package manager is configured.
     #[schemars(extend("writeOnly" = true))]
     recommends: Option<bool>,
-    /// Whether its configuration files are removed as well when it is removed.
+    /// Whether its configuration files are removed with it.
     #[serde(default)]
     purge: bool,
     /// Whether an older version may be installed in place of a newer one.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     allow_downgrade: bool,
-    /// When the package lists are updated before something is installed. A what-if works with the lists that are there.
+    /// When the package lists are updated before an installation. A what-if uses the existing lists.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     update_lists: UpdateLists,
-    /// After how many seconds the package lists are stale; by default after a day. They also are when a repository was
-    /// changed since.
+    /// The age in seconds at which package lists are stale; a day by default. They are also stale when a repository was changed
+    /// after the last update.
     #[schemars(extend("writeOnly" = true))]
     maximum_list_age: Option<u32>,
     /// Whether the package is installed.
@@ -132,6 +135,16 @@ impl Packages {
 }
 
 impl Provider for Packages {
+    fn ties(&self, input: &Plain) -> Ties {
+        if reply::is_removal(input) {
+            return Ties::default();
+        }
+        let stated = input.expose();
+        let names = stated.get("names").and_then(Value::as_array).into_iter().flatten().chain(stated.get("name"));
+        let provides = names.filter_map(|name| Some(Provision::Package(name.as_str()?.to_owned()))).collect();
+        Ties { provides, uses: vec![Provision::PackageSource] }
+    }
+
     fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
         read::<Properties<'_>>(input).map(|_| ())
     }
@@ -186,13 +199,7 @@ fn exported(installed: &Installed, package: &Package) -> Exported {
         state.extend(holds.then(|| (property.to_owned(), Value::from(true))));
     }
     state.insert("_exist".to_owned(), Value::from(true));
-    Exported {
-        type_name: None,
-        name: Some(name),
-        properties: Value::Object(state),
-        depends_on: Vec::new(),
-        metadata: None,
-    }
+    Exported::named(name, state)
 }
 
 /// What is installed, and what could be as far as that is needed to decide.

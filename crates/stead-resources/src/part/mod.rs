@@ -3,27 +3,25 @@
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustix::fs::Mode;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::{Object, Value};
 use stead_host::fs::Place;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::edit::{self, Edit, FileLocks, Files, Missing, Text};
-use crate::input::{Properties, cannot, read, read_each, refused};
+use crate::input::{Properties, read, read_each, refused};
 use crate::{pending, reply};
 
 pub(crate) mod lines;
 mod live;
 
-pub(crate) use live::Live;
+pub(crate) use live::{Live, Setting};
 
 /// A kind of part.
 pub(crate) trait Part: Send + Sync + 'static {
@@ -39,24 +37,59 @@ pub(crate) trait Part: Send + Sync + 'static {
     /// Whether one can be absent; otherwise it has no '_exist', and a file without it has it without a value.
     const HAS_EXIST: bool = true;
 
-    /// Whether a file belongs to one part, and is removed with it.
-    const OWNS_FILE: bool = false;
+    /// The properties that tell one part of a file from another, where no two instances can be about the same part without
+    /// contradicting each other.
+    const KEYS: &'static [&'static str] = &[];
 
-    /// The path of the file, as far as it is known before anything is looked up.
-    fn claimed(stated: &Value) -> Option<String> {
-        stated.get("path").and_then(Value::as_str).or(Self::PATH).map(str::to_owned)
+    /// What an instance manages, as far as it is known before anything is looked up.
+    fn claims(stated: &Value) -> Option<Claims> {
+        let text = |name: &str| stated.get(name).and_then(Value::as_str);
+        let keys: Vec<&str> = Self::KEYS.iter().map(|name| text(name).unwrap_or_default()).collect();
+        let key = (!Self::KEYS.is_empty()).then(|| keys.join("\0"));
+        Some(Claims::path(text("path").or(Self::PATH)?, Extent::Part { line: None, key }))
     }
 
     /// The name and the properties of every part of a text, for an export. Only asked where the manifest declares it.
-    fn list(_text: &str) -> Result<Vec<(String, Object)>, Failure> {
+    fn list(_text: &str) -> Result<Instances, Failure> {
         Ok(Vec::new())
     }
+
+    /// The same of every part of a system: of the file that the filter names, or else the one that is fixed.
+    fn instances(_cx: &Context, filter: &Value, look: &Look<'_>) -> Result<Instances, Failure> {
+        let path = filter.get("path").and_then(Value::as_str).or(Self::PATH);
+        let path = path.ok_or_else(|| crate::input::required(&["path"]))?;
+        let Some(text) = look(path)? else { return Ok(Vec::new()) };
+        let mut instances = Self::list(&text.content)?;
+        if Self::PATH != Some(path) {
+            let path = || ("path".to_owned(), Value::from(path));
+            for (_, properties) in &mut instances {
+                properties.extend([path()]);
+            }
+        }
+        Ok(instances)
+    }
 }
+
+/// Names and properties of parts.
+pub(crate) type Instances = Vec<(String, Object)>;
+
+/// Reads a file of the system that is managed; `None` where there is none.
+pub(crate) type Look<'l> = dyn Fn(&str) -> Result<Option<Arc<Text<String>>>, Failure> + 'l;
 
 /// One part as an instance states it.
 pub(crate) trait Stated<'a>: Properties<'a> {
     /// Whether it should exist.
     fn exist(&self) -> bool;
+
+    /// Whether the file belongs to the part, and is removed with it.
+    fn owns_file(&self) -> bool {
+        false
+    }
+
+    /// The numbers of the lines of a text, from 1, that go although the part is to exist: those of other parts.
+    fn displaced(&self, _text: &str) -> Vec<usize> {
+        Vec::new()
+    }
 
     /// The file that it is in.
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure>;
@@ -114,17 +147,14 @@ impl Location<'_> {
             return Err(absent.failure.clone());
         }
         let (mode, ownership) = match (self.directory, self.missing) {
-            (Some(mode), Missing::Create { ownership, .. }) => (mode, ownership),
-            (None, Missing::Create { .. }) => return Err(pending::no_directory(&self.path)),
+            (Some(mode), Missing::Create { ownership, .. } | Missing::Enforce { ownership, .. }) => (mode, ownership),
+            (None, Missing::Create { .. } | Missing::Enforce { .. }) => return Err(pending::no_directory(&self.path)),
             // A directory alone would not help.
             (_, Missing::Refuse) => return Err(edit::no_file(&self.path)),
         };
         let above = self.path.parent().map(|above| Place::find(above, &cx.writes)).transpose()?.flatten();
         let above = above.ok_or_else(|| pending::no_directory(self.path.parent().unwrap_or(&self.path)))?;
-        let directory = above.make_directory()?;
-        let failed = |errno| cannot("change the owner of", above.path(), errno);
-        ownership.apply(directory.as_fd()).map_err(failed)?;
-        rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode)).map_err(failed)?;
+        let directory = above.make_directory_with(mode, ownership)?;
         let name = self.path.file_name().unwrap_or_default();
         Ok(Place::within(&directory, name, self.path.clone(), &cx.writes)?)
     }
@@ -198,17 +228,13 @@ impl<P: Part> Provider for Parts<P> {
     }
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
-        let stated = input.expose().get("path").and_then(Value::as_str).or(P::PATH);
-        let path = stated.ok_or_else(|| crate::input::required(&["path"]))?;
-        let Some(text) = self.files.look(&cx.resolve(path))? else { return Ok(Vec::new()) };
-        let instance = |(name, mut properties): (String, Object)| {
-            if P::PATH != Some(path) {
-                properties.insert("path".to_owned(), Value::from(path));
-            }
-            let properties = Value::from(properties);
-            Exported { type_name: None, name: Some(name), properties, depends_on: Vec::new(), metadata: None }
-        };
-        Ok(P::list(&text.content)?.into_iter().map(instance).collect())
+        let look = |path: &str| self.files.look(&cx.resolve(path));
+        let found = P::instances(cx, input.expose(), &look)?;
+        Ok(found.into_iter().map(|(name, properties)| Exported::named(name, properties)).collect())
+    }
+
+    fn ties(&self, input: &Plain) -> Ties {
+        reply::ties(input)
     }
 
     fn cost(&self, _desired: &Value) -> Cost {
@@ -216,12 +242,7 @@ impl<P: Part> Provider for Parts<P> {
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
-        let extent = match P::OWNS_FILE {
-            true if reply::is_removal(input) => Extent::Absent,
-            true => Extent::Whole,
-            false => Extent::Part { line: None },
-        };
-        Some(Claims::path(P::claimed(input.expose())?, extent))
+        P::claims(input.expose())
     }
 }
 
@@ -249,7 +270,7 @@ impl<P: Part> Parts<P> {
             let result = (outcome.differing, effects);
             let outcome = match outcome.edited {
                 None => edit::Outcome::Keep,
-                Some(_) if P::OWNS_FILE && !desired.exist => edit::Outcome::Remove,
+                Some(_) if desired.stated.owns_file() && !desired.exist => edit::Outcome::Remove,
                 Some(edited) => edit::Outcome::Write(edited.into_bytes()),
             };
             Ok(Edit { outcome, result })
@@ -354,14 +375,21 @@ impl<'a, P: Part> Desired<'a, P> {
         let Some(edited) = outcome.edited.as_ref().filter(|_| self.location.absent.is_none()) else { return effects };
         match text {
             None => effects.creates.push(Item { path: path(), kind: ItemKind::File { size: edited.len() as u64 } }),
-            Some(text) if P::OWNS_FILE && !self.exist => {
+            Some(text) if self.stated.owns_file() && !self.exist => {
                 effects.destroys.push(Item { path: path(), kind: ItemKind::File { size: text.status.size } });
             }
             Some(text) if !self.exist => {
                 let lines = removed_lines(&text.content, edited);
                 effects.destroys.extend(lines.into_iter().map(|kind| Item { path: path(), kind }));
             }
-            Some(_) => {}
+            Some(text) => {
+                let displaced = self.stated.displaced(&text.content);
+                let line = |(at, line): (usize, &str)| {
+                    let kind = ItemKind::Line { number: at as u64 + 1, text: line.to_owned() };
+                    displaced.contains(&(at + 1)).then(|| Item { path: path(), kind })
+                };
+                effects.destroys.extend(text.content.lines().enumerate().filter_map(line));
+            }
         }
         effects
     }
@@ -407,13 +435,8 @@ fn state<P: Part>(stated: &P::Stated<'_>, found: Option<Object>) -> Object {
     state
 }
 
-/// Whether the system that is managed is the one that runs.
-pub(crate) fn manages_running_system(cx: &Context) -> bool {
-    cx.system_root.as_deref().is_none_or(|root| root == Path::new("/"))
-}
-
 /// The lines of a text that another one has nothing in place of.
-fn removed_lines(before: &str, after: &str) -> Vec<ItemKind> {
+pub(crate) fn removed_lines(before: &str, after: &str) -> Vec<ItemKind> {
     let (old, new): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
     let gone = capture_diff_slices(Algorithm::Myers, &old, &new).into_iter().filter_map(|step| match step {
         DiffOp::Delete { old_index, old_len, .. } => Some(old_index..old_index + old_len),

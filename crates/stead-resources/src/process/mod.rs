@@ -23,6 +23,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     let profile = Profile {
         type_name: "Microsoft/Process",
         description: "Returns information about running processes.",
+        example: include_str!("example.yaml"),
         tags: &["process"],
         capabilities: Capabilities { get: true, export: true, export_filters: true, ..NOTHING },
         schema: schema::of::<Properties<'_>>,

@@ -21,6 +21,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     let profile = Profile {
         type_name: "Microsoft.DSC.Transitional/RunCommandOnSet",
         description: "Takes a single-command line to execute on DSC set operation",
+        example: include_str!("example.yaml"),
         tags: &["command"],
         capabilities: Capabilities { get: true, set: true, set_what_if: true, implements_pretest: true, ..NOTHING },
         schema: schema::of::<Properties<'_>>,

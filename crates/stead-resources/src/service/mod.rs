@@ -1,6 +1,5 @@
 //! `Stead/Service`: a service, or another unit, of systemd.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::claims::{Provision, Ties};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
@@ -21,19 +21,20 @@ mod unit;
 
 use bus::{Job, Systemd};
 use steps::{Change, Step};
+pub(crate) use unit::assignments;
 use unit::{ADMINISTRATOR, Fragment, MASK, Unit};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Service",
     description: "A service of systemd.",
+    example: include_str!("example.yaml"),
     tags: &["linux", "service", "systemd"],
     capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
     schema: schema::of::<Properties<'_>>,
 };
 
-/// A service, or another unit, of systemd: whether it runs and starts at boot, and its unit file. systemd reads changed unit
-/// files again before anything is started. Below a root other than that of the running system, files and links are all there
-/// is, and nothing runs.
+/// A service, or another unit, of systemd: whether it runs and starts at boot, and its unit file. systemd reloads changed unit
+/// files before anything is started. Below a root other than that of the running system, only files and links are managed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/Service")]
@@ -41,32 +42,32 @@ struct Properties<'a> {
     /// The name of the unit. '.service' is added to a name without the ending of another kind of unit.
     #[serde(borrow)]
     name: UnitName<'a>,
-    /// Whether it runs. A service of type oneshot only stays running with `RemainAfterExit`.
+    /// Whether it runs. A service of type oneshot stays running only with `RemainAfterExit`.
     state: Option<Activity>,
-    /// Whether it starts at boot: the links that the section [Install] of its unit file asks for.
+    /// Whether it starts at boot: the links that the section [Install] of its unit file defines.
     enabled: Option<bool>,
-    /// Whether nothing can start it.
+    /// Whether it is masked, so that nothing can start it.
     masked: Option<bool>,
-    /// The content of its unit file in /etc/systemd/system, for a unit that no package brings. Where 'state' is running,
-    /// it is restarted when the file changed after it had started.
+    /// The content of its unit file in /etc/systemd/system, for a unit that is not part of a package. If 'state' is running,
+    /// it is restarted when the file changed after its start.
     #[serde(borrow)]
     unit: Option<NonEmpty<'a>>,
-    /// The content of files that change parts of its unit file, by their names without '.conf', as in
-    /// {"limits": "[Service]\nLimitNOFILE=65536\n"}. Other such files are left alone.
+    /// The content of drop-in files, by their names without '.conf', as in
+    /// {"limits": "[Service]\nLimitNOFILE=65536\n"}. Other drop-in files are not changed.
     #[serde(borrow)]
     drop_ins: Option<BTreeMap<EntryName<'a>, NonEmpty<'a>>>,
-    /// Files that it reads when it starts, as its configuration: it is restarted if it runs and one of them changed after it
-    /// had started, whoever changed it. A restart that a broken-off run did not come to is done by the next one.
+    /// Files that it reads at its start, such as its configuration: it is restarted if it runs and one of them changed after
+    /// its start, by whatever program. A restart that an interrupted run did not reach is done by the next run.
     #[serde(borrow, default)]
     #[schemars(extend("writeOnly" = true))]
     restarted_after: Vec<PathText<'a>>,
-    /// Restarts it, if it runs, by every set: for an instance with the directive 'onChanges', which is only set when
-    /// something else changed.
+    /// Restarts it by every set if it runs: for an instance with the directive 'onChanges', which is only set when another
+    /// instance changed something.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     restarted: bool,
-    /// Whether there is such a unit. One that is to be absent is stopped and disabled, and its files in /etc/systemd/system
-    /// are removed; the unit file of a package stays with its package.
+    /// Whether the unit exists. To make it absent, it is stopped and disabled, and its files in /etc/systemd/system are
+    /// removed; the unit file of a package is not removed.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -75,7 +76,7 @@ struct Properties<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-enum Activity {
+pub(crate) enum Activity {
     /// It runs.
     Running,
     /// It does not.
@@ -83,7 +84,7 @@ enum Activity {
 }
 
 impl Activity {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Stopped => "stopped",
@@ -114,9 +115,27 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     Some(BuiltIn { keys: &["name"], ..built_in })
 }
 
+/// The unit file of that name in the administrator's directory.
+pub(crate) fn own_unit_file(cx: &Context, name: &str) -> Option<String> {
+    let fragment = Unit::find(cx.managed_root(), name).fragment?;
+    fragment.is_own().then_some(fragment.text)
+}
+
+/// The names of the timers whose unit files are in the administrator's directory.
+pub(crate) fn own_timers(cx: &Context) -> BTreeSet<String> {
+    let mut names = unit::configured(cx.managed_root(), ".timer");
+    names.retain(|name| own_unit_file(cx, name).is_some());
+    names
+}
+
+/// Lets systemd, where it runs, read unit files and what it makes them of again.
+pub(crate) fn read_units_again() -> Result<(), Failure> {
+    if Systemd::is_running() { Systemd::default().reload() } else { Ok(()) }
+}
+
 /// Carries out `Stead/Service`.
 #[derive(Default)]
-struct Services {
+pub(crate) struct Services {
     systemd: Systemd,
 }
 
@@ -150,20 +169,30 @@ impl Provider for Services {
     }
 
     fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
-        let (root, mut names) = (system_root(cx), BTreeSet::new());
+        let (root, mut names) = (cx.managed_root(), BTreeSet::new());
         if is_live(cx) {
             names.extend(self.systemd.running("*.service")?);
         }
         let running = names.clone();
-        names.extend(unit::configured(&root, ".service"));
+        names.extend(unit::configured(root, ".service"));
         let exported = |name: String| {
             let is_running = is_live(cx).then(|| running.contains(&name));
-            let (unit, is_stopped) = (Unit::find(&root, &name), is_running != Some(true));
+            let (unit, is_stopped) = (Unit::find(root, &name), is_running != Some(true));
             let found = Found { unit, is_running, is_stopped, is_outdated: false, drop_ins: Vec::new() };
-            let properties = Value::Object(state(&name, &found));
-            Exported { type_name: None, name: Some(name), properties, depends_on: Vec::new(), metadata: None }
+            let state = state(&name, &found);
+            Exported::named(name, state)
         };
         Ok(names.into_iter().map(exported).collect())
+    }
+
+    fn ties(&self, input: &Plain) -> Ties {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let files = input.expose().get("restartedAfter").and_then(Value::as_array).into_iter().flatten();
+        let files = files.filter_map(|file| Some(Provision::Path(Path::new(file.as_str()?).into())));
+        // A package brings the unit that has its name, as a rule.
+        let name = input.expose().get("name").and_then(text);
+        let package = name.map(|name| Provision::Package(name.strip_suffix(".service").unwrap_or(&name).to_owned()));
+        Ties { provides: Vec::new(), uses: files.chain(package).collect() }
     }
 
     fn cost(&self, _desired: &Value) -> Cost {
@@ -172,20 +201,16 @@ impl Provider for Services {
 }
 
 /// Whether the running system is what is managed, and systemd its service manager.
-fn is_live(cx: &Context) -> bool {
-    system_root(cx) == Path::new("/") && Systemd::is_running()
-}
-
-fn system_root(cx: &Context) -> Cow<'_, Path> {
-    cx.system_root.as_deref().unwrap_or(Path::new("/")).into()
+pub(crate) fn is_live(cx: &Context) -> bool {
+    cx.manages_running_system() && Systemd::is_running()
 }
 
 impl Services {
     fn find(&self, cx: &Context, desired: &Properties<'_>) -> Result<Found, Failure> {
-        let (root, name) = (system_root(cx), desired.name.whole());
-        let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+        let (root, name) = (cx.managed_root(), desired.name.whole());
+        let read = |path: &str| unit::text_of(root, path);
         let mut found = Found {
-            unit: Unit::find(&root, &name),
+            unit: Unit::find(root, &name),
             is_running: None,
             is_stopped: true,
             is_outdated: false,
@@ -193,7 +218,7 @@ impl Services {
         };
         if is_live(cx) {
             let status = self.systemd.status(&name)?;
-            let files = desired.files_read_at_start(cx, &root);
+            let files = desired.files_read_at_start(cx, root);
             let is_outdated = status.is_running() && !files.is_empty() && {
                 let started = self.systemd.started_at(&status)?;
                 started > 0 && files.iter().any(|file| steps::changed_at(file) > Some(started))
@@ -206,7 +231,7 @@ impl Services {
 
     fn bring_about(&self, cx: &Context, desired: &Properties<'_>, execution: Execution) -> Result<Change, Failure> {
         let found = self.find(cx, desired)?;
-        let change = desired.change(&system_root(cx), &found)?;
+        let change = desired.change(cx.managed_root(), &found)?;
         if execution == Execution::WhatIf {
             let presumed = change.presumed.clone().or_else(|| change.not_writable(cx));
             return Ok(Change { presumed, ..change });
@@ -341,6 +366,8 @@ impl Properties<'_> {
             ("dropIns", drop_ins),
         ];
         after.extend(stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        // It was asked for and done: what a test finds, which always asks for it, does not count against it.
+        after.extend(self.restarted.then(|| ("restarted".to_owned(), Value::from(true))));
         after
     }
 

@@ -86,8 +86,8 @@ fn template(name: &str) -> Option<String> {
 fn read(root: &Path, path: String) -> Option<Fragment> {
     let metadata = fs::symlink_metadata(root.join(&path)).ok()?;
     if !metadata.is_symlink() {
-        let text = fs::read(root.join(&path)).ok()?;
-        return Some(Fragment { path, text: String::from_utf8_lossy(&text).into_owned() });
+        let text = text_of(root, &path)?;
+        return Some(Fragment { path, text });
     }
     let target = fs::read_link(root.join(&path)).ok()?;
     let target = Path::new(&path).parent()?.join(target);
@@ -95,6 +95,13 @@ fn read(root: &Path, path: String) -> Option<Fragment> {
     // One step: systemd follows more, and nobody has more.
     let is_file = fs::symlink_metadata(root.join(&target)).is_ok_and(|metadata| metadata.is_file());
     is_file.then(|| read(root, target)).flatten()
+}
+
+/// The text of a unit file below a root; `None` of what is not a file, or is far larger than one.
+pub(super) fn text_of(root: &Path, path: &str) -> Option<String> {
+    const MAX_SIZE: u64 = 4 << 20;
+    let content = stead_host::fs::read_within(root, Path::new(path), MAX_SIZE).ok()??;
+    Some(String::from_utf8_lossy(&content.bytes).into_owned())
 }
 
 /// A path within the root, relative to it.
@@ -189,7 +196,7 @@ fn specified(word: &str, name: &str) -> String {
 }
 
 /// The assignments of a section, lines that end with a backslash joined.
-fn assignments<'t>(text: &'t str, section: &str) -> Vec<(&'t str, String)> {
+pub(crate) fn assignments<'t>(text: &'t str, section: &str) -> Vec<(&'t str, String)> {
     let mut found: Vec<(&str, String)> = Vec::new();
     let (mut current, mut continues) = ("", false);
     for line in text.lines().map(str::trim) {

@@ -8,19 +8,20 @@ use rustix::fs::{OFlags, fstat, readlinkat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Kind, Names, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 
-use crate::input::{AccountName, FilePath, LinkTarget, cannot, read, read_each, refused, required};
+use crate::input::{AccountName, FilePath, LinkTarget, cannot, read, read_each, refused, required_if};
 use crate::permissions::{Permissions, report_accounts};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Symlink",
     description: "A symbolic link.",
+    example: include_str!("example.yaml"),
     tags: &["file", "link", "linux"],
     capabilities: ALL_BUT_EXPORT,
     schema: schema::of::<Properties<'_>>,
@@ -48,14 +49,14 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     force: bool,
-    /// Whether the link is there.
+    /// Whether the link exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        if self.exist && self.target.is_none() { Err(required(&["target"])) } else { Ok(()) }
+        required_if(self.exist, &[("target", self.target.is_some())])
     }
 }
 
@@ -136,6 +137,10 @@ impl Provider for Symlinks {
         Cost::Inline
     }
 
+    fn ties(&self, input: &Plain) -> Ties {
+        reply::ties(input)
+    }
+
     fn claims(&self, input: &Plain) -> Option<Claims> {
         reply::claims(input, if reply::is_removal(input) { Extent::Absent } else { Extent::Link })
     }
@@ -164,7 +169,7 @@ impl<'a> Desired<'a> {
             path: stated.path.0.resolve(cx),
             exist: stated.exist,
             target: stated.target.map(|target| target.0),
-            permissions: Permissions::find(None, stated.owner, stated.group, names)?,
+            permissions: Permissions::find(cx, None, stated.owner, stated.group, names)?,
             force: stated.force,
         })
     }

@@ -9,14 +9,15 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, PathText, SingleLine, SysctlName, required};
+use crate::input::{FilePath, PathText, SingleLine, SysctlName, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
-use crate::part::{Live, Location, Part, Parts, Stated, manages_running_system};
-use crate::{ALL, BuiltIn, Profile, is_wanted, schema};
+use crate::part::{Live, Location, Part, Parts, Setting, Stated};
+use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Sysctl",
     description: "A parameter of the kernel, now and after a restart.",
+    example: include_str!("example.yaml"),
     tags: &["sysctl", "kernel", "linux"],
     capabilities: ALL,
     schema: schema::of::<Properties<'_>>,
@@ -42,7 +43,7 @@ struct Properties<'a> {
     #[serde(default = "is_wanted")]
     #[schemars(extend("writeOnly" = true))]
     live: bool,
-    /// Whether the line is there.
+    /// Whether the line exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -55,7 +56,7 @@ fn file() -> FilePath<'static> {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        if self.exist && self.value.is_none() { Err(required(&["value"])) } else { Ok(()) }
+        required_if(self.exist, &[("value", self.value.is_some())])
     }
 }
 
@@ -70,6 +71,7 @@ struct Sysctl;
 impl Part for Sysctl {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "parameter";
+    const KEYS: &'static [&'static str] = &["name"];
     const PATH: Option<&'static str> = Some(FILE);
 
     fn list(text: &str) -> Result<Vec<(String, Object)>, Failure> {
@@ -98,13 +100,13 @@ impl<'a> Stated<'a> for Properties<'a> {
     }
 
     fn live(&self, cx: &Context) -> Option<Live> {
-        let value = self.value.filter(|_| self.live && manages_running_system(cx))?;
+        let value = self.value.filter(|_| self.live && cx.manages_running_system())?;
         let path = format!("/proc/sys/{}", swapped(&dotted(self.name.0))).into();
-        Some(Live { property: "value", path, value: value.0.trim().to_owned() })
+        Some(Live { property: "value", setting: Setting::Parameter(path), value: value.0.trim().to_owned() })
     }
 
     fn identity(&self) -> Object {
-        [("path", self.path.0.0), ("name", self.name.0)].map(|(name, text)| (name.to_owned(), Value::from(text))).into()
+        reply::texts([("path", self.path.0.0), ("name", self.name.0)])
     }
 
     fn wanted(&self) -> Object {

@@ -8,13 +8,13 @@ use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
-use stead_core::manifest::Capabilities;
+use stead_core::manifest::{Capabilities, SecretForm};
 use stead_core::value::{Object, REDACTED, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::{AccountLock, Databases, Membership, Record, Settings, record_path};
 use crate::input::{AccountName, Expiry, Field, HomePath, NewAccountName, PasswordHash, read, read_each, refused};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema, with_secrets};
 
 mod home;
 mod password;
@@ -24,6 +24,7 @@ use home::HomeStep;
 const PROFILE: Profile = Profile {
     type_name: "Stead/User",
     description: "A user account.",
+    example: include_str!("example.yaml"),
     tags: &["account", "linux", "user"],
     capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
     schema: schema::of::<Properties<'_>>,
@@ -57,7 +58,7 @@ struct Properties<'a> {
     groups: Option<Vec<NewAccountName<'a>>>,
     /// minimum: the user stays in other groups; exact: it leaves them.
     #[serde(default)]
-    #[schemars(extend("writeOnly" = true))]
+    #[schemars(extend("writeOnly" = true, "default" = "minimum"))]
     membership: Membership,
     /// The comment field, usually the full name.
     #[serde(borrow)]
@@ -105,7 +106,8 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {}
 
 /// `Stead/User` as it is registered.
 pub(crate) fn built_in(lock: &AccountLock) -> Option<BuiltIn> {
-    let built_in = PROFILE.built_in(Arc::new(Users { lock: lock.clone() }))?;
+    let built_in =
+        with_secrets(PROFILE.built_in(Arc::new(Users { lock: lock.clone() }))?, &[("passwordHash", SecretForm::Whole)]);
     Some(BuiltIn { keys: &["name"], ..built_in })
 }
 
@@ -148,7 +150,7 @@ impl Provider for Users {
         if execution == Execution::WhatIf || predicted.differing.is_empty() {
             return Ok(desired.reply(predicted));
         }
-        self.carry_out(cx, &desired).map(|done| desired.reply(done))
+        self.carry_out(cx, &desired, predicted).map(|done| desired.reply(done))
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -157,18 +159,12 @@ impl Provider for Users {
         if execution == Execution::WhatIf || predicted.differing.is_empty() {
             return Ok(predicted.what_if);
         }
-        self.carry_out(cx, &desired).map(|_| Vec::new())
+        self.carry_out(cx, &desired, predicted).map(|_| Vec::new())
     }
 
     fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
         let databases = Databases::read(cx)?;
-        let exported = |record: Record| Exported {
-            type_name: None,
-            name: Some(record.name().into_owned()),
-            properties: Value::Object(state(&databases, &record.name())),
-            depends_on: Vec::new(),
-            metadata: None,
-        };
+        let exported = |record: Record| Exported::named(record.name(), state(&databases, &record.name()));
         Ok(databases.users().records().map(exported).collect())
     }
 
@@ -192,7 +188,14 @@ impl Provider for Users {
 }
 
 impl Users {
-    fn carry_out(&self, cx: &Context, desired: &Properties<'_>) -> Result<Change, Failure> {
+    /// A home is removed without the lock, since that may take long, and before its user, so that a run that was broken off
+    /// is continued by the next one.
+    fn carry_out(&self, cx: &Context, desired: &Properties<'_>, predicted: Change) -> Result<Change, Failure> {
+        if let Some(step @ HomeStep::Remove { .. }) = &predicted.home {
+            step.take(cx)?;
+            self.lock.change(cx, |databases| desired.change(cx, databases), |_| Ok(()))?;
+            return Ok(predicted);
+        }
         let take = |change: &Change| change.home.as_ref().map_or(Ok(()), |step| step.take(cx));
         self.lock.change(cx, |databases| desired.change(cx, databases), take)
     }
@@ -287,8 +290,10 @@ impl Properties<'_> {
         let missing: Vec<_> = stated.filter(|(_, name)| self.exist && is_missing(name)).collect();
         let mut presumed = Vec::new();
         for (property, name) in missing {
-            presumed
-                .push(Some(Presumed { failure: no_group(property, name), paths: vec![record_path("group", name)] }));
+            presumed.push(Some(Presumed {
+                failure: no_group(property, name),
+                paths: vec![cx.resolve(record_path("group", name))],
+            }));
             // Nobody has this gid, so that the user is not taken for a member already.
             let group = databases.new_group(name, u32::MAX);
             databases.put_group(&group);
@@ -317,7 +322,7 @@ impl Properties<'_> {
     }
 
     fn create(&self, cx: &Context, databases: &mut Databases, change: &mut Change) -> Result<(), Failure> {
-        let settings = Settings::of(cx);
+        let settings = Settings::of(cx)?;
         let uid = self.new_uid(databases, &settings)?;
         let gid = self.new_gid(databases, &settings, uid)?;
         let home = self.home.map_or_else(|| format!("{}/{}", settings.homes(), self.name.0), |home| home.0.to_owned());
@@ -399,7 +404,7 @@ impl Properties<'_> {
         }
         databases.users_mut().put(&record);
         if self.states_password() {
-            self.change_password(databases, &Settings::of(cx))?;
+            self.change_password(databases, &Settings::of(cx)?)?;
         }
         self.change_groups(databases, &change.groups)?;
         change.effects = Effects::of(Effect::Change);
@@ -456,7 +461,7 @@ impl Properties<'_> {
         }
         let own = databases.groups().find(name).filter(|group| group.number(2) == gid && group.names(3).is_empty());
         let is_used = databases.users().records().any(|user| user.number(GID) == gid);
-        if own.is_some() && !is_used && Settings::of(cx).user_groups() {
+        if own.is_some() && !is_used && Settings::of(cx)?.user_groups() {
             if let Some((number, text)) = databases.groups().line(name) {
                 change
                     .effects

@@ -1,5 +1,7 @@
 //! Trees as text, and calls of built-in resources below a temporary root.
 
+mod archive;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -22,6 +24,7 @@ pub(crate) struct World {
 
 impl World {
     /// Builds a tree from lines such as `file a/b 0644 "text"`, `dir a 0755`, `link l -> target` and `fifo p 0600`.
+    /// `archive a.tar.gz 0644 [["file", "x", "0644", "text"]]` makes an archive with these entries.
     /// Directories above that are not listed are made with mode 0755. `{uid}` and `{gid}` are those of this process.
     pub(crate) fn build(given: &str) -> Self {
         let world = Self { root: tempfile::tempdir().unwrap(), trace: Arc::default() };
@@ -41,6 +44,7 @@ impl World {
             match kind {
                 "dir" => fs::create_dir_all(&path).unwrap(),
                 "file" => fs::write(&path, bytes(content)).unwrap(),
+                "archive" => fs::write(&path, archive::build(name, content)).unwrap(),
                 "fifo" => rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap(),
                 other => panic!("what is a '{other}'?"),
             }
@@ -76,8 +80,14 @@ impl World {
     #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub(crate) fn system() -> Self {
         let packages = "Package: base\\nStatus: install ok installed\\nArchitecture: all\\nVersion: 1.5\\n";
-        let apt = format!("file var/lib/dpkg/status 0644 \"{packages}\"\ndir etc/apt/sources.list.d 0755\n");
-        Self::build(&format!("{USERS}dir home/u 0755\n{apt}"))
+        let apt = format!(
+            "file var/lib/dpkg/status 0644 \"{packages}\"\ndir etc/apt/sources.list.d 0755\ndir etc/sudoers.d 0755\n"
+        );
+        let archive = "archive a.tar 0644 [[\"file\", \"x\", \"0644\", \"text\"]]\n";
+        let commit = "file w/.git/HEAD 0644 \"1111111111111111111111111111111111111111\\n\"\n";
+        let config = "[remote \\\"origin\\\"]\\n\\turl = https://host.example/r.git\\n";
+        let repository = format!("{commit}file w/.git/config 0644 \"{config}\"\n");
+        Self::build(&format!("{USERS}{MACHINE}dir home/u 0755\n{apt}{archive}{repository}"))
     }
 
     /// The tree in the form that [`World::build`] takes.
@@ -120,6 +130,10 @@ fn of_this_process(text: &str) -> String {
 /// The lines of a tree with the databases of accounts and the directories of the system that resources write to.
 #[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub(crate) const USERS: &str = "file etc/passwd 0644 \"u:x:{uid}:{gid}::/home/u:/bin/sh\\n\"\nfile etc/group 0644 \"u:x:{gid}:\\n\"\nfile etc/shadow 0600 \"u:*:1::::::\\n\"\ndir etc/security/limits.d 0755\ndir etc/sysctl.d 0755\ndir etc/cron.d 0755\n";
+
+/// The lines of a tree with the files of a system about its time zone, its locale and the modules of its kernel.
+#[allow(dead_code, reason = "each test binary uses a part of this module")]
+pub(crate) const MACHINE: &str = "dir etc/modules-load.d 0755\ndir etc/modprobe.d 0755\nfile usr/lib/modprobe.d/p.conf 0644 \"blacklist packaged\\n\"\nlink etc/localtime -> ../usr/share/zoneinfo/Etc/Old\nfile etc/timezone 0644 \"Etc/Old\\n\"\nfile usr/share/zoneinfo/UTC 0644 \"TZif2\"\nfile usr/share/zoneinfo/Europe/Berlin 0644 \"TZif2\"\nfile etc/locale.gen 0644 \"# de_DE.UTF-8 UTF-8\\n\"\nfile var/spool/cron/crontabs/u 0600 \"A=1\\n# Puppet Name: a b\\nB=2\\n@daily x\\n\"\nfile home/u/.ssh/authorized_keys 0600 \"ssh-rsa AAAAold\\nssh-rsa AAAA c\\n\"\n";
 
 fn bytes(json: &str) -> Vec<u8> {
     // Latin-1 in, so that any byte can be written as \u00XX.

@@ -1,0 +1,163 @@
+//! A table of cron: lines with jobs, lines that set variables, and comments.
+
+use std::ops::Range;
+
+use crate::part::lines::{Line, inserted, lines};
+
+/// A table as it was read.
+pub(super) struct Table<'t> {
+    text: &'t str,
+    jobs: Vec<Job<'t>>,
+    /// Whether each variable of the text is one of its only job.
+    is_system: bool,
+}
+
+/// A line with a job.
+pub(super) struct Job<'t> {
+    /// The name in a comment in front of it.
+    pub(super) name: Option<&'t str>,
+    pub(super) schedule: &'t str,
+    /// In a table with a column of users.
+    pub(super) user: Option<&'t str>,
+    pub(super) command: &'t str,
+    /// From the comment with its name, or else the line itself, to its end.
+    range: Range<usize>,
+    /// The line itself.
+    line: Range<usize>,
+}
+
+/// How a comment begins that names the job below it: ours, that of Puppet and that of Ansible.
+const MARKS: [&str; 3] = ["# stead: ", "# Puppet Name: ", "#Ansible: "];
+
+impl<'t> Table<'t> {
+    /// A table in /etc/cron.d, with a column of users.
+    pub(super) fn system(text: &'t str) -> Self {
+        Self::read(text, true)
+    }
+
+    /// The crontab of a user.
+    pub(super) fn user(text: &'t str) -> Self {
+        Self::read(text, false)
+    }
+
+    fn read(text: &'t str, is_system: bool) -> Self {
+        let (mut jobs, mut mark) = (Vec::new(), None);
+        for Line { text: line, range } in lines(text) {
+            if let Some(name) = named(line).filter(|_| !is_system) {
+                mark = Some((name, range.start));
+            } else if let Some((schedule, user, command)) = columns(line, is_system) {
+                let (name, start) = mark.take().map_or((None, range.start), |(name, start)| (Some(name), start));
+                jobs.push(Job { name, schedule, user, command, range: start..range.end, line: range });
+            }
+        }
+        Self { text, jobs, is_system }
+    }
+
+    pub(super) fn jobs(&self) -> &[Job<'t>] {
+        &self.jobs
+    }
+
+    /// Where the variables of a job are.
+    fn scope(&self, job: &Job<'_>) -> Range<usize> {
+        if self.is_system { 0..self.text.len() } else { job.range.clone() }
+    }
+
+    /// The variables that are set for a job alone: those behind its name or, in a file of its own, all of them.
+    pub(super) fn variables(&self, job: &Job<'_>) -> impl Iterator<Item = (&'t str, &'t str)> {
+        self.text.get(self.scope(job)).unwrap_or_default().lines().filter_map(variable)
+    }
+
+    /// The text with other lines in place of a job, and of its variables where they are replaced as well.
+    pub(super) fn with(&self, job: &Job<'_>, new: &str, replaces_variables: bool) -> String {
+        let scope = self.scope(job);
+        let goes =
+            |line: &Line<'_>| replaces_variables && scope.contains(&line.range.start) && variable(line.text).is_some();
+        let kept = lines(self.text).into_iter().filter(|line| !goes(line));
+        let text =
+            |line: Line<'_>| if line.range == job.line { new } else { self.text.get(line.range).unwrap_or_default() };
+        kept.map(text).collect()
+    }
+
+    /// The text with a job, where it had none.
+    pub(super) fn with_only(&self, new: &str, replaces_variables: bool) -> String {
+        let kept = lines(self.text).into_iter().filter(|line| !replaces_variables || variable(line.text).is_none());
+        let kept: String = kept.filter_map(|line| self.text.get(line.range)).collect();
+        inserted(&kept, kept.len(), new)
+    }
+
+    /// The text with one more job, with its name in front of it.
+    pub(super) fn with_new(&self, name: &str, new: &str) -> String {
+        let [own, ..] = MARKS;
+        inserted(self.text, self.text.len(), &format!("{own}{name}\n{new}"))
+    }
+
+    /// The text without a job, its name and its variables. Other comments stay.
+    pub(super) fn without(&self, job: &Job<'_>) -> String {
+        let goes = |line: &Line<'_>| {
+            let is_its_own = named(line.text).is_some() || variable(line.text).is_some() || line.range == job.line;
+            job.range.contains(&line.range.start) && is_its_own
+        };
+        let kept = lines(self.text).into_iter().filter(|line| !goes(line));
+        kept.filter_map(|line| self.text.get(line.range)).collect()
+    }
+}
+
+/// The name of the job below, in a comment.
+fn named(line: &str) -> Option<&str> {
+    MARKS.iter().find_map(|mark| line.trim().strip_prefix(mark)).map(str::trim)
+}
+
+/// When, by whom if there is a column for that, and what a line has cron run; `None` of a line without a job.
+fn columns(line: &str, has_user: bool) -> Option<(&str, Option<&str>, &str)> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') || variable(line).is_some() {
+        return None;
+    }
+    let count = if line.starts_with('@') { 1 } else { 5 };
+    let mut rest = line;
+    for _ in 0..count {
+        rest = behind_word(rest)?;
+    }
+    let schedule = line.get(..line.len() - rest.len())?.trim_end();
+    if !has_user {
+        return Some((schedule, None, rest));
+    }
+    let command = behind_word(rest)?;
+    Some((schedule, Some(rest.get(..rest.len() - command.len())?.trim_end()), command))
+}
+
+/// What is behind the first word; `None` where nothing is.
+fn behind_word(text: &str) -> Option<&str> {
+    text.split_once(char::is_whitespace).map(|(_, rest)| rest.trim_start()).filter(|rest| !rest.is_empty())
+}
+
+/// The name and the value of a variable that a line sets.
+pub(super) fn variable(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    let quoted = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+    is_variable(name).then(|| (name, quoted('"').or_else(|| quoted('\'')).unwrap_or(value)))
+}
+
+pub(super) fn is_variable(name: &str) -> bool {
+    let mut letters = name.chars();
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && letters.all(|each| each.is_ascii_alphanumeric() || each == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_found_by_the_names_that_other_tools_give_them() {
+        let text = "# Puppet Name: a b\nX=1\n@daily one\n#Ansible: c\n1 2 * * * two  x\n* * * * * three\n";
+        let table = Table::user(text);
+        let jobs: Vec<_> = table.jobs().iter().map(|job| (job.name, job.schedule, job.command)).collect();
+        let expected =
+            [(Some("a b"), "@daily", "one"), (Some("c"), "1 2 * * *", "two  x"), (None, "* * * * *", "three")];
+        assert_eq!(jobs, expected);
+        assert_eq!(table.variables(&table.jobs()[0]).collect::<Vec<_>>(), [("X", "1")]);
+        assert_eq!(table.without(&table.jobs()[0]), "#Ansible: c\n1 2 * * * two  x\n* * * * * three\n");
+    }
+}

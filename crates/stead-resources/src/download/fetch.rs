@@ -1,0 +1,305 @@
+//! Fetching what a URL leads to, over HTTP, in as many transfers as it takes.
+//!
+//! Guarantees: no message has the user, the password, the query or the headers of a request; neither credentials nor
+//! headers are sent to another host than the one that the document names, nor after a redirect from HTTPS to HTTP, which
+//! is refused.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write as _};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
+use stead_core::call::{Failure, FailureKind};
+use stead_host::fs;
+use stead_host::provider::Context;
+use ureq::http::{Response, StatusCode};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Body, Proxy};
+use url::Url;
+
+use crate::input::{failure, invalid, refused};
+
+/// How often a transfer that broke off is tried again without any progress.
+const ATTEMPTS: u32 = 3;
+
+/// The first pause before that; each one is twice as long as the one before.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How many redirects are followed.
+const MAX_REDIRECTS: usize = 10;
+
+/// How long a server may say nothing.
+const SILENCE: Duration = Duration::from_mins(1);
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// What is asked for.
+pub(super) struct Request<'a> {
+    pub(super) url: &'a Url,
+    pub(super) headers: &'a BTreeMap<&'a str, &'a str>,
+    pub(super) proxy: Option<&'a str>,
+    /// How long all of it may take.
+    pub(super) timeout: Duration,
+    pub(super) max_size: u64,
+}
+
+/// The address as messages may show it.
+pub(super) fn shown(url: &Url) -> String {
+    let mut shown = url.clone();
+    // Only an address without a host has none; then there is nothing to hide.
+    let _ = shown.set_username("");
+    let _ = shown.set_password(None);
+    shown.set_query(None);
+    shown.set_fragment(None);
+    shown.to_string()
+}
+
+/// Fetches it into a file, from its begin.
+pub(super) fn fetch(cx: &Context, request: &Request<'_>, to: &File) -> Result<(), Failure> {
+    let until = Instant::now() + request.timeout;
+    let agent = agent(request, until)?;
+    let mut transfer = Transfer { cx, request, to, received: 0, validator: None, until };
+    let (mut tries, mut pause) = (0, PAUSE);
+    loop {
+        let before = transfer.received;
+        let failure = match transfer.attempt(&agent) {
+            Ok(()) => return Ok(()),
+            Err(Broken::Refused(failure)) => return Err(failure),
+            Err(Broken::Interrupted(failure)) => failure,
+        };
+        (tries, pause) = if transfer.received > before { (0, PAUSE) } else { (tries + 1, pause * 2) };
+        if tries >= ATTEMPTS || Instant::now() + pause > until {
+            return Err(failure);
+        }
+        transfer.pause(pause)?;
+    }
+}
+
+fn agent(request: &Request<'_>, until: Instant) -> Result<Agent, Failure> {
+    let mut config = Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .timeout_global(Some(until.saturating_duration_since(Instant::now())))
+        .timeout_resolve(Some(CONNECT))
+        .timeout_connect(Some(CONNECT))
+        .timeout_per_read(Some(SILENCE))
+        .user_agent(concat!("stead/", env!("CARGO_PKG_VERSION")));
+    if let Some(proxy) = request.proxy {
+        let proxy = Proxy::new(proxy).map_err(|_| invalid("proxy", "'proxy' must be the URL of an HTTP proxy"))?;
+        config = config.proxy(Some(proxy));
+    }
+    if request.url.scheme() == "https" {
+        config = config.https_only(true).tls_config(tls()?);
+    }
+    Ok(config.build().into())
+}
+
+/// With the certificates that the system trusts, those of its administrator among them.
+fn tls() -> Result<TlsConfig, Failure> {
+    let native = rustls_native_certs::load_native_certs();
+    if native.certs.is_empty() {
+        let hint = "Install the package ca-certificates, or name a file of them in SSL_CERT_FILE";
+        return Err(refused("url", format!("the system has no certificates to check the server with. {hint}")));
+    }
+    let roots: Vec<Certificate<'static>> =
+        native.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let roots = RootCerts::new_with_certs(&roots);
+    Ok(TlsConfig::builder().root_certs(roots).unversioned_rustls_crypto_provider(provider).build())
+}
+
+/// Why a transfer did not come to its end.
+enum Broken {
+    /// It may go on from where it is.
+    Interrupted(Failure),
+    /// Trying again helps nobody.
+    Refused(Failure),
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Self {
+        Self::Refused(failure)
+    }
+}
+
+struct Transfer<'a> {
+    cx: &'a Context,
+    request: &'a Request<'a>,
+    to: &'a File,
+    received: u64,
+    /// What tells whether the server still has the same content; without it a transfer begins anew.
+    validator: Option<String>,
+    until: Instant,
+}
+
+impl Transfer<'_> {
+    fn attempt(&mut self, agent: &Agent) -> Result<(), Broken> {
+        let response = self.follow(agent)?;
+        let expected = self.begin(&response)?;
+        self.receive(response.into_body())?;
+        if expected.is_some_and(|expected| self.received < expected) {
+            return Err(self.interrupted("the connection was closed before the end"));
+        }
+        Ok(())
+    }
+
+    /// The answer at the end of all redirects.
+    fn follow(&self, agent: &Agent) -> Result<Response<Body>, Broken> {
+        let mut url = self.request.url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let response = self.call(agent, &url)?;
+            if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED {
+                return Ok(response);
+            }
+            let location = response.headers().get("location").and_then(|location| location.to_str().ok());
+            let next = location.and_then(|location| url.join(location).ok());
+            let next = next.ok_or_else(|| self.refused("the server redirects to nowhere"))?;
+            let is_allowed = match next.scheme() {
+                "https" => true,
+                "http" => url.scheme() == "http",
+                _ => false,
+            };
+            if !is_allowed {
+                return Err(self.refused(&format!("the server redirects from HTTPS to '{}'", shown(&next))));
+            }
+            url = next;
+        }
+        Err(self.refused(&format!("the server redirects more than {MAX_REDIRECTS} times")))
+    }
+
+    fn call(&self, agent: &Agent, url: &Url) -> Result<Response<Body>, Broken> {
+        let mut bare = url.clone();
+        let _ = bare.set_username("");
+        let _ = bare.set_password(None);
+        bare.set_fragment(None);
+        let mut call = agent.get(bare.as_str());
+        if url.origin() == self.request.url.origin() {
+            if let Some(credentials) = credentials(self.request.url) {
+                call = call.header("authorization", credentials);
+            }
+            for (name, value) in self.request.headers {
+                call = call.header(*name, *value);
+            }
+        }
+        if let (Some(validator), true) = (&self.validator, self.received > 0) {
+            call = call.header("range", format!("bytes={}-", self.received)).header("if-range", validator);
+        }
+        call.call().map_err(|error| match error {
+            ureq::Error::Http(_) => invalid("headers", "'headers' must be names and values of HTTP headers").into(),
+            // What is wrong with certificates and protocols stays wrong.
+            ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                self.refused(&fs::reason(&error))
+            }
+            error @ (ureq::Error::Tls(_) | ureq::Error::Rustls(_)) => self.refused(&error.to_string()),
+            error => self.interrupted(&error.to_string()),
+        })
+    }
+
+    /// Takes the status and the headers; returns how long the whole content is, if the server says so.
+    fn begin(&mut self, response: &Response<Body>) -> Result<Option<u64>, Broken> {
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        match response.status() {
+            StatusCode::OK => self.restart()?,
+            StatusCode::PARTIAL_CONTENT if range_start(header("content-range")) == Some(self.received) => {}
+            StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
+                self.restart()?;
+                self.validator = None;
+                return Err(self.interrupted("the server answered with another part than the one asked for"));
+            }
+            status => return Err(self.status(status)),
+        }
+        let strong = header("etag").filter(|tag| !tag.starts_with("W/"));
+        self.validator = strong.or_else(|| header("last-modified")).map(str::to_owned);
+        let length = header("content-length").and_then(|length| length.parse::<u64>().ok());
+        let whole = length.map(|length| length.saturating_add(self.received));
+        self.check_size(whole.unwrap_or_default())?;
+        Ok(whole)
+    }
+
+    fn restart(&mut self) -> Result<(), Broken> {
+        self.received = 0;
+        let mut to = self.to;
+        let done = to.set_len(0).and_then(|()| to.seek(SeekFrom::Start(0)));
+        done.map(|_| ()).map_err(|error| self.unwritable(&error))
+    }
+
+    fn receive(&mut self, body: Body) -> Result<(), Broken> {
+        let mut content = body.into_with_config().limit(u64::MAX).reader();
+        let (mut to, mut chunk) = (self.to, vec![0; 64 << 10]);
+        loop {
+            if self.cx.cancel.is_cancelled() {
+                return Err(Failure::new(FailureKind::Cancelled, "the download was cancelled").into());
+            }
+            let read = content.read(&mut chunk).map_err(|error| self.interrupted(&fs::reason(&error)))?;
+            if read == 0 {
+                return Ok(());
+            }
+            self.check_size(self.received + read as u64)?;
+            to.write_all(chunk.get(..read).unwrap_or_default()).map_err(|error| self.unwritable(&error))?;
+            self.received += read as u64;
+        }
+    }
+
+    fn check_size(&self, size: u64) -> Result<(), Broken> {
+        let max = self.request.max_size;
+        if size > max { Err(self.refused(&format!("it has more than {max} bytes, see 'maxSize'"))) } else { Ok(()) }
+    }
+
+    /// Waits, unless the call is cancelled.
+    fn pause(&self, pause: Duration) -> Result<(), Failure> {
+        let until = Instant::now() + pause;
+        while Instant::now() < until.min(self.until) {
+            if self.cx.cancel.is_cancelled() {
+                return Err(Failure::new(FailureKind::Cancelled, "the download was cancelled"));
+            }
+            std::thread::sleep(Duration::from_millis(20).min(pause));
+        }
+        Ok(())
+    }
+
+    fn failure(&self, reason: &str) -> Failure {
+        let kind = if Instant::now() >= self.until { FailureKind::Deadline } else { FailureKind::System };
+        failure(kind, "url", format!("cannot download '{}': {reason}", shown(self.request.url)))
+    }
+
+    fn interrupted(&self, reason: &str) -> Broken {
+        Broken::Interrupted(self.failure(reason))
+    }
+
+    fn refused(&self, reason: &str) -> Broken {
+        Broken::Refused(self.failure(reason))
+    }
+
+    fn unwritable(&self, error: &std::io::Error) -> Broken {
+        self.refused(&format!("cannot write it: {}", fs::reason(error)))
+    }
+
+    fn status(&self, status: StatusCode) -> Broken {
+        let reason = format!("the server answered {status}");
+        let may_pass = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
+        if may_pass { self.interrupted(&reason) } else { self.refused(&reason) }
+    }
+}
+
+/// The value of the header that has the user and the password of an address.
+fn credentials(url: &Url) -> Option<String> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
+    let mut pair = decoded(url.username());
+    pair.push(b':');
+    pair.extend(decoded(url.password().unwrap_or_default()));
+    Some(format!("Basic {}", STANDARD.encode(pair)))
+}
+
+/// The first byte of a range such as `bytes 5-9/10`.
+fn range_start(range: Option<&str>) -> Option<u64> {
+    range?.strip_prefix("bytes ")?.split_once('-')?.0.parse().ok()
+}

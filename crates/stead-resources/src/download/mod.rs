@@ -1,0 +1,399 @@
+//! `Stead/Download`: a file from a URL, with a digest that is known or pinned.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::{Execution, Failure, Presumed};
+use stead_core::claims::{Claims, Extent, Ties};
+use stead_core::destruction::Effects;
+use stead_core::manifest::SecretForm;
+use stead_core::value::{Object, Value};
+use stead_host::fs::{Names, Replacement, Status};
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use url::Url;
+
+use crate::checksum::Checksum;
+use crate::file::content::{self, Shown, open_source};
+use crate::file::{Current, Desired, FileContent};
+use crate::input::{
+    AccountName, Backup, ChecksumText, DownloadUrl, FilePath, Mode, NonEmpty, ReadOnly, cannot, exclusive, invalid,
+    read, read_each, refused, required,
+};
+use crate::permissions::Permissions;
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema, with_secrets};
+
+mod fetch;
+mod pin;
+
+use fetch::Request;
+use pin::Pin;
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Download",
+    description: "A file that is downloaded from a URL.",
+    example: include_str!("example.yaml"),
+    tags: &["file", "download", "http", "linux"],
+    capabilities: ALL_BUT_EXPORT,
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// A file that is downloaded over HTTPS or HTTP, or copied from a file URL. It is in the desired state when it exists and
+/// has the digest; that takes no network. A transfer that breaks off is resumed. The file gets its name only when all of
+/// it has arrived and has the digest. Servers are checked by the certificates that the system trusts, redirects from HTTPS
+/// to HTTP are refused, and credentials and headers go to the host of the URL only.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(
+    title = "Stead/Download",
+    extend("dependentSchemas" = { "checksum": { "properties": { "pin": false } } })
+)]
+#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+struct Properties<'a> {
+    /// Where the file is. A relative path starts at the directory of the document, or at the system root that was given. A
+    /// symbolic link as the last component is refused.
+    #[serde(borrow)]
+    path: FilePath<'a>,
+    /// The URL: https, http or file. A user and a password in it are used and never shown; so is its query.
+    #[serde(borrow)]
+    #[schemars(extend("writeOnly" = true))]
+    url: Option<DownloadUrl<'a>>,
+    /// The digest that the file must have: 'sha256:' or 'sha512:' and hexadecimal digits. Without it 'pin' is required.
+    #[serde(borrow)]
+    checksum: Option<ChecksumText<'a>>,
+    /// With 'firstUse' the digest of the first download counts from then on. It is kept beside the file as 'NAME.sha256';
+    /// remove that file to accept another content.
+    pin: Option<PinPolicy>,
+    /// Headers of the requests, by their names. They are sent to the host of the URL only, and never shown.
+    #[serde(borrow, default)]
+    #[schemars(extend("writeOnly" = true))]
+    headers: BTreeMap<&'a str, &'a str>,
+    /// The URL of an HTTP proxy. Without it the variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` of stead's
+    /// environment count.
+    #[serde(borrow)]
+    #[schemars(extend("writeOnly" = true))]
+    proxy: Option<NonEmpty<'a>>,
+    /// How many seconds the download may take.
+    #[schemars(range(min = 1, max = 86400), extend("writeOnly" = true))]
+    timeout: Option<u32>,
+    /// The greatest number of bytes that is accepted.
+    #[serde(default = "max_size")]
+    #[schemars(extend("writeOnly" = true))]
+    max_size: u64,
+    /// The permissions, as octal digits in quotes. A new file gets 0644 when none are given, whatever the umask is.
+    #[serde(borrow)]
+    mode: Option<Mode<'a>>,
+    /// The name or number of the user that the file belongs to.
+    #[serde(borrow)]
+    owner: Option<AccountName<'a>>,
+    /// The name or number of the group that the file belongs to.
+    #[serde(borrow)]
+    group: Option<AccountName<'a>>,
+    /// Whether the file exists.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+    /// The number of bytes.
+    size: Option<ReadOnly<u64>>,
+    /// The digest of the content.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    sha256: Option<ReadOnly<String>>,
+    /// When the content was last changed.
+    #[schemars(extend("format" = "date-time"))]
+    modified: Option<ReadOnly<String>>,
+}
+
+/// What is trusted where no digest is stated.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+enum PinPolicy {
+    FirstUse,
+}
+
+/// What is accepted where nothing is stated.
+fn max_size() -> u64 {
+    16 << 30
+}
+
+/// The longest time that can be stated, in seconds.
+const LONGEST: u32 = 86_400;
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        exclusive(("checksum", self.checksum.is_some()), ("pin", self.pin.is_some()))?;
+        if self.timeout.is_some_and(|seconds| !(1..=LONGEST).contains(&seconds)) {
+            return Err(invalid("timeout", format!("'timeout' must be between 1 and {LONGEST}")));
+        }
+        match (&self.url, &self.checksum, self.pin) {
+            _ if !self.exist => Ok(()),
+            (None, ..) => Err(required(&["url"])),
+            (_, None, None) => Err(required(&["checksum", "pin"])),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `Stead/Download` as it is registered.
+pub(crate) fn built_in() -> Option<BuiltIn> {
+    let built_in = with_secrets(
+        PROFILE.built_in(Arc::new(Downloads::default()))?,
+        &[("url", SecretForm::Credentials), ("headers", SecretForm::Whole), ("proxy", SecretForm::Credentials)],
+    );
+    Some(BuiltIn { keys: &["path"], ..built_in })
+}
+
+#[derive(Default)]
+struct Downloads {
+    names: Names,
+}
+
+impl Provider for Downloads {
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        self.desired(cx, read_each(input)?)?.get(&self.names)
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let desired = self.desired(cx, read(input)?)?;
+        let mut reply = desired.test(cx, &self.names)?;
+        if let Some(predicted) = &mut reply.predicted {
+            desired.content.pin_effects(desired.exist, &mut predicted.effects);
+        }
+        Ok(reply)
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let desired = self.desired(cx, read(input)?)?;
+        let mut reply = desired.set(cx, execution)?;
+        if reply.effects.effect.is_some() {
+            desired.content.pin_effects(desired.exist, &mut reply.effects);
+            if execution == Execution::Actual {
+                desired.content.update_pin(cx, desired.exist)?;
+            }
+        }
+        Ok(reply)
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let stated: Properties<'_> = read_each(input)?;
+        let pin = stated.pin.map(|_| Pin::of(&stated.path.0.resolve(cx), stated.path.0.0)).transpose()?;
+        let done = self.desired(cx, stated)?.delete(cx, execution)?;
+        match pin.filter(|_| execution == Execution::Actual) {
+            Some(pin) => pin.remove(cx).map(|()| done),
+            None => Ok(done),
+        }
+    }
+
+    fn cost(&self, _desired: &Value) -> Cost {
+        Cost::Process
+    }
+
+    fn ties(&self, input: &Plain) -> Ties {
+        reply::ties(input)
+    }
+
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        let extent = if reply::is_removal(input) { Extent::Absent } else { Extent::Whole };
+        let claims = reply::claims(input, extent)?;
+        let is_pinned = input.expose().get("pin").is_some();
+        Some(if is_pinned { claims.and_backup(pin::SUFFIX) } else { claims })
+    }
+}
+
+impl Downloads {
+    fn desired<'a>(&self, cx: &'a Context, stated: Properties<'a>) -> Result<Desired<'a, Remote<'a>>, Failure> {
+        let (text, path) = (stated.path.0.0, stated.path.0.resolve(cx));
+        let pin = stated.pin.map(|_| Pin::of(&path, text)).transpose()?;
+        let timeout =
+            stated.timeout.map_or(cx.deadline, |seconds| Duration::from_secs(seconds.into()).min(cx.deadline));
+        let source = stated.url.map(|url| Source::of(cx, url.0)).transpose()?;
+        let content = Remote {
+            cx,
+            source,
+            checksum: stated.checksum,
+            pin,
+            headers: stated.headers,
+            proxy: stated.proxy.map(|proxy| proxy.0),
+            timeout,
+            max_size: stated.max_size,
+            received: RefCell::default(),
+        };
+        let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names)?;
+        let mut desired = Desired::new(cx, stated.path, content, permissions, Backup::No);
+        desired.exist = stated.exist;
+        Ok(desired)
+    }
+}
+
+/// Where the content is.
+enum Source {
+    Http(Url),
+    File(PathBuf),
+}
+
+impl Source {
+    fn of(cx: &Context, url: Url) -> Result<Self, Failure> {
+        if url.scheme() != "file" {
+            return Ok(Self::Http(url));
+        }
+        let path = url.to_file_path().map_err(|()| invalid("url", "'url' must be a file of this machine"))?;
+        Ok(Self::File(cx.resolve(path)))
+    }
+}
+
+/// Content that is elsewhere, and known by its digest.
+struct Remote<'a> {
+    cx: &'a Context,
+    source: Option<Source>,
+    checksum: Option<ChecksumText<'a>>,
+    pin: Option<Pin>,
+    headers: BTreeMap<&'a str, &'a str>,
+    proxy: Option<&'a str>,
+    timeout: Duration,
+    max_size: u64,
+    /// The digest of what was downloaded, where that is to be pinned.
+    received: RefCell<Option<String>>,
+}
+
+impl Remote<'_> {
+    /// The digest that the content must have; `None` before the first use.
+    fn expected(&self) -> Option<&Checksum> {
+        let pinned = || self.pin.as_ref()?.checksum.as_ref();
+        self.checksum.as_ref().map(|stated| &stated.checksum).or_else(pinned)
+    }
+
+    /// Adds what becomes of the pin, when the file is changed.
+    fn pin_effects(&self, exist: bool, effects: &mut Effects) {
+        match &self.pin {
+            Some(pin) if exist && pin.checksum.is_none() => effects.creates.push(pin.item()),
+            Some(pin) if !exist && pin.checksum.is_some() => effects.destroys.push(pin.item()),
+            _ => {}
+        }
+    }
+
+    fn update_pin(&self, cx: &Context, exist: bool) -> Result<(), Failure> {
+        match (&self.pin, self.received.borrow().as_deref()) {
+            (Some(pin), Some(sha256)) if exist && pin.checksum.is_none() => pin.keep(cx, sha256),
+            (Some(pin), _) if !exist && pin.checksum.is_some() => pin.remove(cx),
+            _ => Ok(()),
+        }
+    }
+
+    fn download(&self, to: &Replacement<'_>) -> Result<(), Failure> {
+        match &self.source {
+            None => Err(required(&["url"])),
+            Some(Source::File(path)) => {
+                let (file, status) = open_local(path)?;
+                if status.size > self.max_size {
+                    return Err(refused("url", format!("'{}' has more bytes than 'maxSize'", path.display())));
+                }
+                content::copy(&file, to)
+            }
+            Some(Source::Http(url)) => {
+                let Self { headers, proxy, timeout, max_size, .. } = self;
+                let (proxy, timeout, max_size) = (*proxy, *timeout, *max_size);
+                fetch::fetch(self.cx, &Request { url, headers, proxy, timeout, max_size }, to.file())
+            }
+        }
+    }
+
+    /// Refuses a file that does not have the digest.
+    fn check(&self, file: &File, at: &Path) -> Result<(), Failure> {
+        let Some(expected) = self.expected() else { return Ok(()) };
+        if expected.is_of(file).map_err(|error| cannot("read", at, error))? {
+            return Ok(());
+        }
+        Err(match &self.pin {
+            Some(pin) => {
+                let hint = format!("Remove '{}' to accept it", pin.path().display());
+                refused("pin", format!("what was downloaded is not what was there at first. {hint}"))
+            }
+            None => refused("checksum", "what was downloaded has another digest"),
+        })
+    }
+}
+
+/// Opens the file that a URL names.
+fn open_local(path: &Path) -> Result<(File, Status), Failure> {
+    open_source(path).map_err(|failure| Failure { property: Some("/url".to_owned()), ..failure })
+}
+
+impl FileContent for Remote<'_> {
+    fn property(&self) -> &'static str {
+        if self.pin.is_some() { "pin" } else { "checksum" }
+    }
+
+    fn is_in(&self, file: &File, _status: &Status, at: &Path) -> Result<bool, Failure> {
+        self.expected().map_or(Ok(false), |expected| expected.is_of(file).map_err(|error| cannot("read", at, error)))
+    }
+
+    fn presumed(&self) -> Option<Presumed> {
+        let Some(Source::File(path)) = &self.source else { return None };
+        let failure = match open_local(path) {
+            Err(failure) => failure,
+            Ok((_, status)) if status.size > self.max_size => refused("url", "the file has more bytes than 'maxSize'"),
+            Ok((file, _)) => self.check(&file, path).err()?,
+        };
+        Some(Presumed { failure, paths: vec![path.clone()] })
+    }
+
+    fn echo(&self, state: &mut Object) {
+        if let Some(checksum) = &self.checksum {
+            state.insert("checksum".to_owned(), Value::from(checksum.text));
+        }
+        if self.pin.is_some() {
+            state.insert("pin".to_owned(), Value::from("firstUse"));
+        }
+    }
+
+    fn is_shown_as_stated(&self) -> bool {
+        true
+    }
+
+    fn announce(&self, _shown: Option<&Shown>, state: &mut Object) {
+        self.echo(state);
+    }
+
+    fn shown(&self) -> Option<Shown> {
+        None
+    }
+
+    fn shown_of(&self, file: &File, status: &Status) -> io::Result<Shown> {
+        Ok(Shown::Digest { size: status.size, sha256: content::sha256(file)? })
+    }
+
+    fn report(&self, file: &File, _status: &Status, state: &mut Object) -> io::Result<()> {
+        if let Some(checksum) = &self.checksum {
+            state.insert("checksum".to_owned(), Value::from(checksum.checksum.actual(file)?));
+        }
+        Ok(())
+    }
+
+    fn give(&self, current: &Current, at: &Path, state: &mut Object) -> Result<(), Failure> {
+        if self.is_in(&current.file, &current.status, at)? {
+            self.echo(state);
+            return Ok(());
+        }
+        self.report(&current.file, &current.status, state).map_err(|error| cannot("read", at, error))
+    }
+
+    fn write(&self, replacement: &Replacement<'_>) -> Result<(), Failure> {
+        self.download(replacement)?;
+        let at = Path::new("the downloaded file");
+        self.check(replacement.file(), at)?;
+        if self.pin.is_some() {
+            let digest = content::sha256(replacement.file()).map_err(|error| cannot("read", at, error))?;
+            self.received.replace(digest);
+        }
+        Ok(())
+    }
+}

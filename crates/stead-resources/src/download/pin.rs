@@ -1,0 +1,79 @@
+//! The digest that a file had when it was first downloaded, kept beside it as `NAME.sha256`.
+//!
+//! Who can replace this file can replace the one that it is about as well, so that no other place would be safer; here it
+//! moves with the file, serves every root and every user, and `sha256sum -c` reads it.
+
+use std::path::{Path, PathBuf};
+
+use stead_core::call::Failure;
+use stead_core::destruction::{Item, ItemKind};
+use stead_host::fs::{Former, Ownership, Place, Replacement};
+use stead_host::provider::Context;
+
+use crate::checksum::Checksum;
+use crate::file::content::source_text;
+use crate::input::refused;
+
+/// What comes behind the name of the file.
+pub(super) const SUFFIX: &str = ".sha256";
+
+/// A digest, two spaces and a name.
+const MAX_SIZE: u64 = 4096;
+
+/// The pin of a file.
+pub(super) struct Pin {
+    path: PathBuf,
+    /// The name of the file that it is about.
+    name: String,
+    /// The path as the instance states it.
+    shown: String,
+    /// What was pinned, if anything was.
+    pub(super) checksum: Option<Checksum>,
+}
+
+impl Pin {
+    /// The pin of the file at a path, which the instance states like that.
+    pub(super) fn of(path: &Path, stated: &str) -> Result<Self, Failure> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let path = path.with_file_name(format!("{name}{SUFFIX}"));
+        let shown = format!("{stated}{SUFFIX}");
+        let is_there = path.symlink_metadata().is_ok();
+        let checksum = is_there.then(|| read(&path)).transpose()?;
+        Ok(Self { path, name, shown, checksum })
+    }
+
+    /// The path, for messages.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is created or removed with it.
+    pub(super) fn item(&self) -> Item {
+        let size = (64 + "  \n".len() + self.name.len()) as u64;
+        Item { path: self.shown.clone(), kind: ItemKind::File { size } }
+    }
+
+    /// Keeps a digest of SHA-256.
+    pub(super) fn keep(&self, cx: &Context, sha256: &str) -> Result<(), Failure> {
+        let Some(place) = Place::find(&self.path, &cx.writes)? else { return Ok(()) };
+        let replacement = Replacement::begin(&place, Former::Any)?;
+        replacement.write(format!("{sha256}  {}\n", self.name).as_bytes())?;
+        replacement.finish(0o644, Ownership::default())?;
+        Ok(())
+    }
+
+    /// Forgets it.
+    pub(super) fn remove(&self, cx: &Context) -> Result<(), Failure> {
+        if let Some(place) = Place::find(&self.path, &cx.writes)? {
+            place.remove()?;
+        }
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Result<Checksum, Failure> {
+    let text =
+        source_text(path, MAX_SIZE).map_err(|failure| Failure { property: Some("/pin".to_owned()), ..failure })?;
+    let digest = text.split_whitespace().next().and_then(Checksum::sha256);
+    digest.ok_or_else(|| refused("pin", format!("'{}' does not begin with a digest of SHA-256", path.display())))
+}

@@ -1,0 +1,492 @@
+//! `Stead/Mount`: a file system in fstab(5), and mounted.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::claims::{Claims, Extent};
+use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::manifest::SecretForm;
+use stead_core::value::{Object, Value};
+use stead_host::fs::Place;
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply, TraceLevel};
+
+use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Text};
+use crate::input::{MountPoint, MountText, invalid, read, read_each, refused, required};
+use crate::part::removed_lines;
+use crate::{ALL, BuiltIn, Profile, is_wanted, pending, reply, schema, service, with_secrets};
+
+mod live;
+mod options;
+mod table;
+
+use live::{Action, Mounted};
+use options::{DEFAULTS, Options};
+use table::{Entry, NO_PATH};
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Mount",
+    description: "A file system or swap space in /etc/fstab, and mounted.",
+    example: include_str!("example.yaml"),
+    tags: &["mount", "fstab", "filesystem", "linux"],
+    capabilities: ALL,
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// A file system: its entry in /etc/fstab, and whether it is mounted. Comments and the order of entries stay as they are. It
+/// is mounted, unmounted and mounted again with other options before the entry is changed, so that an entry that the kernel
+/// refuses is not written. Below a root other than that of the running system there is only the entry.
+///
+/// Bind mounts and file systems without a device, such as tmpfs, are mounted by the kernel directly; all others by `mount`,
+/// with its helpers for networks, and swap space by `swapon`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Stead/Mount")]
+struct Properties<'a> {
+    /// The mount point, an absolute path, or 'none' for swap space. To be mounted, the directory must exist.
+    #[serde(borrow)]
+    path: MountPoint<'a>,
+    /// What is mounted: a path, 'UUID=' or 'LABEL=' with a value, or what the type of file system takes. Required unless
+    /// '_exist' is false, and for swap space.
+    #[serde(borrow)]
+    device: Option<MountText<'a>>,
+    /// The type of file system, such as ext4, tmpfs or nfs; 'none' for a bind mount. Required unless '_exist' is false.
+    #[serde(borrow)]
+    fstype: Option<MountText<'a>>,
+    /// The options, with commas between them. Compared by what they mean: their order, and those that hold without being
+    /// stated, make no difference. A new entry without them has 'defaults'.
+    #[serde(borrow)]
+    options: Option<MountText<'a>>,
+    /// Whether dump(8) backs it up: 0 in a new entry.
+    #[schemars(range(max = 9))]
+    dump: Option<u8>,
+    /// When fsck(8) checks it at boot: 0 for never, which a new entry has.
+    #[schemars(range(max = 9))]
+    pass: Option<u8>,
+    /// Whether it is mounted, with the options of its entry. Not compared without it, or below another root.
+    state: Option<Activity>,
+    /// Whether there is such an entry. One that is to be absent is unmounted, too.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+/// Whether a file system is mounted.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+enum Activity {
+    /// It is.
+    Mounted,
+    /// It is not.
+    Unmounted,
+}
+
+impl Activity {
+    fn of(mounted: Option<&Mounted>) -> Self {
+        if mounted.is_some() { Self::Mounted } else { Self::Unmounted }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Mounted => "mounted",
+            Self::Unmounted => "unmounted",
+        }
+    }
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        let is_swap = self.path.0 == NO_PATH;
+        let needed = [("device", self.device.is_none()), ("fstype", self.fstype.is_none())];
+        let missing =
+            needed.into_iter().find(|(name, missing)| *missing && (self.exist || is_swap && *name == "device"));
+        if let Some((name, _)) = missing {
+            return Err(required(&[name]));
+        }
+        let numbers = [("dump", self.dump), ("pass", self.pass)];
+        if let Some((name, _)) = numbers.into_iter().find(|(_, number)| number.is_some_and(|number| number > 9)) {
+            return Err(invalid(name, format!("'{name}' must be between 0 and 9")));
+        }
+        match self.fstype {
+            Some(MountText("swap")) if !is_swap => Err(invalid("path", "'path' must be \"none\" for swap space")),
+            Some(MountText(other)) if is_swap && other != "swap" => {
+                Err(invalid("path", "'path' must be the directory that it is mounted at"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+const TABLE: &str = "/etc/fstab";
+
+/// `Stead/Mount` as it is registered.
+pub(crate) fn built_in(locks: &FileLocks) -> Option<BuiltIn> {
+    let built_in = with_secrets(
+        PROFILE.built_in(Arc::new(Mounts { files: Files::new(locks) }))?,
+        &[("options", SecretForm::Credentials)],
+    );
+    Some(BuiltIn { keys: &["path"], ..built_in })
+}
+
+/// Carries out `Stead/Mount`.
+struct Mounts {
+    files: Files<String>,
+}
+
+impl Provider for Mounts {
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        let stated: Properties<'_> = read_each(input)?;
+        Ok(Plain::new(stated.state(&self.find(cx, &stated)?)))
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let found = self.find(cx, &desired)?;
+        let change = desired.change(&found)?;
+        let set = SetReply { effects: change.effects, ..reply::set(desired.after(cx), &change.differing, Vec::new()) };
+        let mut actual = desired.state(&found);
+        actual.retain(|name, _| !desired.exist || desired.states(name));
+        Ok(reply::tested_as(actual, &change.differing, set))
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let Change { differing, effects, what_if, presumed, .. } = self.bring_about(cx, &desired, execution)?;
+        Ok(SetReply { presumed, effects, ..reply::set(desired.after(cx), &differing, what_if) })
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let desired = Properties { exist: false, ..read_each(input)? };
+        Ok(self.bring_about(cx, &desired, execution)?.what_if)
+    }
+
+    fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
+        let Some(text) = self.files.look(&table_path(cx))? else { return Ok(Vec::new()) };
+        let entries = table::all(&text.content);
+        let is_first = |(at, entry): &(usize, &Entry)| {
+            !entries.iter().take(*at).any(|earlier| earlier.is_at(&entry.path, Some(&entry.device)))
+        };
+        let exported = |(_, entry): (usize, &Entry)| exported(cx, entry);
+        entries.iter().enumerate().filter(is_first).map(exported).collect()
+    }
+
+    fn cost(&self, _desired: &Value) -> Cost {
+        Cost::Process
+    }
+
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        // What is mounted hides what is below.
+        let is_entry_alone = input.expose().get("state").is_none() && !reply::is_removal(input);
+        is_entry_alone.then(|| Claims::path(TABLE, Extent::Part { line: None, key: None }))
+    }
+}
+
+fn table_path(cx: &Context) -> PathBuf {
+    cx.resolve(TABLE)
+}
+
+/// An entry as an instance that is in state.
+fn exported(cx: &Context, entry: &Entry) -> Result<Exported, Failure> {
+    let mut properties = stated(entry);
+    properties.insert("path".to_owned(), Value::from(entry.path.as_str()));
+    if cx.manages_running_system() {
+        let mounted = live::find(&entry.path, Some(&entry.device))?;
+        if mounted.as_ref().is_none_or(|mounted| mounted.differing(entry).is_empty()) {
+            properties.insert("state".to_owned(), Value::from(Activity::of(mounted.as_ref()).word()));
+        }
+    }
+    let name = if entry.path == NO_PATH { &entry.device } else { &entry.path };
+    let (name, properties) = (Some(name.clone()), Value::Object(properties));
+    Ok(Exported { type_name: None, name, properties, depends_on: Vec::new(), metadata: None })
+}
+
+/// The properties that an entry has besides its path.
+fn stated(entry: &Entry) -> Object {
+    let values = [
+        ("device", Value::from(entry.device.as_str())),
+        ("fstype", Value::from(entry.fstype.as_str())),
+        ("options", Value::from(entry.options.as_str())),
+        ("dump", Value::from(u64::from(entry.dump))),
+        ("pass", Value::from(u64::from(entry.pass))),
+    ];
+    values.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// What there is of a file system.
+struct Found {
+    text: Option<Arc<Text<String>>>,
+    entry: Option<Entry>,
+    /// Whether the running system is what is managed.
+    is_live: bool,
+    /// What is mounted there.
+    mounted: Option<Mounted>,
+}
+
+impl Found {
+    fn exists(&self) -> bool {
+        self.entry.is_some() || self.mounted.is_some()
+    }
+}
+
+/// What becomes of a file system.
+#[derive(Default)]
+struct Change {
+    differing: Vec<&'static str>,
+    actions: Vec<Action>,
+    /// The table afterwards; `None` where it stays as it is.
+    edited: Option<String>,
+    what_if: Vec<String>,
+    effects: Effects,
+    presumed: Option<Presumed>,
+}
+
+impl Mounts {
+    fn find(&self, cx: &Context, stated: &Properties<'_>) -> Result<Found, Failure> {
+        let text = self.files.look(&table_path(cx))?;
+        let entry = text.as_ref().and_then(|text| table::find(&text.content, |entry| stated.is_own(entry)));
+        let device = stated.device.map(|device| device.0);
+        let is_live = cx.manages_running_system();
+        let mounted = if is_live { live::find(stated.path.0, device)? } else { None };
+        Ok(Found { text, entry, is_live, mounted })
+    }
+
+    fn bring_about(&self, cx: &Context, desired: &Properties<'_>, execution: Execution) -> Result<Change, Failure> {
+        let found = self.find(cx, desired)?;
+        let change = desired.change(&found)?;
+        let wanted = desired.wanted(found.entry.as_ref());
+        let (path, missing) = (table_path(cx), Missing::create_if(true));
+        let presumed = live::presumed(cx, &wanted, &change.actions);
+        if execution == Execution::WhatIf {
+            let table = || edit::presumed(&path, found.text.as_deref(), missing);
+            let table = change.edited.as_ref().map_or(Ok(None), |_| table())?;
+            return Ok(Change { presumed: Presumed::all([presumed, table]), ..change });
+        }
+        if let Some(presumed) = presumed {
+            return Err(presumed.failure);
+        }
+        for action in &change.actions {
+            live::act(cx, *action, &wanted)?;
+        }
+        if change.edited.is_some() {
+            let place = Place::find(&path, &cx.writes)?.ok_or_else(|| pending::no_directory(&path))?;
+            self.files.edit(cx, &place, missing, |text| desired.edit(text))?;
+            // systemd makes units of the table. Without them the table is right, and counts at the next boot.
+            let outdated = cx.manages_running_system().then(service::read_units_again).and_then(Result::err);
+            if let Some(failure) = outdated {
+                (cx.trace)(TraceLevel::Warn, &format!("run `systemctl daemon-reload`: {}", failure.message));
+            }
+        }
+        Ok(change)
+    }
+}
+
+impl Properties<'_> {
+    fn is_own(&self, entry: &Entry) -> bool {
+        entry.is_at(self.path.0, self.device.map(|device| device.0))
+    }
+
+    fn states(&self, property: &str) -> bool {
+        match property {
+            "device" => self.device.is_some(),
+            "fstype" => self.fstype.is_some(),
+            "options" => self.options.is_some(),
+            "dump" => self.dump.is_some(),
+            "pass" => self.pass.is_some(),
+            "state" => self.state.is_some(),
+            _ => true,
+        }
+    }
+
+    /// The entry as it is to be: what is not stated stays as it is.
+    fn wanted(&self, entry: Option<&Entry>) -> Entry {
+        let text = |stated: Option<MountText<'_>>, former: Option<&str>, otherwise: &str| {
+            stated.map(|stated| stated.0).or(former).unwrap_or(otherwise).to_owned()
+        };
+        let is_other =
+            |stated: &MountText<'_>| entry.is_none_or(|entry| Options::of(stated.0) != Options::of(&entry.options));
+        Entry {
+            device: text(self.device, entry.map(|entry| entry.device.as_str()), ""),
+            path: self.path.0.to_owned(),
+            fstype: text(self.fstype, entry.map(|entry| entry.fstype.as_str()), ""),
+            options: text(self.options.filter(is_other), entry.map(|entry| entry.options.as_str()), DEFAULTS),
+            dump: self.dump.map(u32::from).or(entry.map(|entry| entry.dump)).unwrap_or(0),
+            pass: self.pass.map(u32::from).or(entry.map(|entry| entry.pass)).unwrap_or(0),
+        }
+    }
+
+    fn state(&self, found: &Found) -> Object {
+        let mut state: Object = [("path".to_owned(), Value::from(self.path.0))].into();
+        state.insert("_exist".to_owned(), Value::from(found.exists()));
+        if let Some(entry) = &found.entry {
+            state.extend(stated(entry));
+            if let Some(options) = self.options.filter(|options| Options::of(options.0) == Options::of(&entry.options))
+            {
+                state.insert("options".to_owned(), Value::from(options.0));
+            }
+        }
+        if found.exists() && found.is_live {
+            state.insert("state".to_owned(), Value::from(Activity::of(found.mounted.as_ref()).word()));
+        }
+        state.extend(self.otherwise_mounted(found));
+        state
+    }
+
+    /// What is mounted otherwise than its entry says. Where that is wrong as well, it is what is shown.
+    fn otherwise_mounted(&self, found: &Found) -> Object {
+        let is_compared = self.exist && self.state == Some(Activity::Mounted);
+        let (Some(mounted), Some(entry), true) = (&found.mounted, &found.entry, is_compared) else {
+            return Object::new();
+        };
+        let wanted = self.wanted(Some(entry));
+        let shown = |property: &'static str| {
+            let (is_right, is) = match property {
+                "fstype" => (entry.fstype == wanted.fstype, mounted.fstype.clone()),
+                "device" => (entry.device == wanted.device, mounted.source.clone()),
+                _ => (entry.options == wanted.options, mounted.options()),
+            };
+            is_right.then(|| (property.to_owned(), Value::from(is)))
+        };
+        mounted.differing(&wanted).into_iter().filter_map(shown).collect()
+    }
+
+    /// The state that a set leads to: what is stated.
+    fn after(&self, cx: &Context) -> Object {
+        let text = |stated: Option<MountText<'_>>| stated.map(|stated| Value::from(stated.0));
+        let number = |stated: Option<u8>| stated.map(|stated| Value::from(u64::from(stated)));
+        let mut after: Object = [("path".to_owned(), Value::from(self.path.0))].into();
+        after.insert("_exist".to_owned(), Value::from(self.exist));
+        let stated = [
+            ("device", text(self.device)),
+            ("fstype", text(self.fstype)),
+            ("options", text(self.options)),
+            ("dump", number(self.dump)),
+            ("pass", number(self.pass)),
+            ("state", self.state.filter(|_| cx.manages_running_system()).map(|state| Value::from(state.word()))),
+        ];
+        let stated = stated.into_iter().filter(|_| self.exist);
+        after.extend(stated.filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        after
+    }
+
+    fn differing(&self, found: &Found) -> Vec<&'static str> {
+        if !self.exist {
+            return if found.exists() { vec!["_exist"] } else { Vec::new() };
+        }
+        if !found.exists() {
+            return vec!["_exist"];
+        }
+        let wanted = self.wanted(found.entry.as_ref());
+        let is_mounted = found.mounted.is_some();
+        let live = found
+            .mounted
+            .as_ref()
+            .filter(|_| self.state == Some(Activity::Mounted))
+            .map(|live| live.differing(&wanted));
+        let live = live.unwrap_or_default();
+        let entry = found.entry.as_ref();
+        let differs = |of: fn(&Entry) -> &str| entry.is_none_or(|entry| of(entry) != of(&wanted));
+        let number = |of: fn(&Entry) -> u32| entry.is_none_or(|entry| of(entry) != of(&wanted));
+        let state = found.is_live && self.state.is_some_and(|state| (state == Activity::Mounted) != is_mounted);
+        let all = [
+            ("device", differs(|entry| &entry.device)),
+            ("fstype", differs(|entry| &entry.fstype)),
+            ("options", self.options.is_some() && differs(|entry| &entry.options)),
+            ("dump", self.dump.is_some() && number(|entry| entry.dump)),
+            ("pass", self.pass.is_some() && number(|entry| entry.pass)),
+            ("state", state),
+        ];
+        all.into_iter().filter(|(name, differs)| *differs || live.contains(name)).map(|(name, _)| name).collect()
+    }
+
+    /// What a set does.
+    fn change(&self, found: &Found) -> Result<Change, Failure> {
+        let differing = self.differing(found);
+        if differing.is_empty() {
+            return Ok(Change::default());
+        }
+        let content = found.text.as_ref().map_or("", |text| text.content.as_str());
+        let edited = self.edited(content)?;
+        let actions = self.actions(found, &differing);
+        let effects = self.effects(found, edited.as_deref());
+        let mut what_if: Vec<String> = actions.iter().map(|action| action.words().to_owned()).collect();
+        let edit = match (&found.entry, self.exist) {
+            (None, _) => "add the entry to /etc/fstab",
+            (Some(_), true) => "change the entry in /etc/fstab",
+            (Some(_), false) => "remove the entry from /etc/fstab",
+        };
+        what_if.extend(edited.is_some().then(|| edit.to_owned()));
+        Ok(Change { differing, actions, edited, what_if, effects, presumed: None })
+    }
+
+    /// What is done to the mount, in this order.
+    fn actions(&self, found: &Found, differing: &[&str]) -> Vec<Action> {
+        let differs = |property: &str| differing.contains(&property);
+        match (found.mounted.as_ref(), self.state) {
+            _ if !found.is_live => Vec::new(),
+            (Some(_), _) if !self.exist => vec![Action::Unmount],
+            (Some(_), Some(Activity::Unmounted)) => vec![Action::Unmount],
+            (None, Some(Activity::Mounted)) if self.exist => vec![Action::Mount],
+            (Some(mounted), Some(Activity::Mounted)) => {
+                let wanted = self.wanted(found.entry.as_ref());
+                match mounted.differing(&wanted).as_slice() {
+                    ["device" | "fstype", ..] => vec![Action::Unmount, Action::Mount],
+                    ["options", ..] => vec![Action::Remount],
+                    // What the kernel does not show.
+                    _ if differs("options") && !wanted.is_swap() => vec![Action::Remount],
+                    _ => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The table afterwards, once it was read again: what was not understood is never written.
+    fn edited(&self, content: &str) -> Result<Option<String>, Failure> {
+        let is_own = |entry: &Entry| self.is_own(entry);
+        let former = table::find(content, is_own);
+        let wanted = self.exist.then(|| self.wanted(former.as_ref()));
+        if former == wanted {
+            return Ok(None);
+        }
+        let edited = match &wanted {
+            Some(wanted) => table::with(content, is_own, wanted),
+            None => table::without(content, is_own),
+        };
+        if table::find(&edited, is_own) == wanted {
+            return Ok(Some(edited));
+        }
+        Err(refused("path", format!("the entry in '{TABLE}' is written in a form that cannot be edited")))
+    }
+
+    fn edit(&self, text: Option<&Text<String>>) -> Result<Edit<()>, Failure> {
+        let edited = self.edited(text.map_or("", |text| text.content.as_str()))?;
+        let outcome = edited.map_or(Outcome::Keep, |edited| Outcome::Write(edited.into_bytes()));
+        Ok(Edit { outcome, result: () })
+    }
+
+    fn effects(&self, found: &Found, edited: Option<&str>) -> Effects {
+        let mut effects = Effects::of(match (self.exist, found.exists()) {
+            (false, _) => Effect::Remove,
+            (true, false) => Effect::Create,
+            (true, true) => Effect::Change,
+        });
+        let path = || TABLE.to_owned();
+        match (found.text.as_deref(), edited) {
+            (None, Some(edited)) => {
+                effects.creates.push(Item { path: path(), kind: ItemKind::File { size: edited.len() as u64 } });
+            }
+            (Some(text), Some(edited)) if !self.exist => {
+                let lines = removed_lines(&text.content, edited);
+                effects.destroys.extend(lines.into_iter().map(|kind| Item { path: path(), kind }));
+            }
+            _ => {}
+        }
+        effects
+    }
+}

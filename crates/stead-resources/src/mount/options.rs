@@ -1,0 +1,204 @@
+//! Options of mounts: which are the same, and which the kernel takes as flags.
+
+use std::collections::BTreeSet;
+
+use rustix::mount::MountFlags;
+
+/// What stands for no options.
+pub(super) const DEFAULTS: &str = "defaults";
+
+/// Options of which the last one counts; the first of each is what holds without any.
+const OPPOSITES: [&[&str]; 11] = [
+    &["rw", "ro"],
+    &["suid", "nosuid"],
+    &["dev", "nodev"],
+    &["exec", "noexec"],
+    &["async", "sync"],
+    &["relatime", "noatime", "strictatime", "atime", "norelatime", "nostrictatime"],
+    &["diratime", "nodiratime"],
+    &["nolazytime", "lazytime"],
+    &["auto", "noauto"],
+    &["nouser", "user", "users"],
+    &["fail", "nofail"],
+];
+
+/// What the kernel takes as flags.
+const FLAGS: [(&str, MountFlags); 11] = [
+    ("ro", MountFlags::RDONLY),
+    ("nosuid", MountFlags::NOSUID),
+    ("nodev", MountFlags::NODEV),
+    ("noexec", MountFlags::NOEXEC),
+    ("sync", MountFlags::SYNCHRONOUS),
+    ("dirsync", MountFlags::DIRSYNC),
+    ("noatime", MountFlags::NOATIME),
+    ("nodiratime", MountFlags::NODIRATIME),
+    ("strictatime", MountFlags::STRICTATIME),
+    ("lazytime", MountFlags::LAZYTIME),
+    ("nosymfollow", MountFlags::NOSYMFOLLOW),
+];
+
+/// Those of them that mountinfo shows for each mount and that a remount changes.
+const COMPARED: [&str; 7] = ["ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime", "nosymfollow"];
+
+/// Options of one mount, without those that make no difference.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Options<'t> {
+    effective: BTreeSet<&'t str>,
+}
+
+impl<'t> Options<'t> {
+    /// Of a list with commas between them.
+    pub(super) fn of(text: &'t str) -> Self {
+        let mut effective = BTreeSet::new();
+        for option in split(text) {
+            if let Some(group) = OPPOSITES.iter().find(|group| group.contains(&option)) {
+                effective.retain(|other| !group.contains(other));
+                if group.first() == Some(&option) {
+                    continue;
+                }
+            }
+            let name = option.split('=').next().unwrap_or_default();
+            if option.contains('=') {
+                effective.retain(|other: &&str| other.split_once('=').is_none_or(|(other, _)| other != name));
+            }
+            if !matches!(option, "" | DEFAULTS) {
+                effective.insert(option);
+            }
+        }
+        Self { effective }
+    }
+
+    pub(super) fn has(&self, option: &str) -> bool {
+        self.effective.contains(option)
+    }
+
+    /// Whether another directory is what is mounted.
+    pub(super) fn is_bind(&self) -> bool {
+        self.has("bind") || self.has("rbind")
+    }
+
+    /// Whether `mount` makes the mount point where it is missing.
+    pub(super) fn makes_mount_point(&self) -> bool {
+        self.effective.iter().any(|option| option.to_ascii_lowercase().starts_with("x-mount.mkdir"))
+    }
+
+    /// Whether the kernel takes them as they are, besides those for who reads fstab(5).
+    pub(super) fn are_for_kernel(&self) -> bool {
+        let of_mount = |option: &str| {
+            matches!(
+                option.split('=').next(),
+                Some("user" | "users" | "owner" | "group" | "loop" | "offset" | "sizelimit")
+            ) || option.to_ascii_lowercase().starts_with("x-mount.")
+        };
+        !self.effective.iter().any(|option| of_mount(option))
+    }
+
+    /// The flags of a mount. How times of access are kept is always said, or a remount would leave it as it was.
+    pub(super) fn flags(&self) -> MountFlags {
+        let flags = FLAGS.iter().filter(|(option, _)| self.has(option));
+        let flags = flags.fold(MountFlags::empty(), |flags, (_, flag)| flags | *flag);
+        let of_times = MountFlags::NOATIME | MountFlags::STRICTATIME;
+        if flags.intersects(of_times) { flags } else { flags | MountFlags::RELATIME }
+    }
+
+    /// What is for the file system itself.
+    pub(super) fn data(&self) -> String {
+        let is_own = |option: &&&str| {
+            let is_flag = FLAGS.iter().any(|(flag, _)| flag == *option);
+            let is_word = OPPOSITES.iter().any(|group| group.contains(option));
+            let is_note = option.starts_with("x-") || option.starts_with("X-") || option.starts_with("comment=");
+            !(is_flag || is_word || is_note || matches!(**option, "_netdev" | "bind" | "rbind" | "silent" | "loud"))
+        };
+        self.effective.iter().filter(is_own).copied().collect::<Vec<_>>().join(",")
+    }
+
+    /// The options for a remount by `mount`, which would leave how times of access are kept as it was.
+    pub(super) fn for_remount(&self) -> String {
+        let kept = self.effective.iter().copied().filter(|option| !matches!(*option, "bind" | "rbind"));
+        let mut options: Vec<&str> = std::iter::once("remount").chain(kept).collect();
+        if self.is_bind() {
+            options.push("bind");
+        }
+        if !self.has("ro") {
+            options.push("rw");
+        }
+        if !["noatime", "strictatime"].iter().any(|option| self.has(option)) {
+            options.push("relatime");
+        }
+        options.join(",")
+    }
+
+    /// Whether a mount that the kernel shows with these options has others than these.
+    pub(super) fn differ_from(&self, fstype: &str, of_mount: &str, of_file_system: &str) -> bool {
+        let (live, file_system) = (Options::of(of_mount), Options::of(of_file_system));
+        let is_live = |option: &str| live.has(option) || (option == "ro" && file_system.has(option) && !self.is_bind());
+        if COMPARED.iter().any(|option| self.has(option) != is_live(option)) {
+            return true;
+        }
+        // Other file systems may round or negotiate what they are given.
+        let is_sized = fstype == "tmpfs" && !self.is_bind();
+        let has_other = |name: &&str| self.number(name).is_some_and(|stated| file_system.number(name) != Some(stated));
+        is_sized && ["size", "nr_inodes"].iter().any(has_other)
+    }
+
+    /// The value of an option of tmpfs(5), as far as it is kept; `None` where there is no limit.
+    fn number(&self, name: &str) -> Option<u64> {
+        let value = self.effective.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))?;
+        let (digits, unit) = match value.as_bytes().last()?.to_ascii_lowercase() {
+            b'k' => (value.get(..value.len() - 1)?, 1 << 10),
+            b'm' => (value.get(..value.len() - 1)?, 1 << 20),
+            b'g' => (value.get(..value.len() - 1)?, 1 << 30),
+            _ => (value, 1),
+        };
+        let number = digits.parse::<u64>().ok()?.checked_mul(unit)?;
+        (number > 0).then(|| pages(name, number))
+    }
+}
+
+/// A size as far as it is kept: the kernel rounds it up to whole pages, whose size is a power of two of at most this.
+fn pages(name: &str, number: u64) -> u64 {
+    const LARGEST: u64 = 64 << 10;
+    if name == "size" { number.div_ceil(LARGEST) } else { number }
+}
+
+/// Without the commas within quotes, which values may have.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    text.split(move |char| {
+        is_quoted ^= char == '"';
+        char == ',' && !is_quoted
+    })
+    .map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_no_difference_is_the_same() {
+        let same = [
+            ("defaults", "rw,relatime,suid"),
+            ("noatime,ro", "ro,noatime"),
+            ("ro,rw", ""),
+            ("size=1m,size=2m", "size=2m"),
+            ("context=\"a,b\",ro", "ro,context=\"a,b\""),
+        ];
+        for (one, other) in same {
+            assert_eq!(Options::of(one), Options::of(other), "{one}");
+        }
+        assert_ne!(Options::of("size=1m"), Options::of("size=2m"));
+        assert_ne!(Options::of("noauto"), Options::of("auto"));
+    }
+
+    #[test]
+    fn what_the_kernel_shows_is_compared_by_what_it_means() {
+        let live = ("rw,nosuid,relatime", "rw,size=1024k,nr_inodes=8,mode=755");
+        for options in ["nosuid", "nosuid,size=1m,nofail", "nosuid,size=1048000"] {
+            assert!(!Options::of(options).differ_from("tmpfs", live.0, live.1), "{options}");
+        }
+        for options in ["defaults", "nosuid,ro", "nosuid,noatime", "nosuid,size=2m", "nosuid,nr_inodes=9"] {
+            assert!(Options::of(options).differ_from("tmpfs", live.0, live.1), "{options}");
+        }
+    }
+}

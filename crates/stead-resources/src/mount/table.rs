@@ -1,0 +1,169 @@
+//! fstab(5): one file system on each line.
+
+use std::ops::Range;
+
+use crate::part::lines::{InForce, Line, entry, put_entry, replaced, without_entry};
+
+/// The fields of a line, decoded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    pub(super) device: String,
+    pub(super) path: String,
+    pub(super) fstype: String,
+    pub(super) options: String,
+    pub(super) dump: u32,
+    pub(super) pass: u32,
+}
+
+/// What a line of swap space has in place of a mount point.
+pub(super) const NO_PATH: &str = "none";
+
+impl Entry {
+    /// The file system that a line is about, if it is about any.
+    pub(super) fn of(line: &str) -> Option<Self> {
+        let fields: Vec<String> =
+            fields(line).into_iter().map(|range| decoded(line.get(range).unwrap_or(""))).collect();
+        let [device, path, fstype, rest @ ..] = fields.as_slice() else { return None };
+        let number = |at: usize| rest.get(at).and_then(|text| text.parse().ok()).unwrap_or(0);
+        Some(Self {
+            device: device.clone(),
+            path: if fstype == "swap" { NO_PATH.to_owned() } else { path.clone() },
+            fstype: fstype.clone(),
+            options: rest.first().cloned().unwrap_or_else(|| super::options::DEFAULTS.to_owned()),
+            dump: number(1),
+            pass: number(2),
+        })
+    }
+
+    /// Whether it is about the same mount point, or where there is none, about the same device.
+    pub(super) fn is_at(&self, path: &str, device: Option<&str>) -> bool {
+        self.path == path && (path != NO_PATH || device == Some(self.device.as_str()))
+    }
+
+    /// Whether it is swap space.
+    pub(super) fn is_swap(&self) -> bool {
+        self.path == NO_PATH
+    }
+
+    fn texts(&self) -> [String; 6] {
+        let Self { device, path, fstype, options, dump, pass } = self;
+        let [device, path, fstype, options] = [device, path, fstype, options].map(|field| encoded(field));
+        [device, path, fstype, options, dump.to_string(), pass.to_string()]
+    }
+}
+
+/// The entry in force for a mount point: later ones are ignored.
+pub(super) fn find(text: &str, is_own: impl Fn(&Entry) -> bool) -> Option<Entry> {
+    let line = entry(text, InForce::First, |line| Entry::of(line).is_some_and(|entry| is_own(&entry)))?;
+    Entry::of(line.text)
+}
+
+/// All entries, in their order.
+pub(super) fn all(text: &str) -> Vec<Entry> {
+    text.lines().filter_map(Entry::of).collect()
+}
+
+/// The text with an entry in place of the one in force, or at its end. What is in the desired state keeps its form.
+pub(super) fn with(text: &str, is_own: impl Fn(&Entry) -> bool, new: &Entry) -> String {
+    let is_own = |line: &str| Entry::of(line).is_some_and(|entry| is_own(&entry));
+    let line = match entry(text, InForce::First, is_own) {
+        Some(Line { text: old, .. }) => edited(old, new),
+        None => new.texts().join("\t"),
+    };
+    put_entry(text, InForce::First, is_own, &line)
+}
+
+/// The text without the entries of a mount point.
+pub(super) fn without(text: &str, is_own: impl Fn(&Entry) -> bool) -> String {
+    without_entry(text, |line| Entry::of(line).is_some_and(|entry| is_own(&entry)))
+}
+
+/// A line with other values, in its columns.
+fn edited(line: &str, new: &Entry) -> String {
+    let ranges = fields(line);
+    let texts = new.texts();
+    let mut edited = line.trim_end().to_owned();
+    for text in texts.get(ranges.len()..).unwrap_or_default() {
+        edited.push('\t');
+        edited.push_str(text);
+    }
+    for (range, text) in ranges.iter().zip(&texts).rev() {
+        let is_same = line.get(range.clone()).is_some_and(|old| decoded(old) == decoded(text));
+        if !is_same {
+            edited = replaced(&edited, range, text);
+        }
+    }
+    edited
+}
+
+/// Where the fields of a line are; none of a comment.
+fn fields(line: &str) -> Vec<Range<usize>> {
+    let mut fields = Vec::with_capacity(6);
+    let mut start = None;
+    for (at, char) in line.char_indices().chain([(line.len(), ' ')]) {
+        match (char.is_ascii_whitespace(), start) {
+            (false, None) => start = Some(at),
+            (true, Some(from)) => {
+                fields.push(from..at);
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    let is_comment = line.trim_start().starts_with('#');
+    // What follows the sixth field is a comment.
+    if is_comment { Vec::new() } else { fields.into_iter().take(6).collect() }
+}
+
+/// A field of a file of the system in which octal numbers stand for blanks and backslashes.
+pub(super) fn decoded(field: &str) -> String {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let octal = (*first == b'\\').then(|| after.get(..3)).flatten().and_then(number);
+        bytes.push(octal.unwrap_or(*first));
+        rest = if octal.is_some() { after.get(3..).unwrap_or_default() } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| field.to_owned())
+}
+
+fn number(digits: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+    u8::from_str_radix(digits, 8).ok()
+}
+
+fn encoded(field: &str) -> String {
+    let mut text = String::with_capacity(field.len());
+    for (at, char) in field.char_indices() {
+        match char {
+            ' ' => text.push_str("\\040"),
+            '\t' => text.push_str("\\011"),
+            '\n' => text.push_str("\\012"),
+            '\\' => text.push_str("\\134"),
+            '#' if at == 0 => text.push_str("\\043"),
+            char => text.push(char),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_back_as_they_were() {
+        for field in ["a b\tc\\d", "#x#", "\u{fc}", "a\\040b", "plain"] {
+            assert_eq!(decoded(&encoded(field)), field);
+            assert!(!encoded(field).contains([' ', '\t']));
+        }
+        assert_eq!(decoded("a\\9"), "a\\9");
+    }
+
+    #[test]
+    fn a_line_keeps_its_columns() {
+        let line = "UUID=1   /srv\\040a  ext4   ro";
+        let entry = Entry::of(line).map(|entry| Entry { fstype: "xfs".to_owned(), pass: 2, ..entry });
+        assert_eq!(entry.map(|entry| edited(line, &entry)).as_deref(), Some("UUID=1   /srv\\040a  xfs   ro\t0\t2"));
+    }
+}

@@ -1,0 +1,259 @@
+//! `Stead/Sudoers`: a file of rules for sudo.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::claims::{Claims, Extent};
+use stead_core::destruction::{Item, ItemKind};
+use stead_core::value::{Object, Value};
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+
+use crate::file::Files;
+use crate::input::{NonEmpty, ReadOnly, SudoersName, cannot, exclusive, read, read_each, required};
+use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
+
+mod rule;
+mod visudo;
+
+use rule::Rule;
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Sudoers",
+    description: "Rules of sudo, in a file of their own in /etc/sudoers.d.",
+    example: include_str!("example.yaml"),
+    tags: &["sudo", "security", "linux"],
+    capabilities: ALL,
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// Rules of sudo, in a file of their own in /etc/sudoers.d with mode 0440, which belongs to root. `visudo` checks them before
+/// they are placed, and in what-if too: rules with an error never take effect, nor do half of them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Stead/Sudoers")]
+#[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+struct Properties<'a> {
+    /// The name of the file, without '.': sudo ignores files with other names.
+    #[serde(borrow)]
+    name: SudoersName<'a>,
+    /// The rules. Either they or 'content' are required, unless '_exist' is false.
+    #[serde(borrow)]
+    rules: Option<Vec<Rule<'a>>>,
+    /// The whole content of the file, in place of 'rules'.
+    #[serde(borrow)]
+    content: Option<NonEmpty<'a>>,
+    /// Whether `visudo` checks the rules. Without it, an error in them keeps all users from using sudo.
+    #[serde(default = "is_wanted")]
+    #[schemars(extend("writeOnly" = true))]
+    validate: bool,
+    /// Whether the file is there.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+    /// The permissions of the file, which are made 0440.
+    mode: Option<ReadOnly<String>>,
+    /// Whom the file belongs to, which is made root.
+    owner: Option<ReadOnly<String>>,
+    /// The group that the file belongs to, which is made root.
+    group: Option<ReadOnly<String>>,
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        let (rules, content) = (self.rules.is_some(), self.content.is_some());
+        exclusive(("rules", rules), ("content", content))?;
+        if self.exist && !rules && !content {
+            return Err(required(&["rules", "content"]));
+        }
+        self.rules.iter().flatten().try_for_each(Rule::check)
+    }
+}
+
+/// Where sudo looks for such files.
+const FOLDER: &str = "/etc/sudoers.d";
+
+/// `Stead/Sudoers` as it is registered.
+pub(crate) fn built_in() -> Option<BuiltIn> {
+    let built_in = PROFILE.built_in(Arc::new(Sudoers::default()))?;
+    Some(BuiltIn { keys: &["name"], ..built_in })
+}
+
+/// Carries out `Stead/Sudoers`: what `Stead/File` would do, once the rules were checked.
+///
+/// sudo reads no file that is not whole: those that are being written have a '.' in their names, if they have any.
+#[derive(Default)]
+struct Sudoers {
+    files: Files,
+}
+
+impl Provider for Sudoers {
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        let desired = Desired::of(read_each(input)?, input);
+        Ok(Plain::new(desired.state(&self.files.get(cx, &desired.file(Some(""))).map_err(of_name)?)))
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let desired = Desired::of(read(input)?, input);
+        let TestReply { actual, differing, .. } = self.files.test(cx, &desired.file(None)).map_err(of_name)?;
+        let actual = actual.map(|actual| desired.state(&actual)).unwrap_or_default();
+        let differing = desired.renamed(differing);
+        let names: Vec<&str> = differing.iter().map(String::as_str).collect();
+        if names.is_empty() {
+            return Ok(reply::tested(actual, &names));
+        }
+        Ok(reply::tested_as(actual, &names, self.written(cx, &desired, Execution::WhatIf)?))
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        let desired = Desired::of(read(input)?, input);
+        let invalid = self.checked(cx, &desired)?;
+        match (execution, invalid) {
+            (Execution::Actual, Some(invalid)) => Err(invalid.failure),
+            (Execution::Actual, None) => self.written(cx, &desired, execution),
+            (Execution::WhatIf, invalid) => {
+                let reply = self.written(cx, &desired, execution)?;
+                Ok(SetReply { presumed: Presumed::all([invalid, reply.presumed]), ..reply })
+            }
+        }
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let desired = Desired::of(Properties { exist: false, ..read_each(input)? }, input);
+        self.files.delete(cx, &desired.file(None), execution).map_err(of_name)
+    }
+
+    fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
+        let exported = |name: String| {
+            let input = Plain::new(Value::Object([("name".to_owned(), Value::from(name.as_str()))].into()));
+            let properties = self.get(cx, &input)?.expose().clone();
+            Ok(Exported { type_name: None, name: Some(name), properties, depends_on: Vec::new(), metadata: None })
+        };
+        names(cx)?.into_iter().map(exported).collect()
+    }
+
+    fn cost(&self, _desired: &Value) -> Cost {
+        Cost::Process
+    }
+
+    fn claims(&self, input: &Plain) -> Option<Claims> {
+        let name = input.expose().get("name").and_then(Value::as_str)?;
+        let extent = if reply::is_removal(input) { Extent::Absent } else { Extent::Whole };
+        Some(Claims::path(path_of(name), extent))
+    }
+}
+
+fn path_of(name: &str) -> String {
+    format!("{FOLDER}/{name}")
+}
+
+/// A failure about the file as one about the property that says where it is.
+fn of_name(failure: Failure) -> Failure {
+    match failure.property.as_deref() {
+        Some("/path") => Failure { property: Some("/name".to_owned()), ..failure },
+        _ => failure,
+    }
+}
+
+/// The names of the files that sudo reads, in order.
+fn names(cx: &Context) -> Result<Vec<String>, Failure> {
+    let folder = cx.resolve(FOLDER);
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(cannot("list", &folder, error)),
+    };
+    let is_file = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
+    let names = entries.flatten().filter(is_file).filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| SudoersName::is_valid(name)).collect();
+    names.sort();
+    Ok(names)
+}
+
+impl Sudoers {
+    /// Why the rules, which differ from those that are there, are not placed.
+    fn checked(&self, cx: &Context, desired: &Desired<'_>) -> Result<Option<Presumed>, Failure> {
+        let Some(content) = desired.content.as_deref().filter(|_| desired.properties.validate) else { return Ok(None) };
+        let differing = self.files.test(cx, &desired.file(None)).map_err(of_name)?.differing.unwrap_or_default();
+        let writes = desired.properties.exist && differing.iter().any(|name| name == "content" || name == "_exist");
+        if writes {
+            visudo::check(cx, &path_of(desired.properties.name.0), desired.property(), content)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn written(&self, cx: &Context, desired: &Desired<'_>, execution: Execution) -> Result<SetReply, Failure> {
+        let mut reply = self.files.set(cx, &desired.file(None), execution).map_err(of_name)?;
+        let changed = desired.renamed(reply.changed);
+        if let Some(content) = desired.content.as_deref().filter(|_| changed == ["_exist"] && desired.properties.exist)
+        {
+            let kind = ItemKind::File { size: content.len() as u64 };
+            reply.effects.creates.push(Item { path: path_of(desired.properties.name.0), kind });
+        }
+        let after = reply.after.map(|after| Plain::new(desired.state(&after)));
+        let of_presumed = |presumed: Presumed| Presumed { failure: of_name(presumed.failure), ..presumed };
+        Ok(SetReply { after, changed: Some(changed), presumed: reply.presumed.map(of_presumed), ..reply })
+    }
+}
+
+/// A desired state, with what it comes to as a file.
+struct Desired<'a> {
+    properties: Properties<'a>,
+    /// The rules as they are stated, for states.
+    rules: Option<&'a Value>,
+    content: Option<String>,
+}
+
+impl<'a> Desired<'a> {
+    fn of(properties: Properties<'a>, input: &'a Plain) -> Self {
+        let rules = properties.rules.as_ref().map(|rules| rules.iter().map(Rule::line).collect());
+        let content = properties.content.map(|content| content.0.to_owned()).or(rules);
+        Self { properties, rules: input.expose().get("rules"), content }
+    }
+
+    /// The properties of the file. Only root can give a file to root.
+    fn file(&self, otherwise: Option<&str>) -> Plain {
+        let path = path_of(self.properties.name.0);
+        let content = self.content.as_deref().or(otherwise).map(Value::from);
+        let root = rustix::process::geteuid().is_root().then(|| Value::from("root"));
+        let stated = [
+            ("path", Some(Value::from(path))),
+            ("content", content),
+            ("mode", Some(Value::from("0440"))),
+            ("owner", root.clone()),
+            ("group", root),
+            ("_exist", Some(Value::from(self.properties.exist))),
+        ];
+        let stated: Object = stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        Plain::new(Value::Object(stated))
+    }
+
+    /// A state of the file as one of the rules.
+    fn state(&self, file: &State) -> Object {
+        let reported = |name: &str| Some((name.to_owned(), file.expose().get(name)?.clone()));
+        let mut state: Object = [("name".to_owned(), Value::from(self.properties.name.0))].into();
+        state.extend(["_exist", "content", "mode", "owner", "group"].into_iter().filter_map(reported));
+        let content = state.get("content").and_then(Value::as_str);
+        if let Some(rules) = self.rules.filter(|_| content.is_some() && content == self.content.as_deref()) {
+            state.remove("content");
+            state.insert("rules".to_owned(), rules.clone());
+        }
+        state
+    }
+
+    /// The property that states what is in the file.
+    fn property(&self) -> &'static str {
+        if self.rules.is_some() { "rules" } else { "content" }
+    }
+
+    /// The names of properties of the file as those that state them.
+    fn renamed(&self, names: Option<Vec<String>>) -> Vec<String> {
+        let renamed = |name: String| if name == "content" { self.property().to_owned() } else { name };
+        names.into_iter().flatten().map(renamed).collect()
+    }
+}

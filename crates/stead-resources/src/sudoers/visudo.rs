@@ -1,0 +1,69 @@
+//! The check of rules by `visudo`.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use stead_core::call::{Failure, FailureKind, Presumed};
+use stead_host::process::Environment;
+use stead_host::provider::Context;
+
+use crate::input::{invalid, refused};
+use crate::program::{self, Invocation};
+
+/// Where it is where `PATH` has no programs for administrators.
+const USUAL: [&str; 3] = ["/usr/sbin/visudo", "/sbin/visudo", "/usr/local/sbin/visudo"];
+
+/// Has the `visudo` of the running system look at the content of a file that is to be at a path, without placing it there.
+/// Answers what is wrong with it, which is about the property that states it, or that it cannot be checked.
+pub(super) fn check(cx: &Context, path: &str, property: &str, content: &str) -> Result<Option<Presumed>, Failure> {
+    let Some(program) = locate() else {
+        let hint = "Install sudo with an instance that this one depends on, or add 'validate: false'";
+        let failure =
+            Failure::new(FailureKind::Start, format!("there is no program 'visudo' to check the rules. {hint}"));
+        return Ok(Some(Presumed { failure, paths: vec![USUAL[0].into()] }));
+    };
+    let copy = Copy::of(content).map_err(|error| refused("", format!("cannot hand the rules to visudo: {error}")))?;
+    let invocation = Invocation {
+        program,
+        arguments: ["-c", "-f", &copy.path()].map(str::to_owned).to_vec(),
+        environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned())],
+        directory: PathBuf::from("/"),
+        timeout: None,
+    };
+    let ended = program::run(cx, &invocation, "visudo")?;
+    if ended.code == 0 {
+        return Ok(None);
+    }
+    // Of several lines the first one says where the error is, and not the last one, which is the reason of others.
+    let said = ended.failure("visudo").message.replace(&copy.path(), path);
+    let (reason, lines) = said.split_once('\n').map_or((said.as_str(), ""), |(_, lines)| ("", lines));
+    let reason = reason.split_once(": ").map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
+    let lines = if lines.is_empty() { String::new() } else { format!("\n{lines}") };
+    let failure = invalid(property, format!("visudo refuses the rules{reason}{lines}"));
+    Ok(Some(Presumed { failure, paths: Vec::new() }))
+}
+
+fn locate() -> Option<String> {
+    let on_path = Environment::of_this_process(&[]).find_on_path("visudo");
+    let usual = || USUAL.iter().map(PathBuf::from).find(|path| path.is_file());
+    on_path.or_else(usual)?.into_os_string().into_string().ok()
+}
+
+/// A copy of the content that no directory has.
+struct Copy(File);
+
+impl Copy {
+    fn of(content: &str) -> std::io::Result<Self> {
+        let mut file = File::from(memfd_create("sudoers", MemfdFlags::CLOEXEC)?);
+        file.write_all(content.as_bytes())?;
+        Ok(Self(file))
+    }
+
+    fn path(&self) -> String {
+        let own = Path::new("/proc").join(std::process::id().to_string());
+        own.join(format!("fd/{}", self.0.as_raw_fd())).display().to_string()
+    }
+}

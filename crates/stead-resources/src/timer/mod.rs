@@ -1,0 +1,327 @@
+//! `Stead/Timer`: a timer of systemd, and the service that it starts.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stead_core::call::{Execution, Exported, Failure, Presumed};
+use stead_core::claims::Ties;
+use stead_core::destruction::{Effect, Effects};
+use stead_core::manifest::Capabilities;
+use stead_core::value::{Object, Value};
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+
+use crate::input::{OneOrMore, TimeSpan, UnitLine, UnitName, Word, exclusive, invalid, read, read_each, required};
+use crate::service::{Activity, Services, is_live, own_timers, own_unit_file};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
+
+mod units;
+
+use units::{Settings, render};
+
+const PROFILE: Profile = Profile {
+    type_name: "Stead/Timer",
+    description: "A timer of systemd and the command that it runs.",
+    example: include_str!("example.yaml"),
+    tags: &["timer", "schedule", "systemd", "linux"],
+    capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
+    schema: schema::of::<Properties<'_>>,
+};
+
+/// A timer of systemd and the command that it runs: the unit files NAME.timer and NAME.service in /etc/systemd/system, which
+/// are written whole when a property differs. The timer is enabled and started; one that runs is started again when it
+/// changes. Properties have the names of settings in systemd.timer(5) and systemd.exec(5).
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(title = "Stead/Timer")]
+struct Properties<'a> {
+    /// The name of the timer; '.timer' may be left out.
+    #[serde(borrow)]
+    name: UnitName<'a>,
+    /// What it is, in words.
+    #[serde(borrow)]
+    description: Option<UnitLine<'a>>,
+    /// When it runs: one or several calendar events, such as 'daily' or 'Mon..Fri *-*-* 04:00'. This, or a time relative to
+    /// another, is required unless '_exist' is false.
+    #[serde(borrow)]
+    on_calendar: Option<OneOrMore<'a>>,
+    /// How long after the timer was started it runs.
+    #[serde(borrow)]
+    on_active_sec: Option<TimeSpan<'a>>,
+    /// How long after the boot it runs, such as '15min'.
+    #[serde(borrow)]
+    on_boot_sec: Option<TimeSpan<'a>>,
+    /// How long after systemd was started it runs.
+    #[serde(borrow)]
+    on_startup_sec: Option<TimeSpan<'a>>,
+    /// How long after the last start it runs again.
+    #[serde(borrow)]
+    on_unit_active_sec: Option<TimeSpan<'a>>,
+    /// How long after the last end it runs again.
+    #[serde(borrow)]
+    on_unit_inactive_sec: Option<TimeSpan<'a>>,
+    /// How exactly it is kept, such as '1s'.
+    #[serde(borrow)]
+    accuracy_sec: Option<TimeSpan<'a>>,
+    /// Up to how much later it runs, by chance.
+    #[serde(borrow)]
+    randomized_delay_sec: Option<TimeSpan<'a>>,
+    /// Whether it runs at once after a boot when it was missed.
+    persistent: Option<bool>,
+    /// The command line, as `ExecStart` has it: an absolute path with arguments, not read by a shell; a literal '%' is written
+    /// '%%'. This or 'unit' is required unless '_exist' is false.
+    #[serde(borrow)]
+    command: Option<UnitLine<'a>>,
+    /// The user who runs the command.
+    #[serde(borrow)]
+    user: Option<Word<'a>>,
+    /// The group that the command runs as.
+    #[serde(borrow)]
+    group: Option<Word<'a>>,
+    /// Where the command runs.
+    #[serde(borrow)]
+    working_directory: Option<UnitLine<'a>>,
+    /// The unit that it starts, in place of a command.
+    #[serde(borrow)]
+    unit: Option<UnitName<'a>>,
+    /// Whether it starts at boot.
+    #[serde(default = "is_wanted")]
+    enabled: bool,
+    /// Whether it runs now, which it does without it. Not compared below another root.
+    state: Option<Activity>,
+    /// Whether there is such a timer. One that is to be absent is stopped, and both unit files are removed; with 'unit' only
+    /// that of the timer.
+    #[serde(rename = "_exist", default = "is_wanted")]
+    exist: bool,
+}
+
+impl<'a> crate::input::Properties<'a> for Properties<'a> {
+    fn check(&self) -> Result<(), Failure> {
+        let is_other_kind = self.name.whole() == self.name.0 && self.name.0.strip_suffix(".timer").is_none();
+        if is_other_kind || self.stem().is_empty() {
+            return Err(invalid("name", "'name' must be the name of a timer, such as \"backup\""));
+        }
+        exclusive(("command", self.command.is_some()), ("unit", self.unit.is_some()))?;
+        let of_command = [("user", self.user.is_some()), ("group", self.group.is_some())];
+        let of_command = of_command.into_iter().chain([("workingDirectory", self.working_directory.is_some())]);
+        of_command.into_iter().try_for_each(|stated| exclusive(("unit", self.unit.is_some()), stated))?;
+        if !self.exist {
+            return Ok(());
+        }
+        if !self.settings().has_time() {
+            return Err(required(&["onCalendar", "onBootSec", "onActiveSec", "onStartupSec"]));
+        }
+        if self.command.is_none() && self.unit.is_none() { Err(required(&["command", "unit"])) } else { Ok(()) }
+    }
+}
+
+/// `Stead/Timer` as it is registered.
+pub(crate) fn built_in() -> Option<BuiltIn> {
+    let built_in = PROFILE.built_in(Arc::new(Timers::default()))?;
+    Some(BuiltIn { keys: &["name"], ..built_in })
+}
+
+/// Carries out `Stead/Timer`: what `Stead/Service` would do with the two units.
+#[derive(Default)]
+struct Timers {
+    services: Services,
+}
+
+impl Provider for Timers {
+    fn validate(&self, _cx: &Context, input: &Plain) -> Result<(), Failure> {
+        read::<Properties<'_>>(input).map(|_| ())
+    }
+
+    fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
+        let stated: Properties<'_> = read_each(input)?;
+        let found = Settings::find(cx, &stated.stem(), stated.unit.is_some());
+        let timer = self.services.get(cx, &stated.timer(cx, None))?;
+        Ok(Plain::new(stated.state(cx, found.as_ref(), &timer)))
+    }
+
+    fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
+        let desired: Properties<'_> = read(input)?;
+        let found = Settings::find(cx, &desired.stem(), desired.unit.is_some());
+        let timer = self.services.get(cx, &desired.timer(cx, None))?;
+        let actual = desired.state(cx, found.as_ref(), &timer);
+        let set = self.bring_about(cx, &desired, Execution::WhatIf)?;
+        let changed = set.changed.clone().unwrap_or_default();
+        let names: Vec<&str> = changed.iter().map(String::as_str).collect();
+        Ok(reply::tested_as(actual, &names, set))
+    }
+
+    fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
+        self.bring_about(cx, &read(input)?, execution)
+    }
+
+    fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
+        let desired = Properties { exist: false, ..read_each(input)? };
+        Ok(self.bring_about(cx, &desired, execution)?.what_if)
+    }
+
+    fn export(&self, cx: &Context, _filter: &Plain) -> Result<Vec<Exported>, Failure> {
+        let exported = |unit: String| {
+            let name = unit.strip_suffix(".timer").unwrap_or(&unit).to_owned();
+            let input = Plain::new(Value::Object([("name".to_owned(), Value::from(name.as_str()))].into()));
+            let properties = self.get(cx, &input)?.expose().clone();
+            Ok(Exported { type_name: None, name: Some(name), properties, depends_on: Vec::new(), metadata: None })
+        };
+        own_timers(cx).into_iter().map(exported).collect()
+    }
+
+    fn ties(&self, input: &Plain) -> Ties {
+        reply::ties(input)
+    }
+
+    fn cost(&self, _desired: &Value) -> Cost {
+        Cost::Process
+    }
+}
+
+impl Timers {
+    fn bring_about(&self, cx: &Context, desired: &Properties<'_>, execution: Execution) -> Result<SetReply, Failure> {
+        let found = Settings::find(cx, &desired.stem(), desired.unit.is_some());
+        let (timer, service) = (desired.timer(cx, found.as_ref()), desired.service(cx, found.as_ref()));
+        // The command is there before the timer that runs it, and goes after it.
+        let mut order = vec![(true, &timer)];
+        order.extend(service.as_ref().map(|service| (false, service)));
+        if desired.exist {
+            order.reverse();
+        }
+        let mut replies = Vec::with_capacity(2);
+        for (is_timer, unit) in order {
+            replies.push((is_timer, self.services.set(cx, unit, execution)?));
+        }
+        Ok(desired.joined(cx, found.as_ref(), replies))
+    }
+}
+
+impl Properties<'_> {
+    /// The name of the units without their endings.
+    fn stem(&self) -> String {
+        self.name.0.strip_suffix(".timer").unwrap_or(self.name.0).to_owned()
+    }
+
+    fn settings(&self) -> Settings {
+        let span = |span: Option<TimeSpan<'_>>| span.map(|span| Value::from(span.0));
+        let line = |line: Option<UnitLine<'_>>| line.map(|line| Value::from(line.0));
+        let word = |word: Option<Word<'_>>| word.map(|word| Value::from(word.0));
+        Settings::of([
+            ("description", line(self.description)),
+            ("onCalendar", self.on_calendar.as_ref().map(OneOrMore::value)),
+            ("onActiveSec", span(self.on_active_sec)),
+            ("onBootSec", span(self.on_boot_sec)),
+            ("onStartupSec", span(self.on_startup_sec)),
+            ("onUnitActiveSec", span(self.on_unit_active_sec)),
+            ("onUnitInactiveSec", span(self.on_unit_inactive_sec)),
+            ("accuracySec", span(self.accuracy_sec)),
+            ("randomizedDelaySec", span(self.randomized_delay_sec)),
+            ("persistent", self.persistent.map(Value::from)),
+            ("command", line(self.command)),
+            ("user", word(self.user)),
+            ("group", word(self.group)),
+            ("workingDirectory", line(self.working_directory)),
+            ("unit", self.unit.map(|unit| Value::from(unit.0))),
+        ])
+    }
+
+    /// What is asked of the unit of the timer.
+    fn timer(&self, cx: &Context, found: Option<&Settings>) -> Plain {
+        let name = format!("{}.timer", self.stem());
+        let state = self.state.unwrap_or(Activity::Running);
+        let mut stated = vec![("name", Value::from(name.as_str())), ("_exist", Value::from(self.exist))];
+        if self.exist {
+            let text = self.text(cx, found, &name);
+            stated.extend([("unit", Value::from(text)), ("enabled", Value::from(self.enabled))]);
+            stated.extend(is_live(cx).then(|| ("state", Value::from(state.word()))));
+        }
+        plain(stated)
+    }
+
+    /// What is asked of the unit of the service, if it belongs to the timer.
+    fn service(&self, cx: &Context, found: Option<&Settings>) -> Option<Plain> {
+        let name = format!("{}.service", self.stem());
+        if self.unit.is_some() || !self.exist && own_unit_file(cx, &name).is_none() {
+            return None;
+        }
+        let mut stated = vec![("name", Value::from(name.as_str())), ("_exist", Value::from(self.exist))];
+        stated.extend(self.exist.then(|| ("unit", Value::from(self.text(cx, found, &name)))));
+        Some(plain(stated))
+    }
+
+    /// The unit file of that name: what is there, where it says what is asked for.
+    fn text(&self, cx: &Context, found: Option<&Settings>, name: &str) -> String {
+        let wanted = self.settings();
+        let as_wanted = found.filter(|found| wanted.differing(found).is_empty());
+        let kept = as_wanted.and_then(|_| own_unit_file(cx, name));
+        kept.unwrap_or_else(|| render(&wanted, &self.stem(), name))
+    }
+
+    fn state(&self, cx: &Context, found: Option<&Settings>, timer: &State) -> Object {
+        let mut state: Object = [("name".to_owned(), Value::from(self.name.0))].into();
+        let exists = found.is_some();
+        state.insert("_exist".to_owned(), Value::from(exists));
+        if let Some(found) = found {
+            state.extend(found.properties(&self.settings()));
+            let reported = |name: &str| Some((name.to_owned(), timer.expose().get(name)?.clone()));
+            state.extend(
+                ["enabled", "state"].into_iter().filter(|name| *name != "state" || is_live(cx)).filter_map(reported),
+            );
+        }
+        state
+    }
+
+    /// The state that a set leads to: what is stated.
+    fn after(&self, cx: &Context) -> Object {
+        let mut after: Object = [("name".to_owned(), Value::from(self.name.0))].into();
+        after.insert("_exist".to_owned(), Value::from(self.exist));
+        if self.exist {
+            let wanted = self.settings();
+            after.extend(wanted.properties(&wanted));
+            after.insert("enabled".to_owned(), Value::from(self.enabled));
+            let state = self.state.unwrap_or(Activity::Running).word();
+            after.extend(is_live(cx).then(|| ("state".to_owned(), Value::from(state))));
+        }
+        after
+    }
+
+    /// The answers about both units as one.
+    fn joined(&self, cx: &Context, found: Option<&Settings>, replies: Vec<(bool, SetReply)>) -> SetReply {
+        let mut changed: Vec<&str> = match (self.exist, found) {
+            (true, Some(found)) => self.settings().differing(found),
+            (true, None) => vec!["_exist"],
+            (false, _) => Vec::new(),
+        };
+        let (mut what_if, mut presumed, mut effects) = (Vec::new(), Vec::new(), Effects::default());
+        for (is_timer, reply) in replies {
+            for name in reply.changed.iter().flatten() {
+                let name = match name.as_str() {
+                    "enabled" if is_timer => "enabled",
+                    "state" | "restartedAfter" if is_timer => "state",
+                    "_exist" if !self.exist => "_exist",
+                    // A file that is missing, or says something else, is noted by what it says.
+                    _ => continue,
+                };
+                if !changed.contains(&name) && !changed.contains(&"_exist") {
+                    changed.push(name);
+                }
+            }
+            what_if.extend(reply.what_if);
+            presumed.push(reply.presumed);
+            effects.creates.extend(reply.effects.creates.items().iter().cloned());
+            effects.destroys.extend(reply.effects.destroys.items().iter().cloned());
+        }
+        effects.effect = (!changed.is_empty()).then_some(match (self.exist, found) {
+            (false, _) => Effect::Remove,
+            (true, None) => Effect::Create,
+            (true, Some(_)) => Effect::Change,
+        });
+        let presumed = Presumed::all(presumed);
+        SetReply { presumed, effects, ..reply::set(self.after(cx), &changed, what_if) }
+    }
+}
+
+fn plain(stated: Vec<(&str, Value)>) -> Plain {
+    let stated: Object = stated.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Plain::new(Value::Object(stated))
+}

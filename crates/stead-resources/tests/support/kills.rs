@@ -1,0 +1,74 @@
+//! Sets in processes that are killed at every system call that changes something.
+
+use std::path::Path;
+
+use stead_core::call::Execution;
+use stead_host::fs::Writes;
+use stead_host::provider::Context;
+
+use crate::support::{World, plain, provider};
+
+/// Where the process that will be killed works, and what it sets, in its environment.
+const VICTIM: &str = "STEAD_TEST_VICTIM";
+const STATE: &str = "STEAD_TEST_STATE";
+
+/// The system calls that change something.
+const MUTATING: [&str; 9] =
+    ["write", "linkat", "renameat", "renameat2", "unlinkat", "fchmod", "fchown", "mkdirat", "symlinkat"];
+
+/// A change that is cut off, of a system that is so before.
+pub(crate) struct Change {
+    pub(crate) before: &'static str,
+    pub(crate) type_name: &'static str,
+    pub(crate) state: &'static str,
+    /// The files that must be whole: as they were, or as they are to be.
+    pub(crate) files: &'static [&'static str],
+}
+
+/// Sets, if this is the process that will be killed: to be called by the test of that name.
+pub(crate) fn victim() {
+    let (Some(root), Ok(state)) = (std::env::var_os(VICTIM), std::env::var(STATE)) else { return };
+    let (type_name, state) = state.split_once(' ').unwrap();
+    set(Path::new(&root), type_name, state);
+}
+
+fn set(root: &Path, type_name: &str, state: &str) {
+    let cx = Context { system_root: Some(root.into()), writes: Writes::default(), ..Context::new(root.to_owned()) };
+    let done = provider(type_name).set(&cx, &plain(state), Execution::Actual);
+    done.map_err(|failure| failure.message).unwrap();
+}
+
+/// Cuts the change off at each call in turn, until it comes to its end, and returns how often that was. `victim` is the name
+/// of the test that calls [`victim`].
+pub(crate) fn cut(change: &Change, victim: &str) -> usize {
+    let Change { before, type_name, state, files } = change;
+    let (untouched, reference) = (World::build(before), World::build(before));
+    set(reference.root.path(), type_name, state);
+    let read = |world: &World, file: &str| std::fs::read(world.root.path().join(file)).ok();
+    let mut kills = 0;
+    for call in MUTATING {
+        for when in 1.. {
+            let world = World::build(before);
+            let ended = std::process::Command::new("strace")
+                .args(["-f", "-o", "/dev/null", "-e", &format!("trace={call}")])
+                .args(["-e", &format!("inject={call}:signal=KILL:when={when}")])
+                .arg(std::env::current_exe().unwrap())
+                .args(["--exact", victim, "--test-threads=1"])
+                .envs([(VICTIM, world.root.path().as_os_str()), (STATE, format!("{type_name} {state}").as_ref())])
+                .output()
+                .unwrap();
+            for file in *files {
+                let found = read(&world, file);
+                let is_whole = [&untouched, &reference].iter().any(|whole| read(whole, file) == found);
+                assert!(is_whole, "{state}: {call} {when}: {file}: {found:?}");
+            }
+            set(world.root.path(), type_name, state);
+            assert_eq!(world.tree(), reference.tree(), "{state}: {call} {when}");
+            if ended.status.success() {
+                break;
+            }
+            kills += 1;
+        }
+    }
+    kills
+}
