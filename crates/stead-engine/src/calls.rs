@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use stead_core::call::{Call, Response};
-use stead_core::claims::Claims;
+use stead_core::claims::{Claims, Ties};
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
@@ -64,8 +64,8 @@ impl Providers {
         if let Implementation::Adapted { adapter, resource } = &manifest.implementation
             && matches!(adapter.implementation, Implementation::BuiltIn)
         {
-            let powershell = self.host.powershell.as_ref();
-            let found = powershell.and_then(|powershell| powershell.provider(&manifest.type_name, resource));
+            let found =
+                self.host.powershell().and_then(|powershell| powershell.provider(&manifest.type_name, resource));
             return found.unwrap_or_else(|| Arc::new(Incapable));
         }
         match CommandProvider::new(manifest, self.settings.clone()) {
@@ -77,6 +77,14 @@ impl Providers {
     /// What an instance of a resource with this desired state reads and manages, with absolute paths.
     pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> Option<Claims> {
         Some(self.of(manifest).claims(desired)?.resolved(|path| cx.meant(path)))
+    }
+
+    /// The same, and what it creates and uses besides.
+    fn managed_by(&self, manifest: &Arc<Manifest>, desired: &Plain, cx: &Context) -> (Option<Claims>, Ties) {
+        let provider = self.of(manifest);
+        let resolve = |path: &Path| cx.meant(path).into_owned().into();
+        let claims = provider.claims(desired).map(|claims| claims.resolved(|path| cx.meant(path)));
+        (claims, provider.ties(desired).resolved(resolve))
     }
 }
 
@@ -97,6 +105,11 @@ impl SessionCalls {
     /// What an instance of a resource with this desired state reads and manages, with absolute paths.
     pub(crate) fn claims_of(&self, manifest: &Arc<Manifest>, desired: &Plain) -> Option<Claims> {
         self.providers.claims_of(manifest, desired, &self.context)
+    }
+
+    /// The same, and what it creates and uses besides.
+    pub(crate) fn managed_by(&self, manifest: &Arc<Manifest>, desired: &Plain) -> (Option<Claims>, Ties) {
+        self.providers.managed_by(manifest, desired, &self.context)
     }
 }
 

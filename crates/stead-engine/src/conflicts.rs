@@ -1,27 +1,58 @@
 //! Instances that manage the same thing, so that each undoes what the other did.
 
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use stead_core::budget::Budget;
 use stead_core::claims::{Claims, Conflict, Contradiction, conflicts};
 use stead_core::diag::Diagnostic;
-use stead_core::graph::{Graph, Role};
+use stead_core::expr::Template;
+use stead_core::graph::{Graph, Role, evaluate_known, is_written_out};
 use stead_core::id::NodeId;
 use stead_core::manifest::Implementation;
 use stead_core::run::Run;
 use stead_core::run::codes::CONFLICT;
-use stead_core::value::Value;
+use stead_core::value::{Object, Value};
 use stead_host::provider::Plain;
 
+use crate::implied::{Known, implied};
 use crate::session::{Prepared, Session};
 
 impl Session {
-    /// Finds instances that undo each other's work, as far as that is known before anything runs: those without a condition
-    /// whose properties are written out. The later of each two begins when the earlier one has ended, so that it finds what
-    /// that one left and does not report as unchanged what is being removed. Each is a warning.
-    pub(crate) fn order_conflicts(&self, prepared: &mut Prepared) {
-        let found = self.stated_conflicts(&prepared.graph);
-        let pairs: Vec<_> = found.iter().filter_map(|found| adjacent(&prepared.graph, found)).collect();
+    /// Adds the order that instances have because of what they manage, as far as that is known before anything runs.
+    ///
+    /// What an instance lies in or uses is created before it, unless the document says otherwise. Of instances that
+    /// undo each other's work, the later one begins when the earlier one has ended, so that it finds what that one left and
+    /// does not report as unchanged what is being removed; each two are a warning.
+    pub(crate) fn complete_order(&self, prepared: &mut Prepared) {
+        let is_implied = self.is_order_implied(prepared);
+        let mut known = self.known(prepared, is_implied);
+        let implied = if is_implied { implied(&prepared.graph, &known) } else { BTreeSet::new() };
+        if !implied.is_empty() {
+            let graph = Arc::make_mut(&mut prepared.graph);
+            graph.imply(implied);
+            let places: HashMap<NodeId, usize> =
+                graph.order.iter().enumerate().map(|(place, id)| (*id, place)).collect();
+            known.sort_by_key(|known| places.get(&known.id).copied());
+        }
+        Self::order_conflicts(prepared, &known);
+    }
+
+    fn is_order_implied(&self, prepared: &Prepared) -> bool {
+        let outermost = prepared.graph.scopes.first();
+        let directive = outermost.and_then(|scope| scope.document.directives.implicit_order.as_ref());
+        self.implicit_order && directive.is_none_or(|directive| directive.value)
+    }
+
+    /// Those without a condition whose properties are written out.
+    fn order_conflicts(prepared: &mut Prepared, known: &[Known]) {
+        let is_settled = |known: &&Known| settled(&prepared.graph, known.id).is_some();
+        let claims: Vec<_> =
+            known.iter().filter(is_settled).filter_map(|known| Some((known.id, known.claims.as_ref()?))).collect();
+        let found = conflicts(&claims);
+        let pairs: Vec<_> =
+            found.iter().filter_map(|found| prepared.graph.adjacent(found.first, found.second)).collect();
         if !pairs.is_empty() {
             let graph = Arc::make_mut(&mut prepared.graph);
             for (first, second) in pairs {
@@ -31,8 +62,37 @@ impl Session {
         prepared.warnings.extend(warnings(&prepared.graph, &found));
     }
 
-    fn stated_conflicts(&self, graph: &Graph) -> Vec<Conflict> {
-        self.conflicts_among(graph, |id| settled(graph, id))
+    /// What the instances of built-in resources manage, in the order of the graph. Those with expressions count if asked for,
+    /// with the properties that are known now.
+    fn known(&self, prepared: &Prepared, with_expressions: bool) -> Vec<Known> {
+        let graph = &prepared.graph;
+        let (calls, budget) = (self.calls(), Budget::new(Budget::DOCUMENT));
+        let known = |id: &NodeId| {
+            let node = graph.node(*id);
+            let is_built_in = matches!(node.manifest.implementation, Implementation::BuiltIn);
+            if !is_built_in || node.role != Role::Instance {
+                return None;
+            }
+            let desired = match &node.stated {
+                Some(stated) => Plain::covered(stated),
+                None if !with_expressions => return None,
+                None => {
+                    let properties = graph.declaration(*id).properties.as_ref()?;
+                    let view = graph.static_view(
+                        (node.scope, node.iteration.as_deref()),
+                        &prepared.facts,
+                        &*self.vault,
+                        &budget,
+                    );
+                    Plain::covered(&Arc::new(Value::Object(written_out(&evaluate_known(properties, &view)))))
+                }
+            };
+            let (claims, ties) = calls.managed_by(&node.manifest, &desired);
+            Some(Known { id: *id, claims, ties })
+        };
+        let mut all = Vec::with_capacity(graph.order.len());
+        all.extend(graph.order.iter().filter_map(known));
+        all
     }
 
     /// The other ones, which are known after a run: of instances whose properties were computed.
@@ -84,19 +144,15 @@ impl Session {
     }
 }
 
+/// The properties without those that are not known.
+fn written_out(properties: &Template) -> Object {
+    let entries = properties.entries().into_iter().flatten().filter(|entry| is_written_out(&entry.value));
+    entries.map(|entry| (entry.key.as_ref().to_owned(), entry.value.literal())).collect()
+}
+
 fn warnings(graph: &Graph, found: &[Conflict]) -> Vec<Diagnostic> {
     let equal = |one, other| graph.node(one).stated == graph.node(other).stated;
     found.iter().filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found)).collect()
-}
-
-/// The two instances or, where they are not adjacent, what holds them; `None` where the same holds both all the way.
-fn adjacent(graph: &Graph, found: &Conflict) -> Option<(NodeId, NodeId)> {
-    let with_containers = |id: NodeId| std::iter::successors(Some(id), |id| graph.container(*id));
-    let beside = |first: NodeId| {
-        let scope = graph.node(first).scope;
-        with_containers(found.second).find(|second| graph.node(*second).scope == scope).map(|second| (first, second))
-    };
-    with_containers(found.first).find_map(beside).filter(|(first, second)| first != second)
 }
 
 /// The desired state of an instance, if it is known before anything runs that it will be reached.
@@ -122,7 +178,7 @@ fn finding(graph: &Graph, found: &Conflict) -> Diagnostic {
             Contradiction::Same | Contradiction::Kind => "remove one of them, or give them different paths",
             Contradiction::Mode => "remove one of them, or give both the same mode",
             Contradiction::Replaced => "make the other one depend on the link, or remove one of them",
-            Contradiction::Existence => "remove one of them",
+            Contradiction::Existence | Contradiction::SamePart => "remove one of them",
             Contradiction::Purged => "add the name to the 'entries' of the directory, or remove one of them",
         })
 }
@@ -134,6 +190,7 @@ fn message(one: &str, other: &str, about: Contradiction, path: &Path) -> String 
     let path = path.display();
     match about {
         Contradiction::Same => format!("{one} and {other} both manage the same file '{path}'"),
+        Contradiction::SamePart => format!("{one} and {other} both manage the same part of the file '{path}'"),
         Contradiction::Kind => {
             format!("{one} and {other} require different kinds of '{path}': a file, a directory or a symbolic link")
         }

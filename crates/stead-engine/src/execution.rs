@@ -82,7 +82,10 @@ impl Session {
             policy: Arc::clone(&execution.policy),
             origin: Arc::clone(&prepared.origin),
             digest: if execution.journal.is_durable() { prepared.digest().into() } else { "".into() },
-            exceptions: execution.exceptions.clone(),
+            exceptions: Exceptions {
+                selected: execution.exceptions.selected.clone().or_else(|| prepared.selected.clone()),
+                ..execution.exceptions.clone()
+            },
             ..Setup::new(Arc::clone(&prepared.graph), Arc::clone(&prepared.sources), self.vault.clone(), execution.mode)
         }
     }

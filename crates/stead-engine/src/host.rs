@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -32,9 +32,12 @@ pub struct HostOptions {
     pub trace_level: TraceLevel,
     /// How long one program of a resource may take; `None` for the usual time.
     pub deadline: Option<Duration>,
-    /// Where PowerShell is; `None` for no resources of PowerShell.
-    pub powershell: Option<PowerShellOptions>,
+    /// Finds PowerShell; called once, when something is asked for that may be a resource of it. `None` for no such resources.
+    pub powershell: Option<Arc<PowerShellSearch>>,
 }
+
+/// Where PowerShell and its modules are; `None` where there is none.
+pub type PowerShellSearch = dyn Fn() -> Option<PowerShellOptions> + Send + Sync;
 
 impl Default for HostOptions {
     /// Built-in resources alone, by an ordinary user.
@@ -52,21 +55,25 @@ pub struct Host {
     /// The resources that are built in, by type.
     pub(crate) built_ins: Arc<HashMap<TypeName, BuiltIn>>,
     pub(crate) pool: Arc<WorkerPool>,
-    /// The resources of PowerShell, and the processes that they are called in.
-    pub(crate) powershell: Option<Arc<PowerShell>>,
+    powershell: Arc<OnceLock<Option<Arc<PowerShell>>>>,
 }
 
 impl Host {
     /// A host with these options.
     pub fn new(options: HostOptions) -> Self {
         let built_ins = stead_resources::builtins().into_iter();
-        let powershell = options.powershell.clone().map(PowerShell::new).map(Arc::new);
         Self {
-            powershell,
+            powershell: Arc::default(),
             options: Arc::new(options),
             built_ins: Arc::new(built_ins.map(|each| (each.manifest.type_name.clone(), each)).collect()),
             pool: Arc::default(),
         }
+    }
+
+    /// The resources of PowerShell, and the processes that they are called in.
+    pub(crate) fn powershell(&self) -> Option<&Arc<PowerShell>> {
+        let search = || self.options.powershell.as_ref()?().map(PowerShell::new).map(Arc::new);
+        self.powershell.get_or_init(search).as_ref()
     }
 
     /// The schema of the properties of a resource that is built in.

@@ -1,16 +1,20 @@
 //! One method of one resource, found by its short name, as `Invoke-DscResource` does; see RFC0047 of PowerShell.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 use stead_core::call::{Execution, Operation, Outcome, Restart};
 use stead_core::diag::{did_you_mean, nearest};
+use stead_core::event::Mode;
 use stead_core::id::TypeName;
 use stead_core::manifest::{Implementation, Kind, Manifest, Version};
+use stead_core::report::Record;
 use stead_core::value::{Object, Value};
 
-use crate::resource::{Refusal, ResourceCall};
+use crate::execution::Execution as Plan;
+use crate::resource::{Refusal, ResourceCall, carried_out};
 use crate::session::Session;
 
 /// A method that every resource has.
@@ -72,19 +76,26 @@ pub enum InvokeError {
     #[error("'PsDscRunAsCredential' cannot be used with a resource that is invoked directly")]
     RunAsCredential,
     /// The resource refused its properties, or failed.
-    #[error("{0}")]
-    Failed(String),
+    #[error("{message}")]
+    Failed {
+        /// What the resource itself calls it; see [`Failure::error_id`].
+        ///
+        /// [`Failure::error_id`]: stead_core::call::Failure::error_id
+        id: Option<String>,
+        /// Why.
+        message: String,
+    },
 }
 
 impl InvokeError {
-    /// The fully qualified id of the error that `Invoke-DscResource` gives; that of stead for what only stead finds.
-    pub fn id(&self) -> &'static str {
+    /// The fully qualified id of the error that PowerShell gives; that of stead for what only stead finds.
+    pub fn id(&self) -> &str {
         match self {
             Self::NotFound { .. } => "Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound",
             Self::Specification { .. } => "InvalidResourceSpecification,Invoke-DscResource",
             Self::Implementation(_) => "UnsupportedResourceImplementation,Invoke-DscResource",
             Self::RunAsCredential => "PsDscRunAsCredentialNotSupport,Invoke-DscResource",
-            Self::Failed(_) => "ResourceFailed,Invoke-DscResource",
+            Self::Failed { id, .. } => id.as_deref().unwrap_or("ResourceFailed,Invoke-DscResource"),
         }
     }
 
@@ -94,19 +105,26 @@ impl InvokeError {
             Self::NotFound { help, .. } => help.as_deref(),
             Self::Specification { help, .. } => Some(help),
             Self::RunAsCredential => Some("'--ignore-run-as-credential' ignores it"),
-            Self::Implementation(_) | Self::Failed(_) => None,
+            Self::Implementation(_) | Self::Failed { .. } => None,
         }
+    }
+}
+
+impl InvokeError {
+    fn of(refusal: Refusal, id: Option<String>) -> Self {
+        let message = match refusal {
+            Refusal::NotFound(message) | Refusal::Failed(message) => message,
+            Refusal::Input(findings) => {
+                findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("; ")
+            }
+        };
+        Self::Failed { id, message }
     }
 }
 
 impl From<Refusal> for InvokeError {
     fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::NotFound(message) | Refusal::Failed(message) => Self::Failed(message),
-            Refusal::Input(findings) => {
-                Self::Failed(findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("; "))
-            }
-        }
+        Self::of(refusal, None)
     }
 }
 
@@ -165,7 +183,7 @@ impl ResourceCall {
             Method::Test => Operation::Test,
             Method::Set => Operation::Set,
         };
-        let record = self.ask(operation, Execution::Actual, Value::Object(properties))?;
+        let record = self.answer(operation, Value::Object(properties))?;
         let response = record.response.as_deref();
         Ok(match (method, response.map(|response| &response.outcome)) {
             (Method::Test, Some(Outcome::Tested(tested))) => Invoked::InDesiredState(tested.in_desired_state),
@@ -174,8 +192,15 @@ impl ResourceCall {
                 let restarts = response.map_or(&[][..], |response| &response.restarts);
                 Invoked::RebootRequired(restarts.iter().any(|restart| matches!(restart, Restart::System(_))))
             }
-            _ => return Err(InvokeError::Failed("the resource gave no answer".to_owned())),
+            _ => return Err(Refusal::Failed("the resource gave no answer".to_owned()).into()),
         })
+    }
+
+    fn answer(&self, operation: Operation, desired: Value) -> Result<Record, InvokeError> {
+        let plan = Plan::new(Mode::direct(operation, Execution::Actual), NonZeroUsize::MIN);
+        let (record, sources) = self.attempt(desired, plan).map_err(Refusal::from)?;
+        let id = record.failure().and_then(|failure| failure.error_id.clone());
+        carried_out(record, &sources).map_err(|refusal| InvokeError::of(refusal, id))
     }
 }
 

@@ -62,7 +62,7 @@ fn totals(totals: &Totals) -> Json {
     })
 }
 
-fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
+pub(crate) fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
     let (graph, record) = (run.graph(), run.report().record(id));
     let mut all = Map::new();
     all.insert("name".into(), (*graph.node(id).name).into());

@@ -89,6 +89,16 @@ impl From<Failure> for Refusal {
     }
 }
 
+/// The record of an operation that was carried out, or why it was not.
+pub(crate) fn carried_out(record: Record, sources: &Sources) -> Result<Record, Refusal> {
+    match (record.failure(), record.finding(), &record.response) {
+        (Some(failure), _, _) => Err(failure.clone().into()),
+        (None, Some(finding), _) => Err(Refusal::Failed(finding_line(finding, sources))),
+        (None, None, None) => Err(Refusal::Failed("the operation was cancelled".to_owned())),
+        (None, None, Some(_)) => Ok(record),
+    }
+}
+
 /// A resource to be called, and the session that it is called in.
 pub struct ResourceCall {
     /// The session.
@@ -133,12 +143,7 @@ impl ResourceCall {
     /// The same, recorded and seen as `plan` says.
     pub fn run(&self, desired: Value, plan: Plan<'_>) -> Result<Record, Refusal> {
         let (record, sources) = self.attempt(desired, plan)?;
-        match (record.failure(), record.finding(), &record.response) {
-            (Some(failure), _, _) => Err(failure.clone().into()),
-            (None, Some(finding), _) => Err(Refusal::Failed(finding_line(finding, &sources))),
-            (None, None, None) => Err(Refusal::Failed("the operation was cancelled".to_owned())),
-            (None, None, Some(_)) => Ok(record),
-        }
+        carried_out(record, &sources)
     }
 
     /// The same, and what it came to even where it failed; with the texts that findings of it point into.
@@ -153,6 +158,8 @@ impl ResourceCall {
             warnings: Vec::new(),
             origin,
             reconcile: stead_core::document::Reconcile::default(),
+            supplied: std::collections::BTreeSet::new(),
+            selected: None,
         };
         let run = self.session.run(&prepared, plan)?;
         Ok((run.report().record(NodeId(0)).clone(), prepared.sources))

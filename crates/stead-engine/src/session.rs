@@ -13,9 +13,10 @@ use stead_core::event::Mode;
 use stead_core::expr::FactKey;
 use stead_core::graph::codes;
 use stead_core::graph::{
-    Expansion, Facts, Found, Graph, Inputs, Lacks, Names, Resolution, Resources, Unresolved, Values, resolve,
+    Expansion, ExpansionFinding, Facts, Found, Graph, Inputs, Lacks, Names, Resolution, Resources, Unresolved, Values,
+    resolve,
 };
-use stead_core::id::TypeName;
+use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{self, Catalog, Extension, Form, Implementation, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
 use stead_core::text::{Limits, Source, Sources, Span};
@@ -62,8 +63,11 @@ pub struct Session {
     pub names: Names,
     /// Whether every parameter of a document must have a value.
     pub values: Values,
+    /// Whether what an instance lies in or uses is created before it, though the document does not say so.
+    pub implicit_order: bool,
     pub(crate) host: Host,
     providers: Providers,
+    modules: Arc<Modules>,
     root: Arc<Path>,
     system_root: Option<Arc<Path>>,
     trace: Trace,
@@ -86,9 +90,18 @@ pub struct Prepared {
     pub origin: Arc<str>,
     /// How what is pending is run again, as far as it says so.
     pub reconcile: Reconcile,
+    /// The names of the parameters that were supplied.
+    pub supplied: BTreeSet<String>,
+    /// The instances that runs of it are about; `None` for all. See [`Prepared::select`].
+    pub selected: Option<Arc<BTreeSet<NodeId>>>,
 }
 
 impl Prepared {
+    /// Whether runs of it are about an instance.
+    pub fn is_selected(&self, id: NodeId) -> bool {
+        self.selected.as_ref().is_none_or(|selected| selected.contains(&id))
+    }
+
     /// What tells it from other documents, or from itself with other parameters.
     pub fn digest(&self) -> String {
         self.graph.digest(&self.sources)
@@ -135,16 +148,12 @@ impl Session {
         for each in built_ins {
             catalog.add(Arc::clone(&each.manifest));
         }
-        if host.powershell.is_some() {
-            for adapter in adapters() {
-                catalog.add(Arc::new(adapter));
-            }
-        }
+        let modules = Arc::new(Modules { host: host.clone(), inventory: Mutex::default() });
         let programs = OnMachine {
             machine: machine(root.clone(), &host.options),
             settings: settings.clone(),
             context: context.clone(),
-            powershell: host.powershell.clone().map(|powershell| (powershell, Mutex::default())),
+            modules: Arc::clone(&modules),
         };
         let discovery = Arc::new(Discovery::new(host.options.search.clone(), catalog, Arc::new(programs)));
         let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), settings.clone(), context));
@@ -159,7 +168,9 @@ impl Session {
             deadline: host.options.deadline.unwrap_or(Context::DEADLINE),
             names: Names::Unique,
             values: Values::Required,
+            implicit_order: true,
             providers: Providers::new(host, settings.clone()),
+            modules,
             settings,
             host: host.clone(),
             root: context_root,
@@ -187,7 +198,9 @@ impl Session {
             settings: self.settings.clone(),
             names: self.names,
             values: self.values,
+            implicit_order: self.implicit_order,
             host: self.host.clone(),
+            modules: Arc::clone(&self.modules),
             providers: self.providers.clone(),
             root: Arc::clone(&self.root),
             system_root: self.system_root.clone(),
@@ -242,6 +255,11 @@ impl Session {
         &self.root
     }
 
+    /// The root of the operating system, if it is not the one that runs.
+    pub fn system_root(&self) -> Option<&Path> {
+        self.system_root.as_deref()
+    }
+
     /// Makes another folder the root of the operating system: the paths of built-in resources start there.
     pub fn set_system_root(&mut self, root: &Path) {
         // `resolve` only adds to it.
@@ -256,7 +274,7 @@ impl Session {
     pub fn prepare(&mut self, name: &str, text: impl Into<String>, supplied: Object) -> Result<Prepared, Unusable> {
         let (document, findings) = self.parse(name, text);
         let mut prepared = self.prepare_parsed(document, findings, supplied)?;
-        self.order_conflicts(&mut prepared);
+        self.complete_order(&mut prepared);
         Ok(prepared)
     }
 
@@ -290,6 +308,7 @@ impl Session {
             unusable.findings.extend(self.more_findings(document, supplied));
             return Err(unusable);
         }
+        let names = supplied.keys().cloned().collect();
         let supplied = match take_secrets(&document.parameters, supplied, &*self.vault) {
             Ok(supplied) => supplied,
             Err(wrong) => {
@@ -297,7 +316,7 @@ impl Session {
                 return Err(Unusable::new(&document, findings));
             }
         };
-        self.resolve(document, &supplied, findings)
+        self.resolve(document, &supplied, findings).map(|prepared| Prepared { supplied: names, ..prepared })
     }
 
     /// What else is wrong with a document whose text is. Instances that could not be read are missing from it, so that
@@ -320,7 +339,7 @@ impl Session {
         let document = Arc::new(document);
         let mut facts = Facts::new();
         loop {
-            let known = Known(&self.discovery, self.host.powershell.as_deref());
+            let known = Known(&self.discovery, Some(&self.modules));
             let inputs = Inputs {
                 catalog: &known,
                 parameters: supplied,
@@ -359,7 +378,16 @@ impl Session {
         let sources = Arc::new(self.sources.clone());
         let origin = sources.get(document.source).map_or("", |source| source.name.as_str()).into();
         let reconcile = document.directives.reconcile.clone();
-        Prepared { graph: Arc::new(graph), sources, facts, warnings: Vec::new(), origin, reconcile }
+        Prepared {
+            graph: Arc::new(graph),
+            sources,
+            facts,
+            warnings: Vec::new(),
+            origin,
+            reconcile,
+            supplied: BTreeSet::new(),
+            selected: None,
+        }
     }
 
     /// The same with what is wrong with the properties of those instances that could be resolved, so that nothing waits for
@@ -460,7 +488,7 @@ pub struct NotFound {
 }
 
 /// Discovery as the core asks it.
-struct Known<'a>(&'a Discovery, Option<&'a PowerShell>);
+struct Known<'a>(&'a Discovery, Option<&'a Modules>);
 
 impl Known<'_> {
     /// Why nothing was found: a manifest that declares the type and is invalid says more than a similar name.
@@ -492,13 +520,16 @@ impl Resources for Known<'_> {
         manifest: &Manifest,
         properties: &Object,
         sources: &mut Sources,
-    ) -> Result<Expansion, Vec<Diagnostic>> {
-        if let Some(powershell) = self.1 {
-            return powershell.expand(manifest, properties, sources);
+    ) -> Result<Expansion, Vec<ExpansionFinding>> {
+        let expanded = self.1.and_then(|modules| {
+            modules.with(|powershell, inventory| powershell.expand(inventory, manifest, properties, sources))
+        });
+        if let Some(expanded) = expanded {
+            return expanded;
         }
         let message = format!("'{}' is a composite resource of PowerShell, which is not used", manifest.type_name);
         let finding = Diagnostic::error(&stead_core::graph::codes::UNKNOWN_TYPE, Span::default(), message);
-        Err(vec![Diagnostic { span: None, ..finding }])
+        Err(vec![Diagnostic { span: None, ..finding }.into()])
     }
 
     fn find(&self, type_name: &TypeName, requirement: Option<&str>, adapter: Option<&TypeName>) -> Found {
@@ -531,8 +562,22 @@ struct OnMachine {
     machine: Machine,
     settings: Settings,
     context: Context,
-    /// And its modules, once they were searched for.
-    powershell: Option<(Arc<PowerShell>, Mutex<Option<Inventory>>)>,
+    modules: Arc<Modules>,
+}
+
+/// The modules of PowerShell, which are searched for once.
+struct Modules {
+    host: Host,
+    inventory: Mutex<Option<Inventory>>,
+}
+
+impl Modules {
+    /// What PowerShell tells by them; `None` where there is none.
+    fn with<T>(&self, of: impl FnOnce(&PowerShell, &mut Inventory) -> T) -> Option<T> {
+        let powershell = self.host.powershell()?;
+        let mut inventory = self.inventory.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(of(powershell, inventory.get_or_insert_with(|| powershell.search())))
+    }
 }
 
 impl OnMachine {
@@ -540,18 +585,18 @@ impl OnMachine {
         Context { name: name.as_str().into(), ..self.context.clone() }
     }
 
-    /// What an adapter of this program answers by the modules of PowerShell, which are searched for once.
+    /// What an adapter of this program answers by the modules of PowerShell.
     fn in_modules<T>(&self, adapter: &Manifest, of: impl FnOnce(&PowerShell, &mut Inventory) -> T) -> Option<T> {
-        let (powershell, inventory) = self.powershell.as_ref()?;
-        if !matches!(adapter.implementation, Implementation::BuiltIn) {
-            return None;
-        }
-        let mut inventory = inventory.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(of(powershell, inventory.get_or_insert_with(|| powershell.search())))
+        let is_own = matches!(adapter.implementation, Implementation::BuiltIn);
+        is_own.then(|| self.modules.with(of)).flatten()
     }
 }
 
 impl Programs for OnMachine {
+    fn adapters(&self) -> Vec<Manifest> {
+        self.modules.host.powershell().map(|_| adapters()).unwrap_or_default()
+    }
+
     fn list_adapted(&self, adapter: &Manifest) -> Result<Vec<Json>, Failure> {
         let listed = self.in_modules(adapter, |powershell, found| powershell.list(found, &adapter.type_name));
         listed.map_or_else(|| list_adapted(adapter, &self.settings, &self.context(&adapter.type_name)), Ok)

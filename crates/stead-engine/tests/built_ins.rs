@@ -31,6 +31,8 @@ fn messages(findings: &[Diagnostic]) -> Vec<&str> {
 
 fn conflicts(resources: &str) -> Vec<String> {
     let mut session = session(Path::new("/nowhere"));
+    // In the order of the document.
+    session.implicit_order = false;
     let prepared = prepared(&mut session, resources);
     prepared.warnings.into_iter().map(|finding| finding.message).collect()
 }

@@ -16,7 +16,7 @@ use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use stead_core::manifest::VersionRequirement;
 use stead_core::wait::Wait;
-use stead_engine::ReconcileOptions;
+use stead_engine::{ReconcileOptions, SavedPlan};
 
 use crate::schemas::TYPES;
 use deferred::Deferred;
@@ -49,15 +49,15 @@ pub(crate) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes of plan, check, apply, lint, graph, explain, sls, history, get, set, export,
+Exit codes of plan, show, check, apply, lint, graph, explain, sls, history, get, set, export,
 facts, invoke, puppetize and serve:
   0    in the desired state; no findings (lint, sls)
   1    something failed
   2    not in the desired state (plan, check, set --what-if, invoke --method test);
        warnings (lint, sls); stale files (puppetize --check)
-  3    the document, its parameters, the policy or the command line is not valid; the run cannot
-       be recorded (apply --record); there is no such run (history), resource (get, set, export,
-       invoke) or fact (facts)
+  3    the document, its parameters, the policy or the command line is not valid, or a saved plan
+       no longer holds; the run cannot be recorded (apply --record); there is no such run
+       (history), resource (get, set, export, invoke) or fact (facts)
   4    apply gave up: re-runs made no progress or reached their limit
   6    ended early, by Ctrl-C or by the answer No
 Other commands have the exit codes of dsc. For all commands:
@@ -86,11 +86,17 @@ pub(crate) fn is_command(word: &str) -> bool {
 
 /// The same error, with a hint where an option is meant that another command has.
 pub(crate) fn with_hint(mut error: clap::Error) -> clap::Error {
-    let is_what_if = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(option))
-        if ["--dry-run", "--what-if", "--noop", "--check"].contains(&option.as_str()));
-    if error.kind() == ErrorKind::UnknownArgument && is_what_if {
-        let hint = vec![StyledStr::from("'stead plan' shows what apply would do")];
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(hint));
+    let hint = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(option)) => match option.as_str() {
+            "--dry-run" | "--what-if" | "--noop" | "--check" => "'stead plan' shows what apply would do",
+            "--root" => "'--system-root' names another operating system, '--relative-to' where relative paths start",
+            _ => return error,
+        },
+        _ => return error,
+    };
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
     }
     error
 }
@@ -98,16 +104,18 @@ pub(crate) fn with_hint(mut error: clap::Error) -> clap::Error {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show what apply would change; changes nothing
-    Plan(Deferred<Document>),
+    Plan(Deferred<Plan>),
     /// Bring the machine into the state of the document
     Apply(Deferred<Apply>),
+    /// Show a plan that 'plan --out' saved
+    Show(Deferred<Show>),
     /// Report drift: what is not in the state of the document
     Check(Deferred<Document>),
     /// Print the order and the dependencies of a document
     Graph(Deferred<Graph>),
     /// Check a document without looking at the machine
     Lint(Deferred<Document>),
-    /// Explain a code such as E0104
+    /// Explain a code, a function, or a resource and its properties
     Explain(Deferred<Explain>),
     /// Convert SLS files of Idem into documents
     Sls {
@@ -168,7 +176,8 @@ pub(crate) enum Command {
 impl Command {
     fn document(&self) -> Option<&Document> {
         match self {
-            Self::Plan(document) | Self::Check(document) | Self::Lint(document) => Some(document),
+            Self::Check(document) | Self::Lint(document) => Some(document),
+            Self::Plan(plan) => Some(&plan.document),
             Self::Apply(apply) => Some(&apply.document),
             Self::Graph(graph) => Some(&graph.document),
             _ => None,
@@ -181,6 +190,7 @@ impl Command {
             || matches!(
                 self,
                 Self::Explain(_)
+                    | Self::Show(_)
                     | Self::Agent(_)
                     | Self::Sls { .. }
                     | Self::History(_)
@@ -218,11 +228,20 @@ pub(crate) struct Document {
     /// The same as FILE
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The document itself, of a command that makes one.
+    /// The document itself and what messages call it, of a command that makes one.
     #[arg(skip)]
-    pub(crate) text: Option<String>,
+    pub(crate) text: Option<(String, String)>,
     #[command(flatten)]
     pub(crate) supplied: Supplied,
+    /// Only these instances, and what they need: names, types or tags
+    #[arg(long, value_name = "NAME|TYPE|TAG", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Without these instances, and without what needs them
+    #[arg(long, value_name = "NAME|TYPE|TAG", value_delimiter = ',')]
+    pub(crate) skip: Vec<String>,
+    /// The root of the operating system, if it is not the one that runs
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) system_root: Option<PathBuf>,
     /// How many instances run at once [default: the number of cores]
     #[arg(short, long, value_parser = at_least_one)]
     pub(crate) width: Option<NonZeroUsize>,
@@ -252,14 +271,14 @@ pub(crate) struct Supplied {
     /// Parameters as JSON or YAML: '{"name": value}'
     #[arg(short, long)]
     pub(crate) parameters: Option<String>,
-    /// A file with parameters
+    /// A file with parameters; of several files, later ones win. They win over the environment variables `STEAD_PARAM_NAME`
     #[arg(long, value_name = "FILE")]
-    pub(crate) parameters_file: Option<PathBuf>,
-    /// One parameter; parsed as JSON if valid, otherwise used as a string
+    pub(crate) parameters_file: Vec<PathBuf>,
+    /// One parameter, which wins over all others; parsed as JSON if valid, otherwise used as a string
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
-    /// The folder of relative paths in resources [default: that of the document]
-    #[arg(long, value_name = "FOLDER")]
+    /// Where relative paths in resources start [default: the folder of the document]
+    #[arg(long = "relative-to", value_name = "FOLDER")]
     pub(crate) root: Option<PathBuf>,
 }
 
@@ -269,8 +288,11 @@ impl Document {
         Self {
             positional: None,
             file: None,
-            text: Some(text),
+            text: Some(("<command line>".to_owned(), text)),
             supplied: Supplied::default(),
+            only: Vec::new(),
+            skip: Vec::new(),
+            system_root: None,
             width: None,
             deadline: set.deadline,
             output: set.output,
@@ -278,6 +300,24 @@ impl Document {
             quiet: set.quiet,
             verbose: set.verbose,
             brief: false,
+        }
+    }
+
+    /// The document of a saved plan, with its parameters and those that are given now.
+    pub(crate) fn of_plan(self, plan: &SavedPlan) -> Self {
+        let supplied = Supplied {
+            parameters: Some(serde_json::json!({ "parameters": plan.parameters }).to_string()),
+            parameters_file: Vec::new(),
+            set: self.supplied.set,
+            root: Some(plan.root.clone()),
+        };
+        Self {
+            text: Some((plan.name.clone(), plan.document.clone())),
+            supplied,
+            only: plan.only.clone(),
+            skip: plan.skip.clone(),
+            system_root: plan.system_root.clone(),
+            ..self
         }
     }
 
@@ -325,7 +365,26 @@ const TYPE_NAMES: Known = Known(|| {
     built_in.map(|built_in| built_in.manifest.type_name.as_str().to_owned()).collect()
 });
 
-const CODES: Known = Known(|| crate::commands::codes().into_iter().map(|code| code.id.to_owned()).collect());
+const SUBJECTS: Known = Known(crate::commands::subjects);
+
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    pub(crate) document: Document,
+    /// Save the plan in a file: 'stead apply FILE' does what it shows, or refuses
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The saved plan
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
@@ -701,9 +760,34 @@ pub(crate) struct Puppetize {
     pub(crate) prefix: Option<String>,
     #[arg(long, help = "Name attributes as modules of Puppet.Dsc do, so that their manifests need no change")]
     pub(crate) dsc_compat: bool,
+    /// Accept secrets as plain strings, too, not only as Sensitive
+    #[arg(long)]
+    pub(crate) plain_secrets: bool,
+    #[command(flatten)]
+    pub(crate) metadata: ModuleMetadata,
     /// Write nothing; list files that are out of date
     #[arg(long)]
     pub(crate) check: bool,
+}
+
+/// What `metadata.json` of a module says for its readers.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ModuleMetadata {
+    /// What the module is for, in one line [default: the types of its resources]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) summary: Option<String>,
+    /// Where the source of the module is
+    #[arg(long, value_name = "URL")]
+    pub(crate) source: Option<String>,
+    /// Where the module is described
+    #[arg(long, value_name = "URL")]
+    pub(crate) project_page: Option<String>,
+    /// Where issues of the module are reported
+    #[arg(long, value_name = "URL")]
+    pub(crate) issues_url: Option<String>,
+    /// A word that the module is found by, beside 'stead'; can be repeated
+    #[arg(long, value_name = "WORD")]
+    pub(crate) tag: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -747,9 +831,9 @@ pub(crate) struct Convert {
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// The code; without it all are listed
-    #[arg(value_parser = CODES, hide_possible_values = true)]
-    pub(crate) code: Option<String>,
+    /// A code, a function, a type, its name behind the slash, or TYPE.PROPERTY; without it all codes are listed
+    #[arg(value_name = "CODE|FUNCTION|TYPE", value_parser = SUBJECTS, hide_possible_values = true)]
+    pub(crate) subject: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

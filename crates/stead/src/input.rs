@@ -1,6 +1,6 @@
 //! Reading what the command line names: documents, parameters, standard input.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -72,8 +72,12 @@ pub(crate) fn current_folder() -> PathBuf {
 
 /// Reads a file, or standard input for `-`.
 pub(crate) fn read(path: &Path) -> Result<Text, Unreadable> {
+    read_at_most(path, Limits::default().bytes)
+}
+
+/// The same, of a file that may have so many bytes.
+pub(crate) fn read_at_most(path: &Path, limit: usize) -> Result<Text, Unreadable> {
     let failed = |source| Unreadable::File { path: path.to_path_buf(), source };
-    let limit = Limits::default().bytes;
     let standard = path.as_os_str() == "-";
     if standard {
         tracing::debug!("Reading input from standard input");
@@ -179,7 +183,9 @@ pub(crate) enum BadParameters {
 /// Where parameters come from, later ones winning over earlier ones name by name.
 #[derive(Default)]
 pub(crate) struct ParameterSources<'a> {
-    pub(crate) file: Option<&'a Path>,
+    /// Whether the environment is one, for what the document declares.
+    pub(crate) environment: bool,
+    pub(crate) files: &'a [PathBuf],
     pub(crate) inline: Option<&'a str>,
     pub(crate) single: &'a [(String, String)],
     /// The document, which declares what is text.
@@ -190,7 +196,8 @@ impl<'a> ParameterSources<'a> {
     /// Those of a command for users.
     pub(crate) fn of(supplied: &'a Supplied, document: &'a Text) -> Self {
         Self {
-            file: supplied.parameters_file.as_deref(),
+            environment: true,
+            files: &supplied.parameters_file,
             inline: supplied.parameters.as_deref(),
             single: &supplied.set,
             document: Some(document),
@@ -201,27 +208,49 @@ impl<'a> ParameterSources<'a> {
 /// Reads all parameters. A bare object counts as `parameters` itself when it has no member of that name.
 pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> Result<Object, BadParameters> {
     let mut all = Object::new();
-    if let Some(path) = from.file {
+    let environment = if from.environment { of_environment() } else { Vec::new() };
+    // A large document is read twice only where that is needed.
+    let is_needed = !environment.is_empty() || !from.single.is_empty();
+    let declared = if is_needed { declared(from.document) } else { BTreeMap::new() };
+    for (name, value) in environment {
+        if let Some(is_text) = declared.get(&name) {
+            all.insert(name, single(&value, *is_text));
+        }
+    }
+    for path in from.files {
         all.extend(read_parameters(session, &read(path).map_err(BadParameters::Unreadable)?)?);
     }
     if let Some(text) = from.inline {
         all.extend(read_parameters(session, &inline_parameters(text).map_err(BadParameters::Unreadable)?)?);
     }
-    let texts = if from.single.is_empty() { BTreeSet::new() } else { declared_texts(from.document) };
     for (name, value) in from.single {
-        all.insert(name.clone(), single(value, texts.contains(name)));
+        all.insert(name.clone(), single(value, declared.get(name).copied().unwrap_or_default()));
     }
     Ok(all)
 }
 
-/// The parameters that a document declares as text. A document that cannot be read declares none: it is refused later.
-fn declared_texts(document: Option<&Text>) -> BTreeSet<String> {
-    let Some(document) = document else { return BTreeSet::new() };
+/// The variables `STEAD_PARAM_NAME` by name. Others may be for other documents.
+fn of_environment() -> Vec<(String, String)> {
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.to_str()?.strip_prefix("STEAD_PARAM_")?.to_owned();
+        let value = value.into_string();
+        if value.is_err() {
+            tracing::warn!("The environment variable 'STEAD_PARAM_{name}' is not UTF-8 text; ignored");
+        }
+        Some((name, value.ok()?))
+    });
+    variables.collect()
+}
+
+/// The parameters that a document declares, and which of them are text. A document that cannot be read declares none: it
+/// is refused later.
+fn declared(document: Option<&Text>) -> BTreeMap<String, bool> {
+    let Some(document) = document else { return BTreeMap::new() };
     let (node, _) = text::read(SourceId::default(), &document.text, &Limits::default());
     let declared = node.as_ref().and_then(|node| node.get("parameters")?.entries()).unwrap_or_default();
     let is_text = |kind: &str| kind.eq_ignore_ascii_case("string") || kind.eq_ignore_ascii_case("secureString");
-    let texts = declared.iter().filter(|entry| entry.value.get("type").and_then(Node::as_str).is_some_and(is_text));
-    texts.map(|entry| entry.key.to_string()).collect()
+    let is_declared_text = |entry: &Node| entry.get("type").and_then(Node::as_str).is_some_and(is_text);
+    declared.iter().map(|entry| (entry.key.to_string(), is_declared_text(&entry.value))).collect()
 }
 
 /// A value of the command line: JSON, or text. For what is declared as text only JSON in quotes is JSON.

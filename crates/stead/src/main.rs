@@ -109,12 +109,13 @@ fn is_as_dsc(words: &[OsString]) -> bool {
 
 fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
     match arguments.command {
-        Command::Plan(document) => commands::plan(&document, &env),
-        Command::Apply(document) => commands::apply(&document, &env),
+        Command::Plan(plan) => commands::plan(&plan, &env),
+        Command::Apply(apply) => commands::apply(apply.into_inner(), &env),
+        Command::Show(show) => commands::show(&show),
         Command::Check(document) => commands::check(&document, &env),
         Command::Graph(graph) => commands::graph(&graph, &env),
         Command::Lint(document) => commands::lint(&document, &env),
-        Command::Explain(explain) => commands::explain(&explain),
+        Command::Explain(explain) => commands::explain(&explain, &env),
         Command::History(history) => commands::history(&history, &env),
         Command::Get(get) => commands::get(&get, &env),
         Command::Set(set) => commands::set(&set, &env),

@@ -2,11 +2,12 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
 use clap::ValueEnum;
-use stead_engine::{Host, HostOptions};
+use stead_engine::{Host, HostOptions, PowerShellSearch};
 use stead_host::catalog::{Search, SearchEnvironment, User};
 use stead_host::process::Environment;
 use stead_host::settings::{
@@ -47,15 +48,19 @@ impl ProcessEnv {
             elevated: rustix::process::geteuid().is_root(),
             trace_level: settings.trace_level,
             deadline: arguments.command.deadline(),
-            powershell: powershell(arguments.isolated),
+            powershell: Some(powershell(arguments.isolated)),
         };
         let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
         Self { began, settings, host: Host::new(options), warnings, unusable_policy }
     }
 }
 
+fn powershell(isolated: bool) -> Arc<PowerShellSearch> {
+    Arc::new(move || find_powershell(isolated))
+}
+
 /// Where PowerShell is; `None` where there is neither the program nor a path of modules.
-fn powershell(isolated: bool) -> Option<PowerShellOptions> {
+fn find_powershell(isolated: bool) -> Option<PowerShellOptions> {
     let environment = Environment::of_this_process(&["PSModulePath", "XDG_DATA_HOME", "XDG_CONFIG_HOME"]);
     let executable = environment.find_on_path("pwsh");
     if executable.is_none() && env::var_os("PSModulePath").is_none_or(|path| path.is_empty()) {

@@ -77,6 +77,7 @@ impl Calls {
         document: &str,
         parameters: Option<&str>,
     ) -> Result<Json, String> {
+        session.implicit_order = false;
         if operation == Operation::Export {
             session.names = Names::Repeated;
         }

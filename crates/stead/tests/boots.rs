@@ -9,6 +9,10 @@
 mod debian;
 #[path = "support/restart.rs"]
 mod restart;
+#[path = "boots/server.rs"]
+mod server;
+#[path = "boots/speed.rs"]
+mod speed;
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -86,11 +90,7 @@ fn prepare(machine: &Debian) {
 
 /// The agent is installed by its own command.
 fn install(machine: &Debian) {
-    until(|| {
-        let output = machine.run(&["systemctl", "is-system-running"]);
-        let state = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        ["running", "degraded"].contains(&state.as_str()).then_some(())
-    });
+    machine.wait_until_started();
     let printed = machine.ok(&["stead", "agent", "install"]);
     assert!(printed.contains("the agent is running"), "{printed}");
     machine.ok(&["stead", "agent", "settings", "set", "RebootNodeIfNeeded=true", "PendingRetrySecs=1"]);

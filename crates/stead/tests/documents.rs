@@ -40,6 +40,18 @@ fn every_step_of_the_guide_from_idem_works() {
 }
 
 #[test]
+fn every_step_of_the_guide_from_puppet_works() {
+    let reader = Reader::new();
+    reader.check("docs/from-puppet.md", &reader.home());
+}
+
+#[test]
+fn every_step_of_the_guide_from_ansible_works() {
+    let reader = Reader::new();
+    reader.check("docs/from-ansible.md", &reader.home());
+}
+
+#[test]
 fn every_step_about_reconciliation_works() {
     let reader = Reader::new();
     reader.check("docs/reconciliation.md", &reader.home());

@@ -57,6 +57,11 @@ fn puppet_manages_resources() {
 }
 
 #[test]
+fn puppet_manages_all_built_in_resources() {
+    specs("tests", "builtins_spec.rb");
+}
+
+#[test]
 fn puppet_shows_what_happens() {
     specs("tests", "behaviour_spec.rb");
 }

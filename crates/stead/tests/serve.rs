@@ -184,6 +184,29 @@ fn a_change_is_verified_by_the_same_request() {
 }
 
 #[test]
+fn a_test_that_fails_after_a_change_leaves_the_answer_to_the_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = |text: &str| json!({ "executable": "sh", "args": ["-c", text], "input": "stdin" });
+    let manifest = json!({
+        "type": "Test/Unreadable", "version": "1.0.0",
+        "get": script("test ! -e made || exit 7; echo '{}'"),
+        "set": { "executable": "sh", "args": ["-c", r#"cat > made; echo '{"one": 1}'"#], "input": "stdin", "return": "state" },
+        "schema": { "embedded": { "type": "object", "properties": { "one": { "type": "integer" } } } },
+    });
+    std::fs::write(folder.path().join("unreadable.dsc.resource.json"), manifest.to_string()).unwrap();
+    let mut server = Server::start_in(folder);
+    let params = json!({ "type": "Test/Unreadable", "properties": { "one": 1 }, "verify": true });
+    let mut set = server.ask(1, "set", &params);
+    while set["method"] == "$/log" {
+        set = server.answer();
+    }
+    assert_eq!(set["result"]["after"]["one"], 1, "{set}");
+    let error = &set["result"]["verification"]["error"];
+    assert_eq!(error["code"], -32000, "{set}");
+    assert!(error["message"].as_str().unwrap().contains('7'), "{set}");
+}
+
+#[test]
 fn names_of_properties_are_json_pointers() {
     let mut server = Server::start();
     let file = json!({ "type": "Stead/File", "properties": { "path": "x", "content": "one" } });

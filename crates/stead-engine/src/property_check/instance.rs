@@ -8,7 +8,7 @@ use stead_core::call::{Failure, INVALID, code};
 use stead_core::diag::Diagnostic;
 use stead_core::document::Instance;
 use stead_core::expr::Template;
-use stead_core::graph::is_written_out;
+use stead_core::graph::{is_written_out, stated_at};
 use stead_core::schema::{Mismatch, Reason, Schema};
 use stead_core::text::{Kind, Span};
 use stead_core::value::{Object, Value, pointer};
@@ -120,13 +120,13 @@ impl Checked<'_> {
         accepts: &dyn Fn(&str) -> bool,
     ) -> Diagnostic {
         let property = &*property_of(pointer);
-        let value = at(&self.properties, pointer).map(|(value, _)| value);
+        let value = stated_at(&self.properties, pointer).map(|(value, _)| value);
         self.pass.with_hint(finding, &Fault { reason, property, value, advice, accepts })
     }
 
     /// Where a pointer leads; the name of the instance for the whole, and for what is in no text.
     fn place(&self, pointer: &str) -> Span {
-        at(&self.properties, pointer).and_then(|(_, span)| span).unwrap_or(self.instance.name.span)
+        stated_at(&self.properties, pointer).and_then(|(_, span)| span).unwrap_or(self.instance.name.span)
     }
 }
 
@@ -152,18 +152,6 @@ fn members(properties: &Template, is_needed: impl Fn(&str, &str) -> bool) -> Obj
 /// The name of the property that a pointer leads to or into.
 fn property_of(pointer: &str) -> Cow<'_, str> {
     pointer::steps(pointer).next().unwrap_or_default()
-}
-
-/// What a pointer leads to, with the place of its name or, of an element, of itself; the whole is not in a place.
-fn at<'t>(properties: &'t Template, pointer: &str) -> Option<(&'t Template, Option<Span>)> {
-    pointer::steps(pointer).try_fold((properties, None), |(outer, _), step| match &outer.kind {
-        Kind::Object(entries) => {
-            let entry = entries.iter().find(|entry| *entry.key == *step)?;
-            Some((&entry.value, Some(entry.key_span)))
-        }
-        Kind::Array(items) => items.get(step.parse::<usize>().ok()?).map(|item| (item, Some(item.span))),
-        _ => None,
-    })
 }
 
 /// Whether a mismatch stays one whatever is still to be computed or opened.

@@ -12,6 +12,13 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 #[derive(Debug)]
 pub(crate) struct Deferred<T>(T);
 
+impl<T> Deferred<T> {
+    /// What was given.
+    pub(crate) fn into_inner(self) -> T {
+        self.0
+    }
+}
+
 impl<T> Deref for Deferred<T> {
     type Target = T;
 

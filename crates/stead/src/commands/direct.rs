@@ -11,9 +11,9 @@ use stead_core::event::Mode;
 use stead_core::export::escaped;
 use stead_core::value::{Object, Value};
 use stead_core::wire::results::{DOCUMENT_SCHEMA, exported_instance};
-use stead_engine::{Execution, InvokeError, ReconcileOptions, ResourceCall, Session, error_chain, finding_line};
+use stead_engine::{Execution, InvokeError, ResourceCall, Session, error_chain, finding_line};
 
-use super::{Consent, carry_out};
+use super::{Consent, Task, carry_out};
 use crate::args::{Document, Export, Get, Output, Set};
 use crate::exit::Exit;
 use crate::input;
@@ -73,8 +73,9 @@ pub(crate) fn set(arguments: &Set, env: &ProcessEnv) -> Exit {
     };
     let mode = if arguments.what_if { Mode::PLAN } else { Mode::APPLY };
     let consent = if arguments.yes || arguments.what_if { Consent::Given } else { Consent::Asked };
+    let task = Task { consent, ..Task::new(mode) };
     let document = Document::on_command_line(text, arguments);
-    carry_out(&document, resource.0.session, mode, consent, &ReconcileOptions::none(), None, env)
+    carry_out(&document, resource.0.session, task, env)
 }
 
 fn session(env: &ProcessEnv) -> Session {

@@ -20,14 +20,15 @@ pub(crate) fn invoke(arguments: &Invoke, env: &ProcessEnv) -> Exit {
     interrupt::catch(&session);
     let cancel = session.cancel.clone();
     let called = ResourceCall::specified(session, &specification(arguments));
-    let invoked = called.map_err(|error| refused(&error)).and_then(|mut called| {
+    let refused = |error: InvokeError| refused(&error, arguments);
+    let invoked = called.map_err(refused).and_then(|mut called| {
         let properties = properties(&mut called, arguments)?;
         let method = match arguments.method {
             MethodName::Get => Method::Get,
             MethodName::Test => Method::Test,
             MethodName::Set => Method::Set,
         };
-        called.invoke(method, properties, arguments.ignore_run_as_credential).map_err(|error| refused(&error))
+        called.invoke(method, properties, arguments.ignore_run_as_credential).map_err(refused)
     });
     let exit = invoked.map_or_else(|exit| exit, |invoked| show(invoked, arguments));
     interrupt::exit(&cancel, exit)
@@ -53,12 +54,20 @@ fn show(invoked: Invoked, arguments: &Invoke) -> Exit {
     exit
 }
 
-fn refused(error: &InvokeError) -> Exit {
-    complain(&format!("error[{}]: {error}", error.id()));
+/// In words on standard error, and as data where a format was asked for: an id may be any text.
+fn refused(error: &InvokeError, arguments: &Invoke) -> Exit {
+    let id = error.id();
+    let is_word = !id.contains(|it: char| it.is_whitespace() || it == ']');
+    let shown = if is_word { format!("[{id}]") } else { String::new() };
+    complain(&format!("error{shown}: {error}"));
     if let Some(help) = error.help() {
         complain(&format!("help: {help}"));
     }
-    if matches!(error, InvokeError::Failed(_)) { Exit::Failed } else { Exit::Unusable }
+    if let Some(format) = arguments.output_format {
+        let error = json!({ "id": id, "message": error.to_string(), "help": error.help() });
+        data(&json!({ "error": error }), Some(format));
+    }
+    if matches!(error, InvokeError::Failed { .. }) { Exit::Failed } else { Exit::Unusable }
 }
 
 /// The properties of the command line: single ones win over those of the input.

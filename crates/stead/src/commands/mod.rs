@@ -5,16 +5,20 @@ mod confirm;
 mod direct;
 mod drawing;
 mod effects;
+mod explain;
 mod facts;
+mod files;
 mod history;
 mod invoke;
 mod puppetize;
 mod report;
+mod saved;
 pub(crate) mod sls;
 mod values;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
@@ -24,58 +28,89 @@ use stead_core::graph::Values;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 
-use crate::args::{Apply, Document, Explain, Graph, Output};
+use crate::args::{Apply, Document, Graph, Output, Plan};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text, Unreadable};
 use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, written_soon};
 use crate::process_env::ProcessEnv;
 pub(crate) use direct::{export, get, set};
+pub(crate) use explain::explain;
 pub(crate) use facts::facts;
 use history::Recorder;
 pub(crate) use history::history;
 pub(crate) use invoke::invoke;
 pub(crate) use puppetize::puppetize;
 use report::{Printer, Style};
-use stead_engine::{Execution, Prepared, ReconcileOptions, Session, Summary, error_chain, json};
+pub(crate) use saved::show;
+use stead_engine::{
+    Execution, Parts, Prepared, ReconcileOptions, SavedPlan, Session, Summary, UnknownPart, error_chain, json,
+};
 
-/// Shows what apply would change.
-pub(crate) fn plan(document: &Document, env: &ProcessEnv) -> Exit {
-    carry_out(document, session_for(document, env), Mode::PLAN, Consent::Given, &ReconcileOptions::none(), None, env)
+/// Shows what apply would change, and saves it if asked for.
+pub(crate) fn plan(arguments: &Plan, env: &ProcessEnv) -> Exit {
+    let task = Task { out: arguments.out.as_deref(), ..Task::new(Mode::PLAN) };
+    carry_out(&arguments.document, session_for(&arguments.document, env), task, env)
 }
 
-/// Brings the machine to the desired state.
-pub(crate) fn apply(arguments: &Apply, env: &ProcessEnv) -> Exit {
-    let consent = if arguments.yes { Consent::Given } else { Consent::Asked };
+/// Brings the machine to the desired state, or does what a saved plan shows.
+pub(crate) fn apply(mut arguments: Apply, env: &ProcessEnv) -> Exit {
+    let plan = match saved::read(arguments.document.path()).transpose() {
+        Ok(plan) => plan,
+        Err(exit) => return exit,
+    };
+    if let Some(plan) = &plan {
+        arguments = match saved::document(plan, arguments) {
+            Ok(arguments) => arguments,
+            Err(exit) => return exit,
+        };
+    }
+    let consent = match &plan {
+        Some(plan) => Consent::Planned(plan),
+        None if arguments.yes => Consent::Given,
+        None => Consent::Asked,
+    };
     let recorder = match Recorder::open(&arguments.recording) {
         Ok(recorder) => recorder,
         Err(exit) => return exit,
     };
     let (session, reconcile) = (session_for(&arguments.document, env), arguments.reconcile.options());
-    carry_out(&arguments.document, session, Mode::APPLY, consent, &reconcile, recorder.as_ref(), env)
+    let task = Task { consent, reconcile, recorder: recorder.as_ref(), ..Task::new(Mode::APPLY) };
+    carry_out(&arguments.document, session, task, env)
 }
 
 /// Reports drift.
 pub(crate) fn check(document: &Document, env: &ProcessEnv) -> Exit {
-    carry_out(document, session_for(document, env), Mode::TEST, Consent::Given, &ReconcileOptions::none(), None, env)
+    carry_out(document, session_for(document, env), Task::new(Mode::TEST), env)
+}
+
+/// What is done with a document.
+struct Task<'a> {
+    mode: Mode,
+    consent: Consent<'a>,
+    reconcile: ReconcileOptions,
+    recorder: Option<&'a Recorder>,
+    /// Where a plan is saved.
+    out: Option<&'a Path>,
+}
+
+impl Task<'_> {
+    fn new(mode: Mode) -> Self {
+        Self { mode, consent: Consent::Given, reconcile: ReconcileOptions::none(), recorder: None, out: None }
+    }
 }
 
 /// Whether users are asked before something is removed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Consent {
+#[derive(Clone, Copy)]
+enum Consent<'a> {
     Given,
     Asked,
+    /// They were, when they saved this plan. It must still hold.
+    Planned(&'a SavedPlan),
 }
 
-fn carry_out(
-    document: &Document,
-    session: Session,
-    mode: Mode,
-    consent: Consent,
-    reconcile: &ReconcileOptions,
-    recorder: Option<&Recorder>,
-    env: &ProcessEnv,
-) -> Exit {
+fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &ProcessEnv) -> Exit {
+    let Task { mode, consent, reconcile, recorder, out } = task;
     let (session, prepared) = match prepare(document, session, Values::Required, mode) {
         Ok(ready) => ready,
         Err(exit) => return exit,
@@ -84,7 +119,7 @@ fn carry_out(
         refuse(document, &[finding], &session);
         return Exit::Unusable;
     }
-    let policy = match session.policy(reconcile, &prepared.reconcile) {
+    let policy = match session.policy(&reconcile, &prepared.reconcile) {
         Ok(policy) => policy,
         Err(findings) => {
             refuse(document, &findings, &session);
@@ -95,9 +130,12 @@ fn carry_out(
         return exit;
     }
     warn(document, &distinct(&prepared.warnings), &prepared.sources);
-    if consent == Consent::Asked
-        && let Err(exit) = written_soon(|| confirm::confirm(document, &session, &prepared))
-    {
+    let confirmed = match consent {
+        Consent::Given => Ok(()),
+        Consent::Asked => written_soon(|| confirm::confirm(document, &session, &prepared)),
+        Consent::Planned(plan) => saved::confirm(plan, &session, &prepared, width(document.width)),
+    };
+    if let Err(exit) = confirmed {
         return exit;
     }
     let mut printer = Printer::new(&session, Style::new(document, mode), Arc::clone(&prepared.sources));
@@ -120,7 +158,12 @@ fn carry_out(
             data_as(&json::report(&session, &run, &summary, env.began.elapsed()), document.output);
         }
     }
-    let exit = exit_of(&run, &summary);
+    let mut exit = exit_of(&run, &summary);
+    if let Some(path) = out
+        && let Err(failed) = saved::save(path, (document, &session, &prepared), (&run, &summary))
+    {
+        exit = failed;
+    }
     // The program ends here; taking a large run apart value by value would only take time. It holds no secret.
     std::mem::forget((run, prepared));
     exit
@@ -175,8 +218,15 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
 /// document is refused those that check properties.
 fn prepare(document: &Document, mut session: Session, values: Values, mode: Mode) -> Result<(Session, Prepared), Exit> {
     session.values = values;
-    let text = match &document.text {
-        Some(text) => Text { name: "<command line>".to_owned(), text: text.clone() },
+    if let Some(root) = &document.system_root {
+        if !root.is_dir() {
+            complain(&format!("error: the system root '{}' is not a folder", root.display()));
+            return Err(Exit::Unusable);
+        }
+        session.set_system_root(root);
+    }
+    let text = match document.text.clone() {
+        Some((name, text)) => Text { name, text },
         None => input::document(&session, document.path()).map_err(|error| unreadable(document, &error))?,
     };
     let from = ParameterSources::of(&document.supplied, &text);
@@ -189,12 +239,25 @@ fn prepare(document: &Document, mut session: Session, values: Values, mode: Mode
         }
     };
     match session.prepare(&text.name, text.text, supplied) {
-        Ok(prepared) => Ok((session, prepared)),
+        Ok(mut prepared) => {
+            match prepared.select(&Parts { only: document.only.clone(), skip: document.skip.clone() }) {
+                Ok(()) => Ok((session, prepared)),
+                Err(unknown) => Err(unknown_part(&unknown)),
+            }
+        }
         Err(unusable) => {
             let findings = session.with_properties(unusable, mode).findings;
             Err(refuse_unless_cancelled(document, &findings, &session))
         }
     }
+}
+
+fn unknown_part(unknown: &UnknownPart) -> Exit {
+    complain(&format!("error: {unknown}"));
+    if let Some(meant) = &unknown.meant {
+        complain(&format!("help: {}", diag::did_you_mean(meant)));
+    }
+    Exit::Unusable
 }
 
 /// Refuses a document with properties that its resources do not accept. Programs may be asked for that.
@@ -265,6 +328,10 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
 
 /// Checks a document without looking at the machine.
 pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
+    if !document.only.is_empty() || !document.skip.is_empty() {
+        complain("error: 'lint' checks the whole document: it takes neither '--only' nor '--skip'");
+        return Exit::Unusable;
+    }
     let (session, prepared) = match prepare(document, session_for(document, env), Values::Open, Mode::PLAN) {
         Ok(ready) => ready,
         Err(exit) => return exit,
@@ -293,31 +360,13 @@ pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
     match prepare(&arguments.document, session, Values::Required, Mode::PLAN) {
         Ok((_, prepared)) => {
             match arguments.document.output {
-                Output::Text => print(&drawing::draw(&prepared.graph, arguments.format)),
-                output => data_as(&drawing::data(&prepared.graph), output),
+                Output::Text => print(&drawing::draw(&prepared, arguments.format)),
+                output => data_as(&drawing::data(&prepared), output),
             }
             Exit::Success
         }
         Err(exit) => exit,
     }
-}
-
-/// Explains a code.
-pub(crate) fn explain(arguments: &Explain) -> Exit {
-    let Some(code) = &arguments.code else {
-        for code in codes() {
-            print(&format!("{}  {}\n", code.id, code.title));
-        }
-        return Exit::Success;
-    };
-    if let Some(code) = codes().into_iter().find(|each| each.id.eq_ignore_ascii_case(code)) {
-        print(&format!("{}: {}\n\n{}\n", code.id, code.title, code.explanation));
-        return Exit::Success;
-    }
-    let near = diag::nearest(code, codes().iter().map(|code| code.id));
-    let hint = near.map(|near| format!("; {}", diag::did_you_mean(near))).unwrap_or_default();
-    complain(&format!("error: there is no code '{code}'{hint}"));
-    Exit::Unusable
 }
 
 /// Every code there is.
@@ -327,6 +376,13 @@ pub(crate) fn codes() -> Vec<diag::Code> {
     codes.extend(stead_host::check::codes::CODES);
     codes.extend(stead_agent::settings_codes::CODES);
     codes
+}
+
+/// What can be explained, as far as that is known without looking for resources.
+pub(crate) fn subjects() -> Vec<String> {
+    let functions = stead_core::expr::functions().iter().map(|function| function.name.to_owned());
+    let types = stead_resources::builtins().into_iter().map(|built_in| built_in.manifest.type_name.to_string());
+    codes().into_iter().map(|code| code.id.to_owned()).chain(functions).chain(types).collect()
 }
 
 /// The instance that an event settles.

@@ -3,19 +3,20 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{Mode, fchmod};
-use rustix::io::Errno;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Implementation, Kind, Manifest, Version};
+use stead_core::manifest::{Catalog, Implementation, Kind, Manifest, Version};
 use stead_engine::{Refusal, ResourceCall, Session, error_chain};
-use stead_host::fs::{Former, FsError, Ownership, Place, Replacement, Writes};
+use stead_host::fs::{FsError, Writes};
 use stead_puppet::{
-    Case, Files, Listing, ModuleOptions, ModuleVersion, ResourceToGenerate, Staleness, TYPE_FOLDERS, generate,
-    stale_files,
+    Case, Files, Listing, ModuleOptions, ModuleVersion, PlainSecrets, ResourceToGenerate, Staleness, TYPE_FOLDERS,
+    generate, stale_files,
 };
 
-use crate::args::Puppetize;
+use super::files::{self, failed, place};
+use crate::args::{ModuleMetadata, Puppetize};
 use crate::exit::Exit;
 use crate::input;
 use crate::interrupt;
@@ -37,21 +38,30 @@ pub(crate) fn puppetize(arguments: &Puppetize, env: &ProcessEnv) -> Exit {
 
 fn files(arguments: &Puppetize, session: &Session) -> Result<Files, Exit> {
     let resources = resources(arguments, session)?;
-    let engine = semver::Version::parse(env!("CARGO_PKG_VERSION")).unwrap_or(SUPPORT);
-    let version = ModuleVersion::Own(arguments.module_version.clone());
-    let mut options = ModuleOptions::new(&arguments.module, version, engine, SUPPORT);
-    if arguments.dsc_compat {
-        options = options.dsc_compatible();
-    }
-    options.author.clone_from(&arguments.author);
-    if let Some(prefix) = &arguments.prefix {
-        options.prefix.clone_from(prefix);
-    }
-    let module = generate(&resources, &options).map_err(|error| refused(&error.to_string()))?;
+    let module = generate(&resources, &options(arguments)).map_err(|error| refused(&error.to_string()))?;
     for warning in &module.warnings {
         complain(&format!("warning: {warning}"));
     }
     Ok(module.files)
+}
+
+fn options(arguments: &Puppetize) -> ModuleOptions {
+    let engine = semver::Version::parse(env!("CARGO_PKG_VERSION")).unwrap_or(SUPPORT);
+    let version = ModuleVersion::Own(arguments.module_version.clone());
+    let usual = ModuleOptions::new(&arguments.module, version, engine, SUPPORT);
+    let usual = if arguments.dsc_compat { usual.dsc_compatible() } else { usual };
+    let ModuleMetadata { summary, source, project_page, issues_url, tag } = arguments.metadata.clone();
+    ModuleOptions {
+        author: arguments.author.clone(),
+        prefix: arguments.prefix.clone().unwrap_or(usual.prefix),
+        plain_secrets: if arguments.plain_secrets { PlainSecrets::Accepted } else { PlainSecrets::Refused },
+        summary,
+        source,
+        project_page,
+        issues_url,
+        tags: tag,
+        ..usual
+    }
 }
 
 fn refused(message: &str) -> Exit {
@@ -69,17 +79,14 @@ fn resources(arguments: &Puppetize, session: &Session) -> Result<Vec<ResourceToG
         let adapters = discovery.adapters();
         let found = adapters.iter().find(|adapter| adapter.type_name.as_str().eq_ignore_ascii_case(name));
         let adapter = found.ok_or_else(|| refused(&format!("there is no adapter '{name}' that lists resources")))?;
-        wanted.extend(discovery.adapted_by(adapter).iter().map(|(type_name, _)| type_name.clone()));
+        wanted.extend(single(discovery.adapted_by(adapter).iter(), |_| true));
     }
     if let Some(module) = &arguments.powershell_module {
-        let listed = discovery.adapters().into_iter().flat_map(|adapter| {
-            let listed = discovery.adapted_by(&adapter);
-            listed.iter().map(|(type_name, _)| type_name.clone()).collect::<Vec<_>>()
-        });
         let owner = |name: &TypeName| {
             name.as_str().split_once('/').is_some_and(|(owner, _)| owner.eq_ignore_ascii_case(module))
         };
-        let found: BTreeSet<TypeName> = listed.filter(owner).collect();
+        let listed: Vec<_> = discovery.adapters().iter().map(|adapter| discovery.adapted_by(adapter)).collect();
+        let found = single(listed.iter().flat_map(Catalog::iter), owner);
         if found.is_empty() {
             return Err(refused(&format!("there is no PowerShell module '{module}' with resources")));
         }
@@ -87,6 +94,24 @@ fn resources(arguments: &Puppetize, session: &Session) -> Result<Vec<ResourceToG
     }
     wanted.iter().map(|name| resource(session, name)).collect()
 }
+
+/// The wanted ones of resources. Those whose instances consist of others are left out, with a warning.
+fn single<'c>(
+    listed: impl Iterator<Item = (&'c TypeName, &'c [Arc<Manifest>])>,
+    is_wanted: impl Fn(&TypeName) -> bool,
+) -> BTreeSet<TypeName> {
+    let is_composite = |versions: &[Arc<Manifest>]| versions.first().is_some_and(|manifest| manifest.is_composite());
+    let wanted =
+        listed.filter(|(name, _)| is_wanted(name)).map(|(name, versions)| (name.clone(), is_composite(versions)));
+    let (composite, single): (BTreeSet<_>, BTreeSet<_>) = wanted.partition(|(_, is_composite)| *is_composite);
+    for (name, _) in composite {
+        complain(&format!("warning: '{name}' is left out: {COMPOSITE}"));
+    }
+    single.into_iter().map(|(name, _)| name).collect()
+}
+
+/// Why a composite resource has no type in Puppet.
+const COMPOSITE: &str = "its instances consist of others; generate types for the resources that it is composed of";
 
 fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Exit> {
     let called = ResourceCall::find(session.beside(session.cancel.clone()), name.as_str(), None);
@@ -96,6 +121,9 @@ fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Ex
         Refusal::NotFound(message) | Refusal::Failed(message) => refused(&message),
         Refusal::Input(_) => refused("the type cannot be read"),
     })?;
+    if manifest.is_composite() {
+        return Err(refused(&format!("'{name}' is a composite resource: {COMPOSITE}")));
+    }
     if manifest.kind != Kind::Resource {
         return Err(refused(&format!("'{name}' is a group; only single resources can be Puppet types")));
     }
@@ -180,20 +208,9 @@ fn write(file: &Path, content: &[u8], writes: &Writes) -> Result<(), FsError> {
         let directory = place(each, writes)?.make_directory()?;
         fchmod(&directory, Mode::from_raw_mode(0o755)).map_err(|errno| failed("change the mode of", each, errno))?;
     }
-    let place = place(file, writes)?;
-    let new = Replacement::begin(&place, Former::Any)?;
-    new.write(content)?;
-    new.finish(0o644, Ownership::default())?;
+    files::write(file, content, 0o644, writes)?;
     print(&format!("{}\n", file.display()));
     Ok(())
-}
-
-fn place(path: &Path, writes: &Writes) -> Result<Place, FsError> {
-    Place::find(path, writes)?.ok_or_else(|| failed("write", path, Errno::NOENT))
-}
-
-fn failed(doing: &'static str, path: &Path, errno: Errno) -> FsError {
-    FsError::System { doing, path: path.to_owned(), source: errno.into() }
 }
 
 /// The files below a directory that is there, by their paths in it.

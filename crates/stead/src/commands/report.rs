@@ -74,6 +74,12 @@ impl Style {
         Self { text, volume, detail, progress, announces, mode, print }
     }
 
+    /// Of a plan that is saved: whatever is printed of it now.
+    pub(super) fn saved() -> Self {
+        let (volume, detail) = (Volume::Usual, Detail::Full);
+        Self { text: true, volume, detail, progress: false, announces: false, mode: Mode::PLAN, print }
+    }
+
     /// Of the plan that a question is about: the question is on standard error, and so is the plan.
     pub(super) fn question(document: &Document) -> Self {
         let volume = Volume::Usual;
@@ -263,6 +269,13 @@ impl<'a> Printer<'a> {
     pub(super) fn instances(&self, run: &Run) {
         self.clear();
         (self.style.print)(&run.graph().order.iter().map(|node| self.lines(run, *node)).collect::<String>());
+    }
+
+    /// What is printed of a plan, without colours and the time that it took.
+    pub(super) fn text(&self, run: &Run, summary: &Summary) -> String {
+        let lines: String = run.graph().order.iter().map(|node| self.lines(run, *node)).collect();
+        let counts = counts(run.mode(), &summary.totals);
+        anstream::adapter::strip_str(&format!("{lines}Plan: {counts}\n")).to_string()
     }
 
     fn outputs(&self, summary: &Summary) {

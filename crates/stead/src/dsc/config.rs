@@ -184,6 +184,7 @@ fn prepare(config: &Config, input: &Input, env: &ProcessEnv) -> Result<(Session,
     let root = root(input);
     tracing::debug!("DSC_CONFIG_ROOT = {}", root.display());
     let mut session = env.host.session(root);
+    session.implicit_order = false;
     if let Some(root) = &config.system_root {
         manage(root, &mut session).map_err(NotReady::Exit)?;
     }
@@ -241,7 +242,7 @@ fn manage(root: &Path, session: &mut Session) -> Result<(), Exit> {
 
 fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {
     let from = ParameterSources {
-        file: config.parameters_file.as_deref(),
+        files: config.parameters_file.as_slice(),
         inline: config.parameters.as_deref(),
         ..ParameterSources::default()
     };

@@ -64,23 +64,26 @@ struct State {
     greeted: bool,
     /// Whether nobody reads answers any more.
     unread: bool,
-    /// The requests that are under way, by their ids.
-    under_way: HashMap<String, UnderWay>,
-}
-
-struct UnderWay {
-    cancel: Cancel,
+    /// The ids that are in use: of requests that have no answer yet.
+    cancels: HashMap<String, Cancel>,
+    /// How many requests are under way, until their answers are written.
+    requests: usize,
+    /// The bytes of these requests.
     bytes: usize,
 }
 
 impl State {
     fn has_room(&self, bytes: usize) -> bool {
-        let used: usize = self.under_way.values().map(|each| each.bytes).sum();
-        self.under_way.is_empty() || self.under_way.len() < MOST_UNDER_WAY && used + bytes <= MOST_BYTES
+        self.requests == 0 || self.requests < MOST_UNDER_WAY && self.bytes + bytes <= MOST_BYTES
     }
 
     fn cancel_all(&self) {
-        self.under_way.values().for_each(|each| each.cancel.cancel());
+        self.cancels.values().for_each(Cancel::cancel);
+    }
+
+    fn release(&mut self, bytes: usize) {
+        self.requests -= 1;
+        self.bytes -= bytes;
     }
 }
 
@@ -143,9 +146,9 @@ impl Server {
     fn notified(&self, request: &Request) {
         if request.method == "$/cancel"
             && let Ok(CancelParams { id }) = request.params()
-            && let Some(request) = self.state().under_way.get(&id.to_string())
+            && let Some(cancel) = self.state().cancels.get(&id.to_string())
         {
-            request.cancel.cancel();
+            cancel.cancel();
         }
     }
 
@@ -154,22 +157,13 @@ impl Server {
         let (server, key, id) = (Arc::clone(self), id.to_string(), id.clone());
         let unstarted = key.clone();
         let work = move || {
-            let call = AssertUnwindSafe(|| calls::carry_out(&server.session, &id, &request, cancel));
-            // The hook has reported where it was.
-            let result = catch_unwind(call).unwrap_or_else(|_| Err(Problem::new(Problem::INTERNAL, "internal error")));
-            // Whoever has the answer can use the id again.
-            let mut state = server.state();
-            let is_read = print_now(&answer(&id, result));
-            state.under_way.remove(&key);
-            if !is_read {
-                state.unread = true;
-                state.cancel_all();
-            }
-            drop(state);
-            server.ended.notify_all();
+            let result = guarded(|| calls::carry_out(&server.session, &id, &request, cancel));
+            server.finish(&key, &answer(&id, result), bytes);
         };
         self.session.host().submit(work).map_err(|error| {
-            self.state().under_way.remove(&unstarted);
+            let mut state = self.state();
+            state.cancels.remove(&unstarted);
+            state.release(bytes);
             Problem::new(Problem::LIMIT, format!("cannot start a thread: {error}")).with("retryable", true)
         })
     }
@@ -185,10 +179,30 @@ impl Server {
                 format!("too many requests in progress (limit {MOST_UNDER_WAY}, and {} MiB)", MOST_BYTES >> 20);
             return Err(Problem::new(Problem::LIMIT, message).with("retryable", true));
         }
-        match state.under_way.entry(id.to_string()) {
-            Entry::Vacant(free) => Ok(free.insert(UnderWay { cancel: Cancel::default(), bytes }).cancel.clone()),
-            Entry::Occupied(_) => Err(Problem::new(Problem::REQUEST, format!("request id {id} is already in use"))),
+        let cancel = match state.cancels.entry(id.to_string()) {
+            Entry::Vacant(free) => free.insert(Cancel::default()).clone(),
+            Entry::Occupied(_) => {
+                return Err(Problem::new(Problem::REQUEST, format!("request id {id} is already in use")));
+            }
+        };
+        state.requests += 1;
+        state.bytes += bytes;
+        Ok(cancel)
+    }
+
+    /// Writes an answer. Whoever reads it can use the id again, and the room only once it is written.
+    fn finish(&self, key: &str, answer: &str, bytes: usize) {
+        self.state().cancels.remove(key);
+        // It can take as long as its reader likes, and other requests go on meanwhile.
+        let is_read = print_now(answer);
+        let mut state = self.state();
+        state.release(bytes);
+        if !is_read {
+            state.unread = true;
+            state.cancel_all();
         }
+        drop(state);
+        self.ended.notify_all();
     }
 
     /// Has all changes written to the disk: once for a session, as once for a run. A flush for each would take longer than most
@@ -200,7 +214,7 @@ impl Server {
     /// Waits until nothing is under way.
     fn wait(&self) {
         let state = self.state();
-        let is_busy = |state: &mut State| !state.under_way.is_empty();
+        let is_busy = |state: &mut State| state.requests > 0;
         drop(self.ended.wait_while(state, is_busy).unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -224,13 +238,24 @@ impl Server {
     }
 }
 
+/// What a call answers. One that panics fails alone; the hook has reported where it was.
+fn guarded(call: impl FnOnce() -> Result<Json, Problem>) -> Result<Json, Problem> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(Problem::new(Problem::INTERNAL, "internal error")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_panic_fails_its_request_alone() {
+        let failed = guarded(|| panic!("a defect of an operation")).map_err(|problem| problem.to_json());
+        assert_eq!(failed, Err(serde_json::json!({ "code": -32603, "message": "internal error" })));
+        assert_eq!(guarded(|| Ok(Json::from(1))).map_err(|problem| problem.to_json()), Ok(1.into()));
+    }
+
     fn state(requests: usize, bytes: usize) -> State {
-        let request = |id: usize| (id.to_string(), UnderWay { cancel: Cancel::default(), bytes });
-        State { greeted: true, unread: false, under_way: (0..requests).map(request).collect() }
+        State { requests, bytes: requests * bytes, ..State::default() }
     }
 
     #[test]

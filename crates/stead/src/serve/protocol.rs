@@ -115,6 +115,15 @@ impl Problem {
         self.data.insert(name.to_owned(), value.into());
         self
     }
+
+    /// The error of an answer.
+    pub(super) fn to_json(&self) -> Json {
+        let mut error = json!({ "code": self.code, "message": self.message });
+        if !self.data.is_empty() {
+            error["data"] = self.data.clone().into();
+        }
+        error
+    }
 }
 
 /// The longest answer, in bytes. A caller may read a line into memory without fear.
@@ -124,12 +133,7 @@ const LONGEST_ANSWER: usize = 64 << 20;
 pub(super) fn answer(id: &Json, result: Result<Json, Problem>) -> String {
     let line = match result {
         Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-        Err(Problem { code, message, data }) if data.is_empty() => {
-            json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
-        }
-        Err(Problem { code, message, data }) => {
-            json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message, "data": data } })
-        }
+        Err(problem) => json!({ "jsonrpc": "2.0", "id": id, "error": problem.to_json() }),
     };
     let line = line.to_string();
     if line.len() > LONGEST_ANSWER {

@@ -2,10 +2,13 @@
 # A Debian with systemd as its first process, in namespaces of its own: a machine whose power can be cut.
 #
 #   box.sh make DIR            makes its root, DIR/root, from Debian's packages
+#   box.sh mirror DIR NAME...  downloads packages and what they require, and makes a repository of them, /srv/mirror in it
+#   box.sh install DIR NAME... installs packages
 #   box.sh boot DIR            boots it, writes the id of its first process to DIR/init, and returns when it is off
 #   box.sh run DIR COMMAND...  runs a command in it
 #
 # Killing the first process is a power cut for everything in it. The kernel, the clock and what is flushed are those of the host.
+# Its network is its own, and reaches nothing.
 set -euo pipefail
 
 action=$1 dir=$2
@@ -17,7 +20,7 @@ dropped=-sys_time,-sys_module,-sys_rawio,-syslog,-wake_alarm
 make_root() {
   local suite unit
   suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-  debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus "$suite" "$dir/root.new" >"$dir/make.log" 2>&1 || {
+  debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,sudo "$suite" "$dir/root.new" >"$dir/make.log" 2>&1 || {
     tail -n 1 "$dir/make.log" >&2
     return 1
   }
@@ -30,6 +33,40 @@ make_root() {
   done
   tr -d - </proc/sys/kernel/random/uuid >"$dir/root.new/etc/machine-id"
   mv "$dir/root.new" "$dir/root"
+}
+
+mirror() {
+  local root=$dir/root suite architecture index package name
+  chroot "$root" apt-get clean
+  chroot "$root" apt-get -qq update
+  chroot "$root" apt-get -qq install --no-install-recommends --download-only -y "$@"
+  suite=$(sed -n 's/^VERSION_CODENAME=//p' "$root/etc/os-release") architecture=$(chroot "$root" dpkg --print-architecture)
+  mkdir -p "$root/srv/mirror/pool"
+  for package in "$suite" "$suite-updates"; do
+    index=$root/srv/mirror/dists/$package/main/binary-$architecture
+    mkdir -p "$index"
+    : >"$index/Packages"
+  done
+  for package in "$root"/var/cache/apt/archives/*.deb; do
+    # apt writes the colon of a version as %3a, which is a colon again in an address.
+    name=$(basename "${package//%3a/.}")
+    mv "$package" "$root/srv/mirror/pool/$name"
+    package=$root/srv/mirror/pool/$name
+    {
+      dpkg-deb --field "$package"
+      printf 'Filename: pool/%s\nSize: %s\nSHA256: %s\n\n' "$name" "$(stat -c %s "$package")" "$(sha256sum "$package" | cut -d ' ' -f 1)"
+    } >>"$root/srv/mirror/dists/$suite/main/binary-$architecture/Packages"
+  done
+}
+
+# What is installed starts nothing: the host's processes are seen in it.
+install_packages() {
+  local policy=$dir/root/usr/sbin/policy-rc.d
+  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  chmod 755 "$policy"
+  chroot "$dir/root" apt-get -qq update
+  DEBIAN_FRONTEND=noninteractive chroot "$dir/root" apt-get -qq install --no-install-recommends -y "$@"
+  rm "$policy"
 }
 
 # Runs as the first process of the box, and becomes its systemd.
@@ -49,6 +86,7 @@ enter() {
   mount -o remount,bind,ro "$root/proc/sys"
   [ ! -e "$root/proc/sysrq-trigger" ] || mount --bind /dev/null "$root/proc/sysrq-trigger"
   echo "$init" >"$dir/init"
+  ip link set lo up
   exec setpriv --bounding-set="$dropped" env -i container=box PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" /lib/systemd/systemd
 }
 
@@ -62,7 +100,7 @@ boot() {
   # The first process and its children are in the group before its namespace is made, which then begins there.
   (
     sh -c 'echo $PPID' >"$cgroup/cgroup.procs"
-    exec unshare --cgroup --pid --mount --uts --ipc --fork "$0" enter "$dir"
+    exec unshare --cgroup --pid --mount --uts --ipc --net --fork "$0" enter "$dir"
   ) </dev/null >>"$dir/console" 2>&1 &
   # In the background, since a machine that ends by a signal is nothing to report.
   wait $! 2>/dev/null || true
@@ -71,11 +109,13 @@ boot() {
 
 case $action in
 make) mkdir -p "$dir" && make_root ;;
+mirror) mirror "$@" >>"$dir/make.log" 2>&1 || { tail -n 1 "$dir/make.log" >&2; exit 1; } ;;
+install) install_packages "$@" >>"$dir/make.log" 2>&1 || { tail -n 1 "$dir/make.log" >&2; exit 1; } ;;
 boot) boot ;;
 enter) enter ;;
 run)
   # nsenter would stop with what it waits for when the machine is shut down; a shell does not.
-  exec nsenter --target "$(cat "$dir/init")" --mount --uts --ipc --pid --cgroup --root --wd=/ --no-fork \
+  exec nsenter --target "$(cat "$dir/init")" --mount --uts --ipc --net --pid --cgroup --root --wd=/ --no-fork \
     setpriv --bounding-set="$dropped" env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
     /bin/sh -c '"$@"; exit $?' sh "$@"
   ;;

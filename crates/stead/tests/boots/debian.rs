@@ -24,7 +24,7 @@ pub(crate) struct Debian {
 impl Debian {
     /// The machine of this folder, which is made if `make` says so. An error says what is missing.
     pub(crate) fn of(folder: &Path, make: bool) -> Result<Self, String> {
-        for program in ["debootstrap", "dpkg-deb", "unshare", "nsenter", "setpriv"] {
+        for program in ["debootstrap", "dpkg-deb", "unshare", "nsenter", "setpriv", "ip"] {
             let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
             if !found.is_ok_and(|found| found.status.success()) {
                 return Err(format!("there is no {program}"));
@@ -45,6 +45,30 @@ impl Debian {
         if output.status.success() { Ok(machine) } else { Err(format!("a Debian cannot be made: {why}")) }
     }
 
+    /// Another machine, like this one as it is now, which must be off.
+    pub(crate) fn copy(&self, folder: &Path) -> Self {
+        let _ = fs::remove_dir_all(folder);
+        fs::create_dir_all(folder).unwrap();
+        let status = Command::new("cp").arg("-a").arg(self.root("")).arg(folder.join("root")).status();
+        assert!(status.unwrap().success(), "{} cannot be copied", self.folder.display());
+        Self { folder: folder.to_owned(), running: None, boots: 0 }
+    }
+
+    /// Makes a repository of packages and what they require, /srv/mirror in it. An error says why it cannot.
+    pub(crate) fn mirror(&self, packages: &[&str]) -> Result<(), String> {
+        self.with_packages("mirror", packages)
+    }
+
+    /// Installs packages. An error says why it cannot.
+    pub(crate) fn install_packages(&self, packages: &[&str]) -> Result<(), String> {
+        self.with_packages("install", packages)
+    }
+
+    fn with_packages(&self, action: &str, packages: &[&str]) -> Result<(), String> {
+        let output = self.script(action).args(packages).output().map_err(|error| error.to_string())?;
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    }
+
     /// A path in it, as it is seen from outside.
     pub(crate) fn root(&self, path: &str) -> PathBuf {
         self.folder.join("root").join(path.trim_start_matches('/'))
@@ -62,10 +86,14 @@ impl Debian {
 
     /// Places a program in it.
     pub(crate) fn install(&self, program: &Path, path: &str) {
-        let path = self.root(path);
-        let _ = fs::remove_file(&path);
-        fs::copy(program, &path).unwrap();
-        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let place = self.root(path);
+        let _ = fs::remove_file(&place);
+        fs::copy(program, &place).unwrap();
+        self.make_executable(path);
+    }
+
+    pub(crate) fn make_executable(&self, path: &str) {
+        fs::set_permissions(self.root(path), PermissionsExt::from_mode(0o755)).unwrap();
     }
 
     /// Removes a file or a folder of it.
@@ -87,6 +115,15 @@ impl Debian {
         self.running = Some(self.script("boot").spawn().unwrap());
         self.boots += 1;
         until(|| self.init());
+    }
+
+    /// Waits until its systemd has started everything.
+    pub(crate) fn wait_until_started(&self) {
+        until(|| {
+            let output = self.run(&["systemctl", "is-system-running"]);
+            let state = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            ["running", "degraded"].contains(&state.as_str()).then_some(())
+        });
     }
 
     fn init(&self) -> Option<Pid> {

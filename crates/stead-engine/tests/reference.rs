@@ -1,0 +1,180 @@
+//! The reference in `docs/reference` is what resources and functions say of themselves, and its examples work.
+//! `STEAD_BLESS=1` writes it.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use stead_core::event::{Mode, Status};
+use stead_core::expr;
+use stead_core::run::Run;
+use stead_core::value::Object;
+use stead_engine::{Execution, Host, HostOptions, Prepared, ResourceCall, Session};
+use stead_resources::builtins;
+use tempfile::TempDir;
+
+fn session(root: &Path) -> Session {
+    Host::new(HostOptions::default()).session(root)
+}
+
+/// A small system in a directory: what the examples need, and nothing of them.
+fn system() -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let package = |name| format!("Package: {name}\nStatus: install ok installed\nArchitecture: all\nVersion: 1.5\n\n");
+    let files = [
+        ("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n".to_owned()),
+        ("etc/group", "root:x:0:\n".to_owned()),
+        ("etc/shadow", "root:*:1::::::\n".to_owned()),
+        ("etc/profile", "# profile\n".to_owned()),
+        ("etc/hostname", "old\n".to_owned()),
+        ("etc/hosts", "127.0.0.1 localhost\n".to_owned()),
+        ("etc/motd", "Welcome.\n".to_owned()),
+        ("etc/ssh/sshd_config", "#PermitRootLogin yes\nUsePAM yes\n".to_owned()),
+        ("usr/lib/tool", "tool\n".to_owned()),
+        ("usr/share/zoneinfo/Europe/Berlin", "TZif\n".to_owned()),
+        ("usr/share/zoneinfo/UTC", "TZif\n".to_owned()),
+        ("var/lib/dpkg/status", [package("curl"), package("rsync")].concat()),
+    ];
+    let directories = ["bin", "etc/apt/sources.list.d", "etc/cron.d", "etc/security/limits.d", "etc/sysctl.d"];
+    for directory in directories.into_iter().chain([
+        "etc/systemd/system",
+        "etc/sudoers.d",
+        "etc/modules-load.d",
+        "etc/modprobe.d",
+        "home",
+        "root",
+        "srv",
+        "usr/lib",
+    ]) {
+        fs::create_dir_all(root.path().join(directory)).unwrap();
+    }
+    for (path, text) in files {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    fs::set_permissions(root.path().join("usr/lib/tool"), fs::Permissions::from_mode(0o755)).unwrap();
+    archive(&root.path().join("srv/site.tar"));
+    repository(&root.path().join("srv/application.git"));
+    root
+}
+
+fn archive(path: &Path) {
+    let mut archive = tar::Builder::new(fs::File::create(path).unwrap());
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o644);
+    header.set_size(5);
+    archive.append_data(&mut header, "site-1.0/index.html", &b"site\n"[..]).unwrap();
+    archive.finish().unwrap();
+}
+
+/// A repository with one commit on the branch `main`.
+fn repository(path: &Path) {
+    let git = |arguments: &[&str]| {
+        let who = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+        let done =
+            Command::new("git").args(who).arg("-C").arg(path.parent().unwrap()).args(arguments).output().unwrap();
+        assert!(done.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    git(&["init", "-q", "-b", "main", "application.git"]);
+    git(&["-C", "application.git", "commit", "-q", "--allow-empty", "-m", "first"]);
+}
+
+fn run(session: &Session, prepared: &Prepared, mode: Mode) -> Run {
+    session.run(prepared, Execution::new(mode, NonZeroUsize::MIN)).unwrap()
+}
+
+fn statuses(run: &Run) -> Vec<String> {
+    let all = run.graph().iter().map(|(id, node)| {
+        let failure = run.report().record(id).failure().map(|failure| failure.message.clone()).unwrap_or_default();
+        format!("{}: {:?} {failure}", node.name, run.report().status(id))
+    });
+    all.collect()
+}
+
+/// Types whose example runs by every set.
+const RUNS_ALWAYS: [&str; 1] = ["Microsoft.DSC.Transitional/RunCommandOnSet"];
+
+#[test]
+fn every_example_works() {
+    for built_in in builtins() {
+        let (name, root) = (built_in.manifest.type_name.as_str(), system());
+        assert!(built_in.example.contains(name), "the example of {name} has no instance of it");
+        let mut session = session(root.path());
+        session.set_system_root(root.path());
+        let prepared = session.prepare("example.yaml", built_in.example, Object::new());
+        let prepared = prepared.unwrap_or_else(|unusable| panic!("{name}: {:?}", unusable.findings));
+        assert!(prepared.warnings.is_empty(), "{name}: {:?}", prepared.warnings);
+        let findings = session.check_properties(&prepared, Mode::APPLY);
+        assert!(findings.is_empty(), "{name}: {findings:?}");
+        let planned = run(&session, &prepared, Mode::PLAN);
+        let applied = run(&session, &prepared, Mode::APPLY);
+        assert_eq!(applied.totals().failed, 0, "{name}: {:#?}", statuses(&applied));
+        assert_eq!(statuses(&planned), statuses(&applied), "{name}");
+        let again = run(&session, &prepared, Mode::APPLY);
+        let is_changed = |(id, _)| matches!(again.report().status(id), Some(Status::Changed));
+        let changes = again.graph().iter().any(is_changed);
+        assert_eq!(changes, RUNS_ALWAYS.contains(&name), "{name}: {:#?}", statuses(&again));
+    }
+}
+
+/// The pages, by file name.
+fn pages() -> BTreeMap<String, String> {
+    let mut pages = BTreeMap::new();
+    let mut index = String::from(
+        "# Reference\n\nGenerated from what resources and functions say of themselves; `stead explain` prints the same.\n\n\
+         - [Functions](functions.md)\n",
+    );
+    for built_in in builtins() {
+        let name = built_in.manifest.type_name.as_str();
+        let call = ResourceCall::find(session(Path::new("/")), name, None).unwrap_or_else(|_| panic!("{name}"));
+        let file = format!("{}.md", name.replace('/', "."));
+        let description = built_in.manifest.description.as_deref().unwrap_or_default();
+        // Writing to a string cannot fail.
+        let _ = writeln!(index, "- [{name}]({file}): {description}");
+        pages.insert(file, call.reference().to_markdown());
+    }
+    pages.insert("README.md".to_owned(), index);
+    pages.insert("functions.md".to_owned(), functions());
+    pages
+}
+
+fn functions() -> String {
+    let mut text = String::from("# Functions\n\nWhat expressions can call, as in `\"[concat('a', 'b')]\"`.\n");
+    for function in expr::functions() {
+        let _ =
+            write!(text, "\n## {}\n\n{}\n\n```text\n{}\n```\n", function.name, function.description, function.syntax);
+        if let Some(constraints) = function.constraints {
+            let _ = write!(text, "\n{constraints}\n");
+        }
+    }
+    text
+}
+
+#[test]
+fn the_reference_is_what_resources_and_functions_say() {
+    let folder = stead_testkit::repository().join("docs/reference");
+    let pages = pages();
+    if std::env::var_os("STEAD_BLESS").is_some() {
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        for (file, page) in &pages {
+            fs::write(folder.join(file), page).unwrap();
+        }
+    }
+    let found: BTreeMap<String, String> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap()))
+        .collect();
+    assert_eq!(found.keys().collect::<Vec<_>>(), pages.keys().collect::<Vec<_>>());
+    for (file, page) in pages {
+        assert_eq!(found[&file], page, "{file} is old: STEAD_BLESS=1 writes it anew");
+    }
+}

@@ -1,0 +1,131 @@
+//! A saved plan never does what it did not show: random documents, and random changes of the machine between plan and apply.
+//!
+//! `STEAD_PLANS=10000` tries so many changes, `STEAD_FIRST_PLAN=487` begins with that one. A failure names the number of its
+//! pair, which alone makes it again.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+#[path = "support/pairs.rs"]
+#[expect(dead_code, reason = "what a plan cannot know is of no interest here")]
+mod pairs;
+#[path = "../../stead-core/tests/support/random.rs"]
+mod random;
+#[path = "../../stead-resources/tests/support/mod.rs"]
+#[expect(dead_code, reason = "trees are a part of it")]
+mod support;
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pairs::Pair;
+use random::Numbers;
+use serde_json::Value as Json;
+use stead_core::event::Mode;
+use stead_core::run::Run;
+use stead_core::value::Object;
+use stead_engine::{Execution, Host, HostOptions, Parts, Prepared, SavedPlan, Session, Summary, json};
+use stead_testkit::times;
+use support::World;
+
+/// Changes something below a root: a file that is there or one that is not, its mode, or a name.
+fn disturb(root: &Path, random: &mut Numbers) {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path.clone());
+            }
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let path = if paths.is_empty() { root.join("new") } else { paths.swap_remove(random.below(paths.len())) };
+    // Whatever cannot be done to that path is not done: then nothing was disturbed.
+    let _ = match random.below(7) {
+        0 => fs::write(&path, "disturbed\n"),
+        1 => fs::write(path.with_file_name(["a", "b", "f", "new"][random.below(4)]), "disturbed\n"),
+        2 => fs::remove_file(&path),
+        3 => fs::remove_dir_all(&path),
+        4 => fs::set_permissions(&path, fs::Permissions::from_mode([0o600, 0o755, 0o640][random.below(3)])),
+        5 => fs::remove_file(&path).and_then(|()| symlink("elsewhere", &path)),
+        _ => fs::create_dir(path.with_file_name(["a", "b", "d"][random.below(3)])),
+    };
+}
+
+struct Stage {
+    session: Session,
+    prepared: Prepared,
+}
+
+impl Stage {
+    fn new(host: &Host, root: &Path, document: &str) -> Self {
+        let mut session = host.session(root);
+        session.set_system_root(root);
+        let prepared = session.prepare("main.json", document, Object::new());
+        let prepared = prepared.map_err(|unusable| format!("{:?}", unusable.findings)).unwrap();
+        Self { session, prepared }
+    }
+
+    fn run(&self, mode: Mode) -> Run {
+        self.session.run(&self.prepared, Execution::new(mode, NonZeroUsize::MIN)).unwrap()
+    }
+}
+
+/// What a plan says of an instance.
+const PROMISED: [&str; 5] = ["name", "type", "action", "changes", "effects"];
+
+/// The instances as programs see them, in the order of the document.
+fn shown(session: &Session, run: &Run) -> Vec<Json> {
+    let mut report = json::report(session, run, &Summary::of(run), Duration::ZERO);
+    let mut instances: Vec<Json> = serde_json::from_value(report["instances"].take()).unwrap();
+    instances.sort_by_key(|instance| instance["name"].to_string());
+    instances
+}
+
+#[test]
+fn a_saved_plan_does_what_it_showed_or_nothing() {
+    let host = Host::new(HostOptions::default());
+    let (mut applied, mut refused, mut number) = (0_usize, 0_usize, times("STEAD_FIRST_PLAN", 0) as u64);
+    let wanted = times("STEAD_PLANS", 200);
+    while applied + refused < wanted {
+        number += 1;
+        let (pair, random) = (Pair::of(number), &mut Numbers::of(2, number));
+        let world = World::build(&pair.start);
+        let made = Stage::new(&host, world.root.path(), &pair.document);
+        let plan = made.run(Mode::PLAN);
+        let summary = Summary::of(&plan);
+        if summary.has_failures(&plan) {
+            continue;
+        }
+        let text = (String::new(), summary.has_changes());
+        let saved = SavedPlan::new(&made.session, &made.prepared, &plan, Parts::default(), text);
+        let saved = SavedPlan::read(&saved.to_text()).unwrap();
+        for _ in 0..random.below(9) {
+            disturb(world.root.path(), random);
+        }
+        let later = Stage::new(&host, world.root.path(), &saved.document);
+        let before = world.imprint();
+        let again = later.run(Mode::PLAN);
+        assert!(world.imprint() == before, "pair {number}: looking changed something");
+        if !saved.deviations(&later.session, &again).is_empty() {
+            refused += 1;
+            continue;
+        }
+        let done = later.run(Mode::APPLY);
+        for (planned, done) in shown(&made.session, &plan).iter().zip(&shown(&later.session, &done)) {
+            // What becomes of an instance that was shown as unknown was not promised, and less may be done: where an instance
+            // fails of which nobody could know, others are skipped.
+            let is_open = planned["status"] == "unknown" || done["action"].is_null();
+            let [planned, done] = [planned, done].map(|instance| PROMISED.map(|name| &instance[name]));
+            assert!(is_open || planned == done, "pair {number}: {planned:?}\n{done:?}\n{pair}");
+        }
+        applied += 1;
+    }
+    println!("{applied} plans were applied, {refused} refused");
+    assert!(applied * 10 > wanted && refused * 10 > wanted, "{applied} were applied, {refused} refused");
+}

@@ -1,0 +1,133 @@
+//! `explain`: the reference of a resource, one of its properties, a function or a code.
+
+use stead_core::diag;
+use stead_core::expr;
+use stead_core::manifest::Implementation;
+use stead_engine::{InvokeError, PropertyReference, ResourceCall, Session};
+
+use stead_resources::{BuiltIn, builtins};
+
+use super::codes;
+use crate::args::Explain;
+use crate::exit::Exit;
+use crate::input;
+use crate::output::{complain, print};
+use crate::process_env::ProcessEnv;
+
+/// Prints what is known of the subject, or all codes.
+pub(crate) fn explain(arguments: &Explain, env: &ProcessEnv) -> Exit {
+    let Some(subject) = &arguments.subject else {
+        for code in codes() {
+            print(&format!("{}  {}\n", code.id, code.title));
+        }
+        return Exit::Success;
+    };
+    let found = match code(subject).or_else(|| function(subject)) {
+        Some(text) => Ok(text),
+        None if looks_like_a_code(subject) => Err(Unknown::hinted(subject, codes().iter().map(|code| code.id))),
+        None => resource(subject, &|| env.host.session(input::current_folder())),
+    };
+    match found {
+        Ok(text) => {
+            print(&text);
+            Exit::Success
+        }
+        Err(unknown) => {
+            complain(&format!("error: {}", unknown.message));
+            if let Some(help) = unknown.help {
+                complain(&format!("help: {help}"));
+            }
+            Exit::Unusable
+        }
+    }
+}
+
+/// Why nothing is explained.
+struct Unknown {
+    message: String,
+    help: Option<String>,
+}
+
+impl Unknown {
+    fn hinted<'a>(subject: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        let help = diag::nearest(subject, known).map(diag::did_you_mean);
+        Self { message: format!("there is nothing named '{subject}' to explain"), help }
+    }
+}
+
+/// E0104: a letter and four digits.
+fn looks_like_a_code(subject: &str) -> bool {
+    let mut letters = subject.chars();
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic())
+        && subject.len() > 1
+        && letters.all(|each| each.is_ascii_digit())
+}
+
+fn code(subject: &str) -> Option<String> {
+    let code = codes().into_iter().find(|each| each.id.eq_ignore_ascii_case(subject))?;
+    Some(format!("{}: {}\n\n{}\n", code.id, code.title, code.explanation))
+}
+
+fn function(subject: &str) -> Option<String> {
+    let name = subject.trim_end_matches("()");
+    let function = expr::functions().iter().find(|each| each.name.eq_ignore_ascii_case(name))?;
+    let constraints = function.constraints.map(|text| format!("\n{text}\n")).unwrap_or_default();
+    Some(format!("{}\n\n{}\n{constraints}", function.syntax, function.description))
+}
+
+/// A resource by its type or the part behind the slash, or behind a dot one of its properties.
+fn resource(subject: &str, session: &dyn Fn() -> Session) -> Result<String, Unknown> {
+    let split = subject.rsplit_once('.').filter(|(name, property)| !name.is_empty() && !property.contains('/'));
+    // Built-in resources are known without looking for others.
+    if let Some((name, property)) = split.filter(|(name, _)| built_in(subject).is_none() && built_in(name).is_some()) {
+        let found = find(name, session()).map_err(|error| unknown_resource(name, &error))?;
+        return self::property(&found, property);
+    }
+    match (find(subject, session()), split) {
+        (Ok(found), _) => Ok(found.reference().to_text()),
+        (Err(_), Some((name, property))) => {
+            let found = find(name, session()).map_err(|error| unknown_resource(name, &error))?;
+            self::property(&found, property)
+        }
+        (Err(error), None) => Err(unknown_resource(subject, &error)),
+    }
+}
+
+fn find(name: &str, session: Session) -> Result<ResourceCall, InvokeError> {
+    let built_in = built_in(name);
+    match built_in.as_deref().or(name.contains('/').then_some(name)) {
+        Some(type_name) => ResourceCall::find(session, type_name, None).map_err(InvokeError::from),
+        None => ResourceCall::named(session, name),
+    }
+}
+
+/// The type of the built-in resource that a type or the part behind the slash means. Groups and their like come last.
+fn built_in(name: &str) -> Option<String> {
+    let is_meant = |built_in: &BuiltIn| {
+        let type_name = &built_in.manifest.type_name;
+        [type_name.as_str(), type_name.short()].iter().any(|known| known.eq_ignore_ascii_case(name))
+    };
+    let mut found: Vec<BuiltIn> = builtins().into_iter().filter(is_meant).collect();
+    found.sort_by_key(|built_in| matches!(built_in.manifest.implementation, Implementation::Engine));
+    found.first().map(|built_in| built_in.manifest.type_name.to_string())
+}
+
+fn unknown_resource(subject: &str, error: &InvokeError) -> Unknown {
+    let near = diag::nearest(subject, expr::functions().iter().map(|function| function.name));
+    let help = near.map(diag::did_you_mean).or_else(|| error.help().map(str::to_owned));
+    Unknown { message: error.to_string(), help }
+}
+
+fn property(resource: &ResourceCall, name: &str) -> Result<String, Unknown> {
+    let reference = resource.reference();
+    let properties = reference.properties();
+    let is_within = |found: &str| found.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let found: String =
+        properties.iter().filter(|each| is_within(&each.name)).map(PropertyReference::to_text).collect();
+    if found.is_empty() {
+        let near = diag::nearest(name, properties.iter().map(|property| property.name.as_str()));
+        let message = format!("'{}' has no property '{name}'", reference.manifest.type_name);
+        return Err(Unknown { message, help: near.map(diag::did_you_mean) });
+    }
+    Ok(format!("{} {}\n\n{found}", reference.manifest.type_name, reference.manifest.version))
+}

@@ -1,0 +1,219 @@
+//! Documents about mounts, timers, rules of sudo and services, planned and applied in a whole Debian, which is booted for it.
+//!
+//! `STEAD_BOOTS=1 cargo test -p stead --test linux` makes the Debian once, in the target directory. Nothing of the machine
+//! that runs the test is changed.
+
+#![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
+
+#[expect(dead_code, reason = "the tests of the agent use more of it")]
+#[path = "boots/debian.rs"]
+mod debian;
+
+use std::path::Path;
+
+use debian::Debian;
+use stead_testkit::until;
+
+const TEST: &str = "a_linux_machine_is_as_its_documents_say";
+
+#[test]
+fn a_linux_machine_is_as_its_documents_say() {
+    if !stead_testkit::is_root(TEST) {
+        return;
+    }
+    let asked = stead_testkit::asked("STEAD_BOOTS");
+    let mut machine = match Debian::of(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("boots"), asked.is_some()) {
+        Ok(machine) => machine,
+        Err(reason) => return stead_testkit::skip(TEST, &reason),
+    };
+    let former = ["/etc/fstab", "/etc/sudoers.d/ops", "/etc/demo.conf", "/srv/linux", "/var/lib/stead", "/srv/shared"];
+    for path in &former {
+        machine.remove(path);
+    }
+    machine.install(Path::new(env!("CARGO_BIN_EXE_stead")), "/usr/local/bin/stead");
+    machine.boot();
+    until(|| machine.run(&["systemctl", "is-active", "dbus.socket"]).status.success().then_some(()));
+    mounts(&machine);
+    timers(&machine);
+    if machine.root("/usr/sbin/visudo").is_file() {
+        rules(&machine);
+    } else {
+        stead_testkit::skip(TEST, "the Debian was made without sudo");
+    }
+    notifications(&machine);
+    machine.shut_down();
+}
+
+/// Plans a document, which changes nothing that `look` shows; applies it; and applies it again, which changes nothing.
+fn converge(machine: &Debian, document: &str, look: &[&str]) {
+    machine.write("/srv/linux/main.yaml", document);
+    let seen = |what: &str| (what.to_owned(), String::from_utf8(machine.run(look).stdout).unwrap());
+    let before = seen("before");
+    let planned = String::from_utf8(machine.run(&["stead", "plan", "/srv/linux/main.yaml"]).stdout).unwrap();
+    assert_eq!(seen("before"), before, "a plan changed something: {planned}");
+    let applied = machine.ok(&["stead", "apply", "/srv/linux/main.yaml"]);
+    let after = seen("after");
+    let again = machine.ok(&["stead", "apply", "/srv/linux/main.yaml"]);
+    assert!(again.contains("Applied: 0 changed"), "{planned}\n{applied}\n{again}");
+    assert_eq!(seen("after"), after);
+}
+
+const LIVE: [&str; 3] =
+    ["sh", "-c", "grep /srv /proc/self/mountinfo; cat /etc/fstab; ls -R /etc/systemd/system /etc/sudoers.d /srv"];
+
+fn mounts(machine: &Debian) {
+    let document = |options: &str, bind: &str| {
+        format!(
+            "resources:
+- {{name: cache, type: Stead/Directory, properties: {{path: /srv/cache}}}}
+- {{name: www, type: Stead/Directory, properties: {{path: /srv/www}}}}
+- {{name: shared, type: Stead/Directory, properties: {{path: /srv/shared}}}}
+- name: fast
+  type: Stead/Mount
+  properties: {{path: /srv/cache, device: tmpfs, fstype: tmpfs, options: '{options}', state: mounted}}
+  dependsOn: [\"[resourceId('Stead/Directory', 'cache')]\"]
+- name: bound
+  type: Stead/Mount
+  properties: {{path: /srv/www, device: /srv/shared, fstype: none, options: '{bind}', state: mounted}}
+  dependsOn: [\"[resourceId('Stead/Directory', 'www')]\", \"[resourceId('Stead/Directory', 'shared')]\"]
+"
+        )
+    };
+    let options = |path: &str| {
+        let output = machine.run(&["findmnt", "--noheadings", "--output", "FSTYPE,OPTIONS", path]);
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    converge(machine, &document("size=8m,nosuid", "bind,ro"), &LIVE);
+    assert!(options("/srv/cache").contains("nosuid") && options("/srv/cache").contains("size=8192k"));
+    assert!(options("/srv/www").contains("ro,"), "{}", options("/srv/www"));
+    let fstab = machine.read("/etc/fstab").unwrap();
+    assert_eq!(fstab.lines().count(), 2, "{fstab}");
+    // systemd knows of the entries.
+    assert_eq!(machine.ok(&["systemctl", "show", "--property=NeedDaemonReload", "--value", "srv-cache.mount"]), "no\n");
+
+    machine.ok(&["touch", "/srv/cache/kept"]);
+    converge(machine, &document("size=4m,noexec", "bind"), &LIVE);
+    let now = options("/srv/cache");
+    assert!(now.contains("noexec") && now.contains("size=4096k") && !now.contains("nosuid"), "{now}");
+    assert!(options("/srv/www").contains("rw,"));
+    machine.ok(&["test", "-e", "/srv/cache/kept"]);
+
+    machine.ok(&["umount", "/srv/www"]);
+    converge(machine, &document("size=4m,noexec", "bind"), &LIVE);
+    let gone = document("size=4m,noexec", "bind").replace("state: mounted", "_exist: false");
+    converge(machine, &gone, &LIVE);
+    assert_eq!((options("/srv/cache"), machine.read("/etc/fstab")), (String::new(), Some(String::new())));
+}
+
+fn timers(machine: &Debian) {
+    let document = |properties: &str| {
+        format!("resources:\n- {{name: beat, type: Stead/Timer, properties: {{name: beat, {properties}}}}}\n")
+    };
+    let show = |unit: &str, property: &str| {
+        machine.ok(&["systemctl", "show", &format!("--property={property}"), "--value", unit]).trim().to_owned()
+    };
+    let hourly = "onCalendar: hourly, persistent: true, user: nobody, command: '/usr/bin/touch /tmp/beat'";
+    converge(machine, &document(hourly), &LIVE);
+    assert_eq!(machine.ok(&["systemctl", "is-active", "beat.timer"]), "active\n");
+    assert_eq!(machine.ok(&["systemctl", "is-enabled", "beat.timer"]), "enabled\n");
+    assert!(show("beat.timer", "TimersCalendar").contains("*-*-* *:00:00"), "{}", show("beat.timer", "TimersCalendar"));
+    assert_eq!(show("beat.timer", "Persistent"), "yes");
+    // One that comes up at once.
+    converge(machine, &document("onActiveSec: 1ms, accuracySec: 1ms, command: '/usr/bin/touch /tmp/beaten'"), &LIVE);
+    until(|| machine.run(&["test", "-e", "/tmp/beaten"]).status.success().then_some(()));
+    converge(
+        machine,
+        &document("onCalendar: [daily, weekly], unit: systemd-tmpfiles-clean, enabled: false, state: stopped"),
+        &LIVE,
+    );
+    assert_eq!(show("beat.timer", "Unit"), "systemd-tmpfiles-clean.service");
+    assert_eq!(show("beat.timer", "ActiveState"), "inactive");
+    converge(machine, &document("_exist: false"), &LIVE);
+    assert_eq!(show("beat.timer", "LoadState"), "not-found");
+    assert_eq!(show("beat.service", "LoadState"), "not-found");
+}
+
+fn rules(machine: &Debian) {
+    let document = |properties: &str| {
+        format!("resources:\n- {{name: ops, type: Stead/Sudoers, properties: {{name: ops, {properties}}}}}\n")
+    };
+    let rule = "rules: [{users: [nobody], runAs: [root], nopasswd: true, commands: [/usr/bin/id -u]}]";
+    converge(machine, &document(rule), &LIVE);
+    assert_eq!(machine.ok(&["stat", "--format=%a %U %G", "/etc/sudoers.d/ops"]), "440 root root\n");
+    let checked = machine.ok(&["visudo", "-c"]);
+    assert!(checked.contains("/etc/sudoers.d/ops: parsed OK"), "{checked}");
+    let sudo = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "sudo", "-n", "id", "-u"];
+    assert_eq!(machine.ok(&sudo), "0\n");
+
+    let bad = document("content: \"nobody ALL=(root NOPASSWD: ALL\\n\"");
+    machine.write("/srv/linux/main.yaml", &bad);
+    let before = machine.read("/etc/sudoers.d/ops");
+    for command in ["plan", "apply"] {
+        let output = machine.run(&["stead", command, "/srv/linux/main.yaml"]);
+        let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(printed.contains("visudo refuses the rules") && printed.contains("/etc/sudoers.d/ops:1:"), "{printed}");
+        assert!(command == "plan" || !output.status.success(), "{printed}");
+        assert_eq!(machine.read("/etc/sudoers.d/ops"), before);
+    }
+    converge(machine, &document("_exist: false"), &LIVE);
+    assert!(!machine.run(&sudo).status.success());
+}
+
+/// The service, and what it reads at its start.
+const SERVICE: &str = "parameters: {text: {type: string}}
+resources:
+- {name: conf, type: Stead/File, properties: {path: /etc/demo.conf, content: \"[parameters('text')]\"}}
+";
+
+fn notifications(machine: &Debian) {
+    let process = || machine.ok(&["systemctl", "show", "--property=MainPID", "--value", "demo"]);
+    let apply = |document: &str, text: &str| {
+        machine.write("/srv/linux/main.yaml", document);
+        machine.run(&["stead", "apply", "/srv/linux/main.yaml", "--set", &format!("text={text}")])
+    };
+    let unit = "\"[[Service]\\nExecStart=/bin/sleep 1000\\n\"";
+    let asked = format!(
+        "{SERVICE}- {{name: demo, type: Stead/Service, properties: {{name: demo, unit: {unit}, state: running}}}}
+- name: restart
+  type: Stead/Service
+  properties: {{name: demo, restarted: true}}
+  dependsOn: [\"[resourceId('Stead/Service', 'demo')]\"]
+  directives: {{onChanges: ['Stead/File:conf']}}
+"
+    );
+    let succeeds = |document: &str, text: &str| {
+        let output = apply(document, text);
+        let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{printed}");
+    };
+    succeeds(&asked, "one");
+    let first = process();
+    succeeds(&asked, "one");
+    assert_eq!(process(), first, "nothing changed");
+    succeeds(&asked, "two");
+    let second = process();
+    assert_ne!(second, first, "the file changed");
+
+    // A run that ends between the file and the restart.
+    let end = "touch /srv/linux/ended; for p in /proc/[0-9]*; do read name <$p/comm; [ $name != stead ] || kill -9 ${p#/proc/}; done";
+    let owed = format!(
+        "{SERVICE}- name: end
+  type: Stead/Command
+  properties: {{creates: /srv/linux/ended, set: '{end}'}}
+  dependsOn: [\"[resourceId('Stead/File', 'conf')]\"]
+- name: demo
+  type: Stead/Service
+  properties: {{name: demo, state: running, restartedAfter: [/etc/demo.conf]}}
+  dependsOn: [\"[resourceId('Stead/Command', 'end')]\"]
+"
+    );
+    assert!(!apply(&owed, "three").status.success(), "the run was not ended");
+    assert_eq!((process(), machine.read("/etc/demo.conf").as_deref()), (second.clone(), Some("three")));
+    succeeds(&owed, "three");
+    let third = process();
+    assert_ne!(third, second, "the restart was forgotten");
+    succeeds(&owed, "three");
+    assert_eq!(process(), third, "it was restarted again");
+    machine.ok(&["systemctl", "stop", "demo"]);
+    machine.remove("/etc/systemd/system/demo.service");
+}
