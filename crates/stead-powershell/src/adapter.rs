@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use serde_json::{Value as Json, json};
 use stead_core::diag::codes::powershell::module as codes;
 use stead_core::diag::{Diagnostic, Severity};
-use stead_core::graph::Expansion;
+use stead_core::graph::{Expansion, ExpansionFinding};
 use stead_core::id::TypeName;
 use stead_core::manifest::{AdaptedResource, Implementation, Kind as ManifestKind, Manifest, Version};
 use stead_core::text::{Sources, Span};
@@ -79,6 +79,23 @@ type Known = HashMap<(PathBuf, String), Found>;
 struct Found {
     module: Arc<Module>,
     resource: Arc<Resource>,
+    /// The file that declares it, once it was read again to be expanded.
+    file: Arc<OnceLock<Arc<File>>>,
+}
+
+impl Found {
+    fn new(module: &Arc<Module>, resource: &Resource) -> Self {
+        Self { module: Arc::clone(module), resource: Arc::new(resource.clone()), file: Arc::default() }
+    }
+
+    fn file(&self, trust: Trust) -> Result<Arc<File>, OpenError> {
+        if let Some(known) = self.file.get() {
+            return Ok(Arc::clone(known));
+        }
+        let file = &self.resource.file;
+        let read = Arc::new(File::read(Arc::clone(file), &Disk::new(trust).read(file)?));
+        Ok(Arc::clone(self.file.get_or_init(|| read)))
+    }
 }
 
 impl PowerShell {
@@ -129,7 +146,7 @@ impl PowerShell {
             trace_findings(module);
             for resource in module.resources.iter().filter(|resource| module.exports(resource) && wanted(resource)) {
                 let key = (module.file.to_path_buf(), resource.name.to_lowercase());
-                known.insert(key, Found { module: Arc::clone(module), resource: Arc::new(resource.clone()) });
+                known.insert(key, Found::new(module, resource));
                 listed.push(listing(adapter, module, resource));
             }
         }
@@ -138,7 +155,7 @@ impl PowerShell {
 
     fn with_modules<T>(&self, of: impl FnOnce(&Index<'_>, &Modules<'_>) -> T) -> T {
         let options = &self.options;
-        let disk = Disk::new(options.user.trust());
+        let disk = Disk::below(&options.module_path, options.user.trust());
         let environment = |name: &str| Some(options.environment.get(name)?.to_str()?.to_owned());
         let modules = Modules { directories: &options.module_path, files: &disk, environment: &environment };
         of(&Index { cache: options.cache.as_deref(), user: options.user, now: SystemTime::now() }, &modules)
@@ -148,7 +165,7 @@ impl PowerShell {
     pub fn provider(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Option<Arc<dyn Provider>> {
         let key = (adapted.path.clone()?, type_name.short().to_lowercase());
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let Found { module, resource } = known.get(&key)?.clone();
+        let Found { module, resource, .. } = known.get(&key)?.clone();
         if counterparts::is_counterpart(&module) {
             return counterparts::provider(&resource, self.pool.clone());
         }
@@ -161,42 +178,41 @@ impl PowerShell {
         Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source)))
     }
 
-    /// What an instance of a composite resource with these properties consists of; see [`Resources::expand`].
+    /// What an instance of a composite resource with these properties consists of; see [`Resources::expand`]. Modules are
+    /// read once for an inventory, however many instances there are.
     ///
     /// [`Resources::expand`]: stead_core::graph::Resources::expand
     pub fn expand(
         &self,
+        inventory: &mut Inventory,
         manifest: &Manifest,
         properties: &Object,
         sources: &mut Sources,
-    ) -> Result<Expansion, Vec<Diagnostic>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+    ) -> Result<Expansion, Vec<ExpansionFinding>> {
         let Implementation::Adapted { resource: adapted, adapter } = &manifest.implementation else {
-            return Err(vec![unplaced(format!("'{}' is not a composite resource", manifest.type_name))]);
+            return Err(unplaced(format!("'{}' is not a composite resource", manifest.type_name)));
         };
-        let path = adapted.path.clone().unwrap_or_default();
-        let Some(found) = known.get(&(path, manifest.type_name.short().to_lowercase())) else {
-            return Err(vec![unplaced(format!("'{}' was not listed by its adapter", manifest.type_name))]);
+        let key = (adapted.path.clone().unwrap_or_default(), manifest.type_name.short().to_lowercase());
+        let found = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let Some(found) = found else {
+            return Err(unplaced(format!("'{}' was not listed by its adapter", manifest.type_name)));
         };
-        let resource = &found.resource;
+        let file = found.file(self.options.user.trust()).map_err(|error| unplaced(error.to_string()))?;
         // What a composite imports may be in modules that nothing else named.
-        let modules = self.modules_of(&mut self.search(), None);
+        let modules = self.modules_of(inventory, None);
         let on_disk = modules.iter().filter(|module| !counterparts::is_counterpart(module));
         let resources = on_disk
             .flat_map(|module| module.resources.iter().map(move |it| (module, it)))
             .filter(|(module, resource)| module.exports(resource))
             .collect();
         let installed = Installed { resources, adapter: &adapter.type_name };
-        let bytes = Disk::new(self.options.user.trust())
-            .read(&resource.file)
-            .map_err(|error| vec![unplaced(error.to_string())])?;
-        let file = File::read(Arc::clone(&resource.file), &bytes);
-        composite::expand(resource, &file, properties, &installed, sources)
+        composite::expand(&found.resource, &file, properties, &installed, sources)
     }
 }
 
-fn unplaced(message: String) -> Diagnostic {
-    Diagnostic { span: None, ..Diagnostic::error(&codes::UNREADABLE, Span::default(), message) }
+fn unplaced(message: String) -> Vec<ExpansionFinding> {
+    let finding = Diagnostic::error(&codes::UNREADABLE, Span::default(), message);
+    vec![Diagnostic { span: None, ..finding }.into()]
 }
 
 fn trace_findings(module: &Module) {

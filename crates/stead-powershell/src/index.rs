@@ -45,9 +45,14 @@ pub struct Inventory {
     index: Option<Parted>,
     /// Whether something was found or read that is not in the index.
     changed: bool,
+    /// What was listed while modules were looked for: reading one needs the same again.
+    lists: Lists,
     /// Directories that cannot be read, or are not trusted.
     pub errors: Vec<OpenError>,
 }
+
+/// What directories hold, each with its stamp from before it was listed.
+type Lists = BTreeMap<PathBuf, (Arc<Names>, Option<Stamp>)>;
 
 /// A directory of `PSModulePath`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -112,15 +117,21 @@ impl Index<'_> {
     /// [`Trust::Root`], directories that others than root could change are left out, whatever the index says.
     pub fn search(&self, modules: &Modules<'_>) -> Inventory {
         let (index, mut others) = self.load();
-        let mut inventory =
-            Inventory { roots: Vec::new(), others: BTreeMap::new(), index, changed: false, errors: Vec::new() };
+        let mut inventory = Inventory {
+            roots: Vec::new(),
+            others: BTreeMap::new(),
+            index,
+            changed: false,
+            lists: Lists::new(),
+            errors: Vec::new(),
+        };
         for directory in modules.directories {
             let known = others.remove(directory);
             let root = match known {
                 Some(root) if self.holds(directory, &root, modules.environment) => root,
                 known => {
                     inventory.changed = true;
-                    let (root, unreadable) = find_again(modules, directory, known);
+                    let (root, unreadable) = inventory.find_again(modules, directory, known);
                     inventory.errors.extend(unreadable);
                     root
                 }
@@ -171,7 +182,7 @@ impl Inventory {
             if name.is_some_and(|name| !same(name, &entry.found.name)) {
                 continue;
             }
-            self.changed |= entry.bring_up(self.index.as_ref(), modules);
+            self.changed |= entry.bring_up(self.index.as_ref(), modules, &self.lists);
             if let State::Read((_, Some(module))) = &entry.state {
                 read.push(Arc::clone(module));
             }
@@ -183,6 +194,24 @@ impl Inventory {
             tracing::debug!(%error, "the index of PowerShell modules cannot be written");
         }
         read
+    }
+
+    /// Searches a directory; what is known of modules that are still there is taken over.
+    fn find_again(&mut self, modules: &Modules<'_>, directory: &Path, known: Option<Root>) -> (Root, Vec<OpenError>) {
+        let nothing = Lists::new();
+        let recorder = Recorder::new(modules.files, &nothing);
+        let (found, errors) = find(directory, &recorder);
+        let mut known: BTreeMap<PathBuf, Entry> =
+            known.into_iter().flat_map(|root| root.modules).map(|entry| (entry.found.file.clone(), entry)).collect();
+        let entry = |found: Found| match known.remove(&found.file) {
+            Some(entry) if entry.found == found => entry,
+            _ => Entry { found, state: State::Unread },
+        };
+        let modules = found.into_iter().map(entry).collect();
+        let (on, lists) = recorder.noted();
+        self.lists.extend(lists);
+        // What could not be looked at is looked at again.
+        (Root { complete: errors.is_empty(), on, modules }, errors)
     }
 
     /// Writes what can be relied on later, and what is known of directories that were not searched now.
@@ -208,7 +237,7 @@ impl Inventory {
 
 impl Entry {
     /// Reads the module unless it is known as it is now; returns whether it did.
-    fn bring_up(&mut self, index: Option<&Parted>, modules: &Modules<'_>) -> bool {
+    fn bring_up(&mut self, index: Option<&Parted>, modules: &Modules<'_>, lists: &Lists) -> bool {
         let kept: Option<Reading> = match &self.state {
             State::Read(_) => return false,
             State::Kept(part) => index.and_then(|index| serde_json::from_slice(&index.part(part)?).ok()),
@@ -216,7 +245,7 @@ impl Entry {
         };
         let kept = kept.filter(|(on, _)| on.hold(modules.environment));
         let is_new = kept.is_none();
-        self.state = State::Read(kept.unwrap_or_else(|| read(modules, &self.found)));
+        self.state = State::Read(kept.unwrap_or_else(|| read(modules, &self.found, lists)));
         is_new
     }
 
@@ -234,36 +263,40 @@ impl Entry {
 /// Notes what is read, and lists each directory once.
 struct Recorder<'a> {
     files: &'a dyn Files,
+    known: &'a Lists,
     paths: RefCell<BTreeMap<PathBuf, Option<Stamp>>>,
-    lists: RefCell<BTreeMap<PathBuf, Names>>,
+    lists: RefCell<Lists>,
 }
 
 impl<'a> Recorder<'a> {
-    fn new(files: &'a dyn Files) -> Self {
-        Self { files, paths: RefCell::default(), lists: RefCell::default() }
+    fn new(files: &'a dyn Files, known: &'a Lists) -> Self {
+        Self { files, known, paths: RefCell::default(), lists: RefCell::default() }
     }
 
     /// Before it is read: what changes meanwhile has another stamp next time.
-    fn note(&self, path: &Path) {
-        let mut paths = self.paths.borrow_mut();
-        if !paths.contains_key(path) {
-            paths.insert(path.to_owned(), stamp(path));
-        }
+    fn note(&self, path: &Path) -> Option<Stamp> {
+        *self.paths.borrow_mut().entry(path.to_owned()).or_insert_with(|| stamp(path))
     }
 
-    fn noted(self) -> Vec<(PathBuf, Option<Stamp>)> {
-        self.paths.into_inner().into_iter().collect()
+    /// What was noted, and what was listed.
+    fn noted(self) -> (Dependencies, Lists) {
+        let paths = self.paths.into_inner().into_iter().collect();
+        (Dependencies { paths, ..Dependencies::default() }, self.lists.into_inner())
     }
 }
 
 impl Files for Recorder<'_> {
-    fn list(&self, directory: &Path) -> Result<Names, OpenError> {
-        if let Some(names) = self.lists.borrow().get(directory) {
-            return Ok(names.clone());
+    fn list(&self, directory: &Path) -> Result<Arc<Names>, OpenError> {
+        if let Some((names, _)) = self.lists.borrow().get(directory) {
+            return Ok(Arc::clone(names));
         }
-        self.note(directory);
+        if let Some((names, stamp)) = self.known.get(directory) {
+            self.paths.borrow_mut().entry(directory.to_owned()).or_insert(*stamp);
+            return Ok(Arc::clone(names));
+        }
+        let stamp = self.note(directory);
         let names = self.files.list(directory)?;
-        self.lists.borrow_mut().insert(directory.to_owned(), names.clone());
+        self.lists.borrow_mut().insert(directory.to_owned(), (Arc::clone(&names), stamp));
         Ok(names)
     }
 
@@ -273,24 +306,8 @@ impl Files for Recorder<'_> {
     }
 }
 
-/// Searches a directory; what is known of modules that are still there is taken over.
-fn find_again(modules: &Modules<'_>, directory: &Path, known: Option<Root>) -> (Root, Vec<OpenError>) {
-    let recorder = Recorder::new(modules.files);
-    let (found, errors) = find(directory, &recorder);
-    let mut known: BTreeMap<PathBuf, Entry> =
-        known.into_iter().flat_map(|root| root.modules).map(|entry| (entry.found.file.clone(), entry)).collect();
-    let entry = |found: Found| match known.remove(&found.file) {
-        Some(entry) if entry.found == found => entry,
-        _ => Entry { found, state: State::Unread },
-    };
-    let modules = found.into_iter().map(entry).collect();
-    let on = Dependencies { paths: recorder.noted(), ..Dependencies::default() };
-    // What could not be looked at is looked at again.
-    (Root { complete: errors.is_empty(), on, modules }, errors)
-}
-
-fn read(modules: &Modules<'_>, found: &Found) -> Reading {
-    let recorder = Recorder::new(modules.files);
+fn read(modules: &Modules<'_>, found: &Found, lists: &Lists) -> Reading {
+    let recorder = Recorder::new(modules.files, lists);
     let variables = RefCell::new(BTreeMap::new());
     let environment = |name: &str| {
         let value = (modules.environment)(name);
@@ -299,5 +316,6 @@ fn read(modules: &Modules<'_>, found: &Found) -> Reading {
     };
     let module =
         Modules { files: &recorder, environment: &environment, directories: modules.directories }.module(found);
-    (Dependencies { paths: recorder.noted(), variables: variables.into_inner() }, module.map(Arc::new))
+    let (on, _) = recorder.noted();
+    (Dependencies { variables: variables.into_inner(), ..on }, module.map(Arc::new))
 }

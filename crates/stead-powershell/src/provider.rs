@@ -11,7 +11,7 @@ use stead_host::command::secrets::Secrets;
 use stead_host::fs::OpenError;
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 
-use crate::convert::{self, Json, Purpose, Refusal, Wire};
+use crate::convert::{self, Json, Mismatch, Purpose, Refusal, Wire};
 use crate::resource::{Kind, Resource};
 use crate::schema::json_schema;
 use crate::worker::{Call, Deadline, Failed, Lease, Limits, Method, Module, Pool, Record, Reply, Stream};
@@ -38,15 +38,19 @@ impl PowerShellProvider {
         Self { pool, resource, source }
     }
 
-    /// A session for calls of one instance.
-    fn open<'a>(&'a self, cx: &'a Context, input: &Plain, purpose: Purpose) -> Result<Opened<'a>, Failure> {
+    /// A session for calls of one instance, of which this method is the first.
+    fn open<'a>(&'a self, cx: &'a Context, input: &Plain, method: Method) -> Result<Opened<'a>, Failure> {
         if self.resource.kind == Kind::Composite {
             let message =
                 format!("'{}' is a composite resource: use it in a document, where it is expanded", self.resource.name);
             return Err(Failure::new(FailureKind::Unsupported, message));
         }
         let (deadline, secrets) = (Deadline::after(cx.deadline), Secrets::of(input));
-        let properties = self.properties(input, purpose, &secrets)?;
+        let purpose = if method == Method::Export { Purpose::Filter } else { Purpose::Instance };
+        let properties = self.properties(input, purpose).map_err(|refusals| {
+            let error_id = refusals.first().and_then(|first| error_id(first, self.resource.kind, method));
+            Failure { error_id, ..invalid(&refusals, &secrets) }
+        })?;
         let pool = self
             .pool
             .as_ref()
@@ -60,9 +64,9 @@ impl PowerShellProvider {
         Ok(Opened { provider: self, cx, limits, lease, properties, stamp, secrets })
     }
 
-    fn properties(&self, input: &Plain, purpose: Purpose, secrets: &Secrets) -> Result<Vec<(String, Wire)>, Failure> {
+    fn properties(&self, input: &Plain, purpose: Purpose) -> Result<Vec<(String, Wire)>, Vec<Refusal>> {
         let Json::Object(stated) = unwrapped(input.expose()) else { return Ok(Vec::new()) };
-        convert::properties(&self.resource.properties, &stated, purpose).map_err(|refusals| invalid(&refusals, secrets))
+        convert::properties(&self.resource.properties, &stated, purpose)
     }
 }
 
@@ -131,22 +135,23 @@ impl Provider for PowerShellProvider {
         if self.resource.kind == Kind::Composite {
             return Ok(());
         }
-        self.properties(input, Purpose::Instance, &Secrets::of(input)).map(drop)
+        let checked = self.properties(input, Purpose::Instance);
+        checked.map(drop).map_err(|refusals| invalid(&refusals, &Secrets::of(input)))
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        self.open(cx, input, Purpose::Instance)?.get().map(Plain::new)
+        self.open(cx, input, Method::Get)?.get().map(Plain::new)
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let mut opened = self.open(cx, input, Purpose::Instance)?;
+        let mut opened = self.open(cx, input, Method::Test)?;
         let verdict = opened.call(Method::Test)?.verdict();
         let verdict = verdict.map_err(|error| failure(&Failed::Call(error), &opened.secrets))?;
         Ok(TestReply { in_desired_state: Some(verdict), ..TestReply::default() })
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let mut opened = self.open(cx, input, Purpose::Instance)?;
+        let mut opened = self.open(cx, input, Method::Set)?;
         if execution == Execution::WhatIf {
             if !self.resource.methods.what_if {
                 return Err(Failure::new(FailureKind::Unsupported, "the resource does not support what-if"));
@@ -162,13 +167,13 @@ impl Provider for PowerShellProvider {
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         if execution == Execution::Actual {
-            self.open(cx, input, Purpose::Instance)?.call(Method::Delete)?;
+            self.open(cx, input, Method::Delete)?.call(Method::Delete)?;
         }
         Ok(Vec::new())
     }
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
-        let mut opened = self.open(cx, input, Purpose::Filter)?;
+        let mut opened = self.open(cx, input, Method::Export)?;
         let reply = opened.call(Method::Export)?;
         let states = reply.states().map_err(|error| failure(&Failed::Call(error), &opened.secrets))?;
         let exported =
@@ -207,13 +212,31 @@ fn object<'a>(members: impl Iterator<Item = (&'a String, &'a Value)>) -> Json {
 fn invalid(refusals: &[Refusal], secrets: &Secrets) -> Failure {
     let text = |refusal: &Refusal| format!("{} [{}]", secrets.scrub(&refusal.to_string()), refusal.code.id);
     let messages: Vec<String> = refusals.iter().map(text).collect();
-    let pointer = refusals.first().and_then(|refusal| refusal.place.strip_prefix("properties"));
-    let pointer = pointer.map(|path| path.replace(['.', '['], "/").replace(']', ""));
-    Failure { property: pointer, ..Failure::new(FailureKind::Invalid, messages.join("; ")) }
+    let property = refusals.first().map(|refusal| refusal.pointer.clone());
+    Failure { property, ..Failure::new(FailureKind::Invalid, messages.join("; ")) }
 }
 
 fn failure(failed: &Failed, secrets: &Secrets) -> Failure {
-    Failure::new(failed.kind(), secrets.scrub(&failed.explain()).into_owned())
+    let scrubbed = |text: &str| secrets.scrub(text).into_owned();
+    // The id of a text that was thrown is that text.
+    let error_id = failed.error_id().map(scrubbed);
+    Failure { error_id, ..Failure::new(failed.kind(), scrubbed(&failed.explain())) }
+}
+
+/// The `FullyQualifiedErrorId` that PowerShell has for a value that is refused here; `None` where it would accept it.
+fn error_id(refusal: &Refusal, kind: Kind, method: Method) -> Option<String> {
+    let is_class = kind == Kind::Class;
+    let is_within = refusal.pointer.matches('/').count() > 1;
+    let name = match refusal.mismatch {
+        Mismatch::Unknown if is_class && !is_within => "PropertyAssignmentException",
+        Mismatch::Missing if is_class => return None,
+        _ if is_class => "ExceptionWhenSetting",
+        Mismatch::Unknown if !is_within => "NamedParameterNotFound",
+        Mismatch::Missing => "MissingMandatoryParameter",
+        Mismatch::Rule => "ParameterArgumentValidationError",
+        _ => "ParameterArgumentTransformationError",
+    };
+    Some(if is_class { name.to_owned() } else { format!("{name},{method:?}-TargetResource") })
 }
 
 fn level(stream: Stream) -> TraceLevel {

@@ -9,35 +9,83 @@ use std::sync::Arc;
 use stead_host::fs::Trust;
 use stead_host::process::Environment;
 use stead_powershell::class::File;
+use stead_powershell::manifest::{self, Context, Value};
 use stead_powershell::module::{Disk, Modules};
+use stead_powershell::script::{Function, Parameter, Scope};
 
 const EXPORTED: [&str; 2] = ["Get-DscResource", "Invoke-DscResource"];
+
+/// The parameters of those of `PSDesiredStateConfiguration`, with their types; what is only here is last.
+const PARAMETERS: [&str; 2] = [
+    "string[] Name, object Module, switch Syntax",
+    "string Name, Microsoft.PowerShell.Commands.ModuleSpecification ModuleName, string Method, hashtable Property, \
+     switch IgnorePsDscRunAsCredential",
+];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../powershell").canonicalize().unwrap()
 }
 
-#[test]
-fn its_manifest_is_valid_and_its_script_parses() {
-    let (files, directories) = (Disk::new(Trust::Everyone), [folder()]);
+/// What is wrong with the module below a folder.
+fn faults(folder: &Path) -> Vec<String> {
+    let (files, directories) = (Disk::new(Trust::Everyone), [folder.to_owned()]);
     let modules = Modules { files: &files, environment: &|_| None, directories: &directories };
     let (found, unreadable) = modules.read();
-    let [module] = found.as_slice() else { panic!("{} modules", found.len()) };
-    assert!(unreadable.is_empty());
-    assert_eq!(module.findings, Vec::new());
-    assert_eq!(module.manifest.as_ref().and_then(|manifest| manifest.root.as_deref()), Some("Stead.psm1"));
+    let mut faults: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+    faults.extend(found.iter().flat_map(|module| &module.findings).map(|finding| finding.message.clone()));
+    let text = |file: &str| std::fs::read_to_string(folder.join("Stead").join(file)).unwrap();
+    let context = Context { folder: "", environment: &|_| None, variables: None };
+    let exported = manifest::read(&text("Stead.psd1"), &context).ok().and_then(|table| {
+        Some(table.get("FunctionsToExport")?.clone().elements().iter().map(Value::to_text).collect::<Vec<_>>())
+    });
+    if exported.as_deref() != Some(&EXPORTED.map(str::to_owned)) {
+        faults.push(format!("the manifest exports {exported:?}"));
+    }
+    let script = File::read(Arc::new(PathBuf::from("Stead.psm1")), text("Stead.psm1").as_bytes()).script;
+    for (name, expected) in EXPORTED.iter().zip(PARAMETERS) {
+        match script.functions.iter().find(|function| function.name == *name && function.scope == Scope::Top) {
+            None => faults.push(format!("{name} is not defined")),
+            Some(function) if parameters(function) != expected => {
+                faults.push(format!("{name} has the parameters {}", parameters(function)));
+            }
+            Some(_) => {}
+        }
+    }
+    faults
+}
+
+fn parameters(function: &Function) -> String {
+    let parameter = |it: &Parameter| format!("{} {}", it.ty.as_ref().map_or("", |ty| ty.text.as_str()), it.name);
+    function.parameters.iter().map(parameter).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
-fn what_it_exports_is_defined() {
-    let folder = folder().join("Stead");
-    let script = folder.join("Stead.psm1");
-    let file = File::read(Arc::new(script.clone()), &std::fs::read(script).unwrap());
-    assert_eq!(file.script.problems, Vec::new());
-    let manifest = std::fs::read_to_string(folder.join("Stead.psd1")).unwrap();
-    for name in EXPORTED {
-        assert!(file.script.functions.iter().any(|function| function.name == name), "{name} is not defined");
-        assert!(manifest.contains(&format!("'{name}'")), "{name} is not exported");
+fn it_is_valid_and_defines_what_it_exports() {
+    assert_eq!(faults(&folder()), Vec::<String>::new());
+}
+
+/// What the test above would not see is not tested.
+#[test]
+fn a_broken_module_is_noticed() {
+    let breaks = [
+        ("Stead.psd1", "'Stead.psm1'", "'Other.psm1'", "the module has no file 'Other.psm1'"),
+        ("Stead.psd1", "ModuleVersion ", "Version ", "'Version' is not a member of a module manifest"),
+        ("Stead.psd1", "'Get-DscResource', ", "", "the manifest exports Some([\"Invoke-DscResource\"])"),
+        ("Stead.psm1", "finally { $process.Dispose() }", "finally { $process.Dispose() ", "'{' is not closed"),
+        ("Stead.psm1", "function Get-DscResource {", "function Get-Resource {", "Get-DscResource is not defined"),
+        ("Stead.psm1", "[hashtable] $Property", "[object] $Property", "Invoke-DscResource has the parameters"),
+    ];
+    for (file, part, replaced, expected) in breaks {
+        let copy = tempfile::tempdir().unwrap();
+        std::fs::create_dir(copy.path().join("Stead")).unwrap();
+        for name in ["Stead.psd1", "Stead.psm1"] {
+            let text = std::fs::read_to_string(folder().join("Stead").join(name)).unwrap();
+            assert!(name != file || text.contains(part), "{part}");
+            let text = if name == file { text.replacen(part, replaced, 1) } else { text };
+            std::fs::write(copy.path().join("Stead").join(name), text).unwrap();
+        }
+        let found = faults(copy.path());
+        assert!(found.iter().any(|fault| fault.starts_with(expected)), "{expected}: {found:?}");
     }
 }
 
@@ -49,12 +97,24 @@ fn it_is_imported_on_real_powershell() {
     };
     let command = "Import-Module -Name $env:STEAD_MODULE -ErrorAction Stop
         (Get-Command -Module Stead | Sort-Object Name).Name -join ','
-        try { Invoke-DscResource -Name NoSuch -Method Test -Property @{ A = 1 } } catch { $_.FullyQualifiedErrorId }";
+        foreach ($name in 'NoSuch', 'Twin', 'Thrower') {
+            try { Invoke-DscResource -Name $name -Method Test -Property @{ A = 1 } } catch { $_.FullyQualifiedErrorId }
+        }
+        (Invoke-DscResource -Name Drifted -Method Test -Property @{ A = 1 }).InDesiredState
+        (Invoke-DscResource -Name Gotten -Method Get -Property @{ A = 1 })['error']";
     let stand_in = tempfile::tempdir().unwrap();
     let program = stand_in.path().join("stead");
-    let answer = "#!/bin/sh\ncat >/dev/null\n\
-        echo \"error[Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound]: there is no resource 'NoSuch'\" >&2\n\
-        exit 3\n";
+    let answer = r#"#!/bin/sh
+cat >/dev/null
+failed() { echo "{\"error\":{\"id\":\"$1\",\"message\":\"no\"}}"; exit "$2"; }
+case "$2" in
+    NoSuch) failed Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound 3 ;;
+    Twin) failed InvalidResourceSpecification,Invoke-DscResource 3 ;;
+    Thrower) failed 'plain [text]' 1 ;;
+    Drifted) echo '{"InDesiredState":false}'; exit 2 ;;
+    Gotten) echo '{"error":"a property"}' ;;
+esac
+"#;
     std::fs::write(&program, answer).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let output = Command::new(pwsh)
@@ -65,6 +125,7 @@ fn it_is_imported_on_real_powershell() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let expected = "Get-DscResource,Invoke-DscResource\n\
-        Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound\n";
+        Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound\n\
+        InvalidResourceSpecification,Invoke-DscResource\nplain [text]\nFalse\na property\n";
     assert_eq!(text.replace('\r', ""), expected, "{}", String::from_utf8_lossy(&output.stderr));
 }

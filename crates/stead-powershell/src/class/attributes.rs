@@ -6,20 +6,26 @@ use crate::script::{Argument, Attribute, Constant};
 
 /// The name of an attribute without its namespace and suffix, in lower case.
 pub(crate) fn name(attribute: &Attribute) -> String {
-    let lower = attribute.name.to_ascii_lowercase();
-    let short = lower.strip_prefix("system.management.automation.").or_else(|| lower.strip_prefix("system."));
-    let short = short.unwrap_or(&lower);
-    short.strip_suffix("attribute").unwrap_or(short).to_owned()
+    short(&attribute.name).to_ascii_lowercase()
+}
+
+/// A name without its namespace and suffix, whatever their case.
+fn short(name: &str) -> &str {
+    let after = |space: &str| name.split_at_checked(space.len()).filter(|(own, _)| own.eq_ignore_ascii_case(space));
+    let found = after("System.Management.Automation.").or_else(|| after("System."));
+    let bare = found.map_or(name, |(_, rest)| rest);
+    let split = bare.len().checked_sub("Attribute".len()).and_then(|at| bare.split_at_checked(at));
+    split.filter(|(_, suffix)| suffix.eq_ignore_ascii_case("Attribute")).map_or(bare, |(rest, _)| rest)
 }
 
 /// Whether an attribute of that name is among them.
 pub(crate) fn is(attributes: &[Attribute], wanted: &str) -> bool {
-    attributes.iter().any(|attribute| name(attribute) == wanted)
+    attributes.iter().any(|attribute| short(&attribute.name).eq_ignore_ascii_case(wanted))
 }
 
-/// What `DscProperty` says under that name, in lower case.
+/// What `DscProperty` says under that name, whatever its case.
 pub(crate) fn flag(attributes: &[Attribute], wanted: &str) -> bool {
-    let properties = attributes.iter().filter(|attribute| name(attribute) == "dscproperty");
+    let properties = attributes.iter().filter(|attribute| short(&attribute.name).eq_ignore_ascii_case("DscProperty"));
     let named = properties.flat_map(|attribute| &attribute.named).filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
     named.filter_map(|(_, argument)| argument.value.as_ref()).any(Constant::is_true)
 }

@@ -1,6 +1,7 @@
 //! The names of types that PowerShell and .NET bring along.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 use crate::types::{Enumeration, Type};
 
@@ -143,12 +144,29 @@ const FILE_ATTRIBUTES: &str = "None=0 ReadOnly=1 Hidden=2 System=4 Directory=16 
 
 /// The full name that a name of PowerShell or of the namespace `System` stands for.
 pub(super) fn full(name: &str) -> Option<String> {
-    let is = |known: &str| known.eq_ignore_ascii_case(name);
-    let in_system = |full: &str| full.strip_prefix("System.").is_some_and(is);
-    let known = NAMES.iter().find(|(short, full)| is(short) || is(full) || in_system(full)).map(|(_, full)| *full);
-    let known = known.or_else(|| ENUMERATIONS.iter().map(|(full, _)| *full).find(|full| is(full) || in_system(full)));
-    known.map(str::to_owned).or_else(|| SYSTEM.iter().find(|known| is(known)).map(|known| format!("System.{known}")))
+    FULL.get(&name.to_ascii_lowercase()).cloned()
 }
+
+/// The full names by what may be written for them, in lower case: a script names types all over.
+static FULL: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
+    let mut names = HashMap::new();
+    let mut add = |written: &str, full: &str| {
+        let short = full.strip_prefix("System.").unwrap_or(full);
+        for name in [written, full, short] {
+            names.entry(name.to_ascii_lowercase()).or_insert_with(|| full.to_owned());
+        }
+    };
+    for (short, full) in NAMES {
+        add(short, full);
+    }
+    for (full, _) in ENUMERATIONS {
+        add(full, full);
+    }
+    for known in SYSTEM {
+        add(known, &format!("System.{known}"));
+    }
+    names
+});
 
 /// The type of that full name; `None` for one of which nothing is known but the name.
 pub(super) fn known(full: &str) -> Option<Type> {

@@ -2,14 +2,16 @@
 //!
 //! What a configuration does is evaluated exactly as PowerShell does it, or refused with its place.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
+use stead_core::diag::Diagnostic;
 use stead_core::diag::codes::powershell::module as codes;
-use stead_core::diag::{Diagnostic, Severity};
 use stead_core::document::{Document, Instance, InstanceDirectives, Parameter, Template};
 use stead_core::expr::Expression as Reference;
-use stead_core::graph::Expansion;
+use stead_core::graph::{Expansion, ExpansionFinding};
 use stead_core::id::{ResourceId, TypeName};
 use stead_core::text::{Entry as Member, Kind, SourceId, Sources, Span, Spanned};
 use stead_core::value::{DataType, Number, Object, Value as Stated};
@@ -69,13 +71,13 @@ pub(crate) fn expand(
     stated: &Object,
     keywords: &dyn Keywords,
     sources: &mut Sources,
-) -> Result<Expansion, Vec<Diagnostic>> {
+) -> Result<Expansion, Vec<ExpansionFinding>> {
     let source = sources.add_once(&file.path.to_string_lossy(), file.text.as_str());
     let at = |Fault { offset, message }: Fault| {
         let width = file.text.as_str().get(offset..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
         let [start, end] = [offset, offset + width].map(|offset| u32::try_from(offset).unwrap_or(u32::MAX));
         let message = format!("'{}' cannot be expanded: {message}", resource.name);
-        vec![Diagnostic::error(&codes::EXPANSION, Span::new(source, start, end), message)]
+        vec![ExpansionFinding::from(Diagnostic::error(&codes::EXPANSION, Span::new(source, start, end), message))]
     };
     let fault = |message: &str| at(Fault { offset: 0, message: message.to_owned() });
     if let Some(problem) = file.script.problems.first() {
@@ -98,7 +100,9 @@ pub(crate) fn expand(
         folder: &folder,
         keywords,
         imports: Vec::new(),
+        targets: HashMap::new(),
         made: Vec::new(),
+        ids: HashMap::new(),
         steps: 0,
         bytes: 0,
         source,
@@ -108,16 +112,9 @@ pub(crate) fn expand(
 }
 
 /// A property of the document that the resource does not accept.
-fn refused(refusal: &Refusal) -> Diagnostic {
-    Diagnostic {
-        code: refusal.code,
-        severity: Severity::Error,
-        message: refusal.to_string(),
-        span: None,
-        labels: Vec::new(),
-        help: None,
-        fix: None,
-    }
+fn refused(refusal: &Refusal) -> ExpansionFinding {
+    let finding = Diagnostic::error(refusal.code, Span::default(), refusal.to_string());
+    ExpansionFinding { finding: Diagnostic { span: None, ..finding }, property: refusal.pointer.clone() }
 }
 
 struct Expander<'a> {
@@ -125,7 +122,10 @@ struct Expander<'a> {
     folder: &'a str,
     keywords: &'a dyn Keywords,
     imports: Vec<Import>,
+    /// What keywords mean, by their text in lower case.
+    targets: HashMap<String, Arc<Target>>,
     made: Vec<Made>,
+    ids: Ids,
     steps: usize,
     /// What the properties of the instances so far hold.
     bytes: usize,
@@ -134,10 +134,11 @@ struct Expander<'a> {
     start: usize,
 }
 
+/// The instances by keyword and name, both in lower case.
+type Ids = HashMap<(String, String), ResourceId>;
+
 /// An instance, before what it depends on is known.
 struct Made {
-    keyword: String,
-    id: ResourceId,
     needs: Vec<(String, usize)>,
     instance: Instance,
 }
@@ -157,11 +158,9 @@ impl Expander<'_> {
             }
         }
         self.run(statements, true)?;
-        let ids: Vec<(String, ResourceId)> =
-            self.made.iter().map(|made| (made.keyword.clone(), made.id.clone())).collect();
         let mut resources = Vec::with_capacity(self.made.len());
         for made in std::mem::take(&mut self.made) {
-            let needs = made.needs.iter().map(|(need, at)| self.need(&ids, need, *at)).collect::<Expand<_>>()?;
+            let needs = made.needs.iter().map(|(need, at)| self.need(need, *at)).collect::<Expand<_>>()?;
             resources.push(Instance { depends_on: needs, ..made.instance });
         }
         let secrets = self.bound.opaque.iter().filter(|(_, value)| value.has_sealed());
@@ -276,12 +275,12 @@ impl Expander<'_> {
     }
 
     fn instance(&mut self, declaration: &Declaration, at: &Range<usize>) -> Expand<()> {
-        let target = self.keywords.resolve(&self.imports, &declaration.keyword);
-        let target = target.map_err(|message| Fault { offset: at.start, message })?;
+        let target = self.target(&declaration.keyword, at.start)?;
         let name = self.text(&declaration.name, declaration.name_at.start, "the name of an instance")?;
         self.weigh(name.len(), at.start)?;
-        let known = |made: &Made| same(&made.keyword, &declaration.keyword) && same(&made.id.name, &name);
-        if self.made.iter().any(known) {
+        let id = ResourceId { type_name: target.type_name.clone(), name: name.as_str().into() };
+        let key = (declaration.keyword.to_lowercase(), name.to_lowercase());
+        if self.ids.insert(key, id).is_some() {
             return fail(at.start, format!("'[{}]{name}' is declared twice", declaration.keyword));
         }
         let (mut members, mut needs) = (Vec::new(), Vec::new());
@@ -306,9 +305,20 @@ impl Expander<'_> {
             }
         }
         let instance = self.declared(declaration, at, (&target, &name), members);
-        let id = ResourceId { type_name: target.type_name, name: name.into() };
-        self.made.push(Made { keyword: declaration.keyword.clone(), id, needs, instance });
+        self.made.push(Made { needs, instance });
         Ok(())
+    }
+
+    /// What a keyword means; all imports are known.
+    fn target(&mut self, keyword: &str, at: usize) -> Expand<Arc<Target>> {
+        let key = keyword.to_lowercase();
+        if let Some(known) = self.targets.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let found = self.keywords.resolve(&self.imports, keyword);
+        let target = Arc::new(found.map_err(|message| Fault { offset: at, message })?);
+        self.targets.insert(key, Arc::clone(&target));
+        Ok(target)
     }
 
     fn declared(
@@ -399,13 +409,12 @@ impl Expander<'_> {
     }
 
     /// What `[Keyword]Name` names.
-    fn need(&self, ids: &[(String, ResourceId)], need: &str, at: usize) -> Expand<Template> {
+    fn need(&self, need: &str, at: usize) -> Expand<Template> {
         let parts = need.strip_prefix('[').and_then(|rest| rest.split_once(']'));
         let Some((keyword, name)) = parts else {
             return fail(at, format!("'{need}' is not of the form '[Resource]Name'"));
         };
-        let found = ids.iter().find(|(known, id)| same(known, keyword) && same(&id.name, name));
-        let Some((_, id)) = found else {
+        let Some(id) = self.ids.get(&(keyword.to_lowercase(), name.to_lowercase())) else {
             return fail(at, format!("'{need}' is not declared in this composite resource"));
         };
         let span = self.span(&(at..at));

@@ -12,6 +12,7 @@ use std::fmt;
 
 use stead_core::diag::Code;
 use stead_core::diag::codes::powershell::call as codes;
+use stead_core::value::pointer;
 
 pub use json::{Json, JsonError};
 pub(crate) use wire::Members;
@@ -28,6 +29,8 @@ pub struct Refusal {
     pub code: Code,
     /// The path of the value, as in `properties.Sizes[2]`.
     pub place: String,
+    /// The same as a JSON pointer into the properties: `/Sizes/2`.
+    pub pointer: String,
     /// Why, for those who tell refusals apart.
     pub mismatch: Mismatch,
     /// What is expected. No value is quoted: it may be a secret.
@@ -97,7 +100,15 @@ impl<'a> Path<'a> {
             Mismatch::Unsupported => &codes::UNSUPPORTED_TYPE,
             _ => &codes::VALUE,
         };
-        Refusal { code, place: self.to_string(), mismatch, message: message.into() }
+        Refusal { code, place: self.to_string(), pointer: self.pointer(), mismatch, message: message.into() }
+    }
+
+    fn pointer(&self) -> String {
+        let Some(outer) = self.outer else { return String::new() };
+        match self.step {
+            Step::Name(name) => pointer::within(&outer.pointer(), name),
+            Step::Index(index) => pointer::within(&outer.pointer(), &index.to_string()),
+        }
     }
 
     /// A value of another kind than expected.

@@ -479,7 +479,7 @@ fn holds(operator: &str, left: &Value, right: &Value, cased: bool) -> Evaluate<b
         "notlike" => !super::wildcard::matches(&right.to_text(), &left.to_text(), cased),
         _ => {
             let order = match left {
-                Value::Text(left) => fold(left, cased).cmp(&fold(&right.to_text(), cased)),
+                Value::Text(left) => super::collation::order(left, &right.to_text(), cased)?,
                 _ => number(left)?.real().total_cmp(&number(right)?.real()),
             };
             match operator {

@@ -1,5 +1,6 @@
 //! Manifests of modules: `.psd1`, evaluated as PowerShell evaluates them, in its restricted language.
 
+mod collation;
 pub(crate) mod evaluate;
 pub(crate) mod expression;
 mod value;

@@ -3,21 +3,22 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use stead_host::fs::{Kind, OpenError, Trust, TrustedDirectory, entries};
+use rustix::fs::{Dir, FileType};
+use stead_host::fs::{OpenError, Trust, TrustedDirectory};
 
 /// What a directory holds: whether each name may be that of a directory, and whether of a file.
 pub type Names = BTreeMap<String, Entry>;
 
-/// What a name in a directory is. A link may be either.
+/// What a name in a directory is. A link may be either, and so may what the file system does not tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
     /// A directory.
     Directory,
     /// A file.
     File,
-    /// A symbolic link.
+    /// A symbolic link, or not known.
     Link,
 }
 
@@ -36,7 +37,7 @@ impl Entry {
 /// Reads directories and files. All effects of reading modules are here.
 pub trait Files {
     /// What a directory holds; names that are not UTF-8 are left out.
-    fn list(&self, directory: &Path) -> Result<Names, OpenError>;
+    fn list(&self, directory: &Path) -> Result<Arc<Names>, OpenError>;
 
     /// The content of a file.
     fn read(&self, file: &Path) -> Result<Vec<u8>, OpenError>;
@@ -49,16 +50,23 @@ const LARGEST: u64 = 64 << 20;
 ///
 /// Guarantees: with [`Trust::Root`], nothing is read that anybody but root could change, links included.
 #[derive(Debug)]
-pub struct Disk {
+pub struct Disk<'a> {
     trust: Trust,
+    /// Where walks begin: each is opened once for all that is below it.
+    roots: &'a [PathBuf],
     /// The directories on the way to the last one: a walk opens each once.
     opened: Mutex<Vec<(PathBuf, TrustedDirectory)>>,
 }
 
-impl Disk {
+impl<'a> Disk<'a> {
     /// Reads what is trusted.
     pub fn new(trust: Trust) -> Self {
-        Self { trust, opened: Mutex::default() }
+        Self::below(&[], trust)
+    }
+
+    /// The same, mostly what is below these directories.
+    pub fn below(roots: &'a [PathBuf], trust: Trust) -> Self {
+        Self { trust, roots, opened: Mutex::default() }
     }
 
     fn open(&self, path: &Path) -> Result<TrustedDirectory, OpenError> {
@@ -66,10 +74,13 @@ impl Disk {
         while opened.last().is_some_and(|(above, _)| !path.starts_with(above)) {
             opened.pop();
         }
-        let Some((above, mut directory)) = opened.last().cloned() else {
-            let directory = TrustedDirectory::open(path, self.trust)?;
-            opened.push((path.to_owned(), directory.clone()));
-            return Ok(directory);
+        let (above, mut directory) = if let Some(last) = opened.last() {
+            last.clone()
+        } else {
+            let root = self.roots.iter().find(|root| path.starts_with(root)).map_or(path, PathBuf::as_path);
+            let root = (root.to_owned(), TrustedDirectory::open(root, self.trust)?);
+            opened.push(root.clone());
+            root
         };
         let mut at = above.clone();
         for name in path.strip_prefix(&above).unwrap_or(Path::new("")) {
@@ -85,18 +96,23 @@ fn failed(path: &Path, source: io::Error) -> OpenError {
     OpenError::System { path: path.to_owned(), source }
 }
 
-impl Files for Disk {
-    fn list(&self, directory: &Path) -> Result<Names, OpenError> {
+impl Files for Disk<'_> {
+    fn list(&self, directory: &Path) -> Result<Arc<Names>, OpenError> {
         let opened = self.open(directory)?.listable().map_err(|source| failed(directory, source))?;
-        let found = entries(&opened, directory).map_err(|error| failed(directory, io::Error::other(error)))?;
-        let entry = |kind| match kind {
-            Kind::Directory => Some(Entry::Directory),
-            Kind::File => Some(Entry::File),
-            Kind::Symlink => Some(Entry::Link),
-            Kind::Special => None,
-        };
-        let named = |(name, kind): (std::ffi::OsString, _)| Some((name.into_string().ok()?, entry(kind)?));
-        Ok(found.into_iter().filter_map(named).collect())
+        let mut names = Names::new();
+        for entry in Dir::new(opened).map_err(|errno| failed(directory, errno.into()))? {
+            let entry = entry.map_err(|errno| failed(directory, errno.into()))?;
+            let kind = match entry.file_type() {
+                FileType::Directory => Entry::Directory,
+                FileType::RegularFile => Entry::File,
+                FileType::Symlink | FileType::Unknown => Entry::Link,
+                _ => continue,
+            };
+            if let Some(name) = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | "..")) {
+                names.insert(name.to_owned(), kind);
+            }
+        }
+        Ok(Arc::new(names))
     }
 
     fn read(&self, file: &Path) -> Result<Vec<u8>, OpenError> {

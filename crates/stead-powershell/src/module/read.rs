@@ -175,9 +175,9 @@ impl Reader<'_> {
             return;
         };
         let folder = self.folder.join(name);
-        for (name, entry) in self.modules.files.list(&folder).unwrap_or_default() {
+        for (name, entry) in &*self.modules.files.list(&folder).unwrap_or_default() {
             if entry.may_be_directory() {
-                self.resource_folder(&folder.join(&name), &name);
+                self.resource_folder(&folder.join(name), name);
             }
         }
     }

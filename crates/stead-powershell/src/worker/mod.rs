@@ -137,6 +137,12 @@ impl Failed {
         }
     }
 
+    /// The `FullyQualifiedErrorId` of an error of PowerShell.
+    pub fn error_id(&self) -> Option<&str> {
+        let Self::Call(CallError::PowerShell(error)) = self else { return None };
+        Some(error.id.as_str()).filter(|id| !id.is_empty())
+    }
+
     /// What it is, with its causes and the end of what PowerShell wrote to its standard error.
     pub fn explain(&self) -> String {
         let causes = std::iter::successors(self.source(), |cause| (*cause).source());

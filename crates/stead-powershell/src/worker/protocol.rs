@@ -1,5 +1,7 @@
 //! What goes to a worker and comes from it: a line of JSON each.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -93,6 +95,8 @@ pub struct Hello {
     pub version: String,
     /// `Core` or `Desktop`.
     pub edition: String,
+    /// `$PSHOME`: its own modules are in `Modules` below it.
+    pub home: PathBuf,
 }
 
 /// The stream of a record.

@@ -17,7 +17,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use stead_core::call::FailureKind;
 use stead_host::command::{Executable, Refused};
-use stead_host::fs::{Trust, TrustedDirectory, User};
+use stead_host::fs::{OpenError, Trust, TrustedDirectory, Untrusted, User};
 use stead_host::process::{ConversationError, Heard, Program, Session};
 
 use super::printed::Printed;
@@ -61,6 +61,9 @@ pub enum StartError {
     /// It is not there, or not to be trusted.
     #[error("cannot run PowerShell: {0}")]
     Refused(#[source] Refused),
+    /// Others than root could change its own modules.
+    #[error("cannot use the modules of PowerShell itself")]
+    Untrusted(#[source] Untrusted),
     /// It did not answer.
     #[error("cannot start the PowerShell '{}'", program.display())]
     Program {
@@ -83,7 +86,7 @@ impl StartError {
             Self::Program { source: ConversationError::Process(error), .. } => error.kind(),
             Self::Program { source: ConversationError::Silent(_), .. } => FailureKind::Deadline,
             Self::Socket { .. } => FailureKind::System,
-            Self::Refused(_) | Self::Program { .. } | Self::Protocol(_) => FailureKind::Start,
+            Self::Refused(_) | Self::Untrusted(_) | Self::Program { .. } | Self::Protocol(_) => FailureKind::Start,
         }
     }
 }
@@ -126,9 +129,20 @@ pub(super) fn start(settings: &Settings, limits: &Limits<'_>) -> Result<Worker, 
         Ok(session)
     });
     match (greeted, hello) {
-        (Ok(session), Some(Message::Hello(hello))) if hello.protocol == VERSION => Ok(Worker::new(session)),
+        (Ok(session), Some(Message::Hello(hello))) if hello.protocol == VERSION => {
+            own_modules(&hello.home, settings.trust)?;
+            Ok(Worker::new(session))
+        }
         (Ok(_), _) => Err(StartError::Protocol(path.to_owned())),
         (Err(source), _) => Err(StartError::Program { program: path.to_owned(), source, tail: printed.tail() }),
+    }
+}
+
+/// The modules that PowerShell brings along are always in its path. Nothing of them was loaded yet.
+fn own_modules(home: &Path, trust: Trust) -> Result<(), StartError> {
+    match TrustedDirectory::open(&home.join("Modules"), trust) {
+        Err(OpenError::Untrusted(untrusted)) => Err(StartError::Untrusted(untrusted)),
+        _ => Ok(()),
     }
 }
 

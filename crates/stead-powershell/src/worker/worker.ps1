@@ -513,7 +513,7 @@ function Restore-Process {
 
 $options = [System.Text.Json.JsonDocumentOptions]::new()
 $options.MaxDepth = 512
-Send ('{"id":"0","hello":{"protocol":1,"version":"' + $PSVersionTable.PSVersion + '","edition":"' + $PSVersionTable.PSEdition + '"}}')
+Send ('{"id":"0","hello":{"protocol":1,"version":"' + $PSVersionTable.PSVersion + '","edition":"' + $PSVersionTable.PSEdition + '","home":' + [Json]::Text($PSHOME, '$') + '}}')
 while ($null -ne ($line = $reader.ReadLine())) {
     $request = @{}
     $document = [System.Text.Json.JsonDocument]::Parse($line, $options)

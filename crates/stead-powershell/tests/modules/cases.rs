@@ -35,7 +35,7 @@ fn missing(path: &Path) -> OpenError {
 }
 
 impl Files for Memory<'_> {
-    fn list(&self, directory: &Path) -> Result<Names, OpenError> {
+    fn list(&self, directory: &Path) -> Result<Arc<Names>, OpenError> {
         let below = self.0.keys().filter_map(|path| path.strip_prefix(directory).ok());
         let names: Names = below
             .filter_map(|rest| {
@@ -44,7 +44,7 @@ impl Files for Memory<'_> {
                 Some((name, if parts.next().is_some() { Entry::Directory } else { Entry::File }))
             })
             .collect();
-        if names.is_empty() { Err(missing(directory)) } else { Ok(names) }
+        if names.is_empty() { Err(missing(directory)) } else { Ok(Arc::new(names)) }
     }
 
     fn read(&self, file: &Path) -> Result<Vec<u8>, OpenError> {

@@ -20,7 +20,9 @@ pub(crate) fn main() {
     let mut lines = BufReader::new(socket.try_clone().unwrap()).lines();
     let script = lines.next().unwrap().unwrap();
     let mut stand_in = StandIn { socket, script, line: String::new(), calls: 0 };
-    stand_in.send(&json!({ "id": "0", "hello": { "protocol": 1, "version": "7.6.5", "edition": "Core" } }));
+    let home = std::env::var("STEAD_STAND_IN_HOME").unwrap_or_else(|_| "/nowhere".to_owned());
+    let hello = json!({ "protocol": 1, "version": "7.6.5", "edition": "Core", "home": home });
+    stand_in.send(&json!({ "id": "0", "hello": hello }));
     while let Some(Ok(line)) = lines.next() {
         stand_in.calls += 1;
         let request = serde_json::from_str(&line).unwrap();
@@ -44,6 +46,10 @@ impl StandIn {
 
     fn call(&mut self, request: &Json) {
         let id = request["id"].as_str().unwrap().to_owned();
+        // A recorded call, whatever is asked for.
+        if let Ok(file) = std::env::var("STEAD_STAND_IN_CASE") {
+            return self.replay(&id, &serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap());
+        }
         let property = |name: &str| request["properties"]["ordered"][name].as_str().unwrap_or_default().to_owned();
         match request["resource"].as_str().unwrap() {
             "Replay" => return self.replay(&id, &serde_json::from_str(&property("case")).unwrap()),
@@ -69,6 +75,12 @@ impl StandIn {
             "RebootAndFail" if request["method"] == "Get" => {
                 return self.error(&id, &json!({ "id": "E", "message": "no" }));
             }
+            "Kept" if request["method"] == "Export" => {
+                for name in ["a", "b"] {
+                    self.output(&id, "Kept", &json!({ "Name": name }));
+                }
+            }
+            "Kept" if request["method"] == "Delete" => self.record(&id, "verbose", "it was removed"),
             "WouldSet" => self.output(&id, "System.String", &json!(format!("would set {}", property("Password")))),
             "Seen" => {
                 let seen = [std::fs::read("/proc/self/cmdline").unwrap(), std::fs::read("/proc/self/environ").unwrap()];
@@ -79,7 +91,7 @@ impl StandIn {
                 println!("{}", property("Password"));
                 self.record(&id, "verbose", &format!("the password is {}", property("Password")));
                 let message = format!("{} was refused", property("Password"));
-                return self.error(&id, &json!({ "id": "E", "message": message }));
+                return self.error(&id, &json!({ "id": message, "message": message }));
             }
             _ => {}
         }
@@ -157,7 +169,9 @@ fn plain(node: &Json) -> Json {
 /// that was written. What a program of the system writes to its standard error is text.
 pub(crate) fn failure_of(case: &Json) -> Option<Json> {
     let written = &case["streams"]["error"];
-    let first = written.as_array().map_or_else(|| vec![written["first"].clone()], Clone::clone);
+    // All of them, or how many with the first one or the first few.
+    let listed = if written["first"].is_null() { written } else { &written["first"] };
+    let first = listed.as_array().map_or_else(|| vec![listed.clone()], Clone::clone);
     let is_failure = |error: &Json| match error {
         Json::Object(error) => !error["id"].as_str().unwrap_or_default().starts_with("NativeCommandError"),
         Json::String(_) => true,
