@@ -61,6 +61,62 @@ RSpec.describe 'puppet' do
     end
   end
 
+  describe 'reads ahead' do
+    def requests_of(manifest, *options, **settings)
+      run.apply(manifest, *options, **settings)
+      run.requests.drop(1)
+    end
+
+    it 'of what Puppet comes to next, each once, while nothing changes' do
+      manifest = "stead_note { ['a', 'b', 'c', 'd']: text => 'x' }"
+      run.apply(manifest)
+      run.requests
+      text = run.apply(manifest, '--debug').text
+      expect(run.requests).to eq(['initialize', 'test a', 'test b', 'test c', 'test d'])
+      expect(text.index(/stead request: .*"id":4/)).to be < text.index('stead answer 3')
+    end
+
+    it 'of one resource after a change, and of none twice' do
+      expect(requests_of("stead_note { ['a', 'b', 'c']: text => 'x' }"))
+        .to eq(['test a', 'set a', 'test b', 'set b', 'test c', 'set c'])
+    end
+
+    it 'are not used after a change that another type made' do
+      run.apply("stead_note { ['a', 'b', 'c']: text => 'x' }")
+      run.requests
+      manifest = "stead_note { ['a', 'b']: text => 'x' } file { '@/f': content => 'x' } stead_note { 'c': text => 'x' }"
+      expect(requests_of(manifest)).to eq(['test a', 'test b', 'test c', 'test c'])
+    end
+
+    it 'are not used after another type was refreshed' do
+      run.apply("stead_note { ['a', 'b', 'c']: text => 'x' }")
+      run.requests
+      requests = requests_of(<<~PUPPET)
+        file { '@/f': content => 'x', notify => Exec['e'] }
+        stead_note { ['a', 'b']: text => 'x' }
+        exec { 'e': command => 'echo refreshed >> #{run.directory}/requests', provider => shell, refreshonly => true }
+        stead_note { 'c': text => 'x' }
+      PUPPET
+      expect(requests).to eq(['test a', 'test b', 'refreshed', 'test c'])
+    end
+
+    it 'are not made of resources that a tag leaves out' do
+      manifest = "stead_note { 'a': text => 'x', tag => ['web'] } stead_note { 'b': text => 'x' }"
+      run.apply(manifest)
+      run.requests
+      expect(requests_of(manifest, '--tags', 'web')).to eq(['test a'])
+    end
+
+    it 'end with an engine that fails, and are asked again' do
+      manifest = "stead_note { ['a', 'b', 'c', 'd']: text => 'x' }"
+      run.apply(manifest)
+      run.requests
+      result = run.apply(manifest, env: { 'FAKE_ENGINE_FAULT' => "die_at_c:#{run.directory}/marker" })
+      expect([result.lines, result.code]).to eq([[], 0])
+      expect(run.requests.count('initialize')).to eq(2)
+    end
+  end
+
   it 'takes metaparameters, tags and noop' do
     manifest = <<~PUPPET
       notify { 'listener': }
@@ -121,6 +177,12 @@ RSpec.describe 'puppet' do
       expect(result.code).to eq(6)
       unverified = run.apply("stead_note { 'stubborn': text => 'x', stead_verify => false }")
       expect(unverified.code).to eq(2)
+    end
+
+    it 'of the test after a change have their reason, and the change is made' do
+      result = run.apply("stead_note { 'unreadable': text => 'x' }")
+      expect(result.text).to match(/Creating: Failed .*changed, but cannot be verified: E0812: the file is locked/)
+      expect([result.code, run.instances('Test/Note').map { |one| one['path'] }]).to eq([6, ['unreadable']])
     end
 
     it 'of an engine that ends in the middle are those of one resource, once it is started again' do

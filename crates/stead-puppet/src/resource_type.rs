@@ -200,7 +200,8 @@ impl<'r> Builder<'r> {
         let mut namevars = Vec::with_capacity(keys.len() + 1);
         if keys.is_empty() || self.options.dialect == Dialect::DscCompatible {
             namevars.push(title());
-        } else if keys.contains(&"name") {
+        } else if keys == ["name"] {
+            // Beside other keys it stays reserved: the Resource API takes an attribute of this name for the title.
             names.release("name");
         }
         namevars.extend(keys.iter().map(|key| self.attribute(key, Behaviour::Namevar, names)));

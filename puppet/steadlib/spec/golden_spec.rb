@@ -24,6 +24,8 @@ class CaseEngine
 
   def once(_key); end
 
+  def read_ahead(_catalog); end
+
   private
 
   def same?(desired, actual)
@@ -39,7 +41,7 @@ class GoldenCase
     '$sensitive' => Puppet::Pops::Types::PSensitiveType::Sensitive.method(:new),
     '$timestamp' => Puppet::Pops::Time::Timestamp.method(:parse)
   }.freeze
-  Resource = Struct.new(:title, :desired_values, :catalog)
+  Resource = Struct.new(:title, :test_request, :catalog, :noop?)
 
   attr_reader :engine
 
@@ -52,10 +54,11 @@ class GoldenCase
 
   def run
     desired = decoded(@data['manifest'])
-    resource = Resource.new('Foo', desired.compact.slice(*definition[:attributes].keys), nil)
+    values = desired.compact.slice(*definition[:attributes].keys)
+    resource = Resource.new('Foo', @provider.test_request(@context, values), nil, false)
     state = @provider.reading(resource) { @provider.get(@context, [desired[:dsc_name]]) }.first
-    insync = verdicts(state, resource.desired_values)
-    { 'canonical' => canonical(resource.desired_values, state, insync), 'insync' => insync }
+    insync = verdicts(state, values)
+    { 'canonical' => canonical(values, state, insync), 'insync' => insync }
   end
 
   private

@@ -16,27 +16,46 @@ module PuppetX
       def initialize(command, &log)
         @log = log
         @unread = String.new
+        @unsent = String.new
         @searched = 0
+        @last = 0
+        @answers = {}
         start(command)
       end
 
-      # Writes one request and waits for its answer.
+      # Writes a request, or what of it can be written without waiting.
       #
       # @param line [String] the request, without the end of the line
       # @param id [Integer] its id, greater than that of any former request
+      # @raise [EngineFailure]
+      def post(line, id)
+        @last = id
+        @answers[id] = nil
+        @unsent << line.b << "\n"
+        send_some
+      rescue SystemCallError
+        raise EngineFailure, "the engine ended #{outcome}#{tail}"
+      end
+
+      # Waits for the answer to a request.
+      #
       # @return [Hash] the answer with this id
       # @raise [EngineFailure]
-      def exchange(line, id, seconds)
+      def answer(id, seconds)
         limit = now + seconds
-        unsent = send_some("#{line}\n".b)
         loop do
-          answer = next_answer(id)
-          return answer if answer
+          take_lines
+          return @answers.delete(id) if @answers[id]
 
-          unsent = transfer(unsent, limit, seconds)
+          transfer(limit, seconds)
         end
       rescue EOFError, SystemCallError
         raise EngineFailure, "the engine ended #{outcome}#{tail}"
+      end
+
+      # Has the answer to a request ignored.
+      def abandon(id)
+        @answers.delete(id)
       end
 
       # Ends the engine and what it started, at once.
@@ -86,29 +105,28 @@ module PuppetX
       end
 
       # Sends and receives what can be at the moment, so that neither side waits for the other.
-      def transfer(unsent, limit, seconds)
+      def transfer(limit, seconds)
         left = limit - now
-        readable, writable = IO.select([@output], unsent.empty? ? nil : [@input], nil, left) if left.positive?
+        readable, writable = IO.select([@output], @unsent.empty? ? nil : [@input], nil, left) if left.positive?
         raise EngineFailure, "the engine gave no answer within #{seconds} seconds#{tail}" if readable.nil?
 
         @unread << @output.readpartial(CHUNK) unless readable.empty?
-        writable.empty? ? unsent : send_some(unsent)
+        send_some unless writable.empty?
       end
 
-      # @return [String] what did not fit into the pipe
-      def send_some(unsent)
-        unsent.byteslice(@input.write_nonblock(unsent)..)
+      # What does not fit into the pipe is sent later.
+      def send_some
+        @unsent = @unsent.byteslice(@input.write_nonblock(@unsent)..)
       rescue IO::WaitWritable
-        unsent
+        nil
       end
 
-      # @return the answer with this id if it is there; messages and repeated answers before it are dealt with
-      def next_answer(id)
+      # Keeps answers for those who wait for them, and deals with messages.
+      def take_lines
         while (line = next_line)
           message = parsed(line)
-          return message if message['id'] == id
-
-          take_other(message, id)
+          id = message['id']
+          @answers.key?(id) && @answers[id].nil? ? @answers[id] = message : take_other(message)
         end
         return if @unread.bytesize <= LONGEST_ANSWER
 
@@ -130,12 +148,12 @@ module PuppetX
         raise EngineFailure, "the engine wrote a line that is not JSON#{tail}"
       end
 
-      def take_other(message, id)
+      def take_other(message)
         other = message['id']
         if other.nil?
           note(message)
-        elsif other.is_a?(Integer) && other.between?(1, id - 1)
-          @log&.call('debug', "request #{other} was answered again; the second answer is ignored")
+        elsif other.is_a?(Integer) && other.between?(1, @last)
+          @log&.call('debug', "the answer to request #{other} is ignored: it is not the first one, or nobody waits for it")
         else
           raise EngineFailure, "the engine answered a request that it was not given#{tail}"
         end

@@ -5,6 +5,7 @@ require 'puppet'
 require_relative 'engine'
 require_relative 'engine_path'
 require_relative 'errors'
+require_relative 'read_ahead'
 require_relative 'secret'
 
 module PuppetX
@@ -57,6 +58,38 @@ module PuppetX
 
           attempt(method, params.merge('deadline' => deadline), deadline + @grace).tap { @failures = 0 }
         end
+      end
+
+      # Sends a request whose answer is asked for later. No engine is started for it.
+      #
+      # @return [Integer, nil] its id, if it could be sent
+      def send_ahead(method, params, deadline = DEADLINE)
+        @lock.synchronize { post(method, params.merge('deadline' => deadline)) if @engine && @failures.zero? }
+      rescue EngineFailure
+        nil # Whoever asks next finds the reason.
+      end
+
+      # @param id [Integer] what {#send_ahead} returned
+      # @return what the engine answered; nil if it failed, which stops that requests are sent ahead
+      # @raise [RequestError]
+      def answer(id, deadline = DEADLINE)
+        @lock.synchronize { receive(id, deadline + @grace) }
+      rescue EngineFailure => e
+        @lock.synchronize { discard(e) }
+        nil
+      end
+
+      # Has the answer to a request that was sent ahead ignored.
+      def abandon(id)
+        @engine&.abandon(id)
+      end
+
+      # @return [ReadAhead, nil] what is asked ahead for this catalog; it sees what is changed before the first request, too
+      def read_ahead(catalog)
+        return if @failed || !ReadAhead.possible?(catalog)
+
+        @read_ahead = ReadAhead.new(self, catalog) unless @read_ahead&.catalog.equal?(catalog)
+        @read_ahead
       end
 
       # Runs the block the first time that the session sees the key.
@@ -120,13 +153,23 @@ module PuppetX
       end
 
       def call(method, params, seconds)
+        receive(post(method, params), seconds)
+      end
+
+      # @return [Integer] the id of the request
+      def post(method, params)
         @id += 1
         request = { 'jsonrpc' => '2.0', 'id' => @id, 'method' => method, 'params' => params }
         log('debug', "request: #{line(request, &:cover)}") if debugging?
-        answer = @engine.exchange(line(request, &:expose), @id, seconds)
+        @engine.post(line(request, &:expose), @id)
+        @id
+      end
+
+      def receive(id, seconds)
+        answer = @engine.answer(id, seconds)
         raise RequestError, answer['error'] if answer['error'].is_a?(Hash)
 
-        answer['result'].tap { |result| log('debug', "answer #{@id}: #{outline(result)}") if debugging? }
+        answer['result'].tap { |result| log('debug', "answer #{id}: #{outline(result)}") if debugging? }
       end
 
       def line(request, &secret)
@@ -155,6 +198,7 @@ module PuppetX
 
       def discard(failure)
         @failures += 1
+        @failed = true
         @last_failure = EngineFailure.new("the engine failed #{FAILURES} times and is not started again: #{failure.message}")
         @engine&.kill
         @engine = nil

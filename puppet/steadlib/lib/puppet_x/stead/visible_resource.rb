@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative 'secret'
+require_relative 'test_request'
 
 module PuppetX
   module Stead
@@ -10,7 +11,15 @@ module PuppetX
       # When a catalog becomes resources: what JSON cannot hold is refused before anything is changed.
       def initialize(attributes)
         super
-        my_provider.check(self)
+        test_request
+      end
+
+      # @return [TestRequest] what the engine is asked about this resource, the same as long as its attributes are
+      # @raise [Puppet::ResourceError] the engine could not be sent the attributes
+      def test_request
+        desired = desired_values
+        @test_request = my_provider.test_request(context, desired) unless @test_request&.desired == desired
+        @test_request
       end
 
       def refresh_current_state

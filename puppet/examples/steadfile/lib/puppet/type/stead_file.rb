@@ -7,12 +7,12 @@ Puppet::ResourceApi.register_type(
   name: 'stead_file',
   docs: 'A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so other hard links keep the former content. What is not mentioned stays as it is.',
   features: ['simple_get_filter', 'custom_insync'],
-  stead: { type: 'Stead/File', digest: 'sha256:9098672e021b633fa09762e17afed4c32920b0eb42825117041e289aa6aa8510' },
+  stead: { type: 'Stead/File', digest: 'sha256:af33e894fab572efc02b3f767260da6666a46d77f562047e87258a3c21e51b38' },
   autorequire: { file: '$path', group: '$group', user: '$owner' },
   attributes: {
     ensure: {
       type: 'Enum[present, absent]',
-      desc: 'Whether the file is there.',
+      desc: 'Whether the file exists.',
       default: 'present',
       property: '_exist',
       values: { 'present' => true, 'absent' => false },

@@ -28,9 +28,12 @@ class Puppet::Provider::SteadBase
     PuppetX::Stead::Session.schemas[engine.values_at(:type, :version).compact.join('@')] = engine[:digest]
   end
 
-  # @raise [Puppet::ResourceError] the engine could not be sent the attributes of this resource
-  def check(resource)
-    type(resource.class.context).to_engine(resource.desired_values)
+  # @param desired [Hash{Symbol => Object}] the attributes of a resource
+  # @return [TestRequest]
+  # @raise [Puppet::ResourceError] the engine could not be sent them
+  def test_request(context, desired)
+    compares = type(context).compared(desired).any?
+    TestRequest.new(desired, params(context, desired), deadline(desired), compares: compares)
   end
 
   # Has the block read the resource with what the manifest says about it.
@@ -72,12 +75,15 @@ class Puppet::Provider::SteadBase
   end
 
   def ask(context, method, values, **options)
-    params = type(context).identity.merge('properties' => type(context).to_engine(values), **options)
-    Session.current.request(method, params, deadline(values) || Session::DEADLINE)
+    Session.current.request(method, params(context, values).merge(options), deadline(values))
+  end
+
+  def params(context, values)
+    type(context).identity.merge('properties' => type(context).to_engine(values))
   end
 
   def deadline(values)
-    values.values_at(*DEADLINES).compact.first
+    values.values_at(*DEADLINES).compact.first || Session::DEADLINE
   end
 
   def test(context, desired)
@@ -86,9 +92,10 @@ class Puppet::Provider::SteadBase
 
   def read(context, title)
     keys = title.is_a?(Hash) ? title.to_h : { type(context).namevars.first => title }
-    desired = @resource&.desired_values || keys
+    request = @resource&.test_request || TestRequest.new(keys, nil, nil, compares: false)
+    desired = request.desired
     claim(context, desired)
-    state = type(context).compared(desired).empty? ? look(context, keys, desired) : compare(context, desired)
+    state = request.compares? ? compare(context, request) : look(context, keys, desired)
     state.resource = @resource
     state.merge!(keys)
   end
@@ -98,12 +105,23 @@ class Puppet::Provider::SteadBase
   end
 
   # An absent instance hides all its properties from Puppet if the state has `ensure` and the manifest does not.
-  def compare(context, desired)
-    answer = ask(context, 'test', desired)
-    state(context, answer, desired).tap do |state|
+  def compare(context, request)
+    answer = tested(request)
+    state(context, answer, request.desired).tap do |state|
       state.verdict = Verdict.new(answer)
-      state.delete(:ensure) unless desired.key?(:ensure)
+      state.out_of_sync = state.verdict.out_of_sync(type(context), request.desired)
+      state.delete(:ensure) unless request.desired.key?(:ensure)
+      ahead(@resource)&.in_sync(@resource) if state.out_of_sync.empty? || @resource.noop?
     end
+  end
+
+  def tested(request)
+    ahead(@resource)&.answer(@resource) || Session.current.request('test', request.params, request.deadline)
+  end
+
+  # @return [ReadAhead, nil] what is asked ahead in this run
+  def ahead(resource)
+    Session.current.read_ahead(resource&.catalog)
   end
 
   # Instances that cannot be listed, or not without a filter, are none; `puppet resource` goes on with the one that is named.
@@ -210,7 +228,10 @@ class Puppet::Provider::SteadBase
   end
 
   def make(context, state, should)
+    ahead = ahead(state.resource)
+    ahead&.changing
     result = ask(context, 'set', should, 'verify' => should[:stead_verify] != false)
+    ahead&.changed(state.resource)
     Array(result['messages']).each { |text| context.notice(text) }
     Restart.report(context, state.resource, result['restartRequired']) if result['restartRequired']&.any?
     verify(context, result['verification'], should) if result['verification']
@@ -218,6 +239,8 @@ class Puppet::Provider::SteadBase
 
   # @raise [Error] naming what the change did not reach, which would otherwise be changed in every run
   def verify(context, answer, should)
+    raise Error, "changed, but cannot be verified: #{RequestError.new(answer['error']).message}" if answer['error']
+
     rest = Verdict.new(answer).out_of_sync(type(context), should)
     raise Error, "not in the desired state after the change: #{rest.join(', ')}" unless rest.empty?
   end
