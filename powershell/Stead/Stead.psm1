@@ -35,7 +35,11 @@ function Invoke-Stead([string[]] $Arguments, [string] $Text) {
         # A program that ends early does not read it.
         try { $process.StandardInput.Write($Text); $process.StandardInput.Close() } catch [System.IO.IOException] { }
         $process.WaitForExit()
-        return @{ Output = $output.GetAwaiter().GetResult(); Errors = $errors.GetAwaiter().GetResult() }
+        return @{
+            Output = $output.GetAwaiter().GetResult()
+            Errors = $errors.GetAwaiter().GetResult()
+            ExitCode = $process.ExitCode
+        }
     }
     finally { $process.Dispose() }
 }
@@ -62,18 +66,19 @@ function ConvertTo-Plain($Value) {
     return $Value
 }
 
-# The error that stead reports as 'error[ID]: MESSAGE'.
-function ConvertTo-ErrorRecord([string] $Errors, $Target) {
-    $id = 'ResourceFailed'
-    $message = $Errors.Trim()
-    if ($Errors -match '(?m)^error\[([^\],]+)[^\]]*\]: (.*)') {
-        $id = $Matches[1]
-        $message = $Matches[2].Trim()
+# The error that stead reports: as data on standard output, or in words where it did not come so far.
+function ConvertTo-ErrorRecord($Answer, $Target) {
+    $id = 'ResourceFailed,Invoke-DscResource'
+    $message = $Answer.Errors.Trim()
+    if ($Answer.Output.Trim()) {
+        $reported = ($Answer.Output | ConvertFrom-Json -AsHashtable -Depth 100)['error']
+        $id = $reported['id']
+        $message = $reported['message']
     }
     $category = switch ($id) {
-        'UnsupportedResourceImplementation' { [ErrorCategory]::InvalidOperation }
-        'ResourceFailed' { [ErrorCategory]::NotSpecified }
-        default { [ErrorCategory]::InvalidArgument }
+        { $_ -in 'InvalidResourceSpecification,Invoke-DscResource', 'PsDscRunAsCredentialNotSupport,Invoke-DscResource' } { [ErrorCategory]::InvalidArgument }
+        'UnsupportedResourceImplementation,Invoke-DscResource' { [ErrorCategory]::InvalidOperation }
+        default { [ErrorCategory]::NotSpecified }
     }
     $exception = if ($category -eq [ErrorCategory]::InvalidArgument) { [ArgumentException]::new($message) } else { [InvalidOperationException]::new($message) }
     return [ErrorRecord]::new($exception, $id, $category, $Target)
@@ -150,12 +155,14 @@ function Invoke-DscResource {
         }
         $text = ConvertTo-Plain $Property | ConvertTo-Json -Depth 100 -Compress -EscapeHandling EscapeNonAscii
         $answer = Invoke-Stead $arguments $text
-        if (-not $answer.Output.Trim()) {
-            $record = ConvertTo-ErrorRecord $answer.Errors $Name
-            if ($record.FullyQualifiedErrorId -like 'Microsoft.PowerShell.Commands.WriteErrorException*') {
+        # 2: not in the desired state.
+        if ($answer.ExitCode -notin 0, 2) {
+            $record = ConvertTo-ErrorRecord $answer $Name
+            if ($record.FullyQualifiedErrorId -eq 'Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound') {
                 CheckResourceFound -Message $record.Exception.Message -ErrorAction Stop
             }
-            $PSCmdlet.ThrowTerminatingError($record)
+            # The identifier stays as it is; ThrowTerminatingError would append the name of this function.
+            throw $record
         }
         foreach ($line in $answer.Errors -split "`n") { if ($line.Trim()) { Write-Verbose $line.TrimEnd() } }
         $result = $answer.Output | ConvertFrom-Json -AsHashtable -Depth 100
