@@ -292,10 +292,3 @@ fn load_state(folder: &Folder, is_used: bool) -> Result<(State, Option<Repair>),
 fn decode(folder: &Folder, name: &str, record: &[u8]) -> Result<State, StoreError> {
     serde_json::from_slice(record).map_err(|source| StoreError::Version { path: folder.path().join(name), source })
 }
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = fmt::Write::write_fmt(&mut text, format_args!("{byte:02x}"));
-        text
-    })
-}

@@ -13,6 +13,7 @@ pub mod claims;
 pub mod destruction;
 pub mod diag;
 pub mod diff;
+pub mod digest;
 pub mod document;
 pub mod event;
 pub mod export;

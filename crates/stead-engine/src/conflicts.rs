@@ -1,6 +1,6 @@
 //! Instances that manage the same thing, so that each undoes what the other did.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use stead_core::budget::Budget;
 use stead_core::claims::{Claims, Conflict, Contradiction, conflicts};
 use stead_core::diag::Diagnostic;
 use stead_core::expr::Template;
-use stead_core::graph::{Graph, Role, evaluate_known, is_written_out};
+use stead_core::graph::{Graph, Implied, Role, evaluate_known, is_written_out};
 use stead_core::id::NodeId;
 use stead_core::manifest::Implementation;
 use stead_core::run::Run;
@@ -16,7 +16,7 @@ use stead_core::run::codes::CONFLICT;
 use stead_core::value::{Object, Value};
 use stead_host::provider::Plain;
 
-use crate::implied::{Known, implied};
+use crate::implied::{Known, causes, implied};
 use crate::session::{Prepared, Session};
 
 impl Session {
@@ -60,6 +60,11 @@ impl Session {
             }
         }
         prepared.warnings.extend(warnings(&prepared.graph, &found));
+    }
+
+    /// Why the graph has the needs that the document does not state.
+    pub fn causes(&self, prepared: &Prepared) -> BTreeMap<Implied, String> {
+        causes(&prepared.graph, &self.known(prepared, true))
     }
 
     /// What the instances of built-in resources manage, in the order of the graph. Those with expressions count if asked for,

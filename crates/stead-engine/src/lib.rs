@@ -12,6 +12,7 @@ mod batch;
 mod calls;
 mod conflicts;
 mod difference;
+mod evaluation;
 mod execution;
 mod host;
 mod implied;

@@ -1,12 +1,11 @@
 //! A plan in a file: a document with everything that decides what it does, and what a run of it was predicted to do.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
-use sha2::{Digest as _, Sha256};
+use stead_core::digest::sha256;
 use stead_core::run::Run;
 use stead_core::text::Sources;
 
@@ -211,15 +210,7 @@ fn documents(prepared: &Prepared) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let own = prepared.graph.scopes.iter().map(|scope| scope.document.source).filter(|source| seen.insert(*source));
     let texts = own.filter_map(|source| prepared.sources.get(source));
-    texts.map(|source| digest(&source.text)).collect()
-}
-
-fn digest(text: &str) -> String {
-    // Writing to a string cannot fail.
-    Sha256::digest(text).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    texts.map(|source| sha256(source.text.as_str())).collect()
 }
 
 /// The values of the parameters that are not secret, and the names of those that are and were supplied or have no default.

@@ -102,6 +102,11 @@ impl Prepared {
         self.selected.as_ref().is_none_or(|selected| selected.contains(&id))
     }
 
+    /// Warnings about what dsc does not have, in it and in the documents that it includes.
+    pub fn not_portable(&self) -> Vec<Diagnostic> {
+        self.graph.scopes.iter().flat_map(|scope| scope.document.not_portable(&self.sources)).collect()
+    }
+
     /// What tells it from other documents, or from itself with other parameters.
     pub fn digest(&self) -> String {
         self.graph.digest(&self.sources)

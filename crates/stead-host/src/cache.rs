@@ -1,6 +1,5 @@
 //! Caches: files that may be deleted at any time, and what tells that they still hold.
 
-use std::fmt::Write as _;
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read, Write};
@@ -10,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use stead_core::digest::sha256;
 
 use crate::fs::{OpenError, TrustedDirectory, User};
 
@@ -114,7 +113,7 @@ impl CacheFile {
 
     /// Writes the file; all or nothing.
     pub fn write(&self, cache: &Path, user: User, body: &[u8]) -> Result<(), Unusable> {
-        self.write_pieces(cache, user, &[format!("{}{}\n", self.header, digest(body)).as_bytes(), body])
+        self.write_pieces(cache, user, &[format!("{}{}\n", self.header, sha256(body)).as_bytes(), body])
     }
 
     /// Writes a file with a table, which [`Self::open`] reads at once, and parts, which are read by themselves.
@@ -181,7 +180,7 @@ impl CacheFile {
         let rest = text.strip_prefix(self.header.as_bytes())?;
         let end = rest.iter().position(|byte| *byte == b'\n')?;
         let (expected, body) = (rest.get(..end)?, rest.get(end + 1..)?);
-        (digest(body).as_bytes() == expected).then_some(body)
+        (sha256(body).as_bytes() == expected).then_some(body)
     }
 }
 
@@ -241,11 +240,4 @@ fn create(directory: &TrustedDirectory, name: &str) -> io::Result<File> {
 
 fn private(user: User, metadata: &Metadata) -> Result<(), Unusable> {
     if metadata.uid() == user.id && metadata.mode() & 0o022 == 0 { Ok(()) } else { Err(Unusable::Writable) }
-}
-
-fn digest(body: &[u8]) -> String {
-    Sha256::digest(body).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

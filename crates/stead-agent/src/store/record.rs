@@ -1,9 +1,9 @@
 //! The form of the record: a line of JSON, and a line with its checksum.
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
+use stead_core::digest::sha256;
 
-use super::{Folder, StoreError, hexadecimal};
+use super::{Folder, StoreError};
 
 /// What a file says.
 pub(super) enum Found {
@@ -37,5 +37,5 @@ pub(super) fn read(folder: &Folder, name: &str) -> Result<Found, StoreError> {
 }
 
 fn checksum_of(json: &[u8]) -> Vec<u8> {
-    format!("\n{{\"sha256\":\"{}\"}}\n", hexadecimal(&Sha256::digest(json))).into_bytes()
+    format!("\n{{\"sha256\":\"{}\"}}\n", sha256(json)).into_bytes()
 }

@@ -12,10 +12,11 @@ use ring::error::Unspecified;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{hkdf, hmac};
 use sha2::{Digest, Sha256};
+use stead_core::digest::hex;
 use stead_host::fs::{TrustedFile, User};
 use zeroize::Zeroizing;
 
-use super::{Damage, Delivered, Folder, KEY, Repair, StoreError, hexadecimal};
+use super::{Damage, Delivered, Folder, KEY, Repair, StoreError};
 
 /// What is taken from the random numbers of the system, and the least that a credential must have.
 pub(super) const KEY_LENGTH: usize = 32;
@@ -108,7 +109,7 @@ impl Key {
     fn name(&self, delivered: &Delivered) -> Result<(String, usize), StoreError> {
         let mut naming = Naming { context: hmac::Context::with_key(&self.naming), length: 0 };
         serde_json::to_writer(&mut naming, delivered).map_err(StoreError::Encode)?;
-        Ok((hexadecimal(naming.context.sign().as_ref()), naming.length))
+        Ok((hex(naming.context.sign().as_ref()), naming.length))
     }
 
     fn of_document(&self, name: &str) -> Result<LessSafeKey, Unspecified> {

@@ -6,6 +6,7 @@ pub use crate::diag::codes::document as codes;
 mod compile;
 mod fields;
 mod parts;
+mod portable;
 mod read;
 mod reconcile;
 
@@ -71,11 +72,8 @@ impl Document {
 impl Document {
     /// The parameters that its expressions may read.
     pub fn used_parameters(&self) -> UsedParameters {
-        let variables = self.variables.iter().map(|variable| &variable.value);
-        let outputs = self.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
-        let values = variables.chain(outputs).chain(self.resources.iter().flat_map(Instance::values));
         let mut used = UsedParameters::default();
-        for Placed { expression, .. } in values.flat_map(expressions) {
+        for Placed { expression, .. } in self.values().flat_map(expressions) {
             for call in expression.calls("parameters") {
                 match call.arguments().next().map(|argument| argument.text().map(str::to_owned)) {
                     Some(Some(name)) => drop(used.names.insert(name)),
@@ -85,6 +83,13 @@ impl Document {
             }
         }
         used
+    }
+
+    /// Every value in it that may be or have an expression, but those of parameters and functions.
+    fn values(&self) -> impl Iterator<Item = &Template> {
+        let variables = self.variables.iter().map(|variable| &variable.value);
+        let outputs = self.outputs.iter().flat_map(|output| output.condition.iter().chain([&output.value]));
+        variables.chain(outputs).chain(self.resources.iter().flat_map(Instance::values))
     }
 }
 

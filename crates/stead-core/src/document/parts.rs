@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::fields::Reader;
 use super::{DataType, Named, Output, Parameter, Template, UserFunction, codes};
 use crate::diag::Diagnostic;
+use crate::expr::NAMESPACE;
 use crate::text::{Entry, Kind, Node, Span, Spanned, shown};
 
 const PARAMETER_KEYS: &[&str] = &[
@@ -166,6 +167,11 @@ impl Reader<'_> {
         }
         if let Some(namespace) = &namespace {
             self.check_name(&namespace.value, namespace.span, "a namespace");
+            if namespace.value == NAMESPACE {
+                let message = format!("'{NAMESPACE}' is the namespace of functions that stead has itself");
+                let help = "choose another name, and call the functions by it";
+                self.report(Diagnostic::error(&codes::FUNCTION_NAME, namespace.span, message).with_help(help));
+            }
         }
         // Members are checked even if they cannot be called.
         let space = namespace.map(|namespace| namespace.value).unwrap_or_default();

@@ -235,6 +235,11 @@ impl Wrong {
 }
 
 impl Builtin {
+    /// Whether DSC v3 does not have it.
+    pub fn is_own(&self) -> bool {
+        self.name == "facts" || self.name.contains('.')
+    }
+
     /// What the argument at a position, from 0, may be.
     pub(super) fn accepts_at(&self, position: usize) -> &'static [Kind] {
         self.accepts.get(position).copied().or(self.rest).unwrap_or_default()

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use builtin::{Builtin, Kind};
-pub use builtins::functions;
+pub use builtins::{NAMESPACE, functions};
 pub(crate) use check::kinds_of;
 pub(crate) use evaluate::fits;
 pub use placed::{Placed, expressions};
@@ -308,6 +308,17 @@ impl Expression {
                 let members =
                     path.iter().map_while(|accessor| Some((accessor.member()?, accessor.at.clone()))).collect();
                 found.push(Access { argument: Part { node }, members });
+            }
+        });
+        found.into_iter()
+    }
+
+    /// Every call of a function of the language with the bytes of [`Expression::text`] that it takes, in the order written.
+    pub fn builtins(&self) -> impl Iterator<Item = (&'static Builtin, Range<usize>)> {
+        let mut found = Vec::new();
+        self.root.walk(&mut |node| {
+            if let Form::Call { builtin, .. } = &node.kind {
+                found.push((*builtin, node.at.clone()));
             }
         });
         found.into_iter()

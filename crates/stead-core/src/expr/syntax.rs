@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::builtin::{Builtin, Kind};
-use super::builtins::{find, functions};
+use super::builtins::{NAMESPACE, find, functions};
 use super::codes;
 use super::{Fault, Help};
 use crate::diag::{Code, counted, nearest};
@@ -449,7 +449,8 @@ impl<'t> Parser<'t> {
 
     fn call(&mut self, name: &str, name_at: Range<usize>) -> Result<Node, Fault> {
         // The name is looked up first: what follows an unknown function is seldom the mistake.
-        let builtin = if name.contains('.') { None } else { Some(lookup(name, &name_at)?) };
+        let is_own = name.split_once('.').is_none_or(|(namespace, _)| namespace == NAMESPACE);
+        let builtin = if is_own { Some(lookup(name, &name_at)?) } else { None };
         let (arguments, end) = self.arguments()?;
         let at = name_at.start..end;
         let kind = match builtin {
@@ -524,12 +525,17 @@ impl<'t> Parser<'t> {
     }
 }
 
+/// The name of a function of stead's own behind its namespace.
+fn in_namespace(name: &str) -> Option<&str> {
+    name.strip_prefix(NAMESPACE)?.strip_prefix('.')
+}
+
 fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
     find(name).ok_or_else(|| {
         let names = || functions().iter().map(|function| function.name);
         let help = match names().find(|each| each.eq_ignore_ascii_case(name)) {
             Some(each) => format!("function names are case-sensitive: it is '{each}'").into(),
-            None => match nearest(name, names()) {
+            None => match names().find(|each| in_namespace(each) == Some(name)).or_else(|| nearest(name, names())) {
                 Some(each) => Help::Meant { wrong: name.to_owned(), meant: each.to_owned() },
                 None => "'stead function list' shows every function".into(),
             },

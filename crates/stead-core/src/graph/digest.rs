@@ -1,10 +1,9 @@
 //! What tells one graph from another.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
 use super::Graph;
+use crate::digest::hex;
 use crate::text::Sources;
 
 impl Graph {
@@ -32,11 +31,6 @@ impl Graph {
         for exclusion in &self.exclusions {
             add(&format!("{exclusion:?}"));
         }
-        let bytes = hash.finalize();
-        bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        hex(&hash.finalize())
     }
 }

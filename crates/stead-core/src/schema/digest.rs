@@ -1,20 +1,14 @@
 //! What tells two schemas apart.
 
-use std::fmt::Write;
-
 use serde_json::Value as Json;
-use sha2::{Digest, Sha256};
+
+use crate::digest::sha256;
 
 /// `sha256:` and the digest of a schema, as hexadecimal digits. The order of members and white space do not count.
 pub fn digest(schema: &Json) -> String {
     let mut text = String::new();
     write_canonical(schema, &mut text);
-    let digits = Sha256::digest(text).iter().fold(String::with_capacity(64), |mut digits, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    });
-    format!("sha256:{digits}")
+    format!("sha256:{}", sha256(text))
 }
 
 /// As JSON without white space, members by their names.

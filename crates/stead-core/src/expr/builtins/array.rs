@@ -144,7 +144,7 @@ fn not_alike() -> Wrong {
 }
 
 /// Each once, where it was first.
-fn distinct(items: impl Iterator<Item = Value>) -> Vec<Value> {
+pub(super) fn distinct(items: impl Iterator<Item = Value>) -> Vec<Value> {
     let mut seen = BTreeSet::new();
     items.filter(|item| seen.insert(identity(item))).collect()
 }

@@ -119,7 +119,7 @@ fn quote(text: &str, out: &mut String) {
 }
 
 /// Compares without rounding: an integer and a fraction are equal only if they are.
-fn compare(left: &Number, right: &Number) -> Option<Ordering> {
+pub(super) fn compare(left: &Number, right: &Number) -> Option<Ordering> {
     match (whole(left), whole(right)) {
         (Some(left), Some(right)) => Some(left.cmp(&right)),
         (None, None) => left.as_f64()?.partial_cmp(&right.as_f64()?),

@@ -8,6 +8,7 @@ mod format;
 mod logic;
 mod number;
 mod object;
+mod own;
 mod text;
 mod unique;
 
@@ -18,6 +19,7 @@ use super::builtin::{Ask, Builtin, Lazy, Run, Sight};
 use text::to_text;
 
 const ANY: &[Kind] = Kind::VALUES;
+const OWN: &[&str] = &[NAMESPACE];
 
 const fn function(name: &'static str, run: Run, categories: &'static [&'static str]) -> Builtin {
     Builtin {
@@ -62,7 +64,10 @@ impl Builtin {
     }
 }
 
-/// Every function of the language, by category and name.
+/// The namespace of the functions that DSC v3 does not have.
+pub const NAMESPACE: &str = "stead";
+
+/// Every function of the language, by category and name; at the end those of the [`NAMESPACE`] of stead.
 pub fn functions() -> &'static [Builtin] {
     TABLE
 }
@@ -502,4 +507,100 @@ pub(super) static TABLE: &[Builtin] = &[
         .takes(1, Some(1), &[&[String]])
         .returns(&[String, Null])
         .says("tryWhich(<name>)", "The path of an executable, or null when there is none."),
+    function("stead.baseName", Pure(own::base_name), OWN)
+        .takes(1, Some(1), &[&[String]])
+        .returns(&[String])
+        .says("stead.baseName(<path>)", "The last part of a path."),
+    function("stead.dirName", Pure(own::dir_name), OWN)
+        .takes(1, Some(1), &[&[String]])
+        .returns(&[String])
+        .says("stead.dirName(<path>)", "A path without its last part, or '.' when it has only one."),
+    function("stead.distinct", Pure(own::distinct), OWN)
+        .takes(1, Some(1), &[&[Array]])
+        .returns(&[Array])
+        .says("stead.distinct(<array>)", "The elements of an array, each once, where it was first."),
+    function("stead.flatten", Pure(own::flatten), OWN)
+        .takes(1, Some(1), &[&[Array]])
+        .returns(&[Array])
+        .sees(Sight::Elements)
+        .says(
+            "stead.flatten(<array>)",
+            "An array in which the elements of nested arrays take the place of those arrays.",
+        )
+        .if_only("Only one level is flattened."),
+    function("stead.fromYaml", Pure(own::from_yaml), OWN)
+        .takes(1, Some(1), &[&[String]])
+        .returns(ANY)
+        .says("stead.fromYaml(<string>)", "The value that a YAML text stands for."),
+    function("stead.indent", Pure(own::indent), OWN)
+        .takes(2, Some(2), &[&[String], &[Number]])
+        .returns(&[String])
+        .says("stead.indent(<string>, <count>)", "A text with spaces in front of each line that is not empty."),
+    function("stead.lines", Pure(own::lines), OWN)
+        .takes(1, Some(1), &[&[String]])
+        .returns(&[Array])
+        .says("stead.lines(<string>)", "An array of the lines of a text, without their line breaks."),
+    function("stead.merge", Pure(own::merge), OWN)
+        .takes(1, None, &[&[Object]])
+        .then(&[Object])
+        .returns(&[Object])
+        .says(
+            "stead.merge(<object>, <object>, ...)",
+            "One object with the members of all; nested objects are merged too, and of other values the last counts.",
+        ),
+    function("stead.regexGroups", Pure(own::regex_groups), OWN)
+        .takes(2, Some(2), &[&[String], &[String]])
+        .returns(&[Array, Null])
+        .says(
+            "stead.regexGroups(<string>, <pattern>)",
+            "An array of the first match of a regular expression and its groups, or null when there is none.",
+        )
+        .if_only("A group that does not take part in the match is null."),
+    function("stead.regexMatch", Pure(own::regex_match), OWN)
+        .takes(2, Some(2), &[&[String], &[String]])
+        .returns(&[Boolean])
+        .says("stead.regexMatch(<string>, <pattern>)", "Whether a regular expression matches a part of a string.")
+        .if_only("Anchor the pattern with ^ and $ to match the whole string."),
+    function("stead.regexReplace", Pure(own::regex_replace), OWN)
+        .takes(3, Some(3), &[&[String], &[String], &[String]])
+        .returns(&[String])
+        .says(
+            "stead.regexReplace(<string>, <pattern>, <replacement>)",
+            "A string in which each match of a regular expression is replaced.",
+        )
+        .if_only("In the replacement, ${1} or ${name} stands for a group of the match, and $$ for $."),
+    function("stead.replace", Pure(own::replace), OWN)
+        .takes(3, Some(3), &[&[String], &[String], &[String]])
+        .returns(&[String])
+        .says("stead.replace(<string>, <old>, <new>)", "A string in which each occurrence of a text is replaced."),
+    function("stead.reverse", Pure(own::reverse), OWN)
+        .takes(1, Some(1), &[&[Array]])
+        .returns(&[Array])
+        .sees(Sight::Shape)
+        .says("stead.reverse(<array>)", "The elements of an array from the last to the first."),
+    function("stead.sha256", Pure(own::sha256), OWN)
+        .takes(1, Some(1), &[&[String]])
+        .returns(&[String])
+        .says("stead.sha256(<string>)", "The SHA-256 checksum of a text, in hexadecimal digits."),
+    function("stead.shellQuote", Pure(own::shell_quote), OWN)
+        .takes(1, Some(1), &[&[String]])
+        .returns(&[String])
+        .says("stead.shellQuote(<string>)", "A text as one word of a command line of a POSIX shell."),
+    function("stead.sort", Pure(own::sort), OWN)
+        .takes(1, Some(1), &[&[Array]])
+        .returns(&[Array])
+        .says("stead.sort(<array>)", "The elements of an array in ascending order.")
+        .if_only("The elements are all strings or all numbers; strings are compared character by character."),
+    function("stead.split", Pure(own::split), OWN)
+        .takes(2, Some(2), &[&[String], &[String]])
+        .returns(&[Array])
+        .says("stead.split(<string>, <delimiter>)", "An array of the parts of a string between the delimiters."),
+    function("stead.toJson", Pure(own::to_json), OWN)
+        .takes(1, Some(1), &[ANY])
+        .returns(&[String])
+        .says("stead.toJson(<value>)", "A value as JSON text with line breaks and indentation."),
+    function("stead.toYaml", Pure(own::to_yaml), OWN)
+        .takes(1, Some(1), &[ANY])
+        .returns(&[String])
+        .says("stead.toYaml(<value>)", "A value as YAML text."),
 ];
