@@ -114,9 +114,11 @@ pub(crate) enum Command {
     /// Print the order and the dependencies of a document
     Graph(Deferred<Graph>),
     /// Check a document without looking at the machine
-    Lint(Deferred<Document>),
+    Lint(Deferred<Lint>),
     /// Explain a code, a function, or a resource and its properties
     Explain(Deferred<Explain>),
+    /// Evaluate an expression
+    Eval(Deferred<Eval>),
     /// Convert SLS files of Idem into documents
     Sls {
         #[command(subcommand)]
@@ -176,7 +178,8 @@ pub(crate) enum Command {
 impl Command {
     fn document(&self) -> Option<&Document> {
         match self {
-            Self::Check(document) | Self::Lint(document) => Some(document),
+            Self::Check(document) => Some(document),
+            Self::Lint(lint) => Some(&lint.document),
             Self::Plan(plan) => Some(&plan.document),
             Self::Apply(apply) => Some(&apply.document),
             Self::Graph(graph) => Some(&graph.document),
@@ -190,6 +193,7 @@ impl Command {
             || matches!(
                 self,
                 Self::Explain(_)
+                    | Self::Eval(_)
                     | Self::Show(_)
                     | Self::Agent(_)
                     | Self::Sls { .. }
@@ -263,6 +267,9 @@ pub(crate) struct Document {
     /// One line for each instance, without what differs
     #[arg(long)]
     pub(crate) brief: bool,
+    /// List how long the slowest instances took
+    #[arg(long)]
+    pub(crate) timings: bool,
 }
 
 /// What a document is given.
@@ -300,6 +307,7 @@ impl Document {
             quiet: set.quiet,
             verbose: set.verbose,
             brief: false,
+            timings: false,
         }
     }
 
@@ -374,6 +382,42 @@ pub(crate) struct Plan {
     /// Save the plan in a file: 'stead apply FILE' does what it shows, or refuses
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Lint {
+    #[command(flatten)]
+    pub(crate) document: Document,
+    /// Correct what can be corrected without a question, in the file
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// Also report what dsc does not have
+    #[arg(long)]
+    pub(crate) portable: bool,
+    /// Print the findings in a format for other programs
+    #[arg(long, value_enum, conflicts_with = "output")]
+    pub(crate) format: Option<LintFormat>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum LintFormat {
+    /// SARIF 2.1.0, which code hosts and editors read
+    Sarif,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Eval {
+    /// The expression, with or without its brackets; without one, each line of standard input is an expression
+    #[arg(value_name = "EXPRESSION")]
+    pub(crate) expression: Option<String>,
+    /// A document, whose parameters, variables and functions the expression can use
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) supplied: Supplied,
+    /// The format of the value
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]
@@ -636,6 +680,9 @@ pub(crate) struct Graph {
     /// The language that the drawing is printed in, for --output text
     #[arg(long, value_enum, default_value_t = Drawing::Dot)]
     pub(crate) format: Drawing,
+    /// Explain instead what an instance waits for and what waits for it, and why
+    #[arg(long, value_name = "NAME", conflicts_with = "format")]
+    pub(crate) why: Option<String>,
 }
 
 #[derive(Debug, Args)]

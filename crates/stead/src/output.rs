@@ -99,6 +99,11 @@ pub(crate) fn written_soon<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
+/// Writes what was printed, for those who wait for it.
+pub(crate) fn flush() {
+    buffer().write();
+}
+
 /// Writes what is left. Returns how the program ends: as it would have, unless standard output could not be written.
 pub(crate) fn finish(exit: Exit) -> Exit {
     let failed = {

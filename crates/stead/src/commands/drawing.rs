@@ -55,7 +55,7 @@ fn is_implied(graph: &Graph, needed: NodeId, instance: NodeId) -> bool {
     graph.implied.contains(&Implied { instance, needed })
 }
 
-fn word(kind: NeedKind) -> &'static str {
+pub(super) fn word(kind: NeedKind) -> &'static str {
     match kind {
         NeedKind::Require => "require",
         NeedKind::RequireAny => "requireAny",

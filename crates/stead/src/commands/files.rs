@@ -7,10 +7,20 @@ use stead_host::fs::{Former, FsError, Ownership, Place, Replacement, Writes};
 
 /// Writes a file, at once and whole. No link that another user made leads it elsewhere.
 pub(super) fn write(file: &Path, content: &[u8], mode: u32, writes: &Writes) -> Result<(), FsError> {
+    write_as(file, content, (mode, Ownership::default()), writes)
+}
+
+/// The same with an owner and a group.
+pub(super) fn write_as(
+    file: &Path,
+    content: &[u8],
+    (mode, ownership): (u32, Ownership),
+    writes: &Writes,
+) -> Result<(), FsError> {
     let place = place(file, writes)?;
     let new = Replacement::begin(&place, Former::Any)?;
     new.write(content)?;
-    new.finish(mode, Ownership::default())?;
+    new.finish(mode, ownership)?;
     Ok(())
 }
 

@@ -1,20 +1,23 @@
-//! The commands for users: plan, apply, check, graph, lint, explain, sls, history, get, set, export, facts,
+//! The commands for users: plan, apply, check, graph, lint, explain, eval, sls, history, get, set, export, facts,
 //! invoke, puppetize.
 
 mod confirm;
 mod direct;
 mod drawing;
 mod effects;
+mod eval;
 mod explain;
 mod facts;
 mod files;
 mod history;
 mod invoke;
+mod lint;
 mod puppetize;
 mod report;
 mod saved;
 pub(crate) mod sls;
 mod values;
+mod why;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -35,11 +38,13 @@ use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, written_soon};
 use crate::process_env::ProcessEnv;
 pub(crate) use direct::{export, get, set};
+pub(crate) use eval::eval;
 pub(crate) use explain::explain;
 pub(crate) use facts::facts;
 use history::Recorder;
 pub(crate) use history::history;
 pub(crate) use invoke::invoke;
+pub(crate) use lint::lint;
 pub(crate) use puppetize::puppetize;
 use report::{Printer, Style};
 pub(crate) use saved::show;
@@ -116,14 +121,12 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
         Err(exit) => return exit,
     };
     if let Some(finding) = prepared.graph.refused(session.machine.elevated) {
-        refuse(document, &[finding], &session);
-        return Exit::Unusable;
+        return refuse(document, &[finding], &session);
     }
     let policy = match session.policy(&reconcile, &prepared.reconcile) {
         Ok(policy) => policy,
         Err(findings) => {
-            refuse(document, &findings, &session);
-            return Exit::Unusable;
+            return refuse(document, &findings, &session);
         }
     };
     if let Err(exit) = check_properties(document, &session, &prepared, mode) {
@@ -153,7 +156,12 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
     warn(document, &session.computed_conflicts(&run), &prepared.sources);
     let summary = Summary::of(&run);
     match document.output {
-        Output::Text => printer.summary(&run, &summary, env.began.elapsed()),
+        Output::Text => {
+            printer.summary(&run, &summary, env.began.elapsed());
+            if document.timings {
+                print(&report::timings(&run));
+            }
+        }
         Output::Json | Output::Yaml => {
             data_as(&json::report(&session, &run, &summary, env.began.elapsed()), document.output);
         }
@@ -216,38 +224,52 @@ pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
 
 /// Reads a document and resolves it. No program of a resource is called but those that discovery asks, and where the
 /// document is refused those that check properties.
-fn prepare(document: &Document, mut session: Session, values: Values, mode: Mode) -> Result<(Session, Prepared), Exit> {
+fn prepare(document: &Document, session: Session, values: Values, mode: Mode) -> Result<(Session, Prepared), Exit> {
+    load(document, session, values, mode).map_err(|refusal| match refusal {
+        Refusal::Exit(exit) => exit,
+        Refusal::Findings(findings, session) => refuse_unless_cancelled(document, &findings, &session),
+    })
+}
+
+/// Why there is nothing to run.
+enum Refusal {
+    /// It was said.
+    Exit(Exit),
+    /// What is wrong with the document, which has not been said.
+    Findings(Vec<Diagnostic>, Box<Session>),
+}
+
+/// The same, but says nothing about what is wrong with the document.
+fn load(document: &Document, mut session: Session, values: Values, mode: Mode) -> Result<(Session, Prepared), Refusal> {
     session.values = values;
     if let Some(root) = &document.system_root {
         if !root.is_dir() {
             complain(&format!("error: the system root '{}' is not a folder", root.display()));
-            return Err(Exit::Unusable);
+            return Err(Refusal::Exit(Exit::Unusable));
         }
         session.set_system_root(root);
     }
+    let cannot = |error| Refusal::Exit(unreadable(document, &error));
     let text = match document.text.clone() {
         Some((name, text)) => Text { name, text },
-        None => input::document(&session, document.path()).map_err(|error| unreadable(document, &error))?,
+        None => input::document(&session, document.path()).map_err(cannot)?,
     };
     let from = ParameterSources::of(&document.supplied, &text);
     let supplied = match input::parameters(&mut session, &from) {
         Ok(supplied) => supplied,
-        Err(BadParameters::Unreadable(error)) => return Err(unreadable(document, &error)),
-        Err(BadParameters::Findings(findings)) => {
-            refuse(document, &findings, &session);
-            return Err(Exit::Unusable);
-        }
+        Err(BadParameters::Unreadable(error)) => return Err(cannot(error)),
+        Err(BadParameters::Findings(findings)) => return Err(Refusal::Findings(findings, Box::new(session))),
     };
     match session.prepare(&text.name, text.text, supplied) {
         Ok(mut prepared) => {
             match prepared.select(&Parts { only: document.only.clone(), skip: document.skip.clone() }) {
                 Ok(()) => Ok((session, prepared)),
-                Err(unknown) => Err(unknown_part(&unknown)),
+                Err(unknown) => Err(Refusal::Exit(unknown_part(&unknown))),
             }
         }
         Err(unusable) => {
             let findings = session.with_properties(unusable, mode).findings;
-            Err(refuse_unless_cancelled(document, &findings, &session))
+            Err(Refusal::Findings(findings, Box::new(session)))
         }
     }
 }
@@ -299,7 +321,7 @@ fn session_for(document: &Document, env: &ProcessEnv) -> Session {
 }
 
 /// Reports why a document cannot be used.
-fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
+fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) -> Exit {
     let findings = &distinct(findings);
     let explanations = session.explanations(findings);
     for explanation in &explanations {
@@ -313,6 +335,7 @@ fn refuse(document: &Document, findings: &[Diagnostic], session: &Session) {
         }
         Output::Json | Output::Yaml => data_as(&json::findings(findings, &session.sources), document.output),
     }
+    Exit::Unusable
 }
 
 /// Each finding once: the iterations of a loop have one text.
@@ -326,39 +349,14 @@ pub(crate) fn show_findings(findings: &[Diagnostic], sources: &Sources) {
     complain_text(&diag::render_all(findings, sources, crate::output::is_coloured()));
 }
 
-/// Checks a document without looking at the machine.
-pub(crate) fn lint(document: &Document, env: &ProcessEnv) -> Exit {
-    if !document.only.is_empty() || !document.skip.is_empty() {
-        complain("error: 'lint' checks the whole document: it takes neither '--only' nor '--skip'");
-        return Exit::Unusable;
-    }
-    let (session, prepared) = match prepare(document, session_for(document, env), Values::Open, Mode::PLAN) {
-        Ok(ready) => ready,
-        Err(exit) => return exit,
-    };
-    if let Err(exit) = check_properties(document, &session, &prepared, Mode::PLAN) {
-        return exit;
-    }
-    match document.output {
-        Output::Text => {
-            show_findings(&prepared.warnings, &prepared.sources);
-            if prepared.warnings.is_empty() && !document.quiet {
-                let instances = counted(prepared.graph.nodes.len(), "instance");
-                print(&format!("{}: no mistakes found in {instances}\n", document.path().display()));
-            }
-        }
-        Output::Json | Output::Yaml => {
-            data_as(&json::findings(&prepared.warnings, &session.sources), document.output);
-        }
-    }
-    if prepared.warnings.is_empty() { Exit::Success } else { Exit::Drifted }
-}
-
 /// Prints the order and the dependencies.
 pub(crate) fn graph(arguments: &Graph, env: &ProcessEnv) -> Exit {
     let session = session_for(&arguments.document, env);
     match prepare(&arguments.document, session, Values::Required, Mode::PLAN) {
-        Ok((_, prepared)) => {
+        Ok((session, prepared)) => {
+            if let Some(name) = &arguments.why {
+                return why::why(&session, &prepared, name, arguments.document.output);
+            }
             match arguments.document.output {
                 Output::Text => print(&drawing::draw(&prepared, arguments.format)),
                 output => data_as(&drawing::data(&prepared), output),

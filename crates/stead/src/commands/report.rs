@@ -314,6 +314,26 @@ pub(super) fn heading(instance: &InstancePath, record: &Record) -> String {
     values::plain(&format!("{} '{name}'{place}", instance.type_name())).into_owned()
 }
 
+/// How many instances are listed with the time that they took.
+const SLOWEST: usize = 20;
+
+/// The slowest instances, with the time that their calls took. Instances that ran at once are each counted in full.
+pub(super) fn timings(run: &Run) -> String {
+    let graph = run.graph();
+    let is_instance = |id: &NodeId| !matches!(graph.node(*id).role, Role::Container { .. });
+    let timed = graph.order.iter().copied().filter(is_instance).map(|id| (run.report().record(id).elapsed, id));
+    let mut timed: Vec<(Duration, NodeId)> = timed.filter(|(elapsed, _)| !elapsed.is_zero()).collect();
+    timed.sort_by_key(|(elapsed, _)| std::cmp::Reverse(*elapsed));
+    let total: Duration = timed.iter().map(|(elapsed, _)| *elapsed).sum();
+    let slowest = timed.iter().take(SLOWEST).map(|(elapsed, id)| {
+        let heading = heading(&graph.node(*id).path, run.report().record(*id));
+        format!("  {heading} in {}\n", human(*elapsed))
+    });
+    let slowest: String = slowest.collect();
+    let all = diag::counted(timed.len(), "instance");
+    format!("Slowest instances:\n{slowest}  together {all} in {}\n", human(total))
+}
+
 /// What became of an instance that others wait for.
 fn became(run: &Run, node: NodeId) -> &'static str {
     match run.report().status(node) {

@@ -1,0 +1,212 @@
+//! `stead lint`: what is wrong with a document, without a look at the machine.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+use stead_core::diag::{Diagnostic, Fix, Severity, counted};
+use stead_core::event::Mode;
+use stead_core::graph::Values;
+use stead_core::text::{SourceId, Sources};
+use stead_engine::{Session, json as forms};
+use stead_host::fs::{FsError, Ownership, Writes};
+
+use super::{Refusal, distinct, files, load, session_for, show_findings};
+use crate::args::{Lint, LintFormat, Output};
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::output::{complain, data_as, print};
+use crate::process_env::ProcessEnv;
+
+/// How often a document is read again after a correction, which may show others.
+const MOST_ROUNDS: usize = 20;
+
+/// What was found.
+struct Found {
+    session: Session,
+    findings: Vec<Diagnostic>,
+    /// How many instances there are, of a document that can be used.
+    instances: Option<usize>,
+}
+
+/// Checks a document without looking at the machine.
+pub(crate) fn lint(mut arguments: Lint, env: &ProcessEnv) -> Exit {
+    if !arguments.document.only.is_empty() || !arguments.document.skip.is_empty() {
+        complain("error: 'lint' checks the whole document: it takes neither '--only' nor '--skip'");
+        return Exit::Unusable;
+    }
+    let mut found = match look(&arguments, env) {
+        Ok(found) => found,
+        Err(exit) => return exit,
+    };
+    if arguments.fix {
+        found = match fix(&mut arguments, found, env) {
+            Ok(found) => found,
+            Err(exit) => return exit,
+        };
+    }
+    report(&arguments, &found)
+}
+
+fn look(arguments: &Lint, env: &ProcessEnv) -> Result<Found, Exit> {
+    let document = &arguments.document;
+    let (session, mut findings, instances) = match load(document, session_for(document, env), Values::Open, Mode::PLAN)
+    {
+        Err(Refusal::Exit(exit)) => return Err(exit),
+        Err(Refusal::Findings(findings, session)) => (*session, findings, None),
+        Ok((session, prepared)) => {
+            let mismatches = session.check_properties(&prepared, Mode::PLAN);
+            let is_usable = mismatches.is_empty();
+            let portable = if arguments.portable { prepared.not_portable() } else { Vec::new() };
+            let all = prepared.warnings.iter().cloned().chain(mismatches).chain(portable).collect();
+            (session, all, is_usable.then_some(prepared.graph.nodes.len()))
+        }
+    };
+    if session.cancel.is_cancelled() {
+        return Err(interrupt::exit(&session.cancel, Exit::Unusable));
+    }
+    findings = distinct(&findings);
+    Ok(Found { session, findings, instances })
+}
+
+/// Corrects the document in its file, and looks at it again.
+fn fix(arguments: &mut Lint, mut found: Found, env: &ProcessEnv) -> Result<Found, Exit> {
+    let path = arguments.document.path().to_owned();
+    let Some(first) = document_text(&path, &found.session) else {
+        complain("error: '--fix' corrects a file, and this document is not read from one as it is");
+        return Err(Exit::Unusable);
+    };
+    let (mut text, mut corrected) = (first.clone(), 0);
+    for _ in 0..MOST_ROUNDS {
+        let (new, count) = applied(&text, &found.findings);
+        if count == 0 {
+            break;
+        }
+        (text, corrected) = (new, corrected + count);
+        arguments.document.text = Some((path.display().to_string(), text.clone()));
+        found = look(arguments, env)?;
+    }
+    if text != first {
+        write(&path, &text).map_err(|error| {
+            complain(&format!("error: {}", stead_engine::error_chain(&error)));
+            Exit::Failed
+        })?;
+    }
+    let what = counted(corrected, "correction");
+    complain(&format!("{}: {what} made", path.display()));
+    Ok(found)
+}
+
+/// The text of the document, if it is that of its file.
+fn document_text(path: &Path, session: &Session) -> Option<String> {
+    let read = session.sources.get(SourceId(0))?;
+    let written = std::fs::read_to_string(path).ok()?;
+    let is_same = written.strip_prefix('\u{feff}').unwrap_or(&written) == read.text.as_str();
+    (is_same && read.name == path.display().to_string()).then(|| read.text.to_string())
+}
+
+/// A text with all corrections that are about it and do not overlap, and how many those are.
+fn applied(text: &str, findings: &[Diagnostic]) -> (String, usize) {
+    let mut fixes: Vec<&Fix> = findings.iter().filter_map(|finding| finding.fix.as_ref()).collect();
+    fixes.retain(|fix| fix.span.source == SourceId(0));
+    fixes.sort_by_key(|fix| fix.span);
+    let (mut corrected, mut end, mut count) = (String::with_capacity(text.len()), 0, 0);
+    for fix in fixes {
+        let (from, to) = (fix.span.start as usize, fix.span.end as usize);
+        let Some(between) = text.get(end..from).filter(|_| from >= end && text.get(from..to).is_some()) else {
+            continue;
+        };
+        corrected.push_str(between);
+        corrected.push_str(&fix.replacement);
+        (end, count) = (to, count + 1);
+    }
+    corrected.push_str(text.get(end..).unwrap_or_default());
+    (corrected, count)
+}
+
+/// Replaces the file, which keeps its mode and its owner.
+fn write(path: &Path, text: &str) -> Result<(), FsError> {
+    let former =
+        std::fs::metadata(path).map_err(|source| FsError::System { doing: "read", path: path.to_owned(), source })?;
+    let ownership = Ownership { uid: Some(former.uid()), gid: Some(former.gid()) };
+    files::write_as(path, text.as_bytes(), (former.permissions().mode() & 0o7777, ownership), &Writes::default())
+}
+
+fn report(arguments: &Lint, found: &Found) -> Exit {
+    let (document, findings) = (&arguments.document, &found.findings);
+    match (&found.instances, arguments.format, document.output) {
+        (_, Some(LintFormat::Sarif), _) => data_as(&sarif(findings, &found.session.sources), Output::Json),
+        (None, None, _) => return super::refuse(document, findings, &found.session),
+        (Some(instances), None, Output::Text) => {
+            show_findings(findings, &found.session.sources);
+            if findings.is_empty() && !document.quiet {
+                let instances = counted(*instances, "instance");
+                print(&format!("{}: no mistakes found in {instances}\n", document.path().display()));
+            }
+        }
+        (Some(_), None, output) => data_as(&forms::findings(findings, &found.session.sources), output),
+    }
+    match (found.instances, findings.is_empty()) {
+        (None, _) => Exit::Unusable,
+        (Some(_), true) => Exit::Success,
+        (Some(_), false) => Exit::Drifted,
+    }
+}
+
+/// Findings in the form of the Static Analysis Results Interchange Format, version 2.1.0 of OASIS.
+fn sarif(findings: &[Diagnostic], sources: &Sources) -> Json {
+    let mut rules: Vec<_> = findings.iter().map(|finding| finding.code).collect();
+    rules.sort_by_key(|code| code.id);
+    rules.dedup_by_key(|code| code.id);
+    let rules = rules.iter().map(|code| {
+        json!({
+            "id": code.id,
+            "shortDescription": { "text": code.title },
+            "fullDescription": { "text": code.explanation },
+        })
+    });
+    let results = findings.iter().map(|finding| {
+        let level = match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let help = finding.help.iter().map(|help| format!("\n{help}"));
+        let message = std::iter::once(finding.message.clone()).chain(help).collect::<String>();
+        let mut result = json!({ "ruleId": finding.code.id, "level": level, "message": { "text": message } });
+        if let Some(location) = finding.span.and_then(|span| location(span, sources)) {
+            result["locations"] = json!([{ "physicalLocation": location }]);
+        }
+        if let Some((fix, place)) = finding.fix.as_ref().and_then(|fix| Some((fix, location(fix.span, sources)?))) {
+            let replacement = json!({
+                "deletedRegion": place["region"],
+                "insertedContent": { "text": fix.replacement },
+            });
+            result["fixes"] = json!([{
+                "artifactChanges": [{ "artifactLocation": place["artifactLocation"], "replacements": [replacement] }],
+            }]);
+        }
+        result
+    });
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": {
+                "name": "stead",
+                "version": env!("CARGO_PKG_VERSION"),
+                "rules": rules.collect::<Vec<Json>>(),
+            } },
+            "columnKind": "unicodeCodePoints",
+            "results": results.collect::<Vec<Json>>(),
+        }],
+    })
+}
+
+fn location(span: stead_core::text::Span, sources: &Sources) -> Option<Json> {
+    let source = sources.get(span.source)?;
+    let ((line, column), (end_line, end_column)) = (source.line_column(span.start), source.line_column(span.end));
+    Some(json!({
+        "artifactLocation": { "uri": source.name },
+        "region": { "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column },
+    }))
+}
