@@ -73,7 +73,7 @@ fn each<'k>(graph: &Graph, all: &'k [Known], mut found: impl FnMut(Implied, Caus
                     outer.for_each(|outer| found(Implied { instance: *outer, needed: known.id }, Cause::Path(path)));
                 }
                 Stake::Holds | Stake::Creates => {
-                    let outer = around(path, &index.owners).iter();
+                    let outer = around(path, &index.folders).iter();
                     outer.for_each(|outer| found(Implied { instance: known.id, needed: *outer }, Cause::Path(path)));
                 }
                 Stake::Uses => {
@@ -99,7 +99,7 @@ type ByPath<'a> = HashMap<&'a OsStr, Vec<NodeId>>;
 #[derive(Default)]
 struct Index<'a> {
     /// What others can lie in: few, so that most paths are not taken apart at all.
-    owners: ByPath<'a>,
+    folders: ByPath<'a>,
     files: ByPath<'a>,
     removed: ByPath<'a>,
     providers: HashMap<&'a Provision, Vec<NodeId>>,
@@ -117,7 +117,7 @@ impl<'a> Index<'a> {
         for known in all {
             for (path, stake) in known.claims.iter().flat_map(Claims::stakes) {
                 let places = match stake {
-                    Stake::Holds => &mut index.owners,
+                    Stake::Holds => &mut index.folders,
                     Stake::Creates if with_files => &mut index.files,
                     Stake::Removes => &mut index.removed,
                     Stake::Creates | Stake::Uses => continue,
@@ -136,8 +136,8 @@ impl<'a> Index<'a> {
 
     /// Who creates what is at a path or, if nobody does, the nearest directory around it.
     fn creators(&self, path: &Path) -> impl Iterator<Item = NodeId> {
-        let at = self.files.get(path.as_os_str()).or_else(|| self.owners.get(path.as_os_str()));
-        let found = at.map_or_else(|| around(path, &self.owners), Vec::as_slice);
+        let at = self.files.get(path.as_os_str()).or_else(|| self.folders.get(path.as_os_str()));
+        let found = at.map_or_else(|| around(path, &self.folders), Vec::as_slice);
         found.iter().copied()
     }
 }

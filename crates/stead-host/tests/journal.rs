@@ -262,7 +262,7 @@ fn a_journal_is_its_owners_alone_and_is_never_overwritten() {
 fn a_journal_is_resumed_wherever_it_ended() {
     let events = events("a.yaml");
     let (bytes, folder) = (written(&events), TempDir::new().unwrap());
-    // Each length of the last records, and the begin of the first.
+    // Each length of the last records, and the beginning of the first.
     let lengths = (0..40).chain(bytes.len() - 400..=bytes.len());
     for length in lengths {
         let path = folder.path().join(length.to_string());

@@ -13,7 +13,7 @@ use crate::input::{cannot, refused};
 /// The failure that something is to be created in a directory that does not exist.
 pub(crate) fn no_directory(path: &Path) -> Failure {
     let directory = path.parent().unwrap_or(path).display();
-    let hint = "Create it with a Stead/Directory that this instance depends on";
+    let hint = "Add a Stead/Directory for it to the document";
     refused("path", format!("there is no directory '{directory}'. {hint}"))
 }
 

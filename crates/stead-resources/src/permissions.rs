@@ -69,7 +69,7 @@ impl<'a> Permissions<'a> {
                     Subject::User => "Stead/User",
                     Subject::Group => "Stead/Group",
                 };
-                let hint = format!("Create it with a {resource} that this instance depends on");
+                let hint = format!("Add a {resource} for it to the document");
                 Err(refused(property, format!("there is no {word} '{text}'. {hint}")))
             }
             Some(Account { id, .. }) => Ok(*id),

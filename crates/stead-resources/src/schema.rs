@@ -17,7 +17,7 @@ pub(crate) fn of<T: JsonSchema>() -> Json {
 fn plain(schema: &mut Schema) {
     schemars::transform::transform_subschemas(&mut plain, schema);
     if let Some(Json::String(text)) = schema.get("description") {
-        let text = text.replace('\n', " ");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         schema.insert("description".to_owned(), text.into());
     }
 }
@@ -44,7 +44,10 @@ fn of_json(property: &mut Map<String, Json>) {
         if let [Json::Object(only)] = forms.as_slice() {
             let only = only.clone();
             property.remove("anyOf");
-            property.extend(only);
+            // The description of the property says more than that of its type.
+            for (name, value) in only {
+                property.entry(name).or_insert(value);
+            }
         }
     }
     if let Some(Json::Array(values)) = property.get_mut("enum") {

@@ -3,7 +3,7 @@
 
 mod deferred;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,8 +40,7 @@ pub(crate) struct Arguments {
     /// Start a new PowerShell process for each call
     #[arg(long)]
     pub(crate) isolated: bool,
-    /// What config prints when something failed [env: `STEAD_COMPAT`]
-    #[arg(long, value_enum, ignore_case = true)]
+    #[arg(long, value_enum, ignore_case = true, help = "What config prints when something failed [env: STEAD_COMPAT]")]
     pub(crate) compat: Option<Compat>,
     /// What to do
     #[command(subcommand)]
@@ -84,14 +83,19 @@ pub(crate) fn is_command(word: &str) -> bool {
     Arguments::command().find_subcommand(word).is_some()
 }
 
-/// The same error, with a hint where an option is meant that another command has.
-pub(crate) fn with_hint(mut error: clap::Error) -> clap::Error {
-    let hint = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(option)) => match option.as_str() {
-            "--dry-run" | "--what-if" | "--noop" | "--check" => "'stead plan' shows what apply would do",
-            "--root" => "'--system-root' names another operating system, '--relative-to' where relative paths start",
-            _ => return error,
-        },
+/// The same error, with a hint where an option is meant that the command has by another name, or another command has.
+pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
+    let command = called(words, option);
+    let has = |option: &str| command.get_arguments().any(|each| each.get_long() == Some(option));
+    let hint = match option.as_str() {
+        "--dry-run" | "--what-if" | "--noop" | "--check" if has("what-if") => "'--what-if' shows what would change",
+        "--dry-run" | "--what-if" | "--noop" | "--check" => "'stead plan' shows what apply would do",
+        "--root" if has("system-root") && has("relative-to") => {
+            "'--system-root' names another operating system, '--relative-to' where relative paths start"
+        }
+        "--root" if has("system-root") => "'--system-root' names another operating system",
+        "--root" if has("relative-to") => "'--relative-to' names where relative paths start",
         _ => return error,
     };
     if error.kind() == ErrorKind::UnknownArgument {
@@ -99,6 +103,15 @@ pub(crate) fn with_hint(mut error: clap::Error) -> clap::Error {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
     }
     error
+}
+
+/// The command that an option stands behind, with its options.
+fn called(words: &[OsString], option: &str) -> clap::Command {
+    let mut all = Arguments::command();
+    all.build();
+    let deeper = |command: clap::Command, word: &OsString| command.find_subcommand(word).cloned().unwrap_or(command);
+    let is_option = |word: &&OsString| word.to_str().is_some_and(|word| word.starts_with(option));
+    words.iter().skip(1).take_while(|word| !is_option(word)).fold(all, deeper)
 }
 
 #[derive(Debug, Subcommand)]
@@ -138,9 +151,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Deferred<Resource>,
     },
-    /// Show one instance of a resource, or all, as a document
+    /// Show one instance of a resource, or all instances, as a document
     Get(Deferred<Get>),
-    /// Set the properties of one instance of a resource
+    /// Set properties of one instance of a resource, without a document
     Set(Deferred<Set>),
     /// Export all instances of resource types as a document
     Export(Deferred<Export>),
@@ -237,13 +250,13 @@ pub(crate) struct Document {
     pub(crate) text: Option<(String, String)>,
     #[command(flatten)]
     pub(crate) supplied: Supplied,
-    /// Only these instances, and what they need: names, types or tags
+    /// Include only these instances and everything that they depend on
     #[arg(long, value_name = "NAME|TYPE|TAG", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Without these instances, and without what needs them
+    /// Leave out these instances and everything that depends on them
     #[arg(long, value_name = "NAME|TYPE|TAG", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
-    /// The root of the operating system, if it is not the one that runs
+    /// Manage the operating system below FOLDER instead of the running one; relative paths start there as well
     #[arg(long, value_name = "FOLDER")]
     pub(crate) system_root: Option<PathBuf>,
     /// How many instances run at once [default: the number of cores]
@@ -272,19 +285,22 @@ pub(crate) struct Document {
     pub(crate) timings: bool,
 }
 
+const PARAMETERS_FILE: &str = "\
+Read parameters from a file; of several files, later ones override earlier ones, and all override environment variables \
+STEAD_PARAM_NAME";
+
 /// What a document is given.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Supplied {
     /// Parameters as JSON or YAML: '{"name": value}'
     #[arg(short, long)]
     pub(crate) parameters: Option<String>,
-    /// A file with parameters; of several files, later ones win. They win over the environment variables `STEAD_PARAM_NAME`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = PARAMETERS_FILE)]
     pub(crate) parameters_file: Vec<PathBuf>,
-    /// One parameter, which wins over all others; parsed as JSON if valid, otherwise used as a string
+    /// Set one parameter, overriding all others; parsed as JSON if valid, otherwise used as a string
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
-    /// Where relative paths in resources start [default: the folder of the document]
+    /// Resolve relative paths in resources against FOLDER [default: the folder of the document]
     #[arg(long = "relative-to", value_name = "FOLDER")]
     pub(crate) root: Option<PathBuf>,
 }
@@ -687,10 +703,10 @@ pub(crate) struct Graph {
 
 #[derive(Debug, Args)]
 pub(crate) struct Get {
-    /// The resource: its type, or the part behind the slash where only one resource has that name
+    /// The type of the resource; the part after the slash is enough if only one resource has that name
     #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
     pub(crate) resource: String,
-    /// The instance: the value of its key, or properties as NAME=VALUE [default: all instances]
+    /// Name the instance by the value of its key, or by properties [default: all instances]
     #[arg(value_name = "KEY|NAME=VALUE")]
     pub(crate) words: Vec<String>,
     /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
@@ -704,10 +720,11 @@ pub(crate) struct Get {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option that is given or not")]
 pub(crate) struct Set {
-    /// The resource: its type, or the part behind the slash where only one resource has that name
+    /// The type of the resource; the part after the slash is enough if only one resource has that name
     #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
     pub(crate) resource: String,
-    /// The value of the key, and properties; a value is parsed as JSON if valid, for a string only if it is in double quotes
+    /// Name the instance by the value of its key, and set properties. Values are parsed as JSON if valid; for a property of
+    /// type string only if they are in double quotes
     #[arg(value_name = "KEY|NAME=VALUE", required = true)]
     pub(crate) words: Vec<String>,
     /// Show what would change; changes nothing
@@ -732,7 +749,7 @@ pub(crate) struct Set {
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// Resource types, or the parts behind the slash; NAME=VALUE behind one filters its instances
+    /// Export all instances of these types. NAME=VALUE after a type limits the export to instances that match it
     #[arg(value_name = "TYPE|NAME=VALUE", value_parser = TYPE_NAMES, hide_possible_values = true, required = true)]
     pub(crate) words: Vec<String>,
     /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
@@ -755,7 +772,7 @@ pub(crate) struct Facts {
 
 #[derive(Debug, Args)]
 pub(crate) struct Invoke {
-    /// The resource: its type, or the part behind the slash where only one resource has that name
+    /// The type of the resource; the part after the slash is enough if only one resource has that name
     #[arg(value_name = "TYPE")]
     pub(crate) resource: String,
     /// The method
@@ -909,7 +926,7 @@ pub(crate) struct Config {
     /// Parameters to pass to the configuration as a JSON or YAML file
     #[arg(short = 'f', long)]
     pub(crate) parameters_file: Option<PathBuf>,
-    /// The root of the operating system, if it is not the one that runs
+    /// Manage the operating system below this folder instead of the running one
     #[arg(short = 'r', long)]
     pub(crate) system_root: Option<PathBuf>,
     /// How many instances run at once [default: the number of cores]

@@ -87,7 +87,7 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
     let parsed = parsed.and_then(Arguments::checked);
     let program = if linked { "dsc" } else { "stead" };
     parsed.map(|arguments| (arguments, program)).map_err(|error| {
-        let error = args::with_hint(error);
+        let error = args::with_hint(error, &words);
         if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
             output::print(&error.render().ansi().to_string());
             return Exit::Success;

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -59,6 +60,35 @@ fn every_step_about_reconciliation_works() {
     let shown = fs::read_to_string(reader.home().join("stead-pending-patient")).unwrap();
     let example = repository().join("examples/reconcile/stead-pending-patient");
     assert_eq!(shown, fs::read_to_string(example).unwrap());
+}
+
+#[test]
+fn the_guides_from_other_programs_name_every_resource() {
+    let names = stead_resources::builtins().into_iter().map(|each| each.manifest.type_name.to_string());
+    let names: BTreeSet<String> = names.filter(|name| name.starts_with("Stead/")).collect();
+    for guide in ["docs/from-puppet.md", "docs/from-ansible.md"] {
+        let text = fs::read_to_string(repository().join(guide)).unwrap();
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && !"./".contains(letter));
+        let types = words.map(|word| word.trim_matches('.')).filter(|word| word.starts_with("Stead/"));
+        let found: BTreeSet<String> = types.map(str::to_owned).collect();
+        assert_eq!(found, names, "{guide}");
+    }
+}
+
+#[test]
+fn every_command_is_on_the_map() {
+    let output = Command::new(env!("CARGO_BIN_EXE_stead")).arg("--help").output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // A description may have several lines.
+    let names = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
+    let names: Vec<&str> = names.filter(|name| *name != "help").collect();
+    assert!(names.contains(&"plan"), "{help}");
+    let map = fs::read_to_string(repository().join("ARCHITECTURE.md")).unwrap();
+    let program = map.split("### crates/stead: ").nth(1).unwrap().split("\n### ").next().unwrap();
+    for name in names {
+        assert!(program.contains(&format!("`{name}`")), "{name} is not among the commands");
+    }
 }
 
 /// Somebody who follows a document, in a home of their own.

@@ -400,7 +400,7 @@ pub(crate) fn after(now: Timestamp, wait: Duration) -> Timestamp {
     now.saturating_add(wait).unwrap_or(Timestamp::MAX)
 }
 
-/// So much earlier; the begin of time if that is after.
+/// So much earlier; the beginning of time if that is after.
 pub(crate) fn before(now: Timestamp, span: Duration) -> Timestamp {
     now.saturating_sub(span).unwrap_or(Timestamp::MIN)
 }

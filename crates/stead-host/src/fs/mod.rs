@@ -44,5 +44,5 @@ pub use trust::may_change_in_place;
 pub use trusted::{Distrust, OpenError, Trust, TrustedDirectory, TrustedFile, Untrusted, User};
 pub use walk::{below_root, open, open_directory};
 
-/// The begin of the names of temporary files: what a killed process left behind is recognised by it.
+/// The beginning of the names of temporary files: what a killed process left behind is recognised by it.
 pub const TEMPORARY_PREFIX: &str = ".stead-";

@@ -93,7 +93,7 @@ pub(super) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
     Ok(Contents { events, chain, length })
 }
 
-/// Whether bytes are the begin of a record, as far as they reach.
+/// Whether bytes are the beginning of a record, as far as they reach.
 fn may_begin_record(bytes: &[u8]) -> bool {
     bytes.iter().take(CHECKSUM + 2).enumerate().all(|(at, byte)| match at.cmp(&CHECKSUM) {
         std::cmp::Ordering::Less => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),

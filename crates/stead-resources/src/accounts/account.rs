@@ -24,7 +24,7 @@ impl Account {
         } else {
             in_table(Databases::read(cx)?.users(), name)
         };
-        let hint = "Create it with a Stead/User that this instance depends on";
+        let hint = "Add a Stead/User for it to the document";
         Ok(found.ok_or_else(|| refused(property, format!("there is no user '{name}'. {hint}"))))
     }
 

@@ -43,7 +43,7 @@ struct Properties<'a> {
     #[serde(borrow, default = "hash")]
     #[schemars(extend("writeOnly" = true, "default" = "#"))]
     comment: SingleLine<'a>,
-    /// Where a new block goes: after the last line that this regular expression matches, or at BOF (begin of file) or EOF
+    /// Where a new block goes: after the last line that this regular expression matches, or at BOF (beginning of file) or EOF
     /// (end of file). At the end when no line matches.
     #[schemars(extend("writeOnly" = true))]
     after: Option<&'a str>,

@@ -148,7 +148,7 @@ pub(crate) fn presumed<T>(path: &Path, text: Option<&Text<T>>, missing: Missing)
 
 /// The failure that there is no file, and none is to be created.
 pub(crate) fn no_file(path: &Path) -> Failure {
-    let hint = "Add 'create: true', or create it with a Stead/File that this instance depends on";
+    let hint = "Add 'create: true', or add a Stead/File for it to the document";
     refused("path", format!("there is no file '{}'. {hint}", path.display()))
 }
 

@@ -27,25 +27,25 @@ pub(crate) fn built_ins() -> [Option<BuiltIn>; 3] {
         built_in(
             &profile(
                 "Microsoft.DSC/Assertion",
-                "`test` will be invoked for all resources in the supplied configuration.",
+                "Tests instances, and fails if any of them is not in its desired state.",
                 include_str!("assertion.yaml"),
-                schema::of::<Nested>,
+                || nested("Assertion", ASSERTION),
             ),
             Kind::Group,
         ),
         built_in(
             &profile(
                 "Microsoft.DSC/Group",
-                "All resources in the supplied configuration is treated as a group.",
+                "Instances that others depend on as a whole.",
                 include_str!("group.yaml"),
-                schema::of::<Nested>,
+                || nested("Group", GROUP),
             ),
             Kind::Group,
         ),
         built_in(
             &profile(
                 "Microsoft.DSC/Include",
-                "Allows including a configuration file with optional parameter file.",
+                "Includes another document, with parameters.",
                 include_str!("include.yaml"),
                 schema::of::<Include>,
             ),
@@ -60,9 +60,24 @@ fn built_in(profile: &Profile, kind: Kind) -> Option<BuiltIn> {
     Some(BuiltIn { manifest: Arc::new(manifest), ..built_in })
 }
 
-/// A document within a document: its instances can refer to each other and to nothing outside.
+const ASSERTION: &str = "\
+Tests its nested instances and changes none of them, whatever the operation. The assertion fails if any of them is not in its \
+desired state, and instances that depend on the assertion are then skipped. Nested instances can depend on and refer to each other, \
+and to nothing outside of the assertion.";
+
+const GROUP: &str = "\
+Processes its nested instances as a unit: an instance that depends on the group waits for all of them, and is skipped if any of them \
+fails. Nested instances can depend on and refer to each other, and to nothing outside of the group.";
+
+fn nested(title: &str, description: &str) -> Json {
+    let mut schema = schema::of::<Nested>();
+    schema["title"] = title.into();
+    schema["description"] = description.into();
+    schema
+}
+
+/// A document within a document.
 #[derive(JsonSchema)]
-#[schemars(title = "Group")]
 #[expect(dead_code, reason = "the engine reads them as part of the document")]
 struct Nested {
     /// The schema of the document.
@@ -76,6 +91,7 @@ struct Nested {
 #[schemars(inline)]
 #[expect(dead_code, reason = "the engine reads them as part of the document")]
 struct Instance {
+    /// The type of the resource. An instance has the same members as in a document.
     #[serde(rename = "type")]
     type_name: Anything,
 }
@@ -97,7 +113,9 @@ impl JsonSchema for Anything {
     }
 }
 
-/// A document in another file, whose instances become a part of this one.
+/// Includes another document, from a file or as text, with values for its parameters. Its instances are processed as those of a
+/// group: an instance that depends on the include waits for all of them. They can depend on and refer to each other, and to
+/// nothing outside of the included document.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(
@@ -109,15 +127,16 @@ impl JsonSchema for Anything {
 )]
 #[expect(dead_code, reason = "the engine reads them as part of the document")]
 struct Include {
-    /// The document. A relative path starts at the directory of this document and must not leave it.
+    /// The file of the document. A relative path starts at the directory of this document and must not leave it. Either this or
+    /// 'configurationContent' is required.
     #[schemars(length(min = 1))]
     configuration_file: Option<String>,
-    /// The text of the document.
+    /// The text of the document, in place of 'configurationFile'.
     configuration_content: Option<String>,
-    /// The values of its parameters. A relative path starts at the directory of this document and must not leave it.
+    /// A file with the values of its parameters. A relative path starts at the directory of this document and must not leave it.
     #[schemars(length(min = 1))]
     parameters_file: Option<String>,
-    /// The text of the values of its parameters.
+    /// The text of the values of its parameters, in place of 'parametersFile'.
     parameters_content: Option<String>,
 }
 

@@ -1051,7 +1051,7 @@ pub(crate) enum Backup<'a> {
     /// It is not.
     #[default]
     No,
-    /// As `name.backup-` and the begin of the SHA-256 of the content, so that every content is kept once.
+    /// As `name.backup-` and the beginning of the SHA-256 of the content, so that every content is kept once.
     ByDigest,
     /// Under the name with this suffix, the last one only.
     Suffix(&'a str),

@@ -116,7 +116,7 @@ impl Found<'_> {
         }
     }
 
-    /// Where its members or elements are: each from the begin of its key, or of itself, to its end.
+    /// Where its members or elements are: each from the beginning of its key, or of itself, to its end.
     fn parts(&self) -> Vec<Range<usize>> {
         match &self.node.kind {
             Kind::Object(entries) => entries.iter().map(|entry| bytes(entry.key_span.to(entry.value.span))).collect(),

@@ -50,7 +50,7 @@ struct Properties<'a> {
     /// several lines match that are not all equal to 'line'. With '_exist: false' every line that matches is removed.
     #[serde(rename = "match")]
     pattern: Option<&'a str>,
-    /// Where a new line goes: after the last line that this regular expression matches, or at BOF (begin of file) or EOF
+    /// Where a new line goes: after the last line that this regular expression matches, or at BOF (beginning of file) or EOF
     /// (end of file). At the end when no line matches.
     #[schemars(extend("writeOnly" = true))]
     after: Option<&'a str>,

@@ -42,7 +42,8 @@ const PROFILE: Profile = Profile {
 #[schemars(title = "Stead/Package", extend("dependentSchemas" = { "name": { "properties": { "names": false } } }))]
 #[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
 struct Properties<'a> {
-    /// The name of the package, with its architecture behind a colon where it is not that of the system.
+    /// The name of the package, with its architecture after a colon if it is not that of the system. This or 'names' is
+    /// required.
     #[serde(borrow)]
     name: Option<PackageName<'a>>,
     /// The names of several packages; in place of 'name'.

@@ -518,5 +518,5 @@ fn as_set(names: &[String]) -> BTreeSet<&str> {
 }
 
 fn no_group(property: &str, name: &str) -> Failure {
-    refused(property, format!("there is no group '{name}'. Create it with a Stead/Group that this instance depends on"))
+    refused(property, format!("there is no group '{name}'. Add a Stead/Group for it to the document"))
 }
