@@ -18,6 +18,7 @@ const LAYERS: &[&str] = &[
     "stead-agent",
     "stead-server",
     "stead-puppet",
+    "stead-lsp",
     "stead",
 ];
 

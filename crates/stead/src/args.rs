@@ -177,6 +177,8 @@ pub(crate) enum Command {
     Puppetize(Deferred<Puppetize>),
     /// Answer the calls of another program, such as Puppet, over standard input and output
     Serve(Deferred<Serve>),
+    /// Help an editor with documents, by the Language Server Protocol on standard input and output
+    Lsp,
     /// Serve the Model Context Protocol on standard input and output
     #[cfg(feature = "server")]
     #[command(visible_alias = "mcp")]
@@ -218,6 +220,7 @@ impl Command {
                     | Self::Facts(_)
                     | Self::Puppetize(_)
                     | Self::Serve(_)
+                    | Self::Lsp
             )
     }
 

@@ -134,6 +134,13 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Schema(schema) => dsc::schema(&schema),
         Command::Puppetize(puppetize) => commands::puppetize(&puppetize, &env),
         Command::Serve(arguments) => serve::serve(&arguments, &env),
+        Command::Lsp => match stead_lsp::serve(&env.host, env!("CARGO_PKG_VERSION")) {
+            Ok(()) => Exit::Success,
+            Err(error) => {
+                output::complain(&format!("error: {error}"));
+                Exit::Failed
+            }
+        },
         #[cfg(feature = "server")]
         Command::Server => server::serve(env),
         Command::Completer { shell } => dsc::completer(shell, program),

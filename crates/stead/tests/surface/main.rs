@@ -6,6 +6,7 @@ mod budgets;
 mod check;
 mod extensions;
 mod guide;
+mod lsp;
 mod schemas;
 #[cfg(feature = "server")]
 mod server;

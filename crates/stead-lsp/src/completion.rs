@@ -1,0 +1,182 @@
+//! What can be written at a position.
+
+use lsp_types::{
+    CompletionItem, CompletionItemKind, CompletionTextEdit, Documentation, InsertTextFormat, MarkupContent, MarkupKind,
+    TextEdit,
+};
+use serde_json::Value as Json;
+use stead_core::document::INSTANCE_KEYS;
+use stead_core::expr::functions;
+use stead_engine::{Host, ResourceCall};
+use stead_resources::builtins;
+
+use crate::file::File;
+use crate::hover::resource;
+use crate::names::{Named, Names};
+use crate::place::{Place, at};
+
+/// The keys of a document.
+const DOCUMENT_KEYS: [&str; 9] = [
+    "$schema",
+    "contentVersion",
+    "directives",
+    "functions",
+    "metadata",
+    "outputs",
+    "parameters",
+    "resources",
+    "variables",
+];
+
+/// Everything that can be written at a byte; the editor chooses by what was typed.
+pub(crate) fn completion(file: &File, host: &Host, offset: usize) -> Vec<CompletionItem> {
+    let (place, start) = at(&file.text, offset);
+    let range = file.lines.range(&file.text, (start, offset));
+    let names = file.last_read().map(|(text, root)| Names::of(text, root));
+    let items = match &place {
+        Place::DocumentKey => keys(&DOCUMENT_KEYS),
+        Place::InstanceKey => keys(INSTANCE_KEYS),
+        Place::Type => types(),
+        Place::IdType => of_document(names.as_ref(), |names| {
+            names.instances.iter().map(|(type_name, _)| type_name.clone()).collect()
+        }),
+        Place::IdName { type_name } => of_document(names.as_ref(), |names| {
+            let is_meant = |each: &&(String, String)| each.0.eq_ignore_ascii_case(type_name);
+            names.instances.iter().filter(is_meant).map(|(_, name)| name.clone()).collect()
+        }),
+        Place::Parameter => {
+            of_document(names.as_ref(), |names| declared(names, |named| matches!(named, Named::Parameter(_))))
+        }
+        Place::Variable => {
+            of_document(names.as_ref(), |names| declared(names, |named| matches!(named, Named::Variable(_))))
+        }
+        Place::Function => calls(),
+        Place::Property { type_name, path } => {
+            resource(file, host, type_name).map(|call| properties(&call, path)).unwrap_or_default()
+        }
+        Place::Value { type_name, path } => {
+            resource(file, host, type_name).map(|call| values(&call, path)).unwrap_or_default()
+        }
+        Place::Nothing => Vec::new(),
+    };
+    // The colon of a key that is there already stays.
+    let has_colon = file.text.get(offset..).is_some_and(|rest| rest.starts_with(':'));
+    let with_place = |item: CompletionItem| {
+        let text = item.insert_text.clone().unwrap_or_else(|| item.label.clone());
+        let new_text = if has_colon { text.trim_end_matches(": ").to_owned() } else { text };
+        CompletionItem {
+            text_edit: Some(CompletionTextEdit::Edit(TextEdit { range, new_text })),
+            insert_text: None,
+            ..item
+        }
+    };
+    items.into_iter().map(with_place).collect()
+}
+
+fn item(label: impl Into<String>, kind: CompletionItemKind) -> CompletionItem {
+    CompletionItem { label: label.into(), kind: Some(kind), ..CompletionItem::default() }
+}
+
+fn about(text: impl Into<String>) -> Option<Documentation> {
+    let value = text.into();
+    (!value.is_empty()).then_some(Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value }))
+}
+
+fn keys(names: &[&str]) -> Vec<CompletionItem> {
+    let key = |name: &&str| CompletionItem {
+        insert_text: Some(format!("{name}: ")),
+        ..item(*name, CompletionItemKind::KEYWORD)
+    };
+    names.iter().map(key).collect()
+}
+
+fn of_document(names: Option<&Names>, choose: impl Fn(&Names) -> Vec<String>) -> Vec<CompletionItem> {
+    let mut found = names.map(choose).unwrap_or_default();
+    found.sort();
+    found.dedup();
+    found.into_iter().map(|name| item(name, CompletionItemKind::REFERENCE)).collect()
+}
+
+fn declared(names: &Names, is_meant: impl Fn(&Named) -> bool) -> Vec<String> {
+    names.declared().filter(|mention| is_meant(&mention.named)).map(|mention| mention.named.name().to_owned()).collect()
+}
+
+fn types() -> Vec<CompletionItem> {
+    let mut all: Vec<_> = builtins().into_iter().map(|built_in| built_in.manifest).collect();
+    all.sort_by(|one, other| one.type_name.cmp(&other.type_name));
+    let shown = |manifest: &stead_core::manifest::Manifest| CompletionItem {
+        documentation: about(manifest.description.as_deref().unwrap_or_default()),
+        ..item(manifest.type_name.as_str(), CompletionItemKind::CLASS)
+    };
+    all.iter().map(|manifest| shown(manifest)).collect()
+}
+
+fn calls() -> Vec<CompletionItem> {
+    let call = |function: &stead_core::expr::Builtin| {
+        // The cursor stands between the parentheses where something is to be in them.
+        let arguments = if function.max == Some(0) { "()" } else { "($0)" };
+        CompletionItem {
+            detail: Some(function.syntax.to_owned()),
+            documentation: about(function.description),
+            insert_text: Some(format!("{}{arguments}", function.name)),
+            insert_text_format: Some(InsertTextFormat::SNIPPET),
+            ..item(function.name, CompletionItemKind::FUNCTION)
+        }
+    };
+    functions().iter().map(call).collect()
+}
+
+fn properties(call: &ResourceCall, path: &[String]) -> Vec<CompletionItem> {
+    let prefix: String = path.iter().flat_map(|name| [name.as_str(), "."]).collect();
+    let reference = call.reference();
+    let all = reference.properties();
+    let direct = all.iter().filter_map(|property| {
+        let name = property.name.strip_prefix(&prefix).filter(|name| !name.contains('.'))?;
+        let is_stated = !property.marks.iter().any(|mark| mark == "read-only");
+        is_stated.then_some((name, property))
+    });
+    let shown = |(name, property): (&str, &stead_engine::PropertyReference<'_>)| {
+        let kind: Vec<&str> =
+            std::iter::once(property.kind.as_str()).chain(property.marks.iter().map(String::as_str)).collect();
+        CompletionItem {
+            detail: Some(kind.join(", ")),
+            documentation: about(property.description),
+            insert_text: Some(format!("{name}: ")),
+            ..item(name, CompletionItemKind::PROPERTY)
+        }
+    };
+    direct.map(shown).collect()
+}
+
+/// The values that a schema lists for the property at a path.
+fn values(call: &ResourceCall, path: &[String]) -> Vec<CompletionItem> {
+    let reference = call.reference();
+    let mut schema = &reference.schema;
+    for name in path {
+        let within = schema.get("properties").or_else(|| schema.get("items")?.get("properties"));
+        match within.and_then(|properties| properties.get(name)) {
+            Some(found) => schema = found,
+            None => return Vec::new(),
+        }
+    }
+    let schema = schema.get("items").unwrap_or(schema);
+    let mut found = Vec::new();
+    listed(schema, &mut found);
+    found.into_iter().map(|value| item(value, CompletionItemKind::VALUE)).collect()
+}
+
+fn listed(schema: &Json, found: &mut Vec<String>) {
+    let text = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let types = schema.get("type");
+    let is_boolean = types.is_some_and(|kind| kind == "boolean");
+    found.extend(
+        schema.get("enum").and_then(Json::as_array).into_iter().flatten().filter(|value| !value.is_null()).map(text),
+    );
+    found.extend(schema.get("const").map(text));
+    if is_boolean {
+        found.extend(["true".to_owned(), "false".to_owned()]);
+    }
+    for keyword in ["oneOf", "anyOf"] {
+        schema.get(keyword).and_then(Json::as_array).into_iter().flatten().for_each(|each| listed(each, found));
+    }
+}

@@ -1,0 +1,127 @@
+//! A document that is open in an editor, and what is wrong with it.
+
+use std::path::PathBuf;
+
+use lsp_types::{
+    Diagnostic as Shown, DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString, Range,
+    TextDocumentContentChangeEvent, Uri,
+};
+use stead_core::diag::{Diagnostic, Severity};
+use stead_core::event::Mode;
+use stead_core::graph::Values;
+use stead_core::text::{self, Limits, Node, SourceId, Span};
+use stead_core::value::Object;
+use stead_engine::{Host, Session, folder_of};
+
+use crate::path_of;
+use crate::position::{Encoding, Lines};
+
+/// A document that is open.
+pub(crate) struct File {
+    pub(crate) uri: Uri,
+    pub(crate) version: i32,
+    pub(crate) text: String,
+    pub(crate) lines: Lines,
+    encoding: Encoding,
+    /// What its resources are looked for with. They are looked for once, as long as it is open.
+    session: Session,
+    /// What was found the last time.
+    findings: Vec<Diagnostic>,
+    /// Whether it has changed since.
+    pub(crate) is_dirty: bool,
+    /// The last text that could be read, and its tree: names are known while the text is broken.
+    read: Option<(String, Node)>,
+}
+
+impl File {
+    pub(crate) fn open(host: &Host, uri: Uri, version: i32, text: String, encoding: Encoding) -> Self {
+        let path = path_of(uri.as_str());
+        let root = path.as_deref().map_or_else(|| PathBuf::from("/"), folder_of);
+        let lines = Lines::of(&text, encoding);
+        let session = host.session(root);
+        Self { uri, version, text, lines, encoding, session, findings: Vec::new(), is_dirty: true, read: None }
+    }
+
+    /// Makes the changes of an editor, each on the text that the one before left.
+    pub(crate) fn change(&mut self, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
+        for change in changes {
+            match change.range {
+                None => self.text = change.text,
+                Some(Range { start, end }) => {
+                    let start = self.lines.offset(&self.text, start);
+                    let end = self.lines.offset(&self.text, end).max(start);
+                    self.text.replace_range(start..end, &change.text);
+                }
+            }
+            self.lines = Lines::of(&self.text, self.encoding);
+        }
+        (self.version, self.is_dirty) = (version, true);
+    }
+
+    /// What is wrong with it, for the editor.
+    pub(crate) fn check(&mut self) -> Vec<Shown> {
+        self.is_dirty = false;
+        let mut session = self.session.beside(self.session.cancel.clone());
+        session.values = Values::Open;
+        let findings = match session.prepare(self.uri.as_str(), self.text.as_str(), Object::new()) {
+            Ok(prepared) => {
+                let mismatches = session.check_properties(&prepared, Mode::PLAN);
+                prepared.warnings.into_iter().chain(mismatches).collect()
+            }
+            Err(unusable) => session.with_properties(unusable, Mode::PLAN).findings,
+        };
+        self.findings = findings;
+        self.remember();
+        self.findings.iter().map(|finding| self.shown(finding)).collect()
+    }
+
+    /// Keeps the text, if it can be read.
+    fn remember(&mut self) {
+        if let (Some(root), _) = text::read(SourceId(0), &self.text, &Limits::default()) {
+            self.read = Some((self.text.clone(), root));
+        }
+    }
+
+    /// The last text that could be read and its tree.
+    pub(crate) fn last_read(&self) -> Option<(&str, &Node)> {
+        self.read.as_ref().map(|(text, root)| (text.as_str(), root))
+    }
+
+    /// What was found the last time.
+    pub(crate) fn findings(&self) -> &[Diagnostic] {
+        &self.findings
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(crate) fn range(&self, span: Span) -> Range {
+        self.lines.range(&self.text, (span.start as usize, span.end as usize))
+    }
+
+    /// A finding as editors show it. What is wrong with an included document stands at the beginning of this one.
+    pub(crate) fn shown(&self, finding: &Diagnostic) -> Shown {
+        let own = |span: &Span| span.source == SourceId(0);
+        let range = finding.span.filter(own).map(|span| self.range(span)).unwrap_or_default();
+        let severity = match finding.severity {
+            Severity::Error => DiagnosticSeverity::ERROR,
+            Severity::Warning => DiagnosticSeverity::WARNING,
+        };
+        let help = finding.help.iter().map(|help| format!("\n{help}"));
+        let labels = finding.labels.iter().filter(|(span, _)| own(span)).map(|(span, message)| {
+            let location = Location { uri: self.uri.clone(), range: self.range(*span) };
+            DiagnosticRelatedInformation { location, message: message.clone() }
+        });
+        let labels: Vec<_> = labels.collect();
+        Shown {
+            range,
+            severity: Some(severity),
+            code: Some(NumberOrString::String(finding.code.id.to_owned())),
+            source: Some("stead".to_owned()),
+            message: std::iter::once(finding.message.clone()).chain(help).collect(),
+            related_information: Some(labels).filter(|labels| !labels.is_empty()),
+            ..Shown::default()
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The conversation with an editor.
+
+use std::collections::{BTreeMap, HashMap};
+
+use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
+use lsp_types::notification::{self, Notification as _};
+use lsp_types::request::{self, Request as _};
+use lsp_types::{
+    CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeActionProviderCapability, CompletionOptions,
+    CompletionParams, CompletionResponse, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams, DocumentSymbol, DocumentSymbolParams, DocumentSymbolResponse, GotoDefinitionParams,
+    GotoDefinitionResponse, Hover, HoverContents, HoverParams, HoverProviderCapability, InitializeParams,
+    InitializeResult, Location, MarkupContent, MarkupKind, OneOf, PublishDiagnosticsParams, ReferenceParams,
+    RenameParams, ServerCapabilities, ServerInfo, SymbolKind, TextDocumentPositionParams, TextDocumentSyncCapability,
+    TextDocumentSyncKind, TextEdit, Uri, WorkspaceEdit,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use stead_core::text::SourceId;
+use stead_engine::Host;
+
+use crate::ServeError;
+use crate::completion::completion;
+use crate::file::File;
+use crate::hover::hover;
+use crate::names::{Form, Mention, Named, Names, is_plain};
+use crate::position::Encoding;
+
+/// Serves on a connection until the editor ends the session.
+///
+/// Guarantees: each change is made on the text that the one before it left. Findings are published for the last text when
+/// nothing else is waiting, so that typing never waits for them.
+pub fn serve_on(connection: &Connection, host: &Host, version: &str) -> Result<(), ServeError> {
+    let (id, offered) = connection.initialize_start()?;
+    let offered: InitializeParams = serde_json::from_value(offered).unwrap_or_default();
+    let general = offered.capabilities.general.as_ref();
+    let encoding = Encoding::choose(general.and_then(|general| general.position_encodings.as_deref()));
+    let info = ServerInfo { name: "stead".to_owned(), version: Some(version.to_owned()) };
+    let result = InitializeResult { capabilities: capabilities(encoding), server_info: Some(info) };
+    connection.initialize_finish(id, data(result))?;
+    let mut server = Server { connection, host, encoding, files: HashMap::new() };
+    while let Ok(message) = connection.receiver.recv() {
+        let mut next = Some(message);
+        while let Some(message) = next {
+            if !server.take(message)? {
+                return Ok(());
+            }
+            next = connection.receiver.try_recv().ok();
+        }
+        server.check_changed();
+    }
+    Ok(())
+}
+
+fn capabilities(encoding: Encoding) -> ServerCapabilities {
+    let triggers = ["'", "[", "(", " ", ".", "/"].map(str::to_owned).to_vec();
+    ServerCapabilities {
+        position_encoding: Some(encoding.kind()),
+        text_document_sync: Some(TextDocumentSyncCapability::Kind(TextDocumentSyncKind::INCREMENTAL)),
+        completion_provider: Some(CompletionOptions {
+            trigger_characters: Some(triggers),
+            ..CompletionOptions::default()
+        }),
+        hover_provider: Some(HoverProviderCapability::Simple(true)),
+        definition_provider: Some(OneOf::Left(true)),
+        references_provider: Some(OneOf::Left(true)),
+        rename_provider: Some(OneOf::Left(true)),
+        document_symbol_provider: Some(OneOf::Left(true)),
+        code_action_provider: Some(CodeActionProviderCapability::Simple(true)),
+        ..ServerCapabilities::default()
+    }
+}
+
+fn data(value: impl Serialize) -> Json {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// Why a request has no answer.
+struct Refused(ErrorCode, String);
+
+struct Server<'a> {
+    connection: &'a Connection,
+    host: &'a Host,
+    encoding: Encoding,
+    files: HashMap<String, File>,
+}
+
+impl Server<'_> {
+    /// Answers a message. Returns whether the session goes on.
+    fn take(&mut self, message: Message) -> Result<bool, ServeError> {
+        match message {
+            Message::Request(request) => {
+                if self.connection.handle_shutdown(&request)? {
+                    return Ok(false);
+                }
+                let id = request.id.clone();
+                let response = match self.answer(request) {
+                    Ok(result) => Response::new_ok(id, result),
+                    Err(Refused(code, message)) => Response::new_err(id, code as i32, message),
+                };
+                // Who has gone misses nothing.
+                let _ = self.connection.sender.send(Message::Response(response));
+            }
+            Message::Notification(notification) => self.note(notification),
+            Message::Response(_) => {}
+        }
+        Ok(true)
+    }
+
+    fn note(&mut self, Notification { method, params }: Notification) {
+        match method.as_str() {
+            notification::DidOpenTextDocument::METHOD => {
+                if let Ok(DidOpenTextDocumentParams { text_document: opened }) = serde_json::from_value(params) {
+                    let key = opened.uri.as_str().to_owned();
+                    let file = File::open(self.host, opened.uri, opened.version, opened.text, self.encoding);
+                    self.files.insert(key, file);
+                }
+            }
+            notification::DidChangeTextDocument::METHOD => {
+                if let Ok(DidChangeTextDocumentParams { text_document: changed, content_changes }) =
+                    serde_json::from_value(params)
+                    && let Some(file) = self.files.get_mut(changed.uri.as_str())
+                {
+                    file.change(changed.version, content_changes);
+                }
+            }
+            notification::DidCloseTextDocument::METHOD => {
+                if let Ok(DidCloseTextDocumentParams { text_document: closed }) = serde_json::from_value(params) {
+                    self.files.remove(closed.uri.as_str());
+                    self.publish(PublishDiagnosticsParams { uri: closed.uri, diagnostics: Vec::new(), version: None });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Publishes what is wrong with the documents that have changed.
+    fn check_changed(&mut self) {
+        let mut published = Vec::new();
+        for file in self.files.values_mut().filter(|file| file.is_dirty) {
+            let diagnostics = file.check();
+            let version = Some(file.version);
+            published.push(PublishDiagnosticsParams { uri: file.uri.clone(), diagnostics, version });
+        }
+        for params in published {
+            self.publish(params);
+        }
+    }
+
+    fn publish(&self, params: PublishDiagnosticsParams) {
+        let method = notification::PublishDiagnostics::METHOD.to_owned();
+        let _ = self.connection.sender.send(Message::Notification(Notification { method, params: data(params) }));
+    }
+
+    fn answer(&mut self, request: Request) -> Result<Json, Refused> {
+        let Request { method, params, .. } = request;
+        // Findings, names and the tree are those of the text as it is now.
+        if self.files.values().any(|file| file.is_dirty) && method != request::Completion::METHOD {
+            self.check_changed();
+        }
+        match method.as_str() {
+            request::Completion::METHOD => {
+                let params: CompletionParams = read(params)?;
+                let (file, offset) = self.at(&params.text_document_position)?;
+                Ok(data(CompletionResponse::Array(completion(file, self.host, offset))))
+            }
+            request::HoverRequest::METHOD => {
+                let params: HoverParams = read(params)?;
+                let (file, offset) = self.at(&params.text_document_position_params)?;
+                Ok(data(hover(file, self.host, offset).map(|(value, word)| Hover {
+                    contents: HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value }),
+                    range: Some(file.lines.range(&file.text, word)),
+                })))
+            }
+            request::GotoDefinition::METHOD => {
+                let params: GotoDefinitionParams = read(params)?;
+                let (file, offset) = self.at(&params.text_document_position_params)?;
+                let found = mentions(file, offset).map(|(_, all)| declarations(file, &all));
+                Ok(data(GotoDefinitionResponse::Array(found.unwrap_or_default())))
+            }
+            request::References::METHOD => {
+                let params: ReferenceParams = read(params)?;
+                let (file, offset) = self.at(&params.text_document_position)?;
+                let with_declaration = params.context.include_declaration;
+                let found = mentions(file, offset).map(|(_, all)| {
+                    let wanted = all.iter().filter(|each| with_declaration || each.form != Form::Declaration);
+                    wanted.map(|each| location(file, each)).collect::<Vec<Location>>()
+                });
+                Ok(data(found.unwrap_or_default()))
+            }
+            request::Rename::METHOD => {
+                let params: RenameParams = read(params)?;
+                let (file, offset) = self.at(&params.text_document_position)?;
+                rename(file, offset, &params.new_name).map(data)
+            }
+            request::DocumentSymbolRequest::METHOD => {
+                let params: DocumentSymbolParams = read(params)?;
+                let file = self.file(&params.text_document.uri)?;
+                Ok(data(DocumentSymbolResponse::Nested(symbols(file))))
+            }
+            request::CodeActionRequest::METHOD => {
+                let params: CodeActionParams = read(params)?;
+                let file = self.file(&params.text_document.uri)?;
+                Ok(data(actions(file, &params)))
+            }
+            _ => Err(Refused(ErrorCode::MethodNotFound, format!("'{method}' is not supported"))),
+        }
+    }
+
+    fn file(&self, uri: &Uri) -> Result<&File, Refused> {
+        let missing = || Refused(ErrorCode::InvalidParams, format!("'{}' is not open", uri.as_str()));
+        self.files.get(uri.as_str()).ok_or_else(missing)
+    }
+
+    fn at(&self, place: &TextDocumentPositionParams) -> Result<(&File, usize), Refused> {
+        let file = self.file(&place.text_document.uri)?;
+        Ok((file, file.lines.offset(&file.text, place.position)))
+    }
+}
+
+fn read<T: DeserializeOwned>(params: Json) -> Result<T, Refused> {
+    serde_json::from_value(params).map_err(|error| Refused(ErrorCode::InvalidParams, error.to_string()))
+}
+
+/// What is named at a byte, and every place where it is.
+fn mentions(file: &File, offset: usize) -> Option<(Named, Vec<Mention>)> {
+    let (text, root) = file.last_read().filter(|(text, _)| *text == file.text)?;
+    let names = Names::of(text, root);
+    let at_cursor = names.at(offset)?.named.clone();
+    let all = names.of_named(&at_cursor).cloned().collect();
+    Some((at_cursor, all))
+}
+
+fn location(file: &File, mention: &Mention) -> Location {
+    Location { uri: file.uri.clone(), range: file.range(mention.span) }
+}
+
+fn declarations(file: &File, all: &[Mention]) -> Vec<Location> {
+    all.iter().filter(|mention| mention.form == Form::Declaration).map(|mention| location(file, mention)).collect()
+}
+
+fn rename(file: &File, offset: usize, name: &str) -> Result<WorkspaceEdit, Refused> {
+    let refused = |why: String| Refused(ErrorCode::RequestFailed, why);
+    let (named, all) =
+        mentions(file, offset).ok_or_else(|| refused("there is nothing here that can be renamed".to_owned()))?;
+    if !is_plain(name) {
+        let why = "a name begins with a letter and consists of letters, digits, '_', '-' and '.'";
+        return Err(refused(format!("'{name}' cannot be used: {why}")));
+    }
+    if all.iter().filter(|mention| mention.form == Form::Declaration).count() != 1 {
+        return Err(refused(format!("'{}' is not declared just once in this document", named.name())));
+    }
+    let edit = |mention: &Mention| {
+        let written = file.text.get(mention.span.start as usize..mention.span.end as usize)?;
+        Some(TextEdit { range: file.range(mention.span), new_text: mention.renamed(written, name)? })
+    };
+    let edits = all.iter().map(edit).collect::<Option<Vec<TextEdit>>>();
+    let edits =
+        edits.ok_or_else(|| refused(format!("'{}' is written in a way that cannot be renamed", named.name())))?;
+    Ok(one_file(file, edits))
+}
+
+#[expect(clippy::mutable_key_type, reason = "the protocol's type; its key is not changed")]
+fn one_file(file: &File, edits: Vec<TextEdit>) -> WorkspaceEdit {
+    let changes = HashMap::from([(file.uri.clone(), edits)]);
+    WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }
+}
+
+/// The outline: parameters, variables and instances.
+fn symbols(file: &File) -> Vec<DocumentSymbol> {
+    let Some((text, root)) = file.last_read().filter(|(text, _)| *text == file.text) else { return Vec::new() };
+    let names = Names::of(text, root);
+    let types: BTreeMap<String, &str> =
+        names.instances.iter().map(|(type_name, _)| (type_name.to_lowercase(), type_name.as_str())).collect();
+    let symbol = |mention: &Mention| {
+        let (kind, detail) = match &mention.named {
+            Named::Parameter(_) => (SymbolKind::CONSTANT, "parameter".to_owned()),
+            Named::Variable(_) => (SymbolKind::VARIABLE, "variable".to_owned()),
+            Named::Instance { type_name, .. } => {
+                (SymbolKind::OBJECT, types.get(type_name).copied().unwrap_or(type_name).to_owned())
+            }
+        };
+        let range = file.range(mention.span);
+        #[expect(deprecated, reason = "the field is there, and must be given")]
+        DocumentSymbol {
+            name: mention.named.name().to_owned(),
+            detail: Some(detail),
+            kind,
+            tags: None,
+            deprecated: None,
+            range,
+            selection_range: range,
+            children: None,
+        }
+    };
+    names.declared().map(symbol).collect()
+}
+
+/// The corrections of what was found in a range.
+fn actions(file: &File, params: &CodeActionParams) -> Vec<CodeActionOrCommand> {
+    let asked = params.range;
+    let touches = |range: lsp_types::Range| range.start <= asked.end && asked.start <= range.end;
+    let action = |finding: &stead_core::diag::Diagnostic| {
+        let fix = finding.fix.as_ref().filter(|fix| fix.span.source == SourceId(0))?;
+        let shown = file.shown(finding);
+        let range = file.range(fix.span);
+        if !touches(shown.range) && !touches(range) {
+            return None;
+        }
+        let edits = vec![TextEdit { range, new_text: fix.replacement.clone() }];
+        let title = match fix.replacement.as_str() {
+            "" => "Remove it".to_owned(),
+            replacement => format!("Replace by {replacement}"),
+        };
+        Some(CodeActionOrCommand::CodeAction(CodeAction {
+            title,
+            kind: Some(CodeActionKind::QUICKFIX),
+            diagnostics: Some(vec![shown]),
+            edit: Some(one_file(file, edits)),
+            is_preferred: Some(true),
+            ..CodeAction::default()
+        }))
+    };
+    file.findings().iter().filter_map(action).collect()
+}
