@@ -159,6 +159,8 @@ pub(crate) enum Command {
     Export(Deferred<Export>),
     /// Show facts about this machine
     Facts(Deferred<Facts>),
+    /// Check whether stead finds what it needs on this machine
+    Doctor(Deferred<Doctor>),
     /// Call one method of one resource, as Invoke-DscResource does
     Invoke(Deferred<Invoke>),
     /// List the functions of expressions
@@ -218,6 +220,7 @@ impl Command {
                     | Self::Set(_)
                     | Self::Export(_)
                     | Self::Facts(_)
+                    | Self::Doctor(_)
                     | Self::Puppetize(_)
                     | Self::Serve(_)
                     | Self::Lsp
@@ -435,6 +438,13 @@ pub(crate) struct Eval {
     #[command(flatten)]
     pub(crate) supplied: Supplied,
     /// The format of the value
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 }

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     env.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let exit = match &env.unusable_policy {
         // What it says is the same on every machine.
-        Some(why) if !matches!(arguments.command, Command::Explain(_)) => {
+        Some(why) if !matches!(arguments.command, Command::Explain(_) | Command::Doctor(_)) => {
             output::complain(why);
             if arguments.command.is_for_users() { Exit::Unusable } else { Exit::DscInput }
         }
@@ -122,6 +122,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Set(set) => commands::set(&set, &env),
         Command::Export(export) => commands::export(&export, &env),
         Command::Facts(facts) => commands::facts(&facts, &env),
+        Command::Doctor(doctor) => commands::doctor(&doctor, &env),
         Command::Invoke(invoke) => commands::invoke(&invoke, &env),
         Command::Agent(agent) => agent::run(&agent, &env),
         Command::Sls { command } => match &*command {

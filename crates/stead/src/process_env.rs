@@ -24,6 +24,8 @@ pub(crate) struct ProcessEnv {
     pub(crate) began: Instant,
     /// The settings that count.
     pub(crate) settings: Settings,
+    /// Where resources and programs are looked for.
+    pub(crate) search: Search,
     /// What all that this process does has in common.
     pub(crate) host: Host,
     /// What is reported as soon as messages can be: settings that do not count, and why.
@@ -43,15 +45,16 @@ impl ProcessEnv {
         let is_policy = |file: &&UnusableFile| file.place == Place::Policy;
         let ignored = unusable.iter().filter(|file| !is_policy(file));
         warnings.extend(ignored.map(|file| file.describe().replace('\n', "; ")));
+        let search = search(&settings, directory);
         let options = HostOptions {
-            search: search(&settings, directory),
+            search: search.clone(),
             elevated: rustix::process::geteuid().is_root(),
             trace_level: settings.trace_level,
             deadline: arguments.command.deadline(),
             powershell: Some(powershell(arguments.isolated)),
         };
         let unusable_policy = unusable.iter().find(is_policy).map(UnusableFile::describe);
-        Self { began, settings, host: Host::new(options), warnings, unusable_policy }
+        Self { began, settings, search, host: Host::new(options), warnings, unusable_policy }
     }
 }
 

@@ -1,8 +1,9 @@
 //! The commands for users: plan, apply, check, graph, lint, explain, eval, sls, history, get, set, export, facts,
-//! invoke, puppetize.
+//! doctor, invoke, puppetize.
 
 mod confirm;
 mod direct;
+mod doctor;
 mod drawing;
 mod effects;
 mod eval;
@@ -38,6 +39,7 @@ use crate::interrupt;
 use crate::output::{complain, complain_text, data_as, print, written_soon};
 use crate::process_env::ProcessEnv;
 pub(crate) use direct::{export, get, set};
+pub(crate) use doctor::doctor;
 pub(crate) use eval::eval;
 pub(crate) use explain::explain;
 pub(crate) use facts::facts;
