@@ -70,8 +70,9 @@ function ConvertTo-Plain($Value) {
 function ConvertTo-ErrorRecord($Answer, $Target) {
     $id = 'ResourceFailed,Invoke-DscResource'
     $message = $Answer.Errors.Trim()
-    if ($Answer.Output.Trim()) {
-        $reported = ($Answer.Output | ConvertFrom-Json -AsHashtable -Depth 100)['error']
+    if (-not $message) { $message = "stead ended with exit code $($Answer.ExitCode)" }
+    $reported = if ($Answer.Output.Trim()) { ($Answer.Output | ConvertFrom-Json -AsHashtable -Depth 100)['error'] }
+    if ($reported) {
         $id = $reported['id']
         $message = $reported['message']
     }
@@ -91,12 +92,26 @@ function CheckResourceFound {
     Write-Error -Message $Message
 }
 
+# What a command of stead prints.
+function Get-Printed([string[]] $Arguments) {
+    $answer = Invoke-Stead $Arguments ''
+    if ($answer.ExitCode -eq 0) { return $answer.Output }
+    throw [ErrorRecord]::new([InvalidOperationException]::new($answer.Errors.Trim()), 'CommandFailed,Stead', 'NotSpecified', $Arguments)
+}
+
 # The resources of PowerShell modules, as stead lists them.
 function Get-Listed {
-    $answer = Invoke-Stead @('resource', 'list', '--adapter', $adapter, '-o', 'json') ''
-    foreach ($line in $answer.Output -split "`n") {
+    foreach ($line in (Get-Printed @('resource', 'list', '--adapter', $adapter, '-o', 'json')) -split "`n") {
         if ($line.Trim()) { $line | ConvertFrom-Json -AsHashtable -Depth 100 }
     }
+}
+
+# The properties that can be stated, with those that every resource has: first what must be stated, then by name.
+function Get-Property($Resource) {
+    $content = $Resource['adaptedContent']
+    $names = @($Resource['properties'] | Where-Object { $_ -notin $content['readOnly'] }) + @('DependsOn', 'PsDscRunAsCredential')
+    $properties = foreach ($name in $names) { [pscustomobject]@{ Name = $name; IsMandatory = $name -in $content['required'] } }
+    $properties | Sort-Object -Property @{ Expression = 'IsMandatory'; Descending = $true }, 'Name'
 }
 
 function Test-Module($Listed, $Specification) {
@@ -136,6 +151,11 @@ function Invoke-DscResource {
         [switch] $IgnorePsDscRunAsCredential
     )
 
+    begin {
+        # Any other preference of a caller would go past 'throw': what is an error would be returned as the result.
+        $ErrorActionPreference = 'Stop'
+    }
+
     process {
         $arguments = @('invoke', $Name, '--method', $Method.ToLowerInvariant(), '--input', '-', '-o', 'json')
         if ($IgnorePsDscRunAsCredential) { $arguments += '--ignore-run-as-credential' }
@@ -153,7 +173,8 @@ function Invoke-DscResource {
             }
             $arguments += @('--module', $module)
         }
-        $text = ConvertTo-Plain $Property | ConvertTo-Json -Depth 100 -Compress -EscapeHandling EscapeNonAscii
+        # What is nested deeper would be cut off with a warning.
+        $text = ConvertTo-Plain $Property | ConvertTo-Json -Depth 100 -Compress -EscapeHandling EscapeNonAscii -WarningAction Stop
         $answer = Invoke-Stead $arguments $text
         # 2: not in the desired state.
         if ($answer.ExitCode -notin 0, 2) {
@@ -189,6 +210,12 @@ function Get-DscResource {
         [switch] $Syntax
     )
 
+    begin {
+        # A name that is not found is an error as the caller wants it, all others end the command.
+        $preference = $ErrorActionPreference
+        $ErrorActionPreference = 'Stop'
+    }
+
     process {
         $specification = $null
         if ($Module) { $specification = [Microsoft.PowerShell.Commands.ModuleSpecification] $Module }
@@ -196,14 +223,14 @@ function Get-DscResource {
         foreach ($each in $Name) {
             $known = @($listed | Where-Object { $_['type'].Split('/')[1] -like $each })
             if ($known.Count -eq 0 -and -not [WildcardPattern]::ContainsWildcardCharacters($each)) {
-                CheckResourceFound -Message "There is no DSC resource '$each'"
+                CheckResourceFound -Message "There is no DSC resource '$each'" -ErrorAction $preference
             }
         }
         foreach ($resource in $listed) {
             $short = $resource['type'].Split('/')[1]
             if ($Name -and -not ($Name | Where-Object { $short -like $_ })) { continue }
             if ($Syntax) {
-                (Invoke-Stead @('resource', 'describe', '-r', $resource['type']) '').Output
+                Get-Printed @('resource', 'describe', '-r', $resource['type'])
                 continue
             }
             $composite = $resource['implementedAs'] -eq 'Composite'
@@ -219,9 +246,7 @@ function Get-DscResource {
                 ParentPath           = $resource['directory']
                 ImplementedAs        = $(if ($composite) { 'Composite' } else { 'PowerShell' })
                 CompanyName          = $resource['author']
-                Properties           = @(foreach ($property in $resource['properties']) {
-                        [pscustomobject]@{ Name = $property; IsMandatory = $resource['adaptedContent']['keys'] -contains $property }
-                    })
+                Properties           = @(Get-Property $resource)
             }
         }
     }

@@ -16,7 +16,7 @@ $stdout.reopen($stderr)
 
 begin
   PuppetAdapter.answer(*ARGV.values_at(0, 2), input).each { |line| answers.puts(JSON.generate(line)) }
-rescue StandardError, LoadError => e
+rescue StandardError, ScriptError => e
   warn JSON.generate('error' => e.message)
   exit 1
 end

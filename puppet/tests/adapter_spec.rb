@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require 'fileutils'
 require 'json'
 require 'open3'
 require 'tmpdir'
@@ -17,8 +18,16 @@ RSpec.describe 'the adapter Puppet/Type' do
   # @return [Array] the lines of the answer, what is on standard error, and the exit code
   def call(operation, type = nil, properties = nil)
     command = [File.join(adapter, 'puppet_type.rb'), operation, *(['--type', "Puppet/#{type}"] if type)]
-    output, errors, status = Open3.capture3(*command, stdin_data: properties ? JSON.generate(properties) : '')
+    env = { 'RUBYLIB' => File.join(@directory, 'lib') }
+    output, errors, status = Open3.capture3(env, *command, stdin_data: properties ? JSON.generate(properties) : '')
     [output.lines.map { |line| JSON.parse(line) }, errors, status.exitstatus]
+  end
+
+  # Declares a type beside those of Puppet.
+  def declare(name, code)
+    path = File.join(@directory, 'lib/puppet/type', "#{name}.rb")
+    FileUtils.mkdir_p(File.dirname(path))
+    File.write(path, "Puppet::Type.newtype(:#{name}) do\n  newparam(:name, namevar: true)\n  #{code}\nend\n")
   end
 
   it 'lists types with their schemas, but for those without a state of their own' do
@@ -62,6 +71,30 @@ RSpec.describe 'the adapter Puppet/Type' do
       _, errors, code = call('set', *call.take(2))
       expect(errors.lines.map { |line| JSON.parse(line)['error'] }.join).to match(call.last)
       expect(code).to eq(1)
+    end
+  end
+
+  describe 'a type whose code is wrong' do
+    it 'hides no other' do
+      declare('aaa_broken', 'def (')
+      lines, errors, code = call('list')
+      expect(lines.map { |type| type['type'] }).to include('Puppet/file', 'Puppet/user')
+      expect([errors.lines.length, errors, code]).to match([1, /"error":"Could not autoload .*aaa_broken.*syntax error/, 0])
+    end
+
+    it 'fails with the reason' do
+      declare('unfinished', "newproperty(:x) { def retrieve() = raise NotImplementedError, 'there is no x' }")
+      _, errors, code = call('get', 'unfinished', 'name' => 'a')
+      expect([errors, code]).to eq([%({"error":"there is no x"}\n), 1])
+    end
+
+    it 'says that it was set where its state cannot be read afterwards' do
+      declare('once', "newproperty(:x) do
+        def retrieve() = File.exist?('#{@directory}/set') ? raise('it is locked') : 'before'
+        def set(_) = File.write('#{@directory}/set', '')
+      end")
+      _, errors, code = call('set', 'once', 'name' => 'a', 'x' => 'after')
+      expect([errors.lines.last, code]).to eq([%({"error":"Once[a] was set, but its state cannot be read: it is locked"}\n), 1])
     end
   end
 

@@ -100,11 +100,33 @@ RSpec.describe 'puppet' do
       expect(requests).to eq(['test a', 'test b', 'refreshed', 'test c'])
     end
 
-    it 'are not made of resources that a tag leaves out' do
-      manifest = "stead_note { 'a': text => 'x', tag => ['web'] } stead_note { 'b': text => 'x' }"
-      run.apply(manifest)
+    { 'a tag leaves out' => [%w[--tags web], "tag => ['web']", ''], 'a tag skips' => [%w[--skip_tags no], '', "tag => ['no']"],
+      'a schedule leaves out' => [[], '', "schedule => 'no'"] }.each do |what, (options, first, second)|
+      it "are not made of resources that #{what}, and nothing is set" do
+        manifest = "schedule { 'no': period => never } stead_note { 'a': #{first} } stead_note { 'b': #{second} }"
+        expect(requests_of(manifest, *options)).to eq(['test a', 'set a'])
+        expect(requests_of(manifest, *options)).to eq(['test a'])
+        expect(run.instances('Test/Note').map { |one| one['path'] }).to eq(['a'])
+      end
+    end
+
+    it 'of a resource whose dependency fails change nothing, and are cancelled with the catalog' do
+      run.apply("stead_note { 'a': text => 'x' }")
+      run.messages
+      result = run.apply("stead_note { 'a': text => 'x' } stead_note { 'failing-32000': } -> stead_note { 'held': text => 'x' }")
+      expect(result.lines).to include(/Stead_note\[held\]: Skipping because of failed dependencies/)
+      expect(run.messages).to eq(['initialize', 'test a', 'test failing-32000', 'test held', '$/cancel 4'])
+      expect(run.instances('Test/Note').map { |one| one['path'] }).to eq(['a'])
+    end
+
+    it 'that fail because of others that are under way are made again, alone' do
+      names = %w[a busy-32001 busy-32002 busy-32005]
+      manifest = "stead_note { ['#{names.join("', '")}']: text => 'x' }"
+      run.apply(manifest, env: { 'FAKE_ENGINE_FAULT' => 'idle' })
       run.requests
-      expect(requests_of(manifest, '--tags', 'web')).to eq(['test a'])
+      result = run.apply(manifest)
+      expect([result.lines, result.code]).to eq([[], 0])
+      expect(run.requests.tally).to eq('initialize' => 1, 'test a' => 1, **names.drop(1).to_h { |name| ["test #{name}", 2] })
     end
 
     it 'end with an engine that fails, and are asked again' do
@@ -232,6 +254,26 @@ RSpec.describe 'puppet' do
     text = run.apply("stead_note { 'a': stead_timeout => 7 } -> stead_note { 'b': }", '--debug').text
     deadlines = text.scan(/stead request: (.*)/).flatten.map { |line| JSON.parse(line)['params'] }.drop(1)
     expect(deadlines.map { |params| [params['properties']['path'], params['deadline']] }.uniq).to eq([['a', 7], ['b', 300]])
+  end
+
+  it 'does work in proportion to the number of resources' do
+    count = { preload: File.join(PuppetRun::HERE, 'count_work.rb') }
+    lines = [60, 240].map do |number|
+      manifest = Array.new(number) { |index| <<~PUPPET }.join
+        stead_note { 'n#{index}': text => 'x', login => { 'user' => 'u', 'password' => Sensitive('x') } }
+        dsc_file { 'd#{index}': dsc_path => '/d#{index}', dsc_content => 'x' }
+      PUPPET
+      Array.new(2) { run.apply(manifest, **count).text[/^lines: (\d+)/, 1].to_i }
+    end
+    expect(lines.flatten).to all(be > 10_000)
+    expect(lines.last.zip(lines.first).map { |many, few| many / few.to_f }).to all(be < 4.2)
+  end
+
+  it 'is silent about parameters that are sensitive' do
+    sensitive = { preload: File.join(PuppetRun::HERE, 'mark_sensitive.rb') }
+    manifest = "stead_note { 'n': token => Sensitive('CANARY'), pin => Sensitive('CANARY') }"
+    expect(run.apply(manifest, **sensitive).lines).to match([/ensure: defined 'ensure' as 'present'/, /Creating: Finished/])
+    expect(run.apply(manifest, **sensitive).lines).to eq([])
   end
 
   it 'knows in the next run whether a change is a corrective one' do

@@ -63,8 +63,13 @@ class PuppetRun
     Result.new(text, $CHILD_STATUS.exitstatus)
   end
 
-  # @return [Array<String>] the requests of the last run; the fake engine alone tells
+  # @return [Array<String>] the requests of the last run, but for cancellations; the fake engine alone tells
   def requests
+    messages.grep_v(/cancel/)
+  end
+
+  # @return [Array<String>] all that the fake engine was sent in the last run
+  def messages
     return [] unless File.exist?(log)
 
     File.readlines(log, chomp: true).map { |line| line.sub(@files, '@') }.tap { File.delete(log) }

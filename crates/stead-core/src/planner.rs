@@ -87,7 +87,7 @@ pub enum Reply {
         predicted: Option<Box<Prediction>>,
     },
     /// To `Set`.
-    Set(SetReply),
+    Set(Box<SetReply>),
     /// To `Delete`: what was done, or would be, in words.
     Deleted(Vec<String>),
     /// To `Export`.
@@ -101,6 +101,8 @@ pub enum Reply {
 pub struct SetReply {
     /// The state after it, unless `get` is needed to learn it.
     pub after: Option<Reading>,
+    /// Whether the state after it cannot be read: `after` has only what the resource reported besides.
+    pub unread: bool,
     /// The properties that it says it changed.
     pub changed: Option<Vec<String>>,
     /// In what-if: what it would do, in words.
@@ -218,7 +220,7 @@ impl<'a> Planner<'a> {
             Reply::Test { actual, in_desired_state, differing, predicted } => {
                 self.test = Some(TestReply { actual, in_desired_state, differing, predicted });
             }
-            Reply::Set(reply) => self.set = Some(reply),
+            Reply::Set(reply) => self.set = Some(*reply),
             Reply::Deleted(words) => self.deleted = Some(words),
             Reply::Exported(found) => self.exported = Some(found),
             Reply::Pending(pending) => self.pending = Some(pending),
@@ -319,6 +321,9 @@ impl<'a> Planner<'a> {
             return self.read(Stage::Before);
         }
         let Some(reply) = &mut self.set else { return Ok(Step::Invoke(Method::Set(Execution::Actual))) };
+        if reply.unread {
+            return Ok(self.blindly_set());
+        }
         if let Some(after) = reply.after.take() {
             self.reported = true;
             self.after = Some(after);
@@ -347,9 +352,14 @@ impl<'a> Planner<'a> {
     /// Nobody says what the state is now: the desired one is all that can be reported.
     fn blindly_set(&mut self) -> Step {
         let before = self.take_before();
-        let after = overlaid(&before, self.desired, &self.rules);
+        let mut after = overlaid(&before, self.desired, &self.rules);
         let removed = || SetReply { effects: Effects::of(Effect::Remove), ..SetReply::default() };
-        let SetReply { changed, effects, .. } = self.set.take().unwrap_or_else(removed);
+        let SetReply { changed, effects, after: reported, .. } = self.set.take().unwrap_or_else(removed);
+        if let (Value::Object(after), Some(Value::Object(reported))) =
+            (&mut after, reported.as_ref().map(|it| &*it.state))
+        {
+            after.extend(reported.clone());
+        }
         let changed = Some(changed.unwrap_or_else(|| changes_between(&before, &after)));
         let changed = Changed { changed, effects, ..unchanged(before, after.into()) };
         done(Outcome::Changed(Box::new(changed)), None)

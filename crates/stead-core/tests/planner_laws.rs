@@ -142,7 +142,7 @@ fn answer(method: Method, answers: Answers) -> Reply {
             let in_desired_state = full.as_ref().map(|_| false);
             Reply::Test { in_desired_state, actual: full, differing: None, predicted: None }
         }
-        Method::Set(_) => Reply::Set(SetReply { after: full, ..SetReply::default() }),
+        Method::Set(_) => Reply::Set(SetReply { after: full, ..SetReply::default() }.into()),
         Method::Delete(_) => Reply::Deleted(Vec::new()),
         Method::Export => Reply::Exported(Vec::new()),
     }

@@ -147,6 +147,8 @@ fn all_in_desired_state(answer: &Value) -> Option<bool> {
 pub struct SetReply {
     /// The state after it; `None` when `get` is needed to learn it.
     pub after: Option<State>,
+    /// The set was made, and the state after it cannot be read: `after` has only what the resource reported besides.
+    pub unread: bool,
     /// The properties that it says it changed.
     pub changed: Option<Vec<String>>,
     /// In what-if: what it would do, in words.

@@ -27,7 +27,7 @@ use crate::index::{Index, Inventory};
 use crate::manifest::same;
 use crate::module::{Disk, Files as _, Module, Modules};
 use crate::provider::{PowerShellProvider, Source};
-use crate::resource::{Kind, Resource};
+use crate::resource::{Kind, Property, Resource};
 use crate::worker::{Pool, Settings};
 
 /// The types of the adapters, which those of DSC v3 have as well: its documents need no change.
@@ -238,8 +238,9 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
     let capabilities = ["get", "set", "test"].into_iter();
     let capabilities: Vec<_> =
         capabilities.chain(optional.into_iter().filter(|(has, _)| *has).map(|(_, word)| word)).collect();
-    let properties: Vec<_> = resource.properties.iter().map(|property| &property.name).collect();
-    let keys: Vec<_> = resource.properties.iter().filter(|each| each.key).map(|each| &each.name).collect();
+    let names = |which: fn(&Property) -> bool| -> Vec<_> {
+        resource.properties.iter().filter(|each| which(each)).map(|property| &property.name).collect()
+    };
     let description = resource.description.as_deref().or_else(|| module.manifest.as_ref()?.description.as_deref());
     json!({
         "type": format!("{}/{}", module.name, resource.name),
@@ -255,9 +256,13 @@ fn listing(adapter: &TypeName, module: &Module, resource: &Resource) -> Json {
         },
         "author": module.manifest.as_ref().and_then(|manifest| manifest.author.as_deref()),
         "description": description,
-        "properties": properties,
+        "properties": names(|_| true),
         "requireAdapter": adapter.as_str(),
-        "adaptedContent": { "keys": keys },
+        "adaptedContent": {
+            "keys": names(|property| property.key),
+            "required": names(|property| (property.key || property.mandatory) && !property.read_only),
+            "readOnly": names(|property| property.read_only),
+        },
     })
 }
 

@@ -110,9 +110,11 @@ impl Opened<'_> {
 impl Opened<'_> {
     /// The state after a set. Where it cannot be read that is a warning, for the set was made; and a restart that was asked
     /// for once must not be lost.
-    fn state_after_set(&mut self, reboot: bool) -> Value {
-        let mut state = self.get().unwrap_or_else(|failure| {
-            let text = format!("the state after the set is unknown: {}", failure.message);
+    fn after_set(&mut self, reboot: bool) -> SetReply {
+        let read = self.get();
+        let unread = read.is_err();
+        let mut state = read.unwrap_or_else(|failure| {
+            let text = format!("the set was made, but the state after it is unknown: {}", failure.message);
             (self.cx.trace)(TraceLevel::Warn, &text);
             Value::Object(Object::new())
         });
@@ -120,7 +122,7 @@ impl Opened<'_> {
             let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
             members.insert("_restartRequired".to_owned(), Value::from(json!([{ "system": name }])));
         }
-        state
+        SetReply { after: Some(Plain::new(state)), unread, ..SetReply::default() }
     }
 }
 
@@ -161,8 +163,7 @@ impl Provider for PowerShellProvider {
             return Ok(SetReply { what_if, ..SetReply::default() });
         }
         let reboot = opened.call(Method::Set)?.reboot_required;
-        let after = opened.state_after_set(reboot);
-        Ok(SetReply { after: Some(Plain::new(after)), ..SetReply::default() })
+        Ok(opened.after_set(reboot))
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {

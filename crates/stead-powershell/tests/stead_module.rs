@@ -51,6 +51,15 @@ fn faults(folder: &Path) -> Vec<String> {
             Some(_) => {}
         }
     }
+    // With another preference a caller goes past 'throw'.
+    let module = text("Stead.psm1");
+    for name in EXPORTED {
+        let function = module.split_once(&format!("function {name} {{")).map_or("", |(_, rest)| rest);
+        let begin = function.split_once("\n    process {").map_or("", |(begin, _)| begin);
+        if !begin.contains("\n        $ErrorActionPreference = 'Stop'\n") {
+            faults.push(format!("{name} does not stop at errors"));
+        }
+    }
     faults
 }
 
@@ -74,6 +83,13 @@ fn a_broken_module_is_noticed() {
         ("Stead.psm1", "finally { $process.Dispose() }", "finally { $process.Dispose() ", "'{' is not closed"),
         ("Stead.psm1", "function Get-DscResource {", "function Get-Resource {", "Get-DscResource is not defined"),
         ("Stead.psm1", "[hashtable] $Property", "[object] $Property", "Invoke-DscResource has the parameters"),
+        ("Stead.psm1", "$ErrorActionPreference = 'Stop'", "", "Invoke-DscResource does not stop at errors"),
+        (
+            "Stead.psm1",
+            "= $ErrorActionPreference\n        $ErrorActionPreference = 'Stop'",
+            "",
+            "Get-DscResource does not stop",
+        ),
     ];
     for (file, part, replaced, expected) in breaks {
         let copy = tempfile::tempdir().unwrap();
@@ -100,6 +116,13 @@ fn it_is_imported_on_real_powershell() {
         foreach ($name in 'NoSuch', 'Twin', 'Thrower') {
             try { Invoke-DscResource -Name $name -Method Test -Property @{ A = 1 } } catch { $_.FullyQualifiedErrorId }
         }
+        foreach ($action in 'SilentlyContinue', 'Ignore') {
+            try { Invoke-DscResource -Name Thrower -Method Get -Property @{ A = 1 } -ErrorAction $action; 'went on' }
+            catch { 'stopped' }
+        }
+        try { Get-DscResource -Name NoSuch -ErrorAction SilentlyContinue; 'went on' } catch { 'stopped' }
+        try { Get-DscResource -Name NoSuch -ErrorAction Stop; 'went on' } catch { $_.FullyQualifiedErrorId }
+        ((Get-DscResource -Name Plain).Properties | ForEach-Object { \"$($_.Name) $($_.IsMandatory)\" }) -join ', '
         (Invoke-DscResource -Name Drifted -Method Test -Property @{ A = 1 }).InDesiredState
         (Invoke-DscResource -Name Gotten -Method Get -Property @{ A = 1 })['error']";
     let stand_in = tempfile::tempdir().unwrap();
@@ -112,6 +135,7 @@ case "$2" in
     Twin) failed InvalidResourceSpecification,Invoke-DscResource 3 ;;
     Thrower) failed 'plain [text]' 1 ;;
     Drifted) echo '{"InDesiredState":false}'; exit 2 ;;
+    list) echo '{"type":"Sample/Plain","version":"1.0.0","implementedAs":"ClassBased","properties":["Path","Size","Count"],"adaptedContent":{"keys":["Path"],"required":["Path"],"readOnly":["Size"]}}' ;;
     Gotten) echo '{"error":"a property"}' ;;
 esac
 "#;
@@ -126,6 +150,8 @@ esac
     let text = String::from_utf8_lossy(&output.stdout);
     let expected = "Get-DscResource,Invoke-DscResource\n\
         Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound\n\
-        InvalidResourceSpecification,Invoke-DscResource\nplain [text]\nFalse\na property\n";
+        InvalidResourceSpecification,Invoke-DscResource\nplain [text]\nstopped\nstopped\nwent on\n\
+        Microsoft.PowerShell.Commands.WriteErrorException,CheckResourceFound\n\
+        Path True, Count False, DependsOn False, PsDscRunAsCredential False\nFalse\na property\n";
     assert_eq!(text.replace('\r', ""), expected, "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -14,31 +14,31 @@ use crate::{documents, example, reference, type_file};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// There is nothing to generate a type for.
-    #[error("no resource is selected: a module needs at least one")]
+    #[error("no resource is named: a module needs at least one")]
     NoResource,
     /// The name cannot be that of a module.
-    #[error("'{0}' is not a module name: expected lower case letters, digits and '_', with a letter first")]
+    #[error("'{0}' is not a valid module name: expected lower case letters, digits and '_', with a letter first")]
     ModuleName(String),
     /// The author cannot be one.
-    #[error("'{0}' is not an author: expected letters and digits")]
+    #[error("'{0}' is not a valid author: expected letters and digits")]
     Author(String),
     /// The prefix cannot begin the name of a type.
-    #[error("'{0}' is not a prefix: expected lower case letters, digits and '_', with a letter first")]
+    #[error("'{0}' is not a valid prefix: expected lower case letters, digits and '_', with a letter first")]
     Prefix(String),
     /// The version of the source is not one.
-    #[error("'{0}' is not a version of the form 1.2.3 or 1.2.3.4")]
+    #[error("'{0}' is not a valid version: expected the form 1.2.3 or 1.2.3.4")]
     SourceVersion(String),
     /// The name of a resource type has characters that no resource type has.
-    #[error("'{0}' is not a resource type: expected 'Owner[.Area...]/Name'")]
+    #[error("'{0}' is not a valid resource type: expected 'Owner[.Area...]/Name'")]
     TypeName(String),
     /// The schema of a resource is not that of an object.
-    #[error("the schema of {0} is not a JSON object")]
+    #[error("the schema of '{0}' is not a JSON object")]
     Schema(String),
     /// The same version of a resource is there twice.
-    #[error("{0} {1} is selected twice")]
+    #[error("'{0}' {1} is named twice")]
     Duplicate(String, Version),
     /// Two types would have the same Ruby class.
-    #[error("the types '{0}' and '{1}' would have the same Ruby class; select one of them")]
+    #[error("the types '{0}' and '{1}' would have the same Ruby class; generate one of them in another module")]
     ClassName(String, String),
 }
 
@@ -55,7 +55,7 @@ pub struct Module {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
     /// An attribute has another name than its property suggests, which Puppet or another attribute has.
-    #[error("{resource}: the property '{property}' is the attribute '{attribute}'")]
+    #[error("{resource}: the property '{property}' becomes the attribute '{attribute}': the plain name is taken")]
     Renamed {
         /// The type of the resource.
         resource: String,
@@ -65,7 +65,7 @@ pub enum Warning {
         attribute: String,
     },
     /// A property that identifies instances is not in the schema.
-    #[error("{resource}: the key '{key}' is not in the schema")]
+    #[error("{resource}: the key '{key}' is not in the schema and is ignored")]
     UnknownKey {
         /// The type of the resource.
         resource: String,
@@ -73,7 +73,9 @@ pub enum Warning {
         key: String,
     },
     /// A path is too long for the tar that older versions of Puppet unpack modules with.
-    #[error("{path}: longer than 100 characters in the package of the module")]
+    #[error(
+        "{path}: the path in the package of the module is longer than 100 characters: older versions of tar cannot unpack it"
+    )]
     LongPath {
         /// The path.
         path: String,

@@ -48,9 +48,16 @@ module PuppetAdapter
     end
 
     def list
-      Puppet::Type.loadall
+      load_types
       types = Puppet::Type.to_enum(:eachtype).reject { |type| EXCLUDED.include?(type.name) }
       types.sort_by(&:name).map { |type| Schema.new(type).listing }
+    end
+
+    # A file that cannot be loaded hides no other type. Puppet has said why, and passes over it the next time.
+    def load_types
+      Puppet::Type.loadall
+    rescue Puppet::Error
+      retry
     end
 
     def known(name)

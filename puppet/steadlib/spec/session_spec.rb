@@ -128,6 +128,37 @@ RSpec.describe PuppetX::Stead::Session do
     expect(Thread.list.grep(Process::Waiter)).to be_empty
   end
 
+  describe 'a request that was sent ahead' do
+    let(:held) { params.merge('properties' => { 'path' => 'held' }) }
+
+    it 'is cancelled when nobody waits for it, and its answer is ignored' do
+      one = session('LOG' => log)
+      one.request('get', params)
+      one.abandon(one.send_ahead('test', held))
+      expect(one.request('get', params)).to eq(absent)
+      expect(requests).to eq(['initialize', 'get /a', 'test held', '$/cancel 3', 'get /a'])
+    end
+
+    it 'is not cancelled once its answer is there' do
+      one = session('LOG' => log)
+      one.request('get', params)
+      id = one.send_ahead('test', params)
+      one.request('get', params)
+      one.abandon(id)
+      one.request('get', params)
+      expect(requests).to eq(['initialize', 'get /a', 'test /a', 'get /a', 'get /a'])
+    end
+
+    it 'is cancelled without a failure where the engine has ended' do
+      one = session('FAULT' => 'die_at_c')
+      one.request('get', params)
+      id = one.send_ahead('test', params.merge('properties' => { 'path' => 'c' }))
+      Thread.list.grep(Process::Waiter).each(&:join)
+      one.abandon(id)
+      expect(one.request('get', params)).to eq(absent)
+    end
+  end
+
   describe 'with --debug' do
     before { Puppet::Util::Log.level = :debug }
 

@@ -157,9 +157,13 @@ impl Manifest {
 
     /// Whether its instances consist of others, which its adapter knows before anything runs.
     pub fn is_composite(&self) -> bool {
-        let by_this_program = |adapter: &Manifest| matches!(adapter.implementation, Implementation::BuiltIn);
-        self.kind == Kind::Importer
-            && matches!(&self.implementation, Implementation::Adapted { adapter, .. } if by_this_program(adapter))
+        self.kind == Kind::Importer && self.is_powershell()
+    }
+
+    /// Whether it is a resource of PowerShell: those are what this program adapts itself.
+    pub fn is_powershell(&self) -> bool {
+        matches!(&self.implementation, Implementation::Adapted { adapter, .. }
+            if matches!(adapter.implementation, Implementation::BuiltIn))
     }
 }
 

@@ -80,7 +80,8 @@ impl Attempt<'_> {
         let changed = reply.changed.map(|names| self.scrubbed_names(names));
         let presumed = reply.presumed.map(|presumed| self.scrubbed_presumption(presumed));
         let effects = self.scrubbed_effects(reply.effects);
-        Ok(Reply::Set(SetReply { after, changed, what_if: self.texts(&reply.what_if), presumed, effects }))
+        let (unread, what_if) = (reply.unread, self.texts(&reply.what_if));
+        Ok(Reply::Set(SetReply { after, unread, changed, what_if, presumed, effects }.into()))
     }
 
     /// A path may hold secrets; one that is covered overlaps with no other.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, fchmod};
+use stead_core::diag::{did_you_mean, nearest};
 use stead_core::id::TypeName;
-use stead_core::manifest::{Catalog, Implementation, Kind, Manifest, Version};
+use stead_core::manifest::{Catalog, Kind, Manifest, Version};
 use stead_engine::{Refusal, ResourceCall, Session, error_chain};
 use stead_host::fs::{FsError, Writes};
 use stead_puppet::{
@@ -69,6 +70,14 @@ fn refused(message: &str) -> Exit {
     Exit::Unusable
 }
 
+/// There is no such thing; one with a similar name is suggested, or else where to look.
+fn missing<'a>(message: &str, name: &str, known: impl IntoIterator<Item = &'a str>, elsewhere: &str) -> Exit {
+    let exit = refused(message);
+    let help = nearest(name, known).map_or_else(|| elsewhere.to_owned(), did_you_mean);
+    complain(&format!("help: {help}"));
+    exit
+}
+
 fn resources(arguments: &Puppetize, session: &Session) -> Result<Vec<ResourceToGenerate>, Exit> {
     let discovery = &session.discovery;
     let mut wanted: BTreeSet<TypeName> = BTreeSet::new();
@@ -78,21 +87,30 @@ fn resources(arguments: &Puppetize, session: &Session) -> Result<Vec<ResourceToG
     if let Some(name) = &arguments.adapter {
         let adapters = discovery.adapters();
         let found = adapters.iter().find(|adapter| adapter.type_name.as_str().eq_ignore_ascii_case(name));
-        let adapter = found.ok_or_else(|| refused(&format!("there is no adapter '{name}' that lists resources")))?;
+        let adapter = found.ok_or_else(|| {
+            let known = adapters.iter().map(|adapter| adapter.type_name.as_str());
+            missing(&format!("adapter not found: {name}"), name, known, "'stead resource list' lists adapters, too")
+        })?;
         wanted.extend(single(discovery.adapted_by(adapter).iter(), |_| true));
     }
     if let Some(module) = &arguments.powershell_module {
-        let owner = |name: &TypeName| {
-            name.as_str().split_once('/').is_some_and(|(owner, _)| owner.eq_ignore_ascii_case(module))
-        };
         let listed: Vec<_> = discovery.adapters().iter().map(|adapter| discovery.adapted_by(adapter)).collect();
-        let found = single(listed.iter().flat_map(Catalog::iter), owner);
+        let found = single(listed.iter().flat_map(Catalog::iter), |name| owner(name).eq_ignore_ascii_case(module));
         if found.is_empty() {
-            return Err(refused(&format!("there is no PowerShell module '{module}' with resources")));
+            let known = listed.iter().flat_map(Catalog::iter).map(|(name, _)| owner(name));
+            let message = format!("no resources found in a PowerShell module '{module}'");
+            let elsewhere = "modules are looked for in the directories of PSModulePath; 'stead -l info resource list \
+                 --adapter Microsoft.Adapter/PowerShell' reports what is wrong with them";
+            return Err(missing(&message, module, known, elsewhere));
         }
         wanted.extend(found);
     }
     wanted.iter().map(|name| resource(session, name)).collect()
+}
+
+/// What is in front of the slash: of a resource of PowerShell its module.
+fn owner(name: &TypeName) -> &str {
+    name.as_str().split_once('/').map_or("", |(owner, _)| owner)
 }
 
 /// The wanted ones of resources. Those whose instances consist of others are left out, with a warning.
@@ -105,13 +123,13 @@ fn single<'c>(
         listed.filter(|(name, _)| is_wanted(name)).map(|(name, versions)| (name.clone(), is_composite(versions)));
     let (composite, single): (BTreeSet<_>, BTreeSet<_>) = wanted.partition(|(_, is_composite)| *is_composite);
     for (name, _) in composite {
-        complain(&format!("warning: '{name}' is left out: {COMPOSITE}"));
+        complain(&format!("warning: '{name}' is skipped: {COMPOSITE}"));
     }
     single.into_iter().map(|(name, _)| name).collect()
 }
 
 /// Why a composite resource has no type in Puppet.
-const COMPOSITE: &str = "its instances consist of others; generate types for the resources that it is composed of";
+const COMPOSITE: &str = "a composite resource consists of other resources; generate types for those";
 
 fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Exit> {
     let called = ResourceCall::find(session.beside(session.cancel.clone()), name.as_str(), None);
@@ -119,13 +137,17 @@ fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Ex
     let schema = called.and_then(|called| Ok((called.schema()?, called.keys(), called.manifest)));
     let (schema, keys, manifest) = schema.map_err(|refusal| match refusal {
         Refusal::NotFound(message) | Refusal::Failed(message) => refused(&message),
-        Refusal::Input(_) => refused("the type cannot be read"),
+        Refusal::Input(findings) => {
+            refused(&findings.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("; "))
+        }
     })?;
     if manifest.is_composite() {
-        return Err(refused(&format!("'{name}' is a composite resource: {COMPOSITE}")));
+        return Err(refused(&format!("'{name}' cannot be a Puppet type: {COMPOSITE}")));
     }
     if manifest.kind != Kind::Resource {
-        return Err(refused(&format!("'{name}' is a group; only single resources can be Puppet types")));
+        return Err(refused(&format!(
+            "'{name}' cannot be a Puppet type: it contains other resources; generate types for those"
+        )));
     }
     let version = match &manifest.version {
         Version::Semantic(version) => version.clone(),
@@ -134,15 +156,10 @@ fn resource(session: &Session, name: &TypeName) -> Result<ResourceToGenerate, Ex
     Ok(ResourceToGenerate {
         description: manifest.description.clone(),
         keys,
-        case: if is_powershell(&manifest) { Case::Insensitive } else { Case::Sensitive },
+        case: if manifest.is_powershell() { Case::Insensitive } else { Case::Sensitive },
         listing: if manifest.capabilities.export { Listing::Supported } else { Listing::Unsupported },
         ..ResourceToGenerate::new(manifest.type_name.as_str(), version, schema)
     })
-}
-
-fn is_powershell(manifest: &Manifest) -> bool {
-    matches!(&manifest.implementation, Implementation::Adapted { adapter, .. }
-        if matches!(adapter.implementation, Implementation::BuiltIn))
 }
 
 fn written(arguments: &Puppetize, files: &Files) -> Result<Exit, Exit> {

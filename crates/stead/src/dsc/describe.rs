@@ -4,22 +4,31 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value as Json};
 
+/// What `Get-DscResource` lists for every resource of PowerShell, with their types.
+const OF_POWERSHELL: [(&str, &str); 2] = [("DependsOn", "[string[]]"), ("PsDscRunAsCredential", "[PSCredential]")];
+
 /// One property a line, with its type and its values; those that need not be stated in brackets. What can only be read is
-/// left out.
-pub(super) fn syntax(name: &str, schema: &Json) -> String {
+/// left out. Those of a resource of PowerShell are in the order of their names, as there.
+pub(super) fn syntax(name: &str, schema: &Json, is_powershell: bool) -> String {
     let empty = Map::new();
     let properties = schema.get("properties").and_then(Json::as_object).unwrap_or(&empty);
     let required: Vec<&str> = strings(schema.get("required"));
     let can_be_stated = |(_, property): &(&String, &Json)| property.get("readOnly") != Some(&Json::Bool(true));
-    let (first, others): (Vec<_>, Vec<_>) =
-        properties.iter().filter(can_be_stated).partition(|(name, _)| required.contains(&name.as_str()));
-    let mut text = format!("{name} [String] #ResourceName\n{{\n");
-    // Writing to a string cannot fail.
-    for (name, property) in first {
-        let _ = writeln!(text, "    {name} = {}", type_of(schema, property));
+    let stated = properties.iter().filter(can_be_stated);
+    let mut lines: Vec<(bool, &str, String)> = stated
+        .map(|(name, property)| (!required.contains(&name.as_str()), name.as_str(), type_of(schema, property)))
+        .collect();
+    if is_powershell {
+        lines.extend(OF_POWERSHELL.map(|(name, ty)| (true, name, ty.to_owned())));
+        lines.sort_by_cached_key(|(is_optional, name, _)| (*is_optional, name.to_lowercase()));
+    } else {
+        lines.sort_by_key(|(is_optional, ..)| *is_optional);
     }
-    for (name, property) in others {
-        let _ = writeln!(text, "    [{name} = {}]", type_of(schema, property));
+    let mut text = format!("{name} [String] #ResourceName\n{{\n");
+    for (is_optional, name, ty) in lines {
+        let (open, close) = if is_optional { ("[", "]") } else { ("", "") };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "    {open}{name} = {ty}{close}");
     }
     text + "}\n"
 }

@@ -252,7 +252,7 @@ fn export(session: Session, target: &Target, input: &Input) -> Result<(), Exit> 
 fn describe(session: Session, target: &Target) -> Result<(), Exit> {
     let called = find(session, target)?;
     let schema = called.schema().map_err(refused)?;
-    print(&describe::syntax(called.manifest.type_name.short(), &schema));
+    print(&describe::syntax(called.manifest.type_name.short(), &schema, called.manifest.is_powershell()));
     Ok(())
 }
 

@@ -40,6 +40,10 @@ module PuppetAdapter
     def set
       changed = changes(noop: false)
       [state, changed]
+    rescue StandardError, ScriptError => e
+      raise if changed.nil?
+
+      raise Error, "#{desired.ref} was set, but its state cannot be read: #{e.message}"
     end
 
     private

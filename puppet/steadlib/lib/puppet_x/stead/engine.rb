@@ -23,7 +23,7 @@ module PuppetX
         start(command)
       end
 
-      # Writes a request, or what of it can be written without waiting.
+      # Sends a request.
       #
       # @param line [String] the request, without the end of the line
       # @param id [Integer] its id, greater than that of any former request
@@ -31,10 +31,7 @@ module PuppetX
       def post(line, id)
         @last = id
         @answers[id] = nil
-        @unsent << line.b << "\n"
-        send_some
-      rescue SystemCallError
-        raise EngineFailure, "the engine ended #{outcome}#{tail}"
+        write(line)
       end
 
       # Waits for the answer to a request.
@@ -53,9 +50,12 @@ module PuppetX
         raise EngineFailure, "the engine ended #{outcome}#{tail}"
       end
 
-      # Has the answer to a request ignored.
-      def abandon(id)
-        @answers.delete(id)
+      # Cancels a request that is not answered yet, and ignores its answer.
+      #
+      # @param line [String] the notification that cancels it
+      # @raise [EngineFailure]
+      def abandon(id, line)
+        write(line) if @answers.delete(id).nil?
       end
 
       # Ends the engine and what it started, at once.
@@ -112,6 +112,14 @@ module PuppetX
 
         @unread << @output.readpartial(CHUNK) unless readable.empty?
         send_some unless writable.empty?
+      end
+
+      # Writes a line, or what of it can be written without waiting.
+      def write(line)
+        @unsent << line.b << "\n"
+        send_some
+      rescue SystemCallError
+        raise EngineFailure, "the engine ended #{outcome}#{tail}"
       end
 
       # What does not fit into the pipe is sent later.

@@ -7,10 +7,10 @@ module PuppetX
   module Stead
     # Sends the tests of resources before Puppet comes to them, so that the engine works while Puppet does.
     #
-    # An answer is used only if nothing was changed since its request was sent, neither by the engine nor by Puppet. Until the
-    # first change of a run, more and more tests are sent; after it only that of the resource that comes next in the catalog.
+    # An answer is used only if nothing was changed since its request was sent, neither by the engine nor by Puppet. After a
+    # change one test is ahead, and with each resource that is in sync twice as many, up to a limit.
     class ReadAhead
-      # The most tests that are under way at once. More of them keep no more processors at work.
+      # The most tests that are sent and not yet used. What is ahead is lost with a change.
       WIDTH = 8
 
       # Goes in front of what applies a resource: resources of other types change the system, too.
@@ -20,6 +20,17 @@ module PuppetX
         end
 
         Puppet::Transaction::ResourceHarness.prepend(self)
+      end
+
+      # Goes in front of what applies a catalog: Puppet does not come to all resources whose tests were sent.
+      module EndWatch
+        def evaluate(*)
+          super
+        ensure
+          Session.current.applied(@catalog)
+        end
+
+        Puppet::Transaction.prepend(self)
       end
 
       # @return [Boolean] whether Puppet comes to all resources of the catalog
@@ -40,18 +51,20 @@ module PuppetX
         @next = 0
       end
 
-      # @return the answer to the test of this resource, or nil if it must be asked for
-      def answer(resource)
+      # @param request [TestRequest] what is asked about the resource now
+      # @return the answer to it, or nil if it must be asked for
+      # @raise [RequestError]
+      def answer(resource, request)
         @asked[resource] = true
         sent, id = @sent.delete(resource)
         return if id.nil?
-        return @session.answer(id, sent.deadline) if sent.equal?(resource.test_request)
+        return received(id, sent.deadline) if sent.equal?(request)
 
         @session.abandon(id)
         nil
       end
 
-      # Sends the tests of the resources that come after this one, to which no change will be made.
+      # Sends the tests of the resources that come after this one, which will not be changed.
       def in_sync(resource)
         @width = [@width * 2, WIDTH].min
         send_after(resource)
@@ -69,6 +82,13 @@ module PuppetX
         send_after(resource)
       end
 
+      # Cancels all that was sent.
+      def forget
+        @sent.each_value { |_, id| @session.abandon(id) }
+        @sent.clear
+        @next = 0
+      end
+
       # Notes what Puppet did with a resource. Once there was a change, each can be refreshed, which is a change as well.
       def evaluated(resource, status)
         return if resource.is_a?(VisibleResource)
@@ -78,10 +98,11 @@ module PuppetX
 
       private
 
-      def forget
-        @sent.each_value { |_, id| @session.abandon(id) }
-        @sent.clear
-        @next = 0
+      # What failed only because it was asked beside others is asked again by itself.
+      def received(id, deadline)
+        @session.answer(id, deadline)
+      rescue RequestError => e
+        raise unless e.of_the_moment?
       end
 
       def send_after(resource)

@@ -79,9 +79,11 @@ module PuppetX
         nil
       end
 
-      # Has the answer to a request that was sent ahead ignored.
+      # Cancels a request that was sent ahead.
       def abandon(id)
-        @engine&.abandon(id)
+        @lock.synchronize { @engine&.abandon(id, JSON.generate('jsonrpc' => '2.0', 'method' => '$/cancel', 'params' => { 'id' => id })) }
+      rescue EngineFailure
+        nil # Whoever asks next finds the reason.
       end
 
       # @return [ReadAhead, nil] what is asked ahead for this catalog; it sees what is changed before the first request, too
@@ -90,6 +92,14 @@ module PuppetX
 
         @read_ahead = ReadAhead.new(self, catalog) unless @read_ahead&.catalog.equal?(catalog)
         @read_ahead
+      end
+
+      # Cancels what was asked ahead for a catalog, which has been applied.
+      def applied(catalog)
+        return unless @read_ahead&.catalog.equal?(catalog)
+
+        @read_ahead.forget
+        @read_ahead = nil
       end
 
       # Runs the block the first time that the session sees the key.

@@ -27,6 +27,13 @@ module PuppetX
         my_provider.reading(self) { super }
       end
 
+      # Puppet would warn of parameters in every run: it can cover properties alone. Nothing shows a parameter.
+      #
+      # @param names [Array<Symbol>] the attributes that are sensitive in the manifest
+      def set_sensitive_parameters(names) # rubocop:disable Naming/AccessorMethodName -- the name is Puppet's
+        super(names.select { |name| parameter(name).is_a?(Puppet::Property) })
+      end
+
       # @return [Hash{Symbol => Object}] what the manifest says. The Resource API keeps its own answer to that for good, and
       #   resources that are purged change after they were made.
       def desired_values

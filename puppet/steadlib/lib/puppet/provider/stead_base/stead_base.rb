@@ -116,7 +116,7 @@ class Puppet::Provider::SteadBase
   end
 
   def tested(request)
-    ahead(@resource)&.answer(@resource) || Session.current.request('test', request.params, request.deadline)
+    ahead(@resource)&.answer(@resource, request) || Session.current.request('test', request.params, request.deadline)
   end
 
   # @return [ReadAhead, nil] what is asked ahead in this run
