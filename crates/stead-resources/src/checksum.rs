@@ -1,9 +1,11 @@
 //! Digests of files as users state them: `sha256:` or `sha512:` and hexadecimal digits.
 
+use std::convert;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek};
 
+use sha2::digest::Output;
 use sha2::{Digest, Sha256, Sha512};
 
 /// The digest that a file must have.
@@ -39,7 +41,17 @@ impl Checksum {
 
     /// Whether the whole content of a file has it.
     pub(crate) fn is_of(&self, file: &File) -> io::Result<bool> {
-        Ok(self.digest_of(file)? == self.digest)
+        self.is_of_chunks(file, convert::identity, |_| Ok(()))
+    }
+
+    /// The same, while `each` gets every chunk.
+    pub(crate) fn is_of_chunks<E>(
+        &self,
+        file: &File,
+        unreadable: impl Fn(io::Error) -> E,
+        each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        Ok(self.digest_of(file, unreadable, each)? == self.digest)
     }
 
     /// What a file has in its place, as users state it.
@@ -48,25 +60,41 @@ impl Checksum {
             Algorithm::Sha256 => "sha256",
             Algorithm::Sha512 => "sha512",
         };
-        Ok(format!("{word}:{}", self.digest_of(file)?))
+        Ok(format!("{word}:{}", self.digest_of(file, convert::identity, |_| Ok(()))?))
     }
 
-    fn digest_of(&self, file: &File) -> io::Result<String> {
-        match self.algorithm {
-            Algorithm::Sha256 => digest::<Sha256>(file),
-            Algorithm::Sha512 => digest::<Sha512>(file),
-        }
+    fn digest_of<E>(
+        &self,
+        mut file: &File,
+        unreadable: impl Fn(io::Error) -> E,
+        each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<String, E> {
+        file.rewind().map_err(&unreadable)?;
+        Ok(match self.algorithm {
+            Algorithm::Sha256 => hex(&digest::<Sha256, E>(&mut file, unreadable, each)?),
+            Algorithm::Sha512 => hex(&digest::<Sha512, E>(&mut file, unreadable, each)?),
+        })
     }
 }
 
-fn digest<D: Digest>(mut file: &File) -> io::Result<String> {
-    file.seek(SeekFrom::Start(0))?;
-    let (mut hasher, mut chunk) = (D::new(), vec![0; 64 << 10]);
+/// As much as is read at once.
+pub(crate) const CHUNK: usize = 64 << 10;
+
+/// The digest of all that is read from somewhere. `each` gets every chunk; all but the last have [`CHUNK`] bytes.
+pub(crate) fn digest<D: Digest, E>(
+    from: &mut (impl Read + ?Sized),
+    unreadable: impl Fn(io::Error) -> E,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<Output<D>, E> {
+    let (mut hasher, mut chunk) = (D::new(), Vec::with_capacity(CHUNK));
     loop {
-        match file.read(&mut chunk)? {
-            0 => return Ok(hex(&hasher.finalize())),
-            read => hasher.update(chunk.get(..read).unwrap_or_default()),
+        chunk.clear();
+        Read::take(&mut *from, CHUNK as u64).read_to_end(&mut chunk).map_err(&unreadable)?;
+        if chunk.is_empty() {
+            return Ok(hasher.finalize());
         }
+        hasher.update(&chunk);
+        each(&chunk)?;
     }
 }
 

@@ -4,6 +4,8 @@
 
 #[path = "laws/commands.rs"]
 mod commands;
+#[path = "laws/damage.rs"]
+mod damage;
 #[path = "laws/read_only.rs"]
 mod read_only;
 mod support;

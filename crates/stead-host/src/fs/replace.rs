@@ -268,8 +268,12 @@ fn link_by_proc(file: &File, directory: BorrowedFd<'_>, name: &OsStr) -> Result<
 
 impl Place {
     /// Creates a directory as [`Place::make_directory`] does, with a mode and an owner.
+    ///
+    /// Guarantees: it has its mode at once where that is of this user and the umask takes nothing of it; else a process that
+    /// is killed may leave one that others cannot use.
     pub fn make_directory_with(&self, mode: u32, ownership: Ownership) -> Result<OwnedFd, FsError> {
-        let directory = self.make_directory()?;
+        let is_own = ownership.is_none();
+        let directory = self.make_directory_as(if is_own { Mode::from_raw_mode(mode) } else { Mode::RWXU })?;
         ownership.apply(directory.as_fd()).map_err(|errno| self.failed("change the owner of", errno))?;
         fchmod(&directory, Mode::from_raw_mode(mode)).map_err(|errno| self.failed("change the mode of", errno))?;
         Ok(directory)

@@ -1,44 +1,54 @@
 //! What an archive puts where: its entries by their paths, checked before any of them is unpacked.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 use stead_core::call::Failure;
 use stead_host::fs::Patience;
 
-use super::format::{self, RawEntry, RawKind, unreadable};
+use super::format::{self, MAX_ENTRIES, RawEntry, RawKind, Source, not_unpacked, too_many};
+use super::reading::unreadable;
+use crate::checksum::digest;
 use crate::input::{invalid, refused};
 
-/// How many entries are unpacked.
-const MAX_ENTRIES: usize = 250_000;
+/// How many bytes of names and targets a listing has: it is in memory, and kept for a while.
+const MAX_NAMES: usize = 64 << 20;
+
+/// The longest name that file systems take, in bytes.
+const MAX_NAME: usize = 255;
+
+/// The longest target of a link that Linux takes, in bytes.
+const MAX_TARGET: usize = 4095;
 
 /// The deepest path that is unpacked, in names.
 const MAX_DEPTH: usize = 256;
 
-/// The mode of a directory that the archive implies.
+/// The mode of a directory that the archive implies, or has no mode of.
 const DIRECTORY_MODE: u32 = 0o755;
+
+/// The mode of a file that the archive has no mode of.
+const FILE_MODE: u32 = 0o644;
 
 /// Set-user-id, set-group-id and sticky bits are not taken from an archive.
 const MODE_BITS: u32 = 0o777;
 
 /// Which entries are unpacked, and under which names.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub(super) struct Selection<'a> {
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Selection {
     /// How many names at the begin of each path are dropped.
     pub(super) strip: usize,
     /// Patterns of which an entry must match one; all entries where there are none.
-    pub(super) include: Vec<&'a str>,
+    pub(super) include: Vec<String>,
     /// Patterns of which it must match none.
-    pub(super) exclude: Vec<&'a str>,
+    pub(super) exclude: Vec<String>,
 }
 
-impl Selection<'_> {
+impl Selection {
     /// Refuses what is not a pattern.
     pub(super) fn check(&self) -> Result<(), Failure> {
         Filter::compile(self).map(|_| ())
@@ -50,6 +60,10 @@ impl Selection<'_> {
 /// Invariant: the parent of every path but the top is a directory of the listing; no path leads out of the top.
 pub(super) struct Listing {
     entries: BTreeMap<PathBuf, Entry>,
+    /// How many bytes of names and targets there are.
+    names: usize,
+    /// Whether something is not unpacked.
+    leaves_out: bool,
 }
 
 /// What is at a path.
@@ -72,14 +86,11 @@ pub(super) struct Content {
 
 impl Listing {
     /// Reads the whole archive.
-    pub(super) fn read(archive: &File, selection: &Selection<'_>, patience: &Patience) -> Result<Self, Failure> {
+    pub(super) fn read(archive: &mut dyn Source, selection: &Selection, patience: &Patience) -> Result<Self, Failure> {
         let filter = Filter::compile(selection)?;
-        let mut listing = Self { entries: BTreeMap::new() };
-        format::for_each(archive, &mut |number, raw, content| {
-            patience.check()?;
-            listing.add(&filter, number, raw, content)
-        })?;
-        listing.complete()?;
+        let mut listing = Self { entries: BTreeMap::new(), names: 0, leaves_out: false };
+        format::for_each(archive, patience, &mut |number, raw, content| listing.add(&filter, number, raw, content))?;
+        listing.check()?;
         Ok(listing)
     }
 
@@ -100,25 +111,52 @@ impl Listing {
     }
 
     fn add(&mut self, filter: &Filter, number: usize, raw: RawEntry, content: &mut dyn Read) -> Result<(), Failure> {
-        let Some(path) = filter.path(&raw.name)? else { return Ok(()) };
-        if !filter.matches(&path) {
+        let Some(path) = filter.path(&raw.name)?.filter(|path| filter.matches(path)) else {
+            self.leaves_out |= raw.name.iter().any(|byte| !matches!(byte, b'.' | b'/'));
             return Ok(());
-        }
-        if self.entries.len() >= MAX_ENTRIES {
-            return Err(refused("source", format!("the archive has more than {MAX_ENTRIES} entries")));
+        };
+        if has_control(path.as_os_str().as_bytes()) {
+            return Err(about(&path, "has a control character in its name"));
         }
         let entry = match raw.kind {
             RawKind::Directory => Entry::Directory { mode: raw.mode.map_or(DIRECTORY_MODE, |mode| mode & MODE_BITS) },
             RawKind::File => {
-                let (size, sha256) = digest(content)?;
-                let mode = raw.mode.map_or(0o644, |mode| mode & MODE_BITS);
+                let mut size = 0;
+                let count = |chunk: &[u8]| {
+                    size += chunk.len() as u64;
+                    Ok(())
+                };
+                let sha256 = digest::<Sha256, Failure>(content, unreadable, count)?.into();
+                let mode = raw.mode.map_or(FILE_MODE, |mode| mode & MODE_BITS);
                 Entry::File(Content { mode, size, sha256, number })
             }
             RawKind::Symlink(target) => Entry::Link { target: inner_target(&path, target)? },
             RawKind::HardLink(target) => self.linked(filter, &path, &target)?,
-            RawKind::Special => return Err(about(&path, "is a device, a FIFO or another thing that is not unpacked")),
+            RawKind::Special => {
+                return Err(about(&path, "is a device, a FIFO or of another kind that is not unpacked"));
+            }
         };
+        self.insert(path, entry)
+    }
+
+    /// Adds an entry and the directories that it implies.
+    fn insert(&mut self, path: PathBuf, entry: Entry) -> Result<(), Failure> {
+        for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+            if self.entries.contains_key(above) {
+                break;
+            }
+            self.names += above.as_os_str().len();
+            self.entries.insert(above.to_owned(), Entry::Directory { mode: DIRECTORY_MODE });
+        }
+        self.names += path.as_os_str().len();
+        self.names += if let Entry::Link { target } = &entry { target.len() } else { 0 };
         self.entries.insert(path, entry);
+        if self.entries.len() > MAX_ENTRIES {
+            return Err(too_many());
+        }
+        if self.names > MAX_NAMES {
+            return Err(refused("source", format!("the archive has more than {} MiB of names", MAX_NAMES >> 20)));
+        }
         Ok(())
     }
 
@@ -127,40 +165,34 @@ impl Listing {
         let target = filter.path(target)?.and_then(|target| self.entries.get(&target));
         match target {
             Some(file @ Entry::File(_)) => Ok(file.clone()),
-            _ => Err(about(path, "is another name of a file that is not unpacked")),
+            _ => Err(about(path, "is a hard link to a file that is not unpacked")),
         }
     }
 
-    /// Adds the directories that are implied, and refuses a path below what is not a directory.
-    fn complete(&mut self) -> Result<(), Failure> {
-        let above = self.entries.keys().flat_map(|path| path.ancestors().skip(1));
-        let above: BTreeSet<PathBuf> = above.filter(|path| !path.as_os_str().is_empty()).map(Path::to_owned).collect();
-        for path in above {
-            match self.entries.get(&path) {
-                None => _ = self.entries.insert(path, Entry::Directory { mode: DIRECTORY_MODE }),
-                Some(Entry::Directory { .. }) => {}
-                Some(_) => return Err(about(&path, "is not a directory, and other entries are below it")),
+    /// Refuses a path below what is not a directory (of a path that is there twice the last one counts), and a selection of
+    /// nothing.
+    fn check(&self) -> Result<(), Failure> {
+        if self.entries.is_empty() && self.leaves_out {
+            let hint = "Check 'stripComponents', 'include' and 'exclude'";
+            return Err(refused("source", format!("nothing of the archive would be unpacked. {hint}")));
+        }
+        for above in self.entries.keys().filter_map(|path| path.parent()) {
+            if self.entries.get(above).is_some_and(|entry| !matches!(entry, Entry::Directory { .. })) {
+                return Err(about(above, "is not a directory, and other entries are below it"));
             }
         }
         Ok(())
     }
 }
 
+/// The failure that an entry is not unpacked.
 fn about(path: &Path, problem: &str) -> Failure {
-    refused("source", format!("'{}' in the archive {problem}", path.display()))
+    not_unpacked(path.as_os_str().as_bytes(), problem)
 }
 
-fn digest(content: &mut dyn Read) -> Result<(u64, [u8; 32]), Failure> {
-    let (mut size, mut hasher, mut chunk) = (0, Sha256::new(), vec![0; 64 << 10]);
-    loop {
-        match content.read(&mut chunk).map_err(unreadable)? {
-            0 => return Ok((size, hasher.finalize().into())),
-            read => {
-                size += read as u64;
-                hasher.update(chunk.get(..read).unwrap_or_default());
-            }
-        }
-    }
+/// Whether a terminal would do something else with it than show it. NUL is such a character, too.
+fn has_control(bytes: &[u8]) -> bool {
+    String::from_utf8_lossy(bytes).contains(char::is_control)
 }
 
 /// The target of a link that stays below the top wherever it is followed.
@@ -180,10 +212,13 @@ fn inner_target(path: &Path, target: Vec<u8>) -> Result<OsString, Failure> {
             std::path::Component::RootDir | std::path::Component::Prefix(_) => return Err(leaves()),
         }
     }
-    if up > depth || target.is_empty() || target.as_bytes().contains(&0) {
-        return Err(leaves());
+    match target.as_bytes() {
+        b"" => Err(about(path, "is a link without a target")),
+        _ if up > depth => Err(leaves()),
+        bytes if bytes.len() > MAX_TARGET => Err(about(path, "is a link with too long a target")),
+        bytes if has_control(bytes) => Err(about(path, "is a link whose target has a control character")),
+        _ => Ok(target),
     }
-    Ok(target)
 }
 
 /// A [`Selection`], compiled.
@@ -194,7 +229,7 @@ struct Filter {
 }
 
 impl Filter {
-    fn compile(selection: &Selection<'_>) -> Result<Self, Failure> {
+    fn compile(selection: &Selection) -> Result<Self, Failure> {
         let include = patterns("include", &selection.include)?;
         Ok(Self {
             strip: selection.strip,
@@ -205,17 +240,20 @@ impl Filter {
 
     /// Where an entry of that name goes; `None` where nothing is left of it.
     fn path(&self, name: &[u8]) -> Result<Option<PathBuf>, Failure> {
-        let unsafe_name = |problem: &str| about(Path::new(OsStr::from_bytes(name)), problem);
+        let unsafe_name = |problem: &str| not_unpacked(name, problem);
         if name.starts_with(b"/") {
             return Err(unsafe_name("has an absolute path"));
         }
         let names = name.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
         let names: Vec<&[u8]> = names.collect();
-        if names.contains(&b"..".as_slice()) || name.contains(&0) {
+        if names.contains(&b"..".as_slice()) {
             return Err(unsafe_name("leads out of 'path'"));
         }
         if names.len() > MAX_DEPTH {
             return Err(unsafe_name("is too deep"));
+        }
+        if names.iter().any(|name| name.len() > MAX_NAME) {
+            return Err(unsafe_name("has a name that is too long"));
         }
         let left = names.get(self.strip..).unwrap_or_default();
         Ok((!left.is_empty()).then(|| left.iter().map(|name| OsStr::from_bytes(name)).collect()))
@@ -228,9 +266,9 @@ impl Filter {
     }
 }
 
-fn patterns(property: &str, patterns: &[&str]) -> Result<GlobSet, Failure> {
+fn patterns(property: &str, patterns: &[String]) -> Result<GlobSet, Failure> {
     let not_valid = || invalid(property, format!("'{property}' must be a list of patterns such as \"doc/*.txt\""));
-    let glob = |pattern: &&str| -> Result<Glob, Failure> {
+    let glob = |pattern: &String| -> Result<Glob, Failure> {
         GlobBuilder::new(pattern).literal_separator(true).build().map_err(|_| not_valid())
     };
     let mut set = GlobSetBuilder::new();

@@ -5,19 +5,20 @@
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, fstat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, FsError, Identity, Kind, Names, Patience, Place, Status};
+use stead_host::fs::{self, FsError, Identity, Kind, Names, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
+use crate::checksum::Checksum;
 use crate::directory::Drift;
 use crate::file::content::open_source;
 use crate::input::{AccountName, ChecksumText, PathText, ReadOnly, cannot, invalid, read, refused, required};
@@ -26,10 +27,12 @@ use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema}
 
 mod format;
 mod listing;
+mod reading;
 mod tree;
 
 use listing::{Listing, Selection};
-use tree::{Comparison, Tree};
+use reading::Verified;
+use tree::{Comparison, Tree, changed_meanwhile};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Archive",
@@ -41,10 +44,12 @@ const PROFILE: Profile = Profile {
 };
 
 /// The content of an archive (tar, also compressed with gzip, xz or zstd, or zip), unpacked into a directory. Files that
-/// differ from the archive are replaced, each at once; what the archive does not have stays. An archive with an absolute
-/// path, a path or link that leads out of the directory, or a device is refused as a whole. So is one with more than 250000
-/// entries, 64 GiB of content, or 200 times its own size (256 MiB are always allowed). Owners, times, set-user-id and
-/// set-group-id are not taken from it.
+/// differ from the archive are replaced, each at once; what the archive does not have stays, and directories that exist keep
+/// their mode and owner. An archive with an absolute path, a path or link that leads out of the directory, a device, or a
+/// control character in a name is refused as a whole. So is one that is truncated or damaged (the checksum of zstd is not
+/// checked), or has more than 250000 entries, 64 GiB of content, or 200 times its own size (256 MiB are always allowed).
+/// Owners, times, set-user-id, set-group-id and sticky bits are not taken from it. Files of a zip archive that was made on
+/// Windows get 0644, its directories 0755.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/Archive")]
@@ -54,15 +59,16 @@ struct Properties<'a> {
     /// root that was given. It is created if its parent directory exists.
     #[serde(borrow)]
     path: PathText<'a>,
-    /// The archive, a file on this machine. Its content tells the format, not its name. A relative path starts where that of
-    /// 'path' does.
+    /// The archive, a file on this machine. Required. Its content tells the format, not its name. A relative path starts
+    /// where that of 'path' does.
     #[serde(borrow)]
     source: Option<PathText<'a>>,
-    /// The digest that the archive must have: 'sha256:' or 'sha512:' and hexadecimal digits.
+    /// The digest that the archive must have: 'sha256:' or 'sha512:' and hexadecimal digits. Then nothing else is unpacked,
+    /// even if the archive is changed meanwhile.
     #[serde(borrow)]
     #[schemars(extend("writeOnly" = true))]
     checksum: Option<ChecksumText<'a>>,
-    /// How many names at the begin of each path in the archive are dropped. Shorter paths are not unpacked.
+    /// How many names at the beginning of each path in the archive are dropped. Paths with no more names are not unpacked.
     #[serde(default)]
     #[schemars(range(max = 255), extend("writeOnly" = true))]
     strip_components: u32,
@@ -79,14 +85,15 @@ struct Properties<'a> {
     #[serde(borrow)]
     #[schemars(extend("writeOnly" = true))]
     creates: Option<PathText<'a>>,
-    /// The name or number of the user that everything unpacked belongs to; the user who runs stead without it.
+    /// The name or number of the user that files, links and new directories belong to; the user who runs stead without it.
     #[serde(borrow)]
     owner: Option<AccountName<'a>>,
-    /// The name or number of the group that everything unpacked belongs to.
+    /// The name or number of the group that files, links and new directories belong to.
     #[serde(borrow)]
     group: Option<AccountName<'a>>,
-    /// Whether the archive is unpacked. With false the files and links that it lists are removed, and its directories where
-    /// nothing else is in them.
+    /// Whether the archive is unpacked. With false the files and links that it lists are removed, also if they were changed,
+    /// and its directories where nothing else is in them; 'path' itself stays. The archive must exist for that, unless 'path'
+    /// is absent or empty.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// In what the directory differs from the archive: at most 100 lines such as 'missing: a/b' and 'different: c'.
@@ -98,7 +105,8 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if self.source.is_none() {
             return Err(required(&["source"]));
         }
-        let is_below = |path: &str| !path.starts_with('/') && !path.split('/').any(|name| name == "..");
+        let is_name = |component: Component<'_>| matches!(component, Component::Normal(_));
+        let is_below = |path| Path::new(path).components().all(is_name);
         match self.creates {
             Some(path) if !is_below(path.0) => Err(invalid("creates", "'creates' must be a path relative to 'path'")),
             _ => Ok(()),
@@ -198,7 +206,10 @@ impl Archives {
         {
             return Ok(Look { top, unpacked: None });
         }
-        let (archive, status) = open_source(&desired.source)?;
+        if !desired.exist && desired.is_nothing_in(top.as_ref())? {
+            return Ok(Look { top, unpacked: None });
+        }
+        let (archive, status) = open_source(&desired.source).map_err(|failure| desired.unlisted(failure))?;
         let listing = self.listings.of(cx, desired, &archive, &status)?;
         if let Some(creates) = desired.creates.filter(|path| desired.exist && listing.get(Path::new(path)).is_none()) {
             return Err(refused("creates", format!("the archive does not have '{creates}'")));
@@ -217,7 +228,8 @@ impl Archives {
 struct Look {
     /// The directory, if it exists.
     top: Option<OwnedFd>,
-    /// How it compares with the archive; `None` where 'creates' says that nothing is to be compared.
+    /// How it compares with the archive; `None` where nothing is to be compared, because of 'creates' or because nothing is
+    /// there to be removed.
     unpacked: Option<Unpacked>,
 }
 
@@ -240,7 +252,7 @@ struct Desired<'a> {
     source_text: &'a str,
     source: PathBuf,
     checksum: Option<ChecksumText<'a>>,
-    selection: Selection<'a>,
+    selection: Selection,
     creates: Option<&'a str>,
     permissions: Permissions<'a>,
     exist: bool,
@@ -258,8 +270,8 @@ impl<'a> Desired<'a> {
             checksum: stated.checksum,
             selection: Selection {
                 strip: stated.strip_components as usize,
-                include: stated.include,
-                exclude: stated.exclude,
+                include: stated.include.into_iter().map(str::to_owned).collect(),
+                exclude: stated.exclude.into_iter().map(str::to_owned).collect(),
             },
             creates: stated.creates.map(|path| path.0),
             permissions: Permissions::find(cx, None, stated.owner, stated.group, names)?,
@@ -284,9 +296,7 @@ impl<'a> Desired<'a> {
     }
 
     fn differing(&self, look: &Look) -> Vec<&'static str> {
-        let Some(Unpacked { comparison, .. }) = &look.unpacked else {
-            return if self.exist { Vec::new() } else { vec!["_exist"] };
-        };
+        let Some(Unpacked { comparison, .. }) = &look.unpacked else { return Vec::new() };
         match (self.exist, comparison.has_any) {
             (false, true) => vec!["_exist"],
             (false, false) => Vec::new(),
@@ -297,7 +307,7 @@ impl<'a> Desired<'a> {
 
     fn actual(&self, look: &Look) -> Object {
         let (unpacked, drift) = match &look.unpacked {
-            None => (true, None),
+            None => (self.exist, None),
             Some(Unpacked { comparison, .. }) => (comparison.has_any, Some(&comparison.drift)),
         };
         let exists = look.top.is_some() && (unpacked || self.exist);
@@ -367,33 +377,50 @@ impl<'a> Desired<'a> {
     fn carry_out(&self, cx: &Context, look: Look) -> Result<Drift, Failure> {
         let Some(Unpacked { archive, listing, .. }) = look.unpacked else { return Ok(Drift::default()) };
         let tree = Tree { ownership: self.permissions.ownership()?, ..self.tree(cx, &listing) };
-        let (top, is_new) = match look.top {
-            Some(top) => (top, false),
+        let top = match look.top {
+            Some(top) => top,
             None if !self.exist => return Ok(Drift::default()),
-            None => (self.make_top(cx)?, true),
+            None => self.make_top(cx, tree.ownership)?,
         };
         if !self.exist {
             return tree.remove(&top, Execution::Actual);
         }
         let mut comparison = tree.compare(Some(&top), Execution::Actual)?;
         tree.write_files(&archive, &top, &mut comparison)?;
-        if is_new {
-            self.finish_top(cx, top, &tree)?;
-        }
         Ok(comparison.drift)
     }
 
-    fn make_top(&self, cx: &Context) -> Result<OwnedFd, Failure> {
+    fn make_top(&self, cx: &Context, ownership: Ownership) -> Result<OwnedFd, Failure> {
         let place = Place::find(&self.path, &cx.writes)?.ok_or_else(|| pending::no_directory(&self.path))?;
-        Ok(place.make_directory()?)
+        Ok(place.make_directory_with(TOP_MODE, ownership)?)
     }
 
-    fn finish_top(&self, cx: &Context, top: OwnedFd, tree: &Tree<'_>) -> Result<(), Failure> {
-        use std::os::fd::AsFd;
-        tree.ownership.apply(top.as_fd()).map_err(|errno| cannot("change the owner of", &self.path, errno))?;
-        let top = File::from(top);
-        crate::file::set_mode(&top, TOP_MODE).map_err(|error| cannot("change the mode of", &self.path, error))?;
-        Ok(cx.writes.changed(&top, &self.path)?)
+    fn read_listing(&self, mut archive: &File, patience: &Patience) -> Result<Listing, Failure> {
+        let Some(ChecksumText { checksum, .. }) = &self.checksum else {
+            return Listing::read(&mut archive, &self.selection, patience);
+        };
+        match Verified::of(archive, checksum, patience)? {
+            Some(mut verified) => Listing::read(&mut verified, &self.selection, patience),
+            None => Err(refused("checksum", format!("'{}' does not have that digest", self.source.display()))),
+        }
+    }
+
+    /// Whether nothing can be removed, whatever the archive lists.
+    fn is_nothing_in(&self, top: Option<&OwnedFd>) -> Result<bool, Failure> {
+        let Some(top) = top else { return Ok(true) };
+        Ok(fs::entries_up_to(top, &self.path, 1)?.0.is_empty())
+    }
+
+    /// The failure that the archive cannot be opened, which is what lists what is to be removed.
+    fn unlisted(&self, failure: Failure) -> Failure {
+        if self.exist {
+            return failure;
+        }
+        let hint = "Restore it, or remove all of 'path' with Stead/Directory and '_exist: false'";
+        Failure {
+            message: format!("{}, and only the archive lists what to remove. {hint}", failure.message),
+            ..failure
+        }
     }
 }
 
@@ -410,10 +437,10 @@ struct Listings(Mutex<Vec<Known>>);
 
 /// A listing, and what it was made of.
 struct Known {
-    path: PathBuf,
     identity: Identity,
-    strip: usize,
-    patterns: [Vec<String>; 2],
+    selection: Selection,
+    /// The digest that the archive had while it was read, where one was stated.
+    checksum: Option<Checksum>,
     listing: Arc<Listing>,
 }
 
@@ -428,32 +455,56 @@ impl Listings {
         archive: &File,
         status: &Status,
     ) -> Result<Arc<Listing>, Failure> {
-        if let Some(checksum) = &desired.checksum
-            && !checksum.checksum.is_of(archive).map_err(format::unreadable)?
-        {
-            return Err(refused("checksum", format!("'{}' has another digest", desired.source.display())));
-        }
-        let owned = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
-        let Selection { strip, include, exclude } = &desired.selection;
-        let patterns = [owned(include), owned(exclude)];
+        let (identity, selection) = (status.identity, &desired.selection);
+        let checksum = desired.checksum.as_ref().map(|stated| &stated.checksum);
         let is_same = |known: &Known| {
-            known.identity == status.identity
-                && known.path == desired.source
-                && known.strip == *strip
-                && known.patterns == patterns
+            known.identity == identity && known.selection == *selection && known.checksum.as_ref() == checksum
         };
         let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = kept().iter().find(|known| is_same(known)) {
             return Ok(Arc::clone(&known.listing));
         }
-        let listing = Arc::new(Listing::read(archive, &desired.selection, &Patience::of(cx))?);
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        if !status.identity.is_fresh((now.tv_sec, now.tv_nsec)) {
+        let listing = Arc::new(desired.read_listing(archive, &Patience::of(cx))?);
+        let now = fstat(archive).map(Status::from).map_err(|errno| cannot("examine", &desired.source, errno))?;
+        if now.identity != identity {
+            return Err(changed_meanwhile());
+        }
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        if !identity.is_fresh((time.tv_sec, time.tv_nsec)) {
             let mut kept = kept();
             kept.truncate(Self::KEPT - 1);
-            let (path, identity, strip) = (desired.source.clone(), status.identity, *strip);
-            kept.insert(0, Known { path, identity, strip, patterns, listing: Arc::clone(&listing) });
+            let (selection, checksum) = (selection.clone(), checksum.cloned());
+            kept.insert(0, Known { identity, selection, checksum, listing: Arc::clone(&listing) });
         }
         Ok(listing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_archive_that_changes_while_it_is_read_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a.tar");
+        let archive = |name: &str, content: &[u8]| {
+            let (mut builder, mut header) = (tar::Builder::new(Vec::new()), tar::Header::new_gnu());
+            header.set_size(content.len() as u64);
+            header.set_mode(0o644);
+            builder.append_data(&mut header, name, content).unwrap();
+            std::fs::write(&path, builder.into_inner().unwrap()).unwrap();
+        };
+        let (cx, names, listings) = (Context::new(root.path()), Names::default(), Listings::default());
+        let input = Plain::new(json!({"path": "d", "source": "a.tar"}));
+        let desired = Desired::read(&cx, &input, &names).unwrap();
+        archive("one", b"");
+        let (file, status) = open_source(&path).unwrap();
+        assert!(listings.of(&cx, &desired, &file, &status).is_ok());
+        archive("two", &[0; 513]);
+        let failure = listings.of(&cx, &desired, &file, &status).err().unwrap();
+        assert_eq!(failure.message, changed_meanwhile().message);
     }
 }

@@ -4,23 +4,27 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, fstat};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Entries, Item, ItemKind};
 use stead_host::fs::{self, Former, Kind, Ownership, Patience, Place, Replacement, Status, Writes};
 use stead_host::provider::Context;
 
-use super::format::{self, unreadable};
+use super::format;
 use super::listing::{Content, Entry, Listing};
-use crate::checksum::{Checksum, hex};
+use super::reading::unreadable;
+use crate::checksum::{digest, hex};
 use crate::directory::{Difference, Drift};
 use crate::file::{content, set_mode};
 use crate::input::{cannot, refused};
 use crate::removal;
+
+/// What the owner of a directory needs to put something into it.
+const OWNER_ALL: u32 = 0o700;
 
 /// A tree that is to have what an archive lists.
 pub(super) struct Tree<'a> {
@@ -40,8 +44,8 @@ pub(super) struct Comparison {
     pub(super) has_any: bool,
     /// The files that are to be written, by the entries that have their content.
     files: BTreeMap<usize, Vec<PathBuf>>,
-    /// The directories whose mode or owner is to be changed.
-    directories: Vec<PathBuf>,
+    /// The new directories in which nothing can be created once they have their mode.
+    closed: Vec<(PathBuf, u32)>,
 }
 
 impl Comparison {
@@ -60,6 +64,8 @@ struct Level<'l> {
 
 impl Tree<'_> {
     /// Compares, and with [`Execution::Actual`] makes directories and links; the files are left to [`Tree::write_files`].
+    ///
+    /// A directory gets its mode and owner as it is made: one that is there is never touched again.
     pub(super) fn compare(&self, top: Option<&OwnedFd>, execution: Execution) -> Result<Comparison, Failure> {
         let mut comparison = Comparison::default();
         let patience = Patience::of(self.cx);
@@ -104,23 +110,22 @@ impl Tree<'_> {
         comparison: &mut Comparison,
     ) -> Result<Option<OwnedFd>, Failure> {
         match (&spot.found, &spot.place) {
+            // It may hold more than the archive, or be part of the system: its mode and owner are not the archive's.
             (Some(found), Some(place)) if found.kind == Kind::Directory => {
-                if found.mode != mode || !self.ownership.beyond(found).is_none() {
-                    comparison.drift.note(Difference::Different, spot.below);
-                    comparison.directories.push(spot.below.to_owned());
-                }
                 Ok(fs::open_below(&place.directory(), place.name(), place.path())?)
             }
             (Some(found), _) => Err(self.in_the_way(spot.below, found.kind, Kind::Directory)),
             (None, place) => {
                 comparison.drift.note(Difference::Missing, spot.below);
-                comparison.directories.push(spot.below.to_owned());
                 if self.listing.is_empty_directory(spot.below) {
                     let kind = ItemKind::Directory(Entries::default());
                     comparison.drift.effects.creates.push(Item { path: self.shown(spot.below), kind });
                 }
+                if mode & OWNER_ALL != OWNER_ALL {
+                    comparison.closed.push((spot.below.to_owned(), mode));
+                }
                 let place = place.as_ref().filter(|_| execution == Execution::Actual);
-                Ok(place.map(Place::make_directory).transpose()?)
+                Ok(place.map(|place| place.make_directory_with(mode | OWNER_ALL, self.ownership)).transpose()?)
             }
         }
     }
@@ -201,7 +206,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Writes the files that differ, and gives the directories their modes.
+    /// Writes the files that differ, and closes the directories that are to be closed.
     pub(super) fn write_files(
         &self,
         archive: &File,
@@ -209,10 +214,8 @@ impl Tree<'_> {
         comparison: &mut Comparison,
     ) -> Result<(), Failure> {
         let mut files = std::mem::take(&mut comparison.files);
-        let patience = Patience::of(self.cx);
         if !files.is_empty() {
-            format::for_each(archive, &mut |number, _, content| {
-                patience.check()?;
+            format::for_each(&mut &*archive, &Patience::of(self.cx), &mut |number, _, content| {
                 let paths = files.remove(&number).unwrap_or_default();
                 self.write(top, &paths, content)
             })?;
@@ -220,8 +223,10 @@ impl Tree<'_> {
         if !files.is_empty() {
             return Err(changed_meanwhile());
         }
-        for below in comparison.directories.iter().rev() {
-            self.finish_directory(top, below)?;
+        for (below, mode) in comparison.closed.iter().rev() {
+            let (directory, path) = (File::from(self.descend(top, below)?), self.path.join(below));
+            set_mode(&directory, *mode).map_err(|error| cannot("change the mode of", &path, error))?;
+            self.cx.writes.changed(&directory, &path)?;
         }
         Ok(())
     }
@@ -256,16 +261,6 @@ impl Tree<'_> {
         Ok(at)
     }
 
-    fn finish_directory(&self, top: &OwnedFd, below: &Path) -> Result<(), Failure> {
-        let Some(Entry::Directory { mode }) = self.listing.get(below) else { return Ok(()) };
-        let (directory, path) = (File::from(self.descend(top, below)?), self.path.join(below));
-        let status = fstat(&directory).map(Status::from).map_err(|errno| cannot("examine", &path, errno))?;
-        let ownership = self.ownership.beyond(&status);
-        ownership.apply(directory.as_fd()).map_err(|errno| cannot("change the owner of", &path, errno))?;
-        set_mode(&directory, *mode).map_err(|error| cannot("change the mode of", &path, error))?;
-        Ok(self.cx.writes.changed(&directory, &path)?)
-    }
-
     /// Removes the files and links of the archive, and its directories where nothing else is in them.
     pub(super) fn remove(&self, top: &OwnedFd, execution: Execution) -> Result<Drift, Failure> {
         let mut drift = Drift::default();
@@ -282,25 +277,31 @@ impl Tree<'_> {
     ) -> Result<(), Failure> {
         let patience = Patience::of(self.cx);
         for (name, kind) in fs::entries(directory, &self.path.join(below))? {
+            patience.check()?;
             let path = below.join(&name);
             let place = Place::within(directory, &name, self.path.join(&path), &self.cx.writes)?;
-            match (self.listing.get(&path), kind) {
+            let inner = match (self.listing.get(&path), kind) {
                 (Some(Entry::Directory { .. }), Kind::Directory) => {
                     let Some(inner) = fs::open_below(directory, &name, place.path())? else { continue };
                     if !self.is_removed_whole(&inner, &path)? {
                         self.remove_below(&inner, &path, execution, drift)?;
                         continue;
                     }
+                    Some(inner)
                 }
-                (Some(Entry::File(_) | Entry::Link { .. }), kind) if kind != Kind::Directory => {}
+                (Some(Entry::File(_) | Entry::Link { .. }), kind) if kind != Kind::Directory => None,
                 _ => continue,
-            }
+            };
             drift.note(Difference::Extra, &path);
             drift.effects.destroys.extend(removal::item(&place, self.shown(&path), &patience)?);
-            match (execution, kind) {
+            match (execution, inner) {
                 (Execution::WhatIf, _) => {}
-                (Execution::Actual, Kind::Directory) => _ = fs::remove_tree(&place, &patience)?,
-                (Execution::Actual, _) => _ = place.remove()?,
+                (Execution::Actual, None) => _ = place.remove()?,
+                // One by one: what appears there meanwhile stays, and then so does the directory.
+                (Execution::Actual, Some(inner)) => {
+                    self.remove_below(&inner, &path, execution, &mut Drift::default())?;
+                    place.remove_directory()?;
+                }
             }
         }
         Ok(())
@@ -347,26 +348,19 @@ fn has_content(place: &Place, found: &Status, wanted: &Content) -> Result<bool, 
     let Some(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)? else { return Ok(false) };
     let file = File::from(file);
     let is_file = fstat(&file).map(Status::from).is_ok_and(|status| status.kind == Kind::File);
-    let has = |checksum: Checksum| checksum.is_of(&file).map_err(|error| cannot("read", place.path(), error));
-    Ok(is_file && Checksum::sha256(&hex(&wanted.sha256)).map_or(Ok(false), has)?)
+    let sha256 = content::sha256(&file).map_err(|error| cannot("read", place.path(), error))?;
+    Ok(is_file && sha256 == Some(hex(&wanted.sha256)))
 }
 
 /// Copies the content of an entry, if it is still the one that was listed.
 fn copy(content: &mut dyn Read, replacement: &Replacement<'_>, wanted: &Content) -> Result<(), Failure> {
-    let (mut hasher, mut chunk, mut file) = (Sha256::new(), vec![0; 64 << 10], replacement.file());
-    loop {
-        let read = content.read(&mut chunk).map_err(unreadable)?;
-        let bytes = chunk.get(..read).unwrap_or_default();
-        if bytes.is_empty() {
-            break;
-        }
-        hasher.update(bytes);
-        file.write_all(bytes).map_err(|error| replacement.failed(error))?;
-    }
-    let digest: [u8; 32] = hasher.finalize().into();
-    if digest == wanted.sha256 { Ok(()) } else { Err(changed_meanwhile()) }
+    let mut file = replacement.file();
+    let write = |bytes: &[u8]| file.write_all(bytes).map_err(|error| replacement.failed(error).into());
+    let sha256: [u8; 32] = digest::<Sha256, Failure>(content, unreadable, write)?.into();
+    if sha256 == wanted.sha256 { Ok(()) } else { Err(changed_meanwhile()) }
 }
 
-fn changed_meanwhile() -> Failure {
+/// The failure that an archive is not the one that was checked any more.
+pub(super) fn changed_meanwhile() -> Failure {
     refused("source", "the archive was changed while it was read")
 }

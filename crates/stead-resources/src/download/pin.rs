@@ -72,7 +72,7 @@ impl Pin {
 }
 
 fn read(path: &Path) -> Result<Checksum, Failure> {
-    let text =
+    let (text, _) =
         source_text(path, MAX_SIZE).map_err(|failure| Failure { property: Some("/pin".to_owned()), ..failure })?;
     let digest = text.split_whitespace().next().and_then(Checksum::sha256);
     digest.ok_or_else(|| refused("pin", format!("'{}' does not begin with a digest of SHA-256", path.display())))

@@ -1,5 +1,6 @@
 //! The content of a file: desired, compared, reported and written.
 
+use std::convert;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use stead_host::fs::{self, Kind, Replacement, Status};
 use stead_host::provider::Context;
 
 use super::{Current, Properties};
-use crate::checksum::hex;
+use crate::checksum::{digest, hex};
 use crate::input::{Base64, cannot, refused};
 
 /// Content up to this size is part of a reported state, so that users see what changes; of more, only the digest.
@@ -271,8 +272,8 @@ pub(crate) fn open_source(path: &Path) -> Result<(File, Status), Failure> {
     Ok((file, status))
 }
 
-/// The text of the file that 'source' names, of at most so many bytes.
-pub(crate) fn source_text(path: &Path, max: u64) -> Result<String, Failure> {
+/// The text of the file that 'source' names, of at most so many bytes, and its status.
+pub(crate) fn source_text(path: &Path, max: u64) -> Result<(String, Status), Failure> {
     let (file, status) = open_source(path)?;
     let mut text = String::new();
     if status.size > max {
@@ -280,11 +281,11 @@ pub(crate) fn source_text(path: &Path, max: u64) -> Result<String, Failure> {
     }
     let read = file.take(max).read_to_string(&mut text);
     read.map_err(|error| refused("source", format!("cannot read '{}': {}", path.display(), fs::reason(&error))))?;
-    Ok(text)
+    Ok((text, status))
 }
 
 /// Whether everyone may read it, so that a plan may show it. What is copied may be a key.
-fn is_public(status: &Status) -> bool {
+pub(crate) fn is_public(status: &Status) -> bool {
     status.mode & 0o004 != 0
 }
 
@@ -361,13 +362,5 @@ pub(crate) fn sha256(mut file: &File) -> io::Result<Option<String>> {
         Err(error) if error.raw_os_error() == Some(NOT_READABLE) => return Ok(None),
         sought => sought?,
     };
-    let mut hasher = Sha256::new();
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        match fill(file, &mut chunk)? {
-            0 => break,
-            read => hasher.update(chunk.get(..read).unwrap_or_default()),
-        }
-    }
-    Ok(Some(hex(&hasher.finalize())))
+    digest::<Sha256, io::Error>(&mut file, convert::identity, |_| Ok(())).map(|digest| Some(hex(&digest)))
 }

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
+use sha2::{Digest, Sha256};
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::value::{Object, Value};
 use stead_host::fs::{Names, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
+use crate::checksum::hex;
 use crate::file::content::{self, Shown};
 use crate::file::{Current, Desired, FileContent};
 use crate::input::{
@@ -25,7 +27,7 @@ use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod render;
 
-use render::Origin;
+use render::{Origin, Source, Visibility};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Template",
@@ -38,7 +40,8 @@ const PROFILE: Profile = Profile {
 
 /// A file whose content is rendered from a template in the language of Jinja2, with its mode and owner. A variable that is
 /// not defined is an error. Nothing is escaped, a newline at the end is kept, and one behind a block tag is removed.
-/// Rendering takes at most 10 million steps and yields at most 16 MiB.
+/// Rendering takes at most 10 million steps and yields at most 16 MiB. Plans and results show the content, but only its size
+/// if a property holds a secret, and only size and digest where not everyone may read 'source' or the file that it replaces.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(
@@ -51,7 +54,8 @@ struct Properties<'a> {
     /// symbolic link as the last component is refused.
     #[serde(borrow)]
     path: FilePath<'a>,
-    /// The template itself. Where expressions of the document are not meant, a text that begins with '[' begins with '[['.
+    /// The template itself. This or 'source' is required unless '_exist' is false. Where expressions of the document are not
+    /// meant, a text that begins with '[' begins with '[['.
     #[schemars(extend("writeOnly" = true))]
     template: Option<&'a str>,
     /// A file on this machine that has the template, of at most 1 MiB; in place of 'template'. A relative path starts where
@@ -59,8 +63,7 @@ struct Properties<'a> {
     #[serde(borrow)]
     #[schemars(extend("writeOnly" = true))]
     source: Option<PathText<'a>>,
-    /// The variables that the template uses, by their names. If any of them is a secret, plans and results do not show the
-    /// content.
+    /// The variables that the template uses, by their names. They may be secrets.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     variables: Map<String, Json>,
@@ -98,8 +101,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if self.exist && self.template.is_none() && self.source.is_none() {
             return Err(required(&["template", "source"]));
         }
-        exclusive(("template", self.template.is_some()), ("source", self.source.is_some()))?;
-        self.template.map_or(Ok(()), |text| render::check(&Origin::Document, text))
+        exclusive(("template", self.template.is_some()), ("source", self.source.is_some()))
     }
 }
 
@@ -116,7 +118,7 @@ struct Templates {
 
 impl Provider for Templates {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
-        self.desired(cx, input, read(input)?).map(|_| ())
+        self.read(cx, input).map(|_| ())
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
@@ -124,11 +126,11 @@ impl Provider for Templates {
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        self.desired(cx, input, read(input)?)?.test(cx, &self.names)
+        self.read(cx, input)?.test(cx, &self.names)
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        self.desired(cx, input, read(input)?)?.set(cx, execution)
+        self.read(cx, input)?.set(cx, execution)
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -154,6 +156,15 @@ impl Provider for Templates {
 }
 
 impl Templates {
+    /// What is to be compared or set: a text that is not a template is refused.
+    fn read<'a>(&self, cx: &Context, input: &'a Plain) -> Result<Desired<'a, Rendered<'a>>, Failure> {
+        let stated: Properties<'a> = read(input)?;
+        if let Some(text) = stated.template {
+            render::check(&Source { origin: Origin::Document, text, visibility: Visibility::of(input) })?;
+        }
+        self.desired(cx, input, stated)
+    }
+
     fn desired<'a>(
         &self,
         cx: &Context,
@@ -163,9 +174,9 @@ impl Templates {
         let template = match (stated.template, stated.source) {
             (Some(text), _) => Template::Text(text),
             (None, Some(source)) => Template::File(source.resolve(cx)),
-            (None, None) => Template::Text(""),
+            (None, None) => Template::None,
         };
-        let visibility = if input.is_secret() { Visibility::Hidden } else { Visibility::Shown };
+        let visibility = Visibility::of(input);
         let content = Rendered { template, variables: stated.variables, visibility, text: OnceCell::new() };
         let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names)?;
         let mut desired = Desired::new(cx, stated.path, content, permissions, stated.backup);
@@ -177,13 +188,8 @@ impl Templates {
 enum Template<'a> {
     Text(&'a str),
     File(PathBuf),
-}
-
-/// Whether states may show the content.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Visibility {
-    Shown,
-    Hidden,
+    /// None is stated: nothing is rendered.
+    None,
 }
 
 /// What a template makes of variables.
@@ -192,25 +198,38 @@ struct Rendered<'a> {
     variables: Map<String, Json>,
     visibility: Visibility,
     /// Made when it is first needed: the file with the template may not exist yet.
-    text: OnceCell<Result<String, Failure>>,
+    text: OnceCell<Result<Text, Failure>>,
+}
+
+/// What was rendered.
+struct Text {
+    text: String,
+    /// Whether it may be shown: that of a template that not everyone may read is shown as its digest.
+    visibility: Visibility,
 }
 
 /// The greatest template that is read, in bytes.
 const MAX_TEMPLATE: u64 = 1 << 20;
 
 impl Rendered<'_> {
-    fn text(&self) -> Result<&str, Failure> {
-        self.text.get_or_init(|| self.render()).as_deref().map_err(Failure::clone)
+    fn text(&self) -> Result<&Text, Failure> {
+        self.text.get_or_init(|| self.render()).as_ref().map_err(Failure::clone)
     }
 
-    fn render(&self) -> Result<String, Failure> {
-        match &self.template {
-            Template::Text(text) => render::render(&Origin::Document, text, &self.variables),
+    fn render(&self) -> Result<Text, Failure> {
+        let of_file;
+        let source = match &self.template {
+            Template::Text(text) => Source { origin: Origin::Document, text, visibility: self.visibility },
             Template::File(path) => {
-                let source = content::source_text(path, MAX_TEMPLATE)?;
-                render::render(&Origin::File(path), &source, &self.variables)
+                let (text, status) = content::source_text(path, MAX_TEMPLATE)?;
+                of_file = text;
+                let visibility = self.visibility.min(Visibility::of_file(&status));
+                Source { origin: Origin::File(path), text: &of_file, visibility }
             }
-        }
+            Template::None => Source { origin: Origin::Document, text: "", visibility: self.visibility },
+        };
+        let text = render::render(&source, &self.variables)?;
+        Ok(Text { text, visibility: source.visibility })
     }
 }
 
@@ -220,7 +239,7 @@ impl FileContent for Rendered<'_> {
     }
 
     fn is_in(&self, file: &File, status: &Status, at: &Path) -> Result<bool, Failure> {
-        let text = self.text()?;
+        let Text { text, .. } = self.text()?;
         content::equals(file, status, text.as_bytes()).map_err(|error| cannot("read", at, error))
     }
 
@@ -228,7 +247,7 @@ impl FileContent for Rendered<'_> {
         let failure = self.text().err()?;
         let paths = match &self.template {
             Template::File(path) => vec![path.clone()],
-            Template::Text(_) => Vec::new(),
+            Template::Text(_) | Template::None => Vec::new(),
         };
         Some(Presumed { failure, paths })
     }
@@ -250,26 +269,73 @@ impl FileContent for Rendered<'_> {
     }
 
     fn shown(&self) -> Option<Shown> {
-        let text = self.text().ok()?;
-        Some(match self.visibility {
-            Visibility::Shown => Shown::of(text.as_bytes()),
-            Visibility::Hidden => Shown::Digest { size: text.len() as u64, sha256: None },
+        let Text { text, visibility } = self.text().ok()?;
+        let (bytes, size) = (text.as_bytes(), text.len() as u64);
+        Some(match visibility {
+            Visibility::Shown => Shown::of(bytes),
+            Visibility::Digest => Shown::Digest { size, sha256: Some(hex(&Sha256::digest(bytes))) },
+            Visibility::Hidden => Shown::Digest { size, sha256: None },
         })
     }
 
     fn shown_of(&self, file: &File, status: &Status) -> io::Result<Shown> {
-        match self.visibility {
-            Visibility::Shown => Shown::of_file(file, status, true),
+        let visibility = match &self.template {
+            Template::Text(_) => self.visibility,
+            // Of what cannot be rendered it is not known.
+            Template::File(_) => self.text().map_or(self.visibility.min(Visibility::Digest), |text| text.visibility),
+            Template::None => self.visibility.min(Visibility::Digest),
+        };
+        let of_file = if let Template::File(_) = self.template { Visibility::of_file(status) } else { visibility };
+        match visibility.min(of_file) {
             Visibility::Hidden => Ok(Shown::Digest { size: status.size, sha256: None }),
+            visibility => Shown::of_file(file, status, visibility == Visibility::Shown),
         }
     }
 
     fn give(&self, current: &Current, at: &Path, state: &mut Object) -> Result<(), Failure> {
+        if let Template::None = self.template {
+            return Ok(());
+        }
         let reported = self.report(&current.file, &current.status, state);
         reported.map_err(|error| cannot("read", at, error))
     }
 
     fn write(&self, replacement: &Replacement<'_>) -> Result<(), Failure> {
-        Ok(replacement.write(self.text()?.as_bytes())?)
+        Ok(replacement.write(self.text()?.text.as_bytes())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_shown_of_what_holds_a_secret() {
+        let root = tempfile::tempdir().unwrap();
+        let cx = Context { system_root: Some(root.path().into()), ..Context::new(root.path()) };
+        std::fs::write(root.path().join("f"), "former Canary").unwrap();
+        std::fs::write(root.path().join("t"), "{{ a | Canary }}").unwrap();
+        for stated in [
+            json!({"path": "f", "template": "{{ a }}", "variables": {"a": "Canary"}}),
+            json!({"path": "f", "template": "{{ a | Canary }}", "variables": {"a": 1}}),
+            json!({"path": "f", "template": "{{ Canary }}"}),
+            json!({"path": "f", "template": "{% Canary %}"}),
+            json!({"path": "f", "template": "{{ a.b.Canary() }}", "variables": {"a": {"b": "Canary"}}}),
+            json!({"path": "f", "source": "t", "variables": {"a": "Canary"}}),
+        ] {
+            let input = Plain::secret(stated);
+            let templates = Templates::default();
+            let what_if = templates.set(&cx, &input, Execution::WhatIf).map(|reply| {
+                let after = reply.after.map(|state| state.to_json().to_string());
+                let failure = reply.presumed.map(|presumed| presumed.failure.message);
+                format!("{:?} {after:?} {failure:?} {:?}", reply.what_if, reply.effects)
+            });
+            let get = templates.get(&cx, &input).map(|state| state.to_json().to_string());
+            for shown in [what_if, get].map(|shown| shown.unwrap_or_else(|failure| failure.message)) {
+                assert!(!shown.contains("Canary"), "{shown}");
+            }
+        }
     }
 }

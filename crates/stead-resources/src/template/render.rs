@@ -8,7 +8,10 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use serde_json::{Map, Value as Json};
 use stead_core::call::Failure;
+use stead_host::fs::Status;
+use stead_host::provider::Plain;
 
+use crate::file::content::is_public;
 use crate::input::invalid;
 
 /// How many instructions a template may take: about a second.
@@ -25,17 +28,47 @@ pub(super) enum Origin<'a> {
     File(&'a Path),
 }
 
+/// How much of a template, and of what it yields, may be shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Visibility {
+    /// Nothing but sizes: it holds secrets.
+    Hidden,
+    /// Sizes and digests: not everyone may read it.
+    Digest,
+    /// All of it.
+    Shown,
+}
+
+impl Visibility {
+    /// Of what is made of these properties.
+    pub(super) fn of(input: &Plain) -> Self {
+        if input.is_secret() { Self::Hidden } else { Self::Shown }
+    }
+
+    /// Of the content of a file.
+    pub(super) fn of_file(status: &Status) -> Self {
+        if is_public(status) { Self::Shown } else { Self::Digest }
+    }
+}
+
+/// A template.
+pub(super) struct Source<'a> {
+    pub(super) origin: Origin<'a>,
+    pub(super) text: &'a str,
+    pub(super) visibility: Visibility,
+}
+
 /// Refuses what is not a template, with the line.
-pub(super) fn check(origin: &Origin<'_>, text: &str) -> Result<(), Failure> {
+pub(super) fn check(source: &Source<'_>) -> Result<(), Failure> {
     let environment = environment();
-    environment.template_from_str(text).map(|_| ()).map_err(|error| origin.failure(text, &error))
+    environment.template_from_str(source.text).map(|_| ()).map_err(|error| source.failure(&error))
 }
 
 /// What a template makes of variables.
-pub(super) fn render(origin: &Origin<'_>, text: &str, variables: &Map<String, Json>) -> Result<String, Failure> {
+pub(super) fn render(source: &Source<'_>, variables: &Map<String, Json>) -> Result<String, Failure> {
     let environment = environment();
-    let failed = |error: Error| origin.failure(text, &error);
-    let template = environment.template_from_str(text).map_err(failed)?;
+    let failed = |error: Error| source.failure(&error);
+    let template = environment.template_from_str(source.text).map_err(failed)?;
     let mut output = Output(Vec::new());
     template.render_captured_to(Value::from(Serde(variables)), &mut output).map_err(failed)?;
     Ok(String::from_utf8_lossy(&output.0).into_owned())
@@ -71,29 +104,34 @@ impl io::Write for Output {
     }
 }
 
-impl Origin<'_> {
-    fn failure(&self, text: &str, error: &Error) -> Failure {
+impl Source<'_> {
+    fn failure(&self, error: &Error) -> Failure {
         let line = error.line().map(|line| format!("line {line}")).unwrap_or_default();
-        let (property, place) = match self {
-            Self::Document => ("template", format!("{line} of the template")),
-            Self::File(path) => ("source", format!("{line} of '{}'", path.display())),
+        let (property, place) = match self.origin {
+            Origin::Document => ("template", format!("{line} of the template")),
+            Origin::File(path) => ("source", format!("{line} of '{}'", path.display())),
         };
-        invalid(property, format!("{}: {}", place.trim_start_matches(" of "), reason(text, error)))
+        invalid(property, format!("{}: {}", place.trim_start_matches(" of "), self.reason(error)))
     }
-}
 
-fn reason(text: &str, error: &Error) -> String {
-    // The expression, which is the author's text; a detail may quote values.
-    let expression = error.range().and_then(|range| text.get(range)).map(str::trim).filter(|text| !text.is_empty());
-    let about = expression.map(|expression| format!("'{expression}': ")).unwrap_or_default();
-    match error.kind() {
-        ErrorKind::UndefinedError => match expression {
-            Some(expression) => format!("'{expression}' is not defined; add it to 'variables'"),
-            None => "a variable is not defined; add it to 'variables'".to_owned(),
-        },
-        ErrorKind::OutOfFuel => format!("rendering takes more than {FUEL} steps"),
-        ErrorKind::WriteFailure => format!("the text has more than {} MiB", MAX_OUTPUT >> 20),
-        ErrorKind::SyntaxError => error.detail().unwrap_or("it is not a valid template").to_owned(),
-        kind => format!("{about}{kind}"),
+    fn reason(&self, error: &Error) -> String {
+        let is_shown = self.visibility == Visibility::Shown;
+        // The expression, which is the author's text; a detail may quote values.
+        let expression = error.range().and_then(|range| self.text.get(range)).map(str::trim);
+        let expression = expression.filter(|text| is_shown && !text.is_empty());
+        let about = expression.map(|expression| format!("'{expression}': ")).unwrap_or_default();
+        match error.kind() {
+            ErrorKind::UndefinedError => match expression {
+                Some(expression) => format!("'{expression}' is not defined; add it to 'variables'"),
+                None => "a variable is not defined; add it to 'variables'".to_owned(),
+            },
+            ErrorKind::OutOfFuel => format!("rendering takes more than {FUEL} steps"),
+            ErrorKind::WriteFailure => format!("the text has more than {} MiB", MAX_OUTPUT >> 20),
+            // Its detail quotes words of the template.
+            ErrorKind::SyntaxError => {
+                error.detail().filter(|_| is_shown).unwrap_or("it is not a valid template").to_owned()
+            }
+            kind => format!("{about}{kind}"),
+        }
     }
 }
