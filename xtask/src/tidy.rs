@@ -32,6 +32,7 @@ const CORE_MAY_NEED: &[&str] = &[
     "granit-parser",
     "hashbrown",
     "memchr",
+    "minijinja",
     "jiff",
     "jsonschema",
     "percent-encoding",

@@ -31,6 +31,7 @@ pub mod run;
 pub mod schema;
 pub mod sls;
 pub mod source;
+pub mod template;
 pub mod text;
 pub mod value;
 pub mod wait;

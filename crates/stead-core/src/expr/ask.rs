@@ -131,6 +131,7 @@ impl Evaluator<'_> {
             Ask::SystemRoot => self.fact(FactKey::SystemRoot),
             Ask::Context => self.fact(FactKey::Context),
             Ask::Facts => self.machine_fact(question),
+            Ask::File => self.fact(FactKey::Document(name.to_owned())),
             Ask::Secret => self.secret(question),
         }
     }
@@ -271,6 +272,7 @@ fn is_foreign_to_functions(ask: Ask) -> bool {
         | Ask::SystemRoot
         | Ask::Context
         | Ask::Facts
+        | Ask::File
         | Ask::Secret => false,
     }
 }

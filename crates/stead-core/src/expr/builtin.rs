@@ -152,6 +152,7 @@ pub(super) enum Ask {
     SystemRoot,
     Context,
     Facts,
+    File,
     Secret,
 }
 

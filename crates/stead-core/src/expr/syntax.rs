@@ -462,7 +462,7 @@ impl<'t> Parser<'t> {
             Some(builtin) => {
                 check_count(builtin, &arguments, &at)?;
                 check_lambdas(builtin, &arguments)?;
-                Form::Call { builtin, arguments }
+                written_out(builtin, arguments)
             }
         };
         self.accesses(Node { at, kind })
@@ -543,6 +543,17 @@ fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
         let message = format!("Unknown function '{name}'");
         Fault { code: &codes::UNKNOWN_FUNCTION, message, at: at.clone(), help: Some(help) }
     })
+}
+
+/// `stead.templateFile(PATH, VARIABLES)` is short for `stead.template(stead.file(PATH), VARIABLES)`; all others are themselves.
+fn written_out(builtin: &'static Builtin, mut arguments: Vec<Node>) -> Form {
+    let parts = (find("stead.template"), find("stead.file"), arguments.first_mut());
+    if let ("stead.templateFile", (Some(template), Some(file), Some(path))) = (builtin.name, parts) {
+        let (at, kind) = (path.at.clone(), std::mem::replace(&mut path.kind, Form::Constant(Value::Null)));
+        path.kind = Form::Call { builtin: file, arguments: vec![Node { at, kind }] };
+        return Form::Call { builtin: template, arguments };
+    }
+    Form::Call { builtin, arguments }
 }
 
 fn check_count(builtin: &'static Builtin, arguments: &[Node], at: &Range<usize>) -> Result<(), Fault> {

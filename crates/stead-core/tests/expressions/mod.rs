@@ -111,7 +111,7 @@ impl Environment for World {
                 let key = vault.as_ref().map_or(name.clone(), |vault| format!("{vault}/{name}"));
                 Some(if names.contains_key(&key) { key.into() } else { Json::Null })
             }
-            FactKey::Document(_) => None,
+            FactKey::Document(path) => self.json["files"].get(path).cloned(),
         };
         fact.map(Value::from)
     }

@@ -90,7 +90,12 @@ fn word(verdict: Verdict) -> (&'static str, AnsiColor) {
 fn shown(line: &Line) -> String {
     let (word, color) = word(line.verdict);
     let help = line.help.as_ref().map(|help| format!("{:22}help: {help}\n", "")).unwrap_or_default();
-    format!("{}  {:<11}  {}\n{help}", painted(color, &format!("{word:<7}")), line.subject, line.text.replace('\n', "; "))
+    format!(
+        "{}  {:<11}  {}\n{help}",
+        painted(color, &format!("{word:<7}")),
+        line.subject,
+        line.text.replace('\n', "; ")
+    )
 }
 
 fn data(line: &Line) -> Json {
@@ -139,7 +144,9 @@ fn resources(env: &ProcessEnv) -> Vec<Line> {
     let problems = session.discovery.problems();
     let found = Line::new(Verdict::Ok, "resources", format!("{all} found"));
     let notable = problems.iter().filter(|problem| problem.is_notable());
-    std::iter::once(found).chain(notable.map(|problem| Line::new(Verdict::Problem, "resources", problem_text(problem)))).collect()
+    std::iter::once(found)
+        .chain(notable.map(|problem| Line::new(Verdict::Problem, "resources", problem_text(problem))))
+        .collect()
 }
 
 /// Where the index of manifests is kept.
@@ -158,7 +165,8 @@ fn systemd() -> Line {
         return Line::new(Verdict::Ok, "systemd", "manages this machine");
     }
     let text = "does not manage this machine: Stead/Service and Stead/Timer cannot change what runs";
-    Line::new(Verdict::Note, "systemd", text).with_help("the agent can be started as 'stead agent run' by another supervisor")
+    Line::new(Verdict::Note, "systemd", text)
+        .with_help("the agent can be started as 'stead agent run' by another supervisor")
 }
 
 fn program(env: &ProcessEnv, name: &'static str, missing: &str, help: &str) -> Line {

@@ -519,6 +519,13 @@ pub(super) static TABLE: &[Builtin] = &[
         .takes(1, Some(1), &[&[Array]])
         .returns(&[Array])
         .says("stead.distinct(<array>)", "The elements of an array, each once, where it was first."),
+    function("stead.file", Asks(Ask::File), OWN)
+        .takes(1, Some(1), &[&[String]])
+        .returns(&[String])
+        .says("stead.file(<path>)", "The content of a text file.")
+        .if_only(
+            "A relative path starts at the folder of the document and does not leave it; the file has at most 16 MiB.",
+        ),
     function("stead.flatten", Pure(own::flatten), OWN)
         .takes(1, Some(1), &[&[Array]])
         .returns(&[Array])
@@ -595,6 +602,21 @@ pub(super) static TABLE: &[Builtin] = &[
         .takes(2, Some(2), &[&[String], &[String]])
         .returns(&[Array])
         .says("stead.split(<string>, <delimiter>)", "An array of the parts of a string between the delimiters."),
+    function("stead.template", Pure(own::template), OWN)
+        .takes(2, Some(2), &[&[String], &[Object]])
+        .returns(&[String])
+        .says(
+            "stead.template(<template>, <variables>)",
+            "What a template in the language of Jinja2 makes of variables.",
+        )
+        .if_only("A variable that is not defined is an error."),
+    function("stead.templateFile", Pure(own::template), OWN)
+        .takes(2, Some(2), &[&[String], &[Object]])
+        .returns(&[String])
+        .says(
+            "stead.templateFile(<path>, <variables>)",
+            "What a template in a file makes of variables: short for stead.template(stead.file(<path>), <variables>).",
+        ),
     function("stead.toJson", Pure(own::to_json), OWN)
         .takes(1, Some(1), &[ANY])
         .returns(&[String])

@@ -11,6 +11,7 @@ use super::logic::compare;
 use super::text::MAX_TEXT;
 use crate::digest;
 use crate::source::SourceId;
+use crate::template;
 use crate::text::{self, Limits};
 use crate::value::{Object, Value};
 
@@ -175,6 +176,20 @@ fn merge_into(merged: &mut Object, with: Object, depth: usize) {
             (None, value) => _ = merged.insert(key, value),
         }
     }
+}
+
+pub(super) fn template(mut arguments: Arguments) -> Outcome {
+    let (text, variables) = (arguments.text()?, arguments.any());
+    if variables.has_sealed() {
+        return Err(Wrong::kind(1, "a secret cannot be made into text here"));
+    }
+    // Nothing is left that the redaction could replace.
+    let rendered = template::render(&text, &variables.to_redacted_json()).map_err(|error| {
+        let line = error.line.map(|line| format!("line {line} of the template: ")).unwrap_or_default();
+        let wrong = Wrong::value(0, format!("{line}{}", error.message(true)));
+        if error.is_undefined { wrong.with_help("add it to the variables, the second argument") } else { wrong }
+    })?;
+    Ok(rendered.into())
 }
 
 pub(super) fn to_json(mut arguments: Arguments) -> Outcome {

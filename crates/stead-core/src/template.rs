@@ -1,0 +1,99 @@
+//! Templates in the language of Jinja2: text and variables in, text out, within limits.
+
+use std::io;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
+use serde::Serialize;
+
+/// How many instructions a template may take: about a second.
+const FUEL: u64 = 10_000_000;
+
+/// How many bytes a template may yield.
+const MAX_OUTPUT: usize = 16 << 20;
+
+/// Why a template yields nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TemplateError {
+    /// The line of the template, from 1, where it is known.
+    pub line: Option<usize>,
+    /// Whether a variable is not defined.
+    pub is_undefined: bool,
+    /// What is wrong, without any part of the template.
+    plain: String,
+    /// The same with the part that it is about. Values of variables are not in it.
+    quoted: Option<String>,
+}
+
+impl TemplateError {
+    /// What is wrong, in one sentence; parts of the template are in it only if it may be shown.
+    pub fn message(&self, is_shown: bool) -> &str {
+        self.quoted.as_deref().filter(|_| is_shown).unwrap_or(&self.plain)
+    }
+
+    fn of(text: &str, error: &Error) -> Self {
+        // The expression, which is the author's text; a detail may quote values.
+        let expression = error.range().and_then(|range| text.get(range)).map(str::trim).filter(|text| !text.is_empty());
+        let (plain, quoted) = match error.kind() {
+            ErrorKind::UndefinedError => {
+                let quoted = expression.map(|expression| format!("'{expression}' is not defined"));
+                ("a variable is not defined".to_owned(), quoted)
+            }
+            ErrorKind::OutOfFuel => (format!("rendering takes more than {FUEL} steps"), None),
+            ErrorKind::WriteFailure => (format!("the text has more than {} MiB", MAX_OUTPUT >> 20), None),
+            // Its detail quotes words of the template.
+            ErrorKind::SyntaxError => ("it is not a valid template".to_owned(), error.detail().map(str::to_owned)),
+            kind => (kind.to_string(), expression.map(|expression| format!("'{expression}': {kind}"))),
+        };
+        let is_undefined = error.kind() == ErrorKind::UndefinedError;
+        Self { line: error.line(), is_undefined, plain, quoted }
+    }
+}
+
+/// Refuses what is not a template.
+pub fn check(text: &str) -> Result<(), TemplateError> {
+    environment().template_from_str(text).map(|_| ()).map_err(|error| TemplateError::of(text, &error))
+}
+
+/// What a template makes of variables, an object. A variable that is not defined is an error.
+///
+/// Guarantees: it ends, within limits of time and size that are the same everywhere.
+pub fn render(text: &str, variables: &impl Serialize) -> Result<String, TemplateError> {
+    let environment = environment();
+    let failed = |error: Error| TemplateError::of(text, &error);
+    let template = environment.template_from_str(text).map_err(failed)?;
+    let mut output = Output(Vec::new());
+    template.render_captured_to(Value::from(Serde(variables)), &mut output).map_err(failed)?;
+    Ok(String::from_utf8_lossy(&output.0).into_owned())
+}
+
+fn environment<'t>() -> Environment<'t> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    // It can only be refused for delimiters, which are the usual ones.
+    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).trim_blocks(true).build() {
+        environment.set_syntax(syntax);
+    }
+    environment.set_fuel(Some(FUEL));
+    environment.set_debug(true);
+    environment
+}
+
+/// Takes text up to a limit.
+struct Output(Vec<u8>);
+
+impl io::Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MAX_OUTPUT {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
