@@ -1,12 +1,12 @@
 //! Digests of files as users state them: `sha256:` or `sha512:` and hexadecimal digits.
 
 use std::convert;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 
 use sha2::digest::Output;
 use sha2::{Digest, Sha256, Sha512};
+use stead_core::digest::hex;
 
 /// The digest that a file must have.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,14 +96,4 @@ pub(crate) fn digest<D: Digest, E>(
         hasher.update(&chunk);
         each(&chunk)?;
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

@@ -13,6 +13,7 @@ mod archive;
 mod block;
 mod checksum;
 pub mod command;
+mod credentials;
 mod cron;
 pub mod directory;
 mod download;

@@ -3,11 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
 mod support;
+#[path = "downloads/tls.rs"]
+mod tls;
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::chown;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, Failure, FailureKind};
@@ -25,12 +29,17 @@ struct Server {
 
 impl Server {
     fn new(answers: Vec<String>) -> Self {
+        Self::over(answers, |client| client)
+    }
+
+    /// With what is spoken over its connections.
+    fn over<S: Read + Write>(answers: Vec<String>, connect: impl Fn(TcpStream) -> S + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, requests) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<String>>>::default());
         let kept = Arc::clone(&requests);
         std::thread::spawn(move || {
             for answer in answers {
-                let (mut client, _) = listener.accept().unwrap();
+                let mut client = connect(listener.accept().unwrap().0);
                 let request = head(&mut client);
                 kept.lock().unwrap().push(request);
                 // Who asked may have gone.
@@ -50,7 +59,7 @@ impl Server {
 }
 
 /// The head of a request, or what came before the client went.
-fn head(client: &mut TcpStream) -> String {
+fn head(client: &mut impl Read) -> String {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") && client.read(&mut byte).is_ok_and(|read| read == 1) {
         head.push(byte[0]);
@@ -183,13 +192,44 @@ fn a_server_that_says_nothing_is_given_up() {
 }
 
 #[test]
-fn a_server_without_a_certificate_is_refused() {
-    let server = Server::new(vec![whole("abcdefghij")]);
-    let url = server.url("x").replace("http:", "https:");
-    let desired = json!({"path": "f", "url": url, "checksum": DIGEST});
-    let world = World::build("");
-    assert!(set(&world, &desired, Execution::Actual).is_err());
+fn a_server_that_goes_on_forever_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/x", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            head(&mut client);
+            // Each part comes long before silence would end it, and each connection has one that is new.
+            let _ = client.write_all(answer("200 OK", "etag: \"e\"\r\n", "").as_bytes());
+            while client.write_all(b"a").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    });
+    let (world, begin) = (World::build(""), Instant::now());
+    let desired = json!({"path": "f", "url": url, "checksum": DIGEST, "timeout": 1});
+    let failure = set(&world, &desired, Execution::Actual).err().unwrap();
+    assert_eq!(failure.kind, FailureKind::Deadline, "{}", failure.message);
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     assert_eq!(world.tree(), "");
+}
+
+/// A connection that breaks off with progress each time does not get the whole time again.
+#[test]
+fn transfers_that_break_off_share_a_deadline() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/x", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            head(&mut client);
+            let _ = client.write_all(answer("200 OK", "content-length: 10\r\n", "a").as_bytes());
+        }
+    });
+    let begin = Instant::now();
+    let desired = json!({"path": "f", "url": url, "checksum": DIGEST, "timeout": 1});
+    assert!(set(&World::build(""), &desired, Execution::Actual).is_err());
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
 }
 
 #[test]
@@ -214,4 +254,21 @@ fn a_pin_refuses_another_content() {
     let failure = message(set(&world, &desired, Execution::Actual));
     assert!(failure.starts_with("what was downloaded is not what was there at first"), "{failure}");
     assert!(!world.root.path().join("f").exists());
+}
+
+#[test]
+fn a_pin_that_somebody_else_placed_is_not_trusted() {
+    if !stead_testkit::is_root("a_pin_that_somebody_else_placed_is_not_trusted") {
+        return;
+    }
+    let (_, digest) = DIGEST.split_once(':').unwrap();
+    let world = World::build(&format!("dir . 1777\nfile f.sha256 0644 \"{digest}  f\\n\"\n"));
+    chown(world.root.path().join("f.sha256"), Some(1), None).unwrap();
+    let server = Server::new(vec![whole("abcdefghij")]);
+    let desired = json!({"path": "f", "url": server.url("x"), "pin": "firstUse"});
+    for execution in [Execution::WhatIf, Execution::Actual] {
+        let failure = message(set(&world, &desired, execution));
+        assert!(failure.contains("f.sha256' is not trusted: it belongs to another user"), "{failure}");
+    }
+    assert!(server.requests().is_empty() && !world.root.path().join("f").exists());
 }

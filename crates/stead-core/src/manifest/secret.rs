@@ -49,9 +49,11 @@ impl SecretForm {
 /// Whether a text has a user in front of the host of an address, a query behind it, or a password among its options.
 fn has_credentials(text: &str) -> bool {
     match text.split_once("://") {
-        Some((_, rest)) => {
+        Some((scheme, rest)) => {
             let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-            authority.contains('@') || rest.contains('?')
+            let user = authority.rsplit_once('@').map(|(user, _)| user);
+            // The user of SSH is not secret, as in 'git@host:path'.
+            user.is_some_and(|user| scheme != "ssh" || user.contains(':')) || rest.contains('?')
         }
         // An address without a scheme, as of a proxy; 'git@host:path' has no password.
         None if text.split_once('@').is_some_and(|(user, _)| user.contains(':')) => true,
@@ -95,10 +97,26 @@ mod tests {
 
     #[test]
     fn credentials_are_recognized() {
-        let addresses =
-            ["https://u@h/", "https://u:p@h", "http://h/a?token=x", "https://h?token=x", "https://h?to=/x", "u:p@h:1"];
+        let addresses = [
+            "https://u@h/",
+            "https://u:p@h",
+            "ssh://u:p@h/",
+            "http://h/a?token=x",
+            "https://h?token=x",
+            "https://h?to=/x",
+            "u:p@h:1",
+        ];
         let options = ["ro,password=x", "password=x", "pass=x", "ro,password2=x", "username=a%x,ro"];
-        let without = ["https://h/a@b", "git@host:path", "/a/b", "ro,noatime", "file:///srv/a", "deb", "username=a"];
+        let without = [
+            "https://h/a@b",
+            "ssh://git@h/a",
+            "git@host:path",
+            "/a/b",
+            "ro,noatime",
+            "file:///srv/a",
+            "deb",
+            "username=a",
+        ];
         for text in addresses.iter().chain(&options) {
             assert!(has_credentials(text), "{text}");
         }

@@ -269,7 +269,7 @@ mod tests {
     use stead_host::provider::Context;
 
     use super::*;
-    use crate::checksum::hex;
+    use stead_core::digest::hex;
 
     /// A file of three chunks and its digest.
     fn file() -> (File, Checksum) {

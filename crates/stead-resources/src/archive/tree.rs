@@ -11,13 +11,14 @@ use rustix::fs::{OFlags, fstat};
 use sha2::Sha256;
 use stead_core::call::{Execution, Failure};
 use stead_core::destruction::{Entries, Item, ItemKind};
+use stead_core::digest::hex;
 use stead_host::fs::{self, Former, Kind, Ownership, Patience, Place, Replacement, Status, Writes};
 use stead_host::provider::Context;
 
 use super::format;
 use super::listing::{Content, Entry, Listing};
 use super::reading::unreadable;
-use crate::checksum::{digest, hex};
+use crate::checksum::digest;
 use crate::directory::{Difference, Drift};
 use crate::file::{content, set_mode};
 use crate::input::{cannot, refused};

@@ -10,9 +10,6 @@ use std::io::{Read, Seek, SeekFrom, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use percent_encoding::percent_decode_str;
 use stead_core::call::{Failure, FailureKind};
 use stead_host::fs;
 use stead_host::provider::Context;
@@ -21,7 +18,8 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
 use url::Url;
 
-use crate::input::{failure, invalid, refused};
+use crate::credentials;
+use crate::input::{failure, invalid};
 
 /// How often a transfer that broke off is tried again without any progress.
 const ATTEMPTS: u32 = 3;
@@ -48,22 +46,12 @@ pub(super) struct Request<'a> {
     pub(super) max_size: u64,
 }
 
-/// The address as messages may show it.
-pub(super) fn shown(url: &Url) -> String {
-    let mut shown = url.clone();
-    // Only an address without a host has none; then there is nothing to hide.
-    let _ = shown.set_username("");
-    let _ = shown.set_password(None);
-    shown.set_query(None);
-    shown.set_fragment(None);
-    shown.to_string()
-}
-
 /// Fetches it into a file, from its begin.
 pub(super) fn fetch(cx: &Context, request: &Request<'_>, to: &File) -> Result<(), Failure> {
     let until = Instant::now() + request.timeout;
-    let agent = agent(request, until)?;
-    let mut transfer = Transfer { cx, request, to, received: 0, validator: None, until };
+    let roots = roots();
+    let agent = agent(request, &roots)?;
+    let mut transfer = Transfer { cx, request, to, has_roots: !roots.is_empty(), received: 0, validator: None, until };
     let (mut tries, mut pause) = (0, PAUSE);
     loop {
         let before = transfer.received;
@@ -80,12 +68,17 @@ pub(super) fn fetch(cx: &Context, request: &Request<'_>, to: &File) -> Result<()
     }
 }
 
-fn agent(request: &Request<'_>, until: Instant) -> Result<Agent, Failure> {
+fn agent(request: &Request<'_>, roots: &[Certificate<'static>]) -> Result<Agent, Failure> {
+    // Not for HTTPS alone: a redirect may lead there, and a proxy may be reached so.
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let roots = RootCerts::new_with_certs(roots);
+    let tls = TlsConfig::builder().root_certs(roots).unversioned_rustls_crypto_provider(provider).build();
     let mut config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
-        .timeout_global(Some(until.saturating_duration_since(Instant::now())))
+        .https_only(request.url.scheme() == "https")
+        .tls_config(tls)
         .timeout_resolve(Some(CONNECT))
         .timeout_connect(Some(CONNECT))
         .timeout_per_read(Some(SILENCE))
@@ -94,24 +87,13 @@ fn agent(request: &Request<'_>, until: Instant) -> Result<Agent, Failure> {
         let proxy = Proxy::new(proxy).map_err(|_| invalid("proxy", "'proxy' must be the URL of an HTTP proxy"))?;
         config = config.proxy(Some(proxy));
     }
-    if request.url.scheme() == "https" {
-        config = config.https_only(true).tls_config(tls()?);
-    }
     Ok(config.build().into())
 }
 
-/// With the certificates that the system trusts, those of its administrator among them.
-fn tls() -> Result<TlsConfig, Failure> {
+/// The certificates that the system trusts, those of its administrator among them.
+fn roots() -> Vec<Certificate<'static>> {
     let native = rustls_native_certs::load_native_certs();
-    if native.certs.is_empty() {
-        let hint = "Install the package ca-certificates, or name a file of them in SSL_CERT_FILE";
-        return Err(refused("url", format!("the system has no certificates to check the server with. {hint}")));
-    }
-    let roots: Vec<Certificate<'static>> =
-        native.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let roots = RootCerts::new_with_certs(&roots);
-    Ok(TlsConfig::builder().root_certs(roots).unversioned_rustls_crypto_provider(provider).build())
+    native.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect()
 }
 
 /// Why a transfer did not come to its end.
@@ -132,6 +114,8 @@ struct Transfer<'a> {
     cx: &'a Context,
     request: &'a Request<'a>,
     to: &'a File,
+    /// Whether the system trusts any certificate.
+    has_roots: bool,
     received: u64,
     /// What tells whether the server still has the same content; without it a transfer begins anew.
     validator: Option<String>,
@@ -159,14 +143,13 @@ impl Transfer<'_> {
             }
             let location = response.headers().get("location").and_then(|location| location.to_str().ok());
             let next = location.and_then(|location| url.join(location).ok());
-            let next = next.ok_or_else(|| self.refused("the server redirects to nowhere"))?;
-            let is_allowed = match next.scheme() {
-                "https" => true,
-                "http" => url.scheme() == "http",
-                _ => false,
-            };
-            if !is_allowed {
-                return Err(self.refused(&format!("the server redirects from HTTPS to '{}'", shown(&next))));
+            let next = next.ok_or_else(|| self.refused("the server redirects without a valid address"))?;
+            let shown = credentials::without(next.as_str());
+            match next.scheme() {
+                "https" => {}
+                "http" if url.scheme() == "http" => {}
+                "http" => return Err(self.refused(&format!("the server redirects from HTTPS to HTTP, to '{shown}'"))),
+                _ => return Err(self.refused(&format!("the server redirects to '{shown}', which is not HTTP"))),
             }
             url = next;
         }
@@ -174,13 +157,17 @@ impl Transfer<'_> {
     }
 
     fn call(&self, agent: &Agent, url: &Url) -> Result<Response<Body>, Broken> {
+        if url.scheme() == "https" && !self.has_roots {
+            let hint = "Install the package ca-certificates, or name a file of them in SSL_CERT_FILE";
+            return Err(self.refused(&format!("the system has no certificates to check the server with. {hint}")));
+        }
         let mut bare = url.clone();
-        let _ = bare.set_username("");
-        let _ = bare.set_password(None);
+        let _ = credentials::take(&mut bare);
         bare.set_fragment(None);
-        let mut call = agent.get(bare.as_str());
+        let left = self.until.saturating_duration_since(Instant::now());
+        let mut call = agent.get(bare.as_str()).config().timeout_global(Some(left)).build();
         if url.origin() == self.request.url.origin() {
-            if let Some(credentials) = credentials(self.request.url) {
+            if let Some(credentials) = credentials::take(&mut self.request.url.clone()) {
                 call = call.header("authorization", credentials);
             }
             for (name, value) in self.request.headers {
@@ -236,6 +223,9 @@ impl Transfer<'_> {
             if self.cx.cancel.is_cancelled() {
                 return Err(Failure::new(FailureKind::Cancelled, "the download was cancelled").into());
             }
+            if Instant::now() >= self.until {
+                return Err(self.refused(&format!("it took longer than {} s", self.request.timeout.as_secs())));
+            }
             let read = content.read(&mut chunk).map_err(|error| self.interrupted(&fs::reason(&error)))?;
             if read == 0 {
                 return Ok(());
@@ -265,7 +255,7 @@ impl Transfer<'_> {
 
     fn failure(&self, reason: &str) -> Failure {
         let kind = if Instant::now() >= self.until { FailureKind::Deadline } else { FailureKind::System };
-        failure(kind, "url", format!("cannot download '{}': {reason}", shown(self.request.url)))
+        failure(kind, "url", format!("cannot download '{}': {reason}", credentials::without(self.request.url.as_str())))
     }
 
     fn interrupted(&self, reason: &str) -> Broken {
@@ -285,18 +275,6 @@ impl Transfer<'_> {
         let may_pass = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
         if may_pass { self.interrupted(&reason) } else { self.refused(&reason) }
     }
-}
-
-/// The value of the header that has the user and the password of an address.
-fn credentials(url: &Url) -> Option<String> {
-    if url.username().is_empty() && url.password().is_none() {
-        return None;
-    }
-    let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
-    let mut pair = decoded(url.username());
-    pair.push(b':');
-    pair.extend(decoded(url.password().unwrap_or_default()));
-    Some(format!("Basic {}", STANDARD.encode(pair)))
 }
 
 /// The first byte of a range such as `bytes 5-9/10`.

@@ -60,15 +60,17 @@ struct Properties<'a> {
     /// symbolic link as the last component is refused.
     #[serde(borrow)]
     path: FilePath<'a>,
-    /// The URL: https, http or file. A user and a password in it are used and never shown; so is its query.
+    /// The URL: https, http or file. Required unless '_exist' is false. A user and a password in it are used and never shown;
+    /// so is its query.
     #[serde(borrow)]
     #[schemars(extend("writeOnly" = true))]
     url: Option<DownloadUrl<'a>>,
-    /// The digest that the file must have: 'sha256:' or 'sha512:' and hexadecimal digits. Without it 'pin' is required.
+    /// The digest that the file must have: 'sha256:' or 'sha512:' and hexadecimal digits. Either it or 'pin' is required, unless
+    /// '_exist' is false.
     #[serde(borrow)]
     checksum: Option<ChecksumText<'a>>,
-    /// With 'firstUse' the digest of the first download counts from then on. It is kept beside the file as 'NAME.sha256';
-    /// remove that file to accept another content.
+    /// With 'firstUse' the digest of the first download counts from then on. It is kept beside the file as 'NAME.sha256', which
+    /// only root or the user who runs stead may be able to write; remove that file to accept another content.
     pin: Option<PinPolicy>,
     /// Headers of the requests, by their names. They are sent to the host of the URL only, and never shown.
     #[serde(borrow, default)]
@@ -79,7 +81,7 @@ struct Properties<'a> {
     #[serde(borrow)]
     #[schemars(extend("writeOnly" = true))]
     proxy: Option<NonEmpty<'a>>,
-    /// How many seconds the download may take.
+    /// How many seconds the download may take, with all that is tried again. A server may be silent for a minute.
     #[schemars(range(min = 1, max = 86400), extend("writeOnly" = true))]
     timeout: Option<u32>,
     /// The greatest number of bytes that is accepted.
@@ -186,11 +188,14 @@ impl Provider for Downloads {
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         let stated: Properties<'_> = read_each(input)?;
         let pin = stated.pin.map(|_| Pin::of(&stated.path.0.resolve(cx), stated.path.0.0)).transpose()?;
-        let done = self.desired(cx, stated)?.delete(cx, execution)?;
-        match pin.filter(|_| execution == Execution::Actual) {
-            Some(pin) => pin.remove(cx).map(|()| done),
-            None => Ok(done),
+        let mut done = self.desired(cx, stated)?.delete(cx, execution)?;
+        if let Some(pin) = pin.filter(|pin| pin.checksum.is_some()) {
+            match execution {
+                Execution::Actual => pin.remove(cx)?,
+                Execution::WhatIf => done.push("remove its pin".to_owned()),
+            }
         }
+        Ok(done)
     }
 
     fn cost(&self, _desired: &Value) -> Cost {

@@ -2,16 +2,18 @@
 //!
 //! Who can replace this file can replace the one that it is about as well, so that no other place would be safer; here it
 //! moves with the file, serves every root and every user, and `sha256sum -c` reads it.
+//!
+//! Guarantees: it is read through a descriptor, without following a link, and believed only when nobody but root and the
+//! user who runs this can have written it.
 
 use std::path::{Path, PathBuf};
 
 use stead_core::call::Failure;
 use stead_core::destruction::{Item, ItemKind};
-use stead_host::fs::{Former, Ownership, Place, Replacement};
+use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
 use stead_host::provider::Context;
 
 use crate::checksum::Checksum;
-use crate::file::content::source_text;
 use crate::input::refused;
 
 /// What comes behind the name of the file.
@@ -37,8 +39,8 @@ impl Pin {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let path = path.with_file_name(format!("{name}{SUFFIX}"));
         let shown = format!("{stated}{SUFFIX}");
-        let is_there = path.symlink_metadata().is_ok();
-        let checksum = is_there.then(|| read(&path)).transpose()?;
+        let about_pin = |failure: Failure| Failure { property: Some("/pin".to_owned()), ..failure };
+        let checksum = read(&path).map_err(about_pin)?;
         Ok(Self { path, name, shown, checksum })
     }
 
@@ -56,10 +58,12 @@ impl Pin {
     /// Keeps a digest of SHA-256.
     pub(super) fn keep(&self, cx: &Context, sha256: &str) -> Result<(), Failure> {
         let Some(place) = Place::find(&self.path, &cx.writes)? else { return Ok(()) };
-        let replacement = Replacement::begin(&place, Former::Any)?;
+        let replacement = Replacement::begin(&place, Former::Absent)?;
         replacement.write(format!("{sha256}  {}\n", self.name).as_bytes())?;
-        replacement.finish(0o644, Ownership::default())?;
-        Ok(())
+        match replacement.finish(0o644, Ownership::default())? {
+            Some(_) => Ok(()),
+            None => Err(refused("pin", format!("'{}' was created by another program meanwhile", self.path.display()))),
+        }
     }
 
     /// Forgets it.
@@ -71,9 +75,25 @@ impl Pin {
     }
 }
 
-fn read(path: &Path) -> Result<Checksum, Failure> {
-    let (text, _) =
-        source_text(path, MAX_SIZE).map_err(|failure| Failure { property: Some("/pin".to_owned()), ..failure })?;
+fn read(path: &Path) -> Result<Option<Checksum>, Failure> {
+    let Some(content) = fs::read(path, MAX_SIZE)? else { return Ok(None) };
+    let shown = path.display();
+    if let Some(problem) = distrust(&content.status) {
+        let hint = format!("Check it, then run `chown root '{shown}'` and `chmod 644 '{shown}'`, or remove it");
+        return Err(refused("pin", format!("'{shown}' is not trusted: {problem}. {hint}")));
+    }
+    let text = String::from_utf8_lossy(&content.bytes);
     let digest = text.split_whitespace().next().and_then(Checksum::sha256);
-    digest.ok_or_else(|| refused("pin", format!("'{}' does not begin with a digest of SHA-256", path.display())))
+    let malformed = || refused("pin", format!("'{shown}' does not begin with a digest of SHA-256"));
+    digest.map(Some).ok_or_else(malformed)
+}
+
+/// Why somebody else can have written a file.
+fn distrust(status: &Status) -> Option<&'static str> {
+    let is_ours = status.uid == 0 || status.uid == rustix::process::geteuid().as_raw();
+    match () {
+        () if !is_ours => Some("it belongs to another user"),
+        () if status.mode & 0o022 != 0 => Some("others can write it"),
+        () => None,
+    }
 }

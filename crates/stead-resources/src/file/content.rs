@@ -11,12 +11,13 @@ use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Item, ItemKind};
+use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Kind, Replacement, Status};
 use stead_host::provider::Context;
 
 use super::{Current, Properties};
-use crate::checksum::{digest, hex};
+use crate::checksum::digest;
 use crate::input::{Base64, cannot, refused};
 
 /// Content up to this size is part of a reported state, so that users see what changes; of more, only the digest.

@@ -1,27 +1,32 @@
 //! `Stead/Git`: a working tree of a Git repository, at a revision.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Failure, FailureKind, Presumed};
 use stead_core::claims::{Claims, Extent};
-use stead_core::destruction::{Effect, Effects, Item, ItemKind};
+use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Kind, Patience, Place};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, read, read_each, refused, required};
-use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema, with_secrets};
+use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, credentials, is_wanted, pending, removal, reply, schema, with_secrets};
 
+mod checkout;
+mod losses;
 mod program;
 mod repository;
+mod trust;
 
+use losses::Losses;
 use program::{Git, Remote};
-use repository::{CHECKED_OUT, Repository, is_commit};
+use repository::{Repository, is_commit, record_of};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Git",
@@ -34,21 +39,24 @@ const PROFILE: Profile = Profile {
 
 /// A working tree of a Git repository, at a revision. What is checked out is read from the files of the repository; to
 /// change it, the program git is called, which asks nobody, ignores the settings of the user and the system, and runs no
-/// hooks. HEAD is detached. Submodules are not fetched. Files that Git does not track stay.
+/// hooks. HEAD is detached. Submodules are not fetched. Files that Git does not track stay. Where root runs stead, nobody
+/// else may be able to write to the repository or to a directory above it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/Git")]
 #[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
 struct Properties<'a> {
     /// The directory of the working tree. A relative path starts at the directory of the document, or at the system root
-    /// that was given. Its parent directory must exist, and it must be empty unless it is a repository already.
+    /// that was given. Its parent directory must exist, and it must be empty unless it is a repository already. It is not a
+    /// symbolic link.
     #[serde(borrow)]
     path: PathText<'a>,
-    /// Where it is cloned from: a URL with https, http, ssh, git or file, an address such as 'git@host:path', or a path. A
-    /// password in it is handed to git, not stored and never shown.
+    /// Where it is cloned from: a URL with https, http, ssh, git or file, an address such as 'git@host:path', or a path.
+    /// Required unless '_exist' is false. A user and a password in a URL with https or http are handed to git, not stored and
+    /// never shown; redirects are refused then.
     #[serde(borrow)]
     repository: Option<RepositoryAddress<'a>>,
-    /// A branch, a tag, or a commit by all of its digits.
+    /// A branch, a tag, or a commit by all of its digits. Required unless '_exist' is false.
     #[serde(borrow)]
     revision: Option<Revision<'a>>,
     /// Whether the remote repository is asked each time where a branch or tag is. Without it, the commit that it was at when
@@ -56,15 +64,16 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     update: bool,
-    /// Whether changes of tracked files, and commits that no branch has, are discarded. Without it they keep a set from
-    /// checking anything out.
+    /// Whether changes of tracked files, files in the way that git does not track, and commits that are on no branch are
+    /// discarded. Without it they keep a set from checking anything out.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     force: bool,
     /// How many commits of the history are fetched; all without it.
     #[schemars(range(min = 1), extend("writeOnly" = true))]
     depth: Option<u32>,
-    /// Whether the working tree exists. With false it is removed with everything in it; changed files only with 'force'.
+    /// Whether the working tree exists. With false it is removed with everything in it; changed files, submodules, and commits
+    /// that were not pushed only with 'force'.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
     /// The commit that is checked out.
@@ -114,8 +123,11 @@ impl Provider for WorkingTrees {
         let found = Repository::at(&desired.path)?;
         let plan = desired.plan(cx, found.as_ref(), Depth::Test)?;
         let mut actual = desired.actual(found.as_ref(), &plan.differing)?;
-        if !plan.modified.is_empty() {
-            actual.insert("modified".to_owned(), Value::from(plan.modified.clone()));
+        if !plan.losses.modified.is_empty() {
+            actual.insert("modified".to_owned(), Value::from(plan.losses.modified.clone()));
+        }
+        if plan.checks_out() && plan.commit.is_none() {
+            return Ok(reply::tested(actual, &plan.differing));
         }
         let differing = plan.differing.clone();
         Ok(reply::tested_as(actual, &differing, desired.reply(cx, &plan)?))
@@ -128,12 +140,12 @@ impl Provider for WorkingTrees {
             Err(failure) if execution == Execution::WhatIf => return desired.presumed(cx, found.as_ref(), failure),
             plan => plan?,
         };
-        desired.check_kept(found.as_ref(), &plan)?;
+        desired.check_kept(&plan)?;
         let mut reply = desired.reply(cx, &plan)?;
         match execution {
             _ if plan.differing.is_empty() => {}
             Execution::WhatIf => reply.presumed = pending::at(&desired.path)?,
-            Execution::Actual => desired.carry_out(cx, found.as_ref(), &plan)?,
+            Execution::Actual => desired.carry_out(cx, &plan)?,
         }
         Ok(reply)
     }
@@ -142,11 +154,11 @@ impl Provider for WorkingTrees {
         let desired = Desired { exist: false, ..Desired::of(cx, &read_each(input)?) };
         let found = Repository::at(&desired.path)?;
         let plan = desired.plan(cx, found.as_ref(), Depth::Set)?;
-        desired.check_kept(found.as_ref(), &plan)?;
+        desired.check_kept(&plan)?;
         match execution {
             _ if plan.differing.is_empty() => Ok(Vec::new()),
             Execution::WhatIf => Ok(plan.what_if(&desired)),
-            Execution::Actual => desired.carry_out(cx, found.as_ref(), &plan).map(|()| Vec::new()),
+            Execution::Actual => desired.carry_out(cx, &plan).map(|()| Vec::new()),
         }
     }
 
@@ -163,9 +175,9 @@ impl Provider for WorkingTrees {
 /// How much is found out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
-    /// Whether anything differs.
+    /// Whether anything differs. The remote repository is asked only where the document says so.
     Test,
-    /// What it takes to change it, too.
+    /// What it takes to change it, and what would be lost, too.
     Set,
 }
 
@@ -177,21 +189,32 @@ struct Plan {
     commit: Option<String>,
     /// The reference in the remote repository, of a branch or tag.
     reference: Option<String>,
-    /// The changed files, where they were looked for.
-    modified: Vec<String>,
+    /// Whether the repository has that commit, so that what is in its way is among the losses.
+    has_commit: bool,
+    /// What a set discards, where that was looked for.
+    losses: Losses,
     /// Whether the repository is new.
     creates: bool,
+    /// Whether a first checkout is continued, so that the files that git does not track come from it.
+    continues: bool,
 }
 
 impl Plan {
+    /// Whether anything is to be checked out in a repository that is there.
+    fn checks_out(&self) -> bool {
+        self.differing.contains(&"revision")
+    }
+
     fn what_if(&self, desired: &Desired<'_>) -> Vec<String> {
         let revision = desired.revision.unwrap_or_default();
         let commit = self.commit.as_deref().map(|commit| format!(" ({commit:.12})")).unwrap_or_default();
+        let losses = self.losses.what_if();
         match (desired.exist, self.creates) {
             _ if self.differing.is_empty() => Vec::new(),
             (false, _) => vec!["remove the working tree with everything in it".to_owned()],
             (true, true) => vec![format!("clone it and check out {revision}{commit}")],
-            (true, false) => vec![format!("check out {revision}{commit}")],
+            (true, false) if self.differing == ["repository"] => vec!["change the address of the remote".to_owned()],
+            (true, false) => [losses, vec![format!("check out {revision}{commit}")]].concat(),
         }
     }
 }
@@ -205,6 +228,8 @@ struct Desired<'a> {
     force: bool,
     depth: Option<u32>,
     exist: bool,
+    /// When all calls of git together must have ended.
+    until: Option<Instant>,
 }
 
 impl<'a> Desired<'a> {
@@ -218,60 +243,90 @@ impl<'a> Desired<'a> {
             force: stated.force,
             depth: stated.depth,
             exist: stated.exist,
+            until: Instant::now().checked_add(cx.deadline),
         }
     }
 
-    fn git<'g>(&'g self, cx: &'g Context) -> Result<Git<'g>, Failure> {
-        let remote = self.remote.as_ref().ok_or_else(|| required(&["repository"]))?;
-        Ok(Git { cx, remote, path: &self.path })
+    fn git<'g>(&'g self, cx: &'g Context) -> Git<'g> {
+        Git { cx, remote: self.remote.as_ref(), path: &self.path, until: self.until }
     }
 
     fn plan(&self, cx: &Context, found: Option<&Repository>, depth: Depth) -> Result<Plan, Failure> {
         if !self.exist {
-            return self.plan_removal(cx, found);
+            return self.plan_removal(cx, found, depth);
         }
         let Some(found) = found else {
             self.check_empty()?;
             let plan = Plan { differing: vec!["_exist"], creates: true, ..Plan::default() };
-            return if depth == Depth::Test { Ok(plan) } else { self.with_target(cx, plan) };
+            if depth == Depth::Test {
+                return Ok(plan);
+            }
+            self.check_trusted()?;
+            return self.with_target(cx, plan);
         };
         let mut plan = Plan::default();
         let address = self.remote.as_ref().map(|remote| remote.address.as_str());
-        if address.is_some() && found.origin()?.as_deref() != address {
-            plan.differing.push("repository");
-        }
-        if self.is_checked_out(found)? != Some(true) || self.update {
+        plan.differing.extend((found.origin()?.as_deref() != address).then_some("repository"));
+        let is_checked_out = self.is_checked_out(found)?;
+        if self.update || (depth == Depth::Set && !is_checked_out) {
             plan = self.with_target(cx, plan)?;
-            if plan.commit != found.head {
-                plan.differing.push("revision");
+        }
+        let moves = plan.commit.is_some() && plan.commit != found.head;
+        plan.differing.extend((moves || !is_checked_out).then_some("revision"));
+        if self.force || depth == Depth::Set && !plan.differing.is_empty() {
+            self.check_trusted()?;
+        }
+        let discards = self.force || depth == Depth::Set && plan.checks_out();
+        if discards { self.with_losses(cx, found, plan) } else { Ok(plan) }
+    }
+
+    fn check_trusted(&self) -> Result<(), Failure> {
+        trust::check(&self.path).map_err(|presumed| presumed.failure)
+    }
+
+    /// With what is lost when something is checked out, and that changed files are to be discarded.
+    fn with_losses(&self, cx: &Context, found: &Repository, mut plan: Plan) -> Result<Plan, Failure> {
+        let git = self.git(cx);
+        plan.continues = found.is_unfinished()?;
+        plan.losses.modified = git.modified()?;
+        if let Some(commit) = &plan.commit {
+            plan.has_commit = git.has(commit)?;
+            if plan.has_commit {
+                plan.losses.untracked = losses::in_the_way(&git, commit)?;
+            }
+            if let Some(head) = found.head.as_ref().filter(|head| *head != commit) {
+                plan.losses.commit = (!git.is_kept(head)?).then(|| head.clone());
             }
         }
-        let discards = self.force || plan.differing.contains(&"revision");
-        if discards && found.head.is_some() {
-            plan.modified = self.git(cx)?.modified()?;
-            plan.differing.extend((self.force && !plan.modified.is_empty()).then_some("modified"));
-            plan.commit = plan.commit.or_else(|| found.head.clone());
+        let discards = self.force && !plan.losses.modified.is_empty();
+        plan.differing.extend(discards.then_some("modified"));
+        Ok(plan)
+    }
+
+    fn plan_removal(&self, cx: &Context, found: Option<&Repository>, depth: Depth) -> Result<Plan, Failure> {
+        let Some(found) = found else { return Ok(Plan::default()) };
+        let mut plan = Plan { differing: vec!["_exist"], ..Plan::default() };
+        if depth == Depth::Set && !self.force && found.has_objects()? {
+            self.check_trusted()?;
+            let git = self.git(cx);
+            plan.losses = Losses {
+                modified: git.modified()?,
+                unpushed: git.unpushed(found.head.as_deref())?,
+                submodules: found.has_submodules()?,
+                ..Losses::default()
+            };
         }
         Ok(plan)
     }
 
-    fn plan_removal(&self, cx: &Context, found: Option<&Repository>) -> Result<Plan, Failure> {
-        let Some(found) = found else { return Ok(Plan::default()) };
-        let nothing = Remote::of(cx, "/");
-        let git = Git { cx, remote: self.remote.as_ref().unwrap_or(&nothing), path: &self.path };
-        let modified = if self.force || found.head.is_none() { Vec::new() } else { git.modified()? };
-        Ok(Plan { differing: vec!["_exist"], modified, ..Plan::default() })
-    }
-
     /// Whether the revision is checked out, as far as the repository tells.
-    fn is_checked_out(&self, found: &Repository) -> Result<Option<bool>, Failure> {
-        let Some(revision) = self.revision else { return Ok(None) };
-        let commit = if is_commit(revision) {
-            Some(revision.to_owned())
-        } else {
-            found.reference(&format!("{CHECKED_OUT}/{revision}"))?
+    fn is_checked_out(&self, found: &Repository) -> Result<bool, Failure> {
+        let commit = match self.revision {
+            None => None,
+            Some(revision) if is_commit(revision) => Some(revision.to_owned()),
+            Some(revision) => found.reference(&record_of(revision))?,
         };
-        Ok(commit.map(|commit| found.head.as_deref() == Some(commit.as_str())))
+        Ok(commit.is_some() && commit == found.head)
     }
 
     /// With the commit that is to be checked out, for which the remote repository is asked unless it is stated.
@@ -280,7 +335,7 @@ impl<'a> Desired<'a> {
         if is_commit(revision) {
             return Ok(Plan { commit: Some(revision.to_owned()), ..plan });
         }
-        let (reference, commit) = self.git(cx)?.find_remote(revision)?;
+        let (reference, commit) = self.git(cx).find_remote(revision)?;
         Ok(Plan { commit: Some(commit), reference: Some(reference), ..plan })
     }
 
@@ -302,29 +357,21 @@ impl<'a> Desired<'a> {
     }
 
     /// Refuses to discard what nobody allowed to be discarded.
-    fn check_kept(&self, found: Option<&Repository>, plan: &Plan) -> Result<(), Failure> {
-        let changes = plan.differing.iter().any(|name| *name != "repository");
-        let Some(found) = found.filter(|_| changes && !self.force) else { return Ok(()) };
-        if let Some(first) = plan.modified.first() {
-            let more = plan.modified.len() - 1;
-            let others = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let hint = "Commit the changes, or add 'force: true' to discard them";
-            return Err(refused("path", format!("'{first}'{others} was changed in the working tree. {hint}")));
-        }
-        if !found.keeps_head()? {
-            let hint = "Give it a branch, or add 'force: true' to discard it";
-            return Err(refused("path", format!("the commit that is checked out is on no branch. {hint}")));
-        }
-        Ok(())
+    fn check_kept(&self, plan: &Plan) -> Result<(), Failure> {
+        if self.discards(plan) { Ok(()) } else { plan.losses.refuse() }
+    }
+
+    fn discards(&self, plan: &Plan) -> bool {
+        self.force || (plan.continues && plan.losses.modified.is_empty())
     }
 
     fn actual(&self, found: Option<&Repository>, differing: &[&str]) -> Result<Object, Failure> {
         let mut state = reply::state(self.path_text, found.is_some());
         let Some(found) = found.filter(|_| self.exist) else { return Ok(state) };
         if let Some(origin) = found.origin()? {
-            state.insert("repository".to_owned(), Value::from(without_password(origin)));
+            state.insert("repository".to_owned(), Value::from(credentials::without(&origin)));
         }
-        let as_desired = !differing.contains(&"revision") && self.is_checked_out(found)? == Some(true);
+        let as_desired = !differing.contains(&"revision") && self.is_checked_out(found)?;
         let revision = self.revision.filter(|_| as_desired).or(found.head.as_deref());
         state.extend(revision.map(|revision| ("revision".to_owned(), Value::from(revision))));
         Ok(state)
@@ -346,96 +393,29 @@ impl<'a> Desired<'a> {
             (true, true) => Effect::Create,
             (true, false) => Effect::Change,
         });
-        if self.exist {
-            effects.destroys.extend(plan.modified.iter().filter(|_| self.force).filter_map(|name| self.lost(name)));
-        } else if let Some(place) = Place::find(&self.path, &cx.writes)? {
-            effects.destroys.extend(removal::item(&place, self.path_text.to_owned(), &Patience::of(cx))?);
+        if !self.exist {
+            if let Some(place) = Place::find(&self.path, &cx.writes)? {
+                effects.destroys.extend(removal::item(&place, self.path_text.to_owned(), &Patience::of(cx))?);
+            }
+        } else if self.discards(plan) {
+            effects.destroys.extend(plan.losses.items(cx, &self.path, self.path_text)?);
         }
         Ok(SetReply { effects, ..reply })
     }
 
-    /// A changed file whose content is discarded.
-    fn lost(&self, name: &str) -> Option<Item> {
-        let size = self.path.join(name).symlink_metadata().ok().filter(std::fs::Metadata::is_file)?.len();
-        let path = removal::shown(self.path_text, Path::new(name));
-        Some(Item { path, kind: ItemKind::Content { size, sha256: None } })
-    }
-
-    /// In what-if: git, or a repository on this machine, may come from an instance before.
+    /// In what-if: git, or a repository on this machine, may come from an instance before, and another may change who can
+    /// write to a directory.
     fn presumed(&self, cx: &Context, found: Option<&Repository>, failure: Failure) -> Result<SetReply, Failure> {
         let directory = self.remote.as_ref().and_then(|remote| remote.directory.clone());
+        let distrusted = trust::check(&self.path).err().filter(|presumed| presumed.failure == failure);
         let paths = match directory.filter(|directory| !directory.exists()) {
+            _ if distrusted.is_some() => distrusted.map(|presumed| presumed.paths).unwrap_or_default(),
             Some(directory) => vec![directory],
             None if failure.kind == FailureKind::Start => vec![PathBuf::from("/usr/bin/git")],
             None => return Err(failure),
         };
-        let differing = if found.is_none() { "_exist" } else { "revision" };
+        let differing = if found.is_some() && self.exist { "revision" } else { "_exist" };
         let plan = Plan { differing: vec![differing], creates: found.is_none(), ..Plan::default() };
         Ok(SetReply { presumed: Some(Presumed { failure, paths }), ..self.reply(cx, &plan)? })
     }
-
-    fn carry_out(&self, cx: &Context, found: Option<&Repository>, plan: &Plan) -> Result<(), Failure> {
-        if !self.exist {
-            let place = Place::find(&self.path, &cx.writes)?;
-            return place.map_or(Ok(()), |place| Ok(fs::remove_tree(&place, &Patience::of(cx)).map(|_| ())?));
-        }
-        let git = self.git(cx)?;
-        if found.is_none() {
-            if Place::find(&self.path, &cx.writes)?.is_none() {
-                return Err(pending::no_directory(&self.path));
-            }
-            let path = self.path.display().to_string();
-            let made = git.outside(&["init", "--quiet", "--template=", "--", &path])?;
-            if made.code != 0 {
-                return Err(made.failure("git init"));
-            }
-        }
-        git.must(&["config", "remote.origin.url", &git.remote.address])?;
-        git.must(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"])?;
-        plan.commit.as_deref().map_or(Ok(()), |commit| self.check_out(&git, plan, commit))
-    }
-
-    fn check_out(&self, git: &Git<'_>, plan: &Plan, commit: &str) -> Result<(), Failure> {
-        let object = format!("{commit}^{{commit}}");
-        if git.within(&["cat-file", "-e", &object])?.code != 0 {
-            self.fetch(git, plan, commit)?;
-        }
-        let force: &[&str] = if self.force { &["--force"] } else { &[] };
-        git.must(&[&["checkout", "--quiet", "--detach"], force, &[commit, "--"]].concat())?;
-        match self.revision.filter(|revision| !is_commit(revision)) {
-            Some(revision) => git.must(&["update-ref", &format!("{CHECKED_OUT}/{revision}"), commit]).map(|_| ()),
-            None => Ok(()),
-        }
-    }
-
-    fn fetch(&self, git: &Git<'_>, plan: &Plan, commit: &str) -> Result<(), Failure> {
-        let depth = self.depth.map(|depth| format!("--depth={depth}"));
-        let options = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"];
-        let options: Vec<&str> = options.into_iter().chain(depth.as_deref()).collect();
-        let address = git.remote.address.as_str();
-        let what = plan.reference.as_deref().unwrap_or(commit);
-        let fetched = git.within(&[options.as_slice(), &["--", address, what]].concat())?;
-        if fetched.code == 0 {
-            return Ok(());
-        }
-        if plan.reference.is_some() {
-            return Err(fetched.failure("git fetch"));
-        }
-        // Not every server hands out a commit by its number.
-        let all = ["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
-        git.must(&[&["fetch", "--quiet", "--no-recurse-submodules", "--", address], all.as_slice()].concat())
-            .map(|_| ())
-    }
-}
-
-/// An address without the password that somebody stored in it.
-fn without_password(address: String) -> String {
-    let Ok(mut url) = url::Url::parse(&address) else { return address };
-    if url.password().is_none() {
-        return address;
-    }
-    // What has a password has room for another.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.to_string()
 }

@@ -1,15 +1,15 @@
 //! Calls of git, which ask nobody, run nothing that a repository brings, and have no credentials in their arguments.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use percent_encoding::percent_decode_str;
-use stead_core::call::{Failure, FailureKind};
+use stead_core::call::Failure;
 use stead_host::provider::Context;
 use url::Url;
 
-use crate::input::refused;
+use super::repository::CHECKED_OUT;
+use crate::credentials;
+use crate::input::{refused, required};
 use crate::program::{Ended, Invocation, run};
 
 /// Settings that hold in every call, whatever those of the repository are. Those of the user and the system are ignored.
@@ -42,21 +42,20 @@ pub(super) struct Remote {
     pub(super) address: String,
     /// The directory that it is, where it is one of this machine.
     pub(super) directory: Option<PathBuf>,
-    /// The name and the value of the setting that has the credentials.
+    /// The setting that has the credentials: its name and its value.
     credentials: Option<(String, String)>,
 }
 
 impl Remote {
     pub(super) fn of(cx: &Context, stated: &str) -> Self {
-        let plain = |address: String| Self { address, directory: None, credentials: None };
+        let plain = || Self { address: stated.to_owned(), directory: None, credentials: None };
         match Url::parse(stated).ok().filter(|_| stated.contains("://")) {
             Some(url) if url.scheme() == "file" => {
-                let path = url.to_file_path().map(|path| cx.resolve(path));
-                path.map_or_else(|()| plain(stated.to_owned()), Self::directory)
+                url.to_file_path().map_or_else(|()| plain(), |path| Self::directory(cx.resolve(path)))
             }
             Some(url) if matches!(url.scheme(), "http" | "https") => Self::http(url),
-            Some(url) => plain(url.to_string()),
-            None if is_host_and_path(stated) => plain(stated.to_owned()),
+            Some(_) => plain(),
+            None if is_host_and_path(stated) => plain(),
             None => Self::directory(cx.resolve(stated)),
         }
     }
@@ -66,20 +65,10 @@ impl Remote {
     }
 
     fn http(mut url: Url) -> Self {
-        let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
-        let mut pair = decoded(url.username());
-        let has_credentials = !pair.is_empty() || url.password().is_some();
-        pair.push(b':');
-        pair.extend(decoded(url.password().unwrap_or_default()));
-        // What has a host has room for these.
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
-        let address = url.to_string();
-        let credentials = has_credentials.then(|| {
-            let origin = url.origin().ascii_serialization();
-            (format!("http.{origin}/.extraHeader"), format!("Authorization: Basic {}", STANDARD.encode(pair)))
-        });
-        Self { address, directory: None, credentials }
+        let header = credentials::take(&mut url);
+        let name = format!("http.{}/.extraHeader", url.origin().ascii_serialization());
+        let credentials = header.map(|header| (name, format!("Authorization: {header}")));
+        Self { address: url.to_string(), directory: None, credentials }
     }
 }
 
@@ -91,9 +80,12 @@ fn is_host_and_path(text: &str) -> bool {
 /// Git, for one repository.
 pub(super) struct Git<'a> {
     pub(super) cx: &'a Context,
-    pub(super) remote: &'a Remote,
+    /// What the instance states; without it only what needs no other repository can be called.
+    pub(super) remote: Option<&'a Remote>,
     /// The working tree.
     pub(super) path: &'a Path,
+    /// When all calls together must have ended.
+    pub(super) until: Option<Instant>,
 }
 
 impl Git<'_> {
@@ -118,7 +110,7 @@ impl Git<'_> {
             arguments: arguments.collect(),
             environment: self.environment(),
             directory: PathBuf::from("/"),
-            timeout: None,
+            timeout: self.until.map(|until| until.saturating_duration_since(Instant::now())),
         };
         run(self.cx, &invocation, "git")
     }
@@ -131,34 +123,59 @@ impl Git<'_> {
             ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
             ("GIT_SSH_COMMAND", "ssh -o BatchMode=yes"),
             ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_LITERAL_PATHSPECS", "1"),
             ("LC_ALL", "C"),
         ];
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let handed_on = HANDED_ON.into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
         let mut variables: Vec<_> = fixed.into_iter().map(owned).chain(handed_on).collect();
-        // Only this user and root can read the environment of a process.
-        if let Some((name, value)) = &self.remote.credentials {
+        // Only this user and root can read the environment of a process. A redirect could lead to another host.
+        if let Some((name, value)) = self.remote.and_then(|remote| remote.credentials.as_ref()) {
             let of_credentials = [
-                ("GIT_CONFIG_COUNT", "1"),
+                ("GIT_CONFIG_COUNT", "2"),
                 ("GIT_CONFIG_KEY_0", name.as_str()),
                 ("GIT_CONFIG_VALUE_0", value.as_str()),
+                ("GIT_CONFIG_KEY_1", "http.followRedirects"),
+                ("GIT_CONFIG_VALUE_1", "false"),
             ];
             variables.extend(of_credentials.into_iter().map(owned));
         }
         variables
     }
 
+    /// The address that is fetched from.
+    pub(super) fn address(&self) -> Result<&str, Failure> {
+        self.remote.map(|remote| remote.address.as_str()).ok_or_else(|| required(&["repository"]))
+    }
+
     /// The same, which must succeed.
     pub(super) fn must(&self, arguments: &[&str]) -> Result<String, Failure> {
-        succeeded(self.within(arguments)?, arguments)
+        self.succeeded(&self.within(arguments)?, arguments)
+    }
+
+    fn succeeded(&self, ended: &Ended, arguments: &[&str]) -> Result<String, Failure> {
+        if ended.code == 0 {
+            return Ok(ended.output.clone());
+        }
+        let failure = ended.failure(&format!("git {}", arguments.first().unwrap_or(&"")));
+        if failure.message.contains("dubious ownership") {
+            let hint = "Let it belong to the user who runs stead, or fetch it over SSH or HTTPS";
+            let problem = format!("git refuses to read '{}': it belongs to another user", self.address()?);
+            return Err(refused("repository", format!("{problem}. {hint}")));
+        }
+        let has_credentials = self.remote.is_some_and(|remote| remote.credentials.is_some());
+        let is_redirect = has_credentials && failure.message.contains("returned error: 30");
+        let hint =
+            if is_redirect { ". With credentials redirects are refused: state the address they lead to" } else { "" };
+        Err(Failure { message: failure.message + hint, ..failure })
     }
 
     /// The reference and the commit of the branch or tag of that name in the remote repository.
     pub(super) fn find_remote(&self, name: &str) -> Result<(String, String), Failure> {
         let (branch, tag) = (format!("refs/heads/{name}"), format!("refs/tags/{name}"));
         let peeled = format!("{tag}^{{}}");
-        let arguments = ["ls-remote", "--quiet", "--", &self.remote.address, &branch, &tag, &peeled];
-        let output = succeeded(self.outside(&arguments)?, &arguments)?;
+        let arguments = ["ls-remote", "--quiet", "--", self.address()?, &branch, &tag, &peeled];
+        let output = self.succeeded(&self.outside(&arguments)?, &arguments)?;
         let listed: Vec<(&str, &str)> = output.lines().filter_map(|line| line.split_once('\t')).collect();
         let commit_of = |wanted: &str| listed.iter().find(|(_, name)| *name == wanted).map(|(commit, _)| *commit);
         let found = match commit_of(&branch) {
@@ -170,18 +187,71 @@ impl Git<'_> {
         found.ok_or_else(|| refused("revision", format!("the repository has no branch or tag '{name}'. {hint}")))
     }
 
-    /// The files of the working tree that differ from what is checked out, relative to it.
+    /// The files of the working tree that differ from what is checked out, relative to it. Submodules are not looked into:
+    /// their own settings would count there.
     pub(super) fn modified(&self) -> Result<Vec<String>, Failure> {
-        let output = self.must(&["status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames"])?;
-        Ok(output.split('\0').filter_map(|line| line.get(3..)).map(str::to_owned).collect())
+        let options = ["--porcelain=v1", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=all"];
+        let output = self.must(&[&["status"], options.as_slice()].concat())?;
+        let names: Vec<String> = output.split('\0').filter_map(|line| line.get(3..)).map(str::to_owned).collect();
+        match names.iter().find(|name| name.contains(char::REPLACEMENT_CHARACTER)) {
+            // Nothing could say what is lost with it.
+            Some(name) => {
+                let problem = format!("'{name}' was changed in the working tree, and its name is not UTF-8");
+                Err(refused("path", format!("{problem}. Commit the change, or undo it")))
+            }
+            None => Ok(names),
+        }
+    }
+
+    /// Whether the repository has a commit.
+    pub(super) fn has(&self, commit: &str) -> Result<bool, Failure> {
+        Ok(self.within(&["cat-file", "-e", &format!("{commit}^{{commit}}")])?.code == 0)
+    }
+
+    /// The files of a commit that are not tracked now.
+    pub(super) fn missing_of(&self, commit: &str) -> Result<Vec<String>, Failure> {
+        let options = ["--cached", "--name-only", "-z", "--no-renames", "--diff-filter=D", "--ignore-submodules=none"];
+        self.must(&[&["diff-index"], options.as_slice(), &[commit, "--"]].concat()).map(|output| listed(&output))
+    }
+
+    /// The files of that kind at or below some paths.
+    pub(super) fn files(&self, kind: &str, paths: &[String]) -> Result<Vec<String>, Failure> {
+        let mut found = Vec::new();
+        // The system limits how long all arguments are together.
+        for some in paths.chunks(256) {
+            let paths: Vec<&str> = some.iter().map(String::as_str).collect();
+            found.extend(listed(&self.must(&[&["ls-files", "-z", kind, "--"], paths.as_slice()].concat())?));
+        }
+        Ok(found)
+    }
+
+    /// Whether a branch, a tag or anything else leads to a commit.
+    pub(super) fn is_kept(&self, commit: &str) -> Result<bool, Failure> {
+        let contains = format!("--contains={commit}");
+        self.must(&["for-each-ref", "--count=1", "--format=%(refname)", &contains]).map(|output| !output.is_empty())
+    }
+
+    /// A commit that no other repository is known to have: of what is checked out, a branch, a tag or the stash.
+    pub(super) fn unpushed(&self, head: Option<&str>) -> Result<Option<String>, Failure> {
+        let local = ["--branches", "--tags", "--glob=refs/stas[h]", "--not", "--remotes", "--glob=refs/stead/*"];
+        let head = head.map_or(&[][..], |_| &["HEAD"]);
+        let output = self.must(&[&["rev-list", "--max-count=1"], head, local.as_slice()].concat())?;
+        Ok(Some(output).filter(|commit| !commit.is_empty()))
+    }
+
+    /// Notes that a commit is what was checked out for a revision.
+    pub(super) fn record(&self, reference: &str, commit: &str) -> Result<(), Failure> {
+        self.must(&["update-ref", reference, commit]).map(|_| ())
+    }
+
+    /// Forgets all such notes but one.
+    pub(super) fn forget_all_but(&self, reference: &str) -> Result<(), Failure> {
+        let recorded = self.must(&["for-each-ref", "--format=%(refname)", CHECKED_OUT])?;
+        let mut others = recorded.lines().filter(|recorded| *recorded != reference);
+        others.try_for_each(|other| self.must(&["update-ref", "-d", other]).map(|_| ()))
     }
 }
 
-fn succeeded(ended: Ended, arguments: &[&str]) -> Result<String, Failure> {
-    if ended.code == 0 {
-        return Ok(ended.output);
-    }
-    let verb = arguments.first().unwrap_or(&"");
-    let failure = ended.failure(&format!("git {verb}"));
-    Err(Failure { kind: FailureKind::Exit(ended.code), ..failure })
+fn listed(output: &str) -> Vec<String> {
+    output.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }

@@ -1,56 +1,65 @@
 //! What a repository on the disk says of itself, read from its files: no program of the repository's runs.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, fstat};
 use stead_core::call::Failure;
-use stead_host::fs::{self, Kind, Status};
+use stead_host::fs::{self, FsError, Kind, Status};
 
 use crate::input::{cannot, refused};
 
 /// The greatest file of a repository that is read: a million packed references.
 const MAX_FILE: u64 = 64 << 20;
 
-/// References of this name say which commit a revision stood for when it was checked out.
-pub(super) const CHECKED_OUT: &str = "refs/stead";
+/// References below this say which commit a revision stood for when it was checked out.
+pub(super) const CHECKED_OUT: &str = "refs/stead/revision";
+
+/// The reference of a revision. Each has a directory of its own, since one name may go on where another ends, as `a/b` and
+/// `a`; no part of a name is `@`.
+pub(super) fn record_of(revision: &str) -> String {
+    format!("{CHECKED_OUT}/{revision}/@")
+}
 
 /// A repository with a working tree.
 pub(super) struct Repository {
     git: PathBuf,
     /// The commit that is checked out; `None` before the first.
     pub(super) head: Option<String>,
-    /// Whether it is checked out as such, and not as the tip of a branch.
-    pub(super) is_detached: bool,
     packed: String,
 }
 
 impl Repository {
     /// The repository whose working tree is at a path; `None` where there is none.
     pub(super) fn at(path: &Path) -> Result<Option<Self>, Failure> {
+        let Some(tree) = examine(path)? else { return Ok(None) };
+        match tree.kind {
+            Kind::Directory => {}
+            Kind::Symlink => {
+                let hint = "Name the path that it leads to";
+                return Err(refused("path", format!("'{}' is a symbolic link. {hint}", path.display())));
+            }
+            Kind::File | Kind::Special => return Ok(None),
+        }
         let git = path.join(".git");
-        let opened = match fs::open(&git, OFlags::PATH) {
-            Err(fs::FsError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => None,
-            opened => opened?,
-        };
-        let Some(directory) = opened else { return Ok(None) };
-        let status = fstat(&directory).map(Status::from).map_err(|errno| cannot("examine", &git, errno))?;
+        let Some(status) = examine(&git)? else { return Ok(None) };
         if status.kind != Kind::Directory {
             let found = status.kind.word();
             return Err(refused("path", format!("'{}' is a {found}, not a repository of its own", git.display())));
         }
-        // Its settings name programs, which git would run.
+        // Its settings name programs, which git would run. What else git requires of it is checked before git is called.
         if status.uid != rustix::process::geteuid().as_raw() && status.uid != 0 {
             return Err(refused("path", format!("'{}' belongs to another user", git.display())));
         }
+        if examine(&git.join("commondir"))?.is_some() {
+            return Err(refused("path", format!("'{}' is a part of another repository", git.display())));
+        }
         let packed = read(&git.join("packed-refs"))?.unwrap_or_default();
-        let mut repository = Self { git, head: None, is_detached: false, packed };
+        let mut repository = Self { git, head: None, packed };
         let head = read(&repository.git.join("HEAD"))?.unwrap_or_default();
         let head = head.trim();
-        (repository.is_detached, repository.head) = match head.strip_prefix("ref: ") {
-            Some(branch) => (false, repository.reference(branch)?),
-            None => (true, is_commit(head).then(|| head.to_owned())),
+        repository.head = match head.strip_prefix("ref: ") {
+            Some(branch) => repository.reference(branch)?,
+            None => is_commit(head).then(|| head.to_owned()),
         };
         Ok(Some(repository))
     }
@@ -69,11 +78,19 @@ impl Repository {
         Ok(loose.or_else(packed).filter(|object| is_commit(object)))
     }
 
-    /// Whether the commit that is checked out is kept by anything else: a branch, or what was checked out before.
-    pub(super) fn keeps_head(&self) -> Result<bool, Failure> {
-        let Some(head) = self.head.as_deref().filter(|_| self.is_detached) else { return Ok(true) };
-        let in_packed = self.packed.lines().any(|line| line.trim_start_matches('^').starts_with(head));
-        Ok(in_packed || any_reference(&self.git.join("refs"), head, MAX_DEPTH)?)
+    /// Whether it may hold anything: `git init` makes the directory of the objects.
+    pub(super) fn has_objects(&self) -> Result<bool, Failure> {
+        Ok(examine(&self.git.join("objects"))?.is_some())
+    }
+
+    /// Whether a set began to check something out, into what was empty, and did not come to its end.
+    pub(super) fn is_unfinished(&self) -> Result<bool, Failure> {
+        Ok(self.head.is_none() && examine(&self.git.join(CHECKED_OUT))?.is_some())
+    }
+
+    /// Whether it has submodules, whose repositories are within this one.
+    pub(super) fn has_submodules(&self) -> Result<bool, Failure> {
+        Ok(examine(&self.git.join("modules"))?.is_some())
     }
 
     /// Where it was cloned from.
@@ -82,29 +99,19 @@ impl Repository {
         let mut lines = config.lines().map(str::trim).skip_while(|line| *line != "[remote \"origin\"]").skip(1);
         let url = lines.by_ref().take_while(|line| !line.starts_with('[')).find_map(|line| {
             let (name, value) = line.split_once('=')?;
-            (name.trim() == "url").then(|| value.trim().trim_matches('"').to_owned())
+            (name.trim() == "url").then(|| unquoted(value.trim()))
         });
         Ok(url)
     }
 }
 
-/// How deep references are looked for.
-const MAX_DEPTH: usize = 16;
-
-fn any_reference(directory: &Path, commit: &str, depth: usize) -> Result<bool, Failure> {
-    let Some(opened) = fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY)? else { return Ok(false) };
-    for (name, kind) in fs::entries(&opened, directory)? {
-        let path = directory.join(name);
-        let found = match kind {
-            Kind::File => read(&path)?.is_some_and(|object| object.trim() == commit),
-            Kind::Directory if depth > 0 => any_reference(&path, commit, depth - 1)?,
-            _ => false,
-        };
-        if found {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// A value of a setting as git writes it: in quotes where needed, with a backslash before quotes and backslashes.
+fn unquoted(value: &str) -> String {
+    let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
+    let mut letters = value.chars();
+    std::iter::from_fn(|| letters.next().map(|letter| if letter == '\\' { letters.next() } else { Some(letter) }))
+        .flatten()
+        .collect()
 }
 
 /// Whether a text is the whole number of a commit.
@@ -112,18 +119,24 @@ pub(super) fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|digit| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit))
 }
 
+/// What is at a path, a link itself.
+fn examine(path: &Path) -> Result<Option<Status>, Failure> {
+    let Some(opened) = present(fs::open(path, OFlags::PATH))? else { return Ok(None) };
+    fstat(&opened).map(|stat| Some(stat.into())).map_err(|errno| cannot("examine", path, errno))
+}
+
 fn read(path: &Path) -> Result<Option<String>, Failure> {
-    let opened = match fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
-        Err(fs::FsError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => None,
-        opened => opened?,
+    let content = match present(fs::read(path, MAX_FILE)) {
+        Err(FsError::WrongKind { found: Kind::Directory, .. }) => None,
+        content => content?,
     };
-    let Some(opened) = opened else { return Ok(None) };
-    let file = File::from(opened);
-    let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", path, errno))?;
-    if status.kind != Kind::File {
-        return Ok(None);
+    Ok(content.map(|content| String::from_utf8_lossy(&content.bytes).into_owned()))
+}
+
+/// Below what is not a directory there is nothing.
+fn present<T>(opened: Result<Option<T>, FsError>) -> Result<Option<T>, FsError> {
+    match opened {
+        Err(FsError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => Ok(None),
+        opened => opened,
     }
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|error| cannot("read", path, error))?;
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }

@@ -431,42 +431,74 @@ impl<'a> Text<'a> for DownloadUrl<'a> {
     }
 }
 
-/// Where a repository of Git is fetched from.
+/// Where a repository of Git is fetched from: a URL that can be parsed, of SSH `user@host:path`, or a path.
 #[derive(Clone, Copy)]
 pub(crate) struct RepositoryAddress<'a>(pub(crate) &'a str);
-text_type!(RepositoryAddress, { "type": "string", "pattern": "^((https?|ssh|git|file)://[!-~]+|[^-:\\p{Cc}][^:\\p{Cc}]*(:[^:\\p{Cc}]+)?)$" });
+text_type!(RepositoryAddress, {
+    "type": "string",
+    "pattern": "^((https?|ssh|git)://[!-~]+|file:///[!-~]+|[^-:\\p{Cc}][^:\\p{Cc}]*(:[^:\\p{Cc}]+)?)$",
+    "not": { "pattern": "^(ssh|git)://[^/]*:[^/]*@|^[a-z]+://[^#?]*[#?]|^[^/:]+:[^/]*@" },
+});
 
-impl<'a> Text<'a> for RepositoryAddress<'a> {
-    fn check(text: &'a str) -> Result<Self, &'static str> {
-        let schemes = ["https://", "http://", "ssh://", "git://", "file://"];
-        let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
-        let is_good = if let Some(rest) = rest {
-            !rest.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
-        } else {
-            let (host, path) = text.split_once(':').unwrap_or((text, "path"));
-            let plain = |text: &str| !text.is_empty() && !text.contains(|each: char| each == ':' || each.is_control());
-            plain(host) && plain(path) && !text.starts_with('-')
-        };
-        if is_good { Ok(Self(text)) } else { Err("must be a URL with https, http, ssh, git or file, or a path") }
+impl<'a> RepositoryAddress<'a> {
+    const FORMS: &'static str = "must be a URL with https, http, ssh, git or file, or a path";
+
+    /// Arguments and settings of git have the address: what is secret in it must be what can be taken out.
+    const PASSWORD: &'static str =
+        "must be without a password: only https and http have one, SSH uses the keys of the user who runs stead";
+
+    fn check_url(text: &'a str) -> Result<Self, &'static str> {
+        let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic());
+        let url = Url::parse(text).ok().filter(|_| is_printable).ok_or(Self::FORMS)?;
+        match url.scheme() {
+            "ssh" | "git" if url.password().is_some() => return Err(Self::PASSWORD),
+            "https" | "http" | "ssh" | "git" if url.has_host() => {}
+            "file" if text.starts_with("file:///") => {}
+            _ => return Err(Self::FORMS),
+        }
+        let is_bare = url.query().is_none() && url.fragment().is_none();
+        if is_bare { Ok(Self(text)) } else { Err("must be a URL without '?' and '#'") }
     }
 }
 
-/// A branch, a tag or a commit.
+impl<'a> Text<'a> for RepositoryAddress<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.contains("://") {
+            return Self::check_url(text);
+        }
+        let (host, path) = text.split_once(':').unwrap_or((text, "path"));
+        let plain = |text: &str| !text.is_empty() && !text.contains(|each: char| each == ':' || each.is_control());
+        if !plain(host) || !plain(path) || text.starts_with('-') {
+            Err(Self::FORMS)
+        } else if !host.contains('/') && path.split('/').next().is_some_and(|begin| begin.contains('@')) {
+            Err(Self::PASSWORD)
+        } else {
+            Ok(Self(text))
+        }
+    }
+}
+
+/// A branch, a tag or a commit: a name that git-check-ref-format(1) allows, and that is not taken for an option.
 #[derive(Clone, Copy)]
 pub(crate) struct Revision<'a>(pub(crate) &'a str);
-text_type!(Revision, { "type": "string", "pattern": "^[A-Za-z0-9_]([A-Za-z0-9._/+@-]*[A-Za-z0-9_+-])?$", "not": { "pattern": "\\.\\.|//|/\\.|\\.lock(/|$)" } });
+text_type!(Revision, {
+    "type": "string",
+    "pattern": "^[^-./\\p{Cc} ~^:?*\\[\\\\][^\\p{Cc} ~^:?*\\[\\\\]*$",
+    "not": { "pattern": "\\.\\.|@\\{|//|/\\.|[/.]$|\\.lock(/|$)|(^|/)@(/|$)|^refs/" },
+});
 
 impl<'a> Text<'a> for Revision<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
-        let is_word = |each: char| each.is_ascii_alphanumeric() || each == '_';
-        let is_part = |each: char| is_word(each) || "./+@-".contains(each);
-        let edges = text.starts_with(is_word) && text.ends_with(|each| is_word(each) || matches!(each, '+' | '-'));
-        let is_lock = text.split('/').any(|part| part.strip_suffix(".lock").is_some());
-        let odd = is_lock || ["..", "//", "/."].iter().any(|odd| text.contains(odd));
-        if edges && text.chars().all(is_part) && !odd {
-            Ok(Self(text))
-        } else {
+        let is_odd = |each: char| each.is_control() || " ~^:?*[\\".contains(each);
+        let is_lock = |part: &str| part.strip_suffix(".lock").is_some();
+        let is_part = |part: &str| !part.is_empty() && part != "@" && !part.starts_with('.') && !is_lock(part);
+        let is_name = text.split('/').all(is_part) && !text.contains(is_odd) && !text.starts_with('-');
+        if !is_name || text.ends_with('.') || text.contains("..") || text.contains("@{") {
             Err("must be the name of a branch or tag, or a commit")
+        } else if text.starts_with("refs/") {
+            Err("must be the name of a branch or tag as 'git branch' and 'git tag' list it, without 'refs/'")
+        } else {
+            Ok(Self(text))
         }
     }
 }

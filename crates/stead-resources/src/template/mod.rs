@@ -12,11 +12,11 @@ use serde_json::{Map, Value as Json};
 use sha2::{Digest, Sha256};
 use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
+use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{Names, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::checksum::hex;
 use crate::file::content::{self, Shown};
 use crate::file::{Current, Desired, FileContent};
 use crate::input::{
