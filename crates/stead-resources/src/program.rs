@@ -198,7 +198,8 @@ impl SystemProgram {
         self.find().err().map(|failure| Presumed { failure, paths: Vec::new() })
     }
 
-    fn find(&self) -> Result<PathBuf, Failure> {
+    /// Its path, or the failure that there is none.
+    pub(crate) fn find(&self) -> Result<PathBuf, Failure> {
         let mut environment = Environment::of_this_process(&[]);
         environment.set("PATH", search_path());
         environment.find_on_path(self.name).ok_or_else(|| {

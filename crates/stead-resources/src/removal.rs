@@ -42,6 +42,13 @@ fn entries(place: &Place, patience: &Patience) -> Result<Entries, FsError> {
     Ok(walk.found)
 }
 
+/// What is below an open directory.
+pub(crate) fn below(directory: &impl AsFd, patience: &Patience) -> Result<Entries, FsError> {
+    let mut walk = Walk { patience, room: MAX_ENTRIES, found: Entries::default() };
+    walk.descend(directory, OsStr::new("."), Path::new(""), MAX_DEPTH)?;
+    Ok(walk.found)
+}
+
 /// Notes what is below a directory, the directories before what is in them.
 struct Walk<'a> {
     patience: &'a Patience,

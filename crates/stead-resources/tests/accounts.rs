@@ -6,11 +6,13 @@
 
 mod support;
 
+use std::os::unix::fs::MetadataExt;
+
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
-use stead_host::provider::Plain;
+use stead_host::provider::{Context, Plain};
 use support::{World, provider};
 
 /// The databases of a system: who is in them, and with what.
@@ -255,4 +257,35 @@ fn a_kill_at_any_change_leaves_whole_databases() {
     }
     println!("{kills} kills, no database torn");
     assert!(kills > 10 * changes, "{kills} kills");
+}
+
+/// A name that the running system has as well means what the system below the root has it for.
+#[test]
+fn owners_are_those_of_the_system_that_is_managed() {
+    if !stead_testkit::is_root("owners_are_those_of_the_system_that_is_managed") {
+        return;
+    }
+    let databases =
+        "file etc/passwd 0644 \"daemon:x:4711:1::/:/bin/sh\\n\"\nfile etc/group 0644 \"daemon:x:4712:\\n\"\n";
+    let world = World::build(&format!("{databases}archive a.tar 0644 [[\"file\", \"x\", \"0644\", \"text\"]]\n"));
+    let owner = json!({"owner": "daemon", "group": "daemon"});
+    for (type_name, state) in [
+        ("Stead/Template", json!({"path": "/f", "template": "a", "variables": {}})),
+        ("Stead/Archive", json!({"path": "/d", "source": "/a.tar"})),
+        ("Stead/File", json!({"path": "/g", "content": "a"})),
+        ("Stead/Directory", json!({"path": "/h"})),
+        ("Stead/Symlink", json!({"path": "/i", "target": "f"})),
+    ] {
+        let cx = Context { system_root: Some(world.root.path().into()), ..world.context() };
+        let mut state = state;
+        state.as_object_mut().unwrap().extend(owner.as_object().unwrap().clone());
+        let (provider, input) = (provider(type_name), Plain::new(state.clone()));
+        provider.set(&cx, &input, Execution::Actual).map_err(|failure| failure.message).unwrap();
+        let path = world.root.path().join(state["path"].as_str().unwrap().trim_start_matches('/'));
+        let path = if type_name == "Stead/Archive" { path.join("x") } else { path };
+        let found = path.symlink_metadata().unwrap();
+        assert_eq!((found.uid(), found.gid()), (4711, 4712), "{type_name}");
+        let tested = provider.test(&cx, &input).map_err(|failure| failure.message).unwrap();
+        assert_eq!(tested.in_desired_state, Some(true), "{type_name}");
+    }
 }

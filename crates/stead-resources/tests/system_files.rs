@@ -1,7 +1,7 @@
 //! What holds for files of the system: whenever the process ends they are whole, rules of sudo are checked before they are
 //! placed, and what is mounted is what is said.
 //!
-//! `STEAD_CUT_CHANGES=9` cuts all changes off at every system call, in place of one of each resource.
+//! `STEAD_CUT_CHANGES=13` cuts all changes off at every system call, in place of one of each resource.
 //! `STEAD_MOUNTS=1000` tries so many states of mounts.
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
@@ -23,10 +23,15 @@ use support::{World, plain, provider};
 
 const TABLE: &str = "file etc/fstab 0644 \"# c\\n/dev/a / ext4 defaults 0 1\\n/dev/b /b xfs ro\\n\"\n";
 const RULES: &str = "file etc/sudoers.d/s 0440 \"u ALL=ALL\\n\"\n";
+const TIMER: &str = "file etc/systemd/system/t.timer 0644 \"[Timer]\\nOnCalendar=daily\\n\"\nfile etc/systemd/system/t.service 0644 \"[Service]\\nExecStart=/bin/x\\nNice=1\\n\"\n";
+const MODULES: &str = "dir etc/modules-load.d 0755\nfile etc/modprobe.d/a.conf 0644 \"options loop b=2\\n# c\\n\"\n";
+const LOCALE: &str =
+    "file etc/default/locale 0644 \"# c\\nLANG=C\\n\"\nfile etc/locale.gen 0644 \"# de_DE.UTF-8 UTF-8\\n# c\\n\"\n";
+const HOME: &str = "file etc/passwd 0644 \"u:x:{uid}:{gid}::/home/u:/bin/sh\\n\"\ndir home/u 0755\n";
 const JOB: &str = "file etc/cron.d/j 0644 \"# c\\n@daily root x\\n\"\n";
 
 /// One of each resource first.
-const CHANGES: [Change; 9] = [
+const CHANGES: [Change; 13] = [
     Change {
         before: TABLE,
         type_name: "Stead/Mount",
@@ -44,6 +49,30 @@ const CHANGES: [Change; 9] = [
         type_name: "Stead/Cron",
         state: r#"{"name": "j", "schedule": "@hourly", "user": "root", "command": "y"}"#,
         files: &["etc/cron.d/j"],
+    },
+    Change {
+        before: TIMER,
+        type_name: "Stead/Timer",
+        state: r#"{"name": "t", "onCalendar": "hourly", "command": "/bin/y"}"#,
+        files: &["etc/systemd/system/t.timer", "etc/systemd/system/t.service"],
+    },
+    Change {
+        before: MODULES,
+        type_name: "Stead/KernelModule",
+        state: r#"{"name": "loop", "boot": true, "options": "a=1", "blacklisted": true}"#,
+        files: &["etc/modprobe.d/a.conf", "etc/modprobe.d/stead-loop.conf", "etc/modules-load.d/stead-loop.conf"],
+    },
+    Change {
+        before: LOCALE,
+        type_name: "Stead/Locale",
+        state: r#"{"variables": {"LANG": "de_DE.UTF-8"}, "generated": ["de_DE.UTF-8"]}"#,
+        files: &["etc/default/locale", "etc/locale.gen"],
+    },
+    Change {
+        before: HOME,
+        type_name: "Stead/SshKey",
+        state: r#"{"user": "u", "type": "ssh-rsa", "key": "AAAA"}"#,
+        files: &["home/u/.ssh/authorized_keys"],
     },
     Change {
         before: TABLE,
@@ -95,11 +124,21 @@ fn a_kill_at_any_change_leaves_whole_files() {
     if Command::new("strace").arg("-V").output().is_err() {
         return stead_testkit::skip("a_kill_at_any_change_leaves_whole_files", "there is no strace");
     }
-    let changes = stead_testkit::times("STEAD_CUT_CHANGES", 3).min(CHANGES.len());
+    let changes = stead_testkit::times("STEAD_CUT_CHANGES", 7).min(CHANGES.len());
     let kills: Vec<usize> =
         CHANGES.iter().take(changes).map(|change| kills::cut(change, "process_that_is_killed")).collect();
     println!("{kills:?} kills, no file torn");
     assert!(kills.iter().all(|kills| *kills > 0), "{kills:?}");
+}
+
+/// The kernel may ask to try again at any opening of a file below another root.
+#[test]
+fn an_opening_that_is_to_be_tried_again_is() {
+    const TEST: &str = "an_opening_that_is_to_be_tried_again_is";
+    if Command::new("strace").arg("-V").output().is_err() {
+        return stead_testkit::skip(TEST, "there is no strace");
+    }
+    CHANGES.iter().take(7).for_each(|change| kills::retry(change, "process_that_is_killed"));
 }
 
 /// Runs a test of this file in a process of its own, if this is not that process already. `None` in it.
@@ -112,6 +151,9 @@ fn elsewhere(test: &str, command: &mut Command) -> Option<String> {
     let output = command.env(ELSEWHERE, "1").output().unwrap();
     let [printed, complained] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(output.status.success(), "{printed}{complained}");
+    for skipped in complained.lines().filter(|line| line.starts_with("SKIPPED")) {
+        stead_testkit::skip(test, skipped);
+    }
     Some(printed.into_owned())
 }
 
@@ -179,25 +221,71 @@ fn rules_are_not_placed_unchecked() {
     assert_eq!(world.imprint(), before);
 }
 
+/// OpenSSH reads no other key in a file of which one is the only key, whatever lines there were.
+#[test]
+fn openssh_reads_the_only_key() {
+    if Command::new("ssh-keygen").arg("-?").output().is_err() {
+        return stead_testkit::skip("openssh_reads_the_only_key", "there is no ssh-keygen");
+    }
+    let key = |sign: &str| format!("AAAAC3NzaC1lZDI1NTE5AAAAIG{}", sign.repeat(42));
+    let own = key("A");
+    let piece =
+        select(vec!["a=\"", "\\\"", "\\\\\"", "\"", "\\", " ", "\t", ",", "no-pty", "\r", "\u{a0}", "# ", "ssh-rsa"]);
+    // Of several blanks behind options, `sshd` skips all, and `ssh-keygen` one.
+    let pieces = prop::collection::vec(piece, 0..5);
+    let pieces = pieces.prop_map(|pieces| pieces.concat().trim_end_matches([' ', '\t']).to_owned());
+    let entry = select(["A", "B"].map(|sign| format!(" ssh-ed25519 {}", key(sign))).to_vec());
+    let line = (pieces.clone(), entry.clone(), pieces, entry).prop_map(|(a, b, c, d)| format!("{a}{b}{c}{d}\n"));
+    let config = ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() };
+    // The digests of the keys in a file.
+    let listed = |file: &Path| -> Vec<String> {
+        let printed = Command::new("ssh-keygen").args(["-l", "-f"]).arg(file).output().unwrap().stdout;
+        let words = String::from_utf8_lossy(&printed).into_owned();
+        words.split(' ').filter(|word| word.starts_with("SHA256:")).map(str::to_owned).collect()
+    };
+    let alone = World::build(&format!("file k 0600 \"ssh-ed25519 {own}\\n\"\n"));
+    let expected = listed(&alone.root.path().join("k"));
+    assert_eq!(expected.len(), 1);
+    proptest!(config, |(lines in prop::collection::vec(line, 1..20))| {
+        let world = World::build(HOME);
+        let file = world.root.path().join("home/u/.ssh/authorized_keys");
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, lines.concat()).unwrap();
+        let state = json!({"user": "u", "type": "ssh-ed25519", "key": own, "exclusive": true});
+        set("Stead/SshKey", &world.context_for("Stead/SshKey"), &state, Execution::Actual).ok().unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        prop_assert_eq!(listed(&file), &expected[..], "{}", text);
+    });
+}
+
 /// A system of its own within this one: what it mounts and writes below /etc and /srv, nobody else sees.
 const APART: &str = "mount -t tmpfs apart /srv && mount -t tmpfs apart /etc && mount -t tmpfs apart /run && \
                      touch /etc/apart && mkdir /srv/a /srv/b /srv/a/in && exec \"$@\"";
 
-#[test]
-fn mounts_converge() {
-    const TEST: &str = "mounts_converge";
-    if !stead_testkit::is_root(TEST) {
-        return;
+/// Passes in a process in a system of its own, in which the rest of the test is done. Outside of it fails with what that
+/// process printed.
+fn apart(test: &'static str) -> Result<(), String> {
+    if !stead_testkit::is_root(test) {
+        return Err(String::new());
     }
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-c", APART, "sh"]);
     if !Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
-        return stead_testkit::skip(TEST, "mounts of its own are not allowed");
+        stead_testkit::skip(test, "mounts of its own are not allowed");
+        return Err(String::new());
     }
-    if let Some(printed) = elsewhere(TEST, &mut command) {
-        return printed.lines().filter(|line| line.contains("states")).for_each(|line| println!("{line}"));
+    if let Some(printed) = elsewhere(test, &mut command) {
+        return Err(printed);
     }
     assert!(Path::new("/etc/apart").exists(), "this is not the system of its own");
+    Ok(())
+}
+
+#[test]
+fn mounts_converge() {
+    if let Err(printed) = apart("mounts_converge") {
+        return printed.lines().filter(|line| line.contains("states")).for_each(|line| println!("{line}"));
+    }
     let cases = u32::try_from(stead_testkit::times("STEAD_MOUNTS", 250)).unwrap();
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = proptest::test_runner::TestRunner::new(config);
@@ -213,6 +301,155 @@ fn mounts_converge() {
         .unwrap();
     println!("states of mounts: {} reached, {} refused", tried[1], tried[0]);
     assert!(tried[1] > tried[0], "{tried:?}");
+}
+
+#[test]
+fn what_an_unmount_loses_is_shown() {
+    if apart("what_an_unmount_loses_is_shown").is_err() {
+        return;
+    }
+    let cx = Context::new(Path::new("/"));
+    let lost = |state: &Json, paths: &[&str]| {
+        let predicted = set("Stead/Mount", &cx, state, Execution::WhatIf).ok().unwrap();
+        let tested = provider("Stead/Mount").test(&cx, &Plain::new(state.clone())).ok().unwrap();
+        let effects = set("Stead/Mount", &cx, state, Execution::Actual).ok().unwrap().effects;
+        assert_eq!((&predicted.effects, &tested.predicted.unwrap().effects), (&effects, &effects), "{state}");
+        assert_eq!(
+            predicted.what_if.iter().any(|words| words.contains("lose its files")),
+            !paths.is_empty(),
+            "{state}"
+        );
+        let below = effects.destroys.items().iter().filter(|item| item.path == "/srv/b");
+        let names: Vec<_> = below.flat_map(|item| item.kind.entries().names().to_vec()).collect();
+        assert_eq!(names, paths, "{state}");
+    };
+    let fill = "mount -t tmpfs -o size=1m t /srv/b && mkdir /srv/b/d && touch /srv/b/d/f";
+    let bind = json!({"path": "/srv/b", "device": "/srv/a", "fstype": "none", "options": "bind", "state": "mounted"});
+    let gone = json!({"path": "/srv/b", "_exist": false});
+    for state in [&gone, &json!({"path": "/srv/b", "device": "t", "fstype": "tmpfs", "state": "unmounted"}), &bind] {
+        assert!(sh(fill));
+        lost(state, &["d/", "d/f"]);
+    }
+    // What is mounted elsewhere as well, or is empty, loses nothing.
+    lost(&gone, &[]);
+    assert!(sh(&format!("{fill} && mkdir /srv/c && mount --bind /srv/b/d /srv/c")));
+    lost(&gone, &[]);
+    // What another mount hides is lost with it.
+    assert!(sh(&format!("umount /srv/c && {fill} && mount --bind /srv/a /srv/b")));
+    let effects = set("Stead/Mount", &cx, &gone, Execution::WhatIf).ok().unwrap().effects;
+    assert!(effects.destroys.items()[0].kind.entries().is_incomplete(), "{effects:?}");
+}
+
+#[test]
+fn what_the_system_needs_is_not_unmounted() {
+    if apart("what_the_system_needs_is_not_unmounted").is_err() {
+        return;
+    }
+    let (cx, mounts) = (Context::new(Path::new("/")), || std::fs::read_to_string("/proc/self/mountinfo").unwrap());
+    let own = "mount --bind /srv/a /srv/b && mount --bind \"$(dirname \"$OWN\")\" /srv/b";
+    let program = std::env::current_exe().unwrap();
+    assert!(Command::new("sh").args(["-c", own]).env("OWN", &program).status().unwrap().success());
+    let before = mounts();
+    let folder = program.parent().unwrap().to_str().unwrap();
+    assert!(sh(&format!("mount --bind {folder} {folder} && ln -s /proc /srv/link")));
+    for (path, message) in [
+        ("/", "is required by the running system"),
+        ("/proc", "is required by the running system"),
+        ("/run", "is required by the running system"),
+        ("/srv/link", "'/proc' is required"),
+        (folder, "stead runs from it"),
+    ] {
+        let states = [
+            json!({"path": path, "_exist": false}),
+            json!({"path": path, "device": "other", "fstype": "tmpfs", "options": "ro", "state": "unmounted"}),
+        ];
+        for state in states {
+            let predicted = set("Stead/Mount", &cx, &state, Execution::WhatIf).ok().unwrap().presumed.unwrap();
+            let failure = set("Stead/Mount", &cx, &state, Execution::Actual).err().unwrap();
+            assert_eq!(predicted.failure.message, failure.message);
+            assert!(failure.message.contains(message), "{}", failure.message);
+        }
+    }
+    assert!(sh(&format!("umount {folder}")));
+    assert_eq!(mounts(), before);
+}
+
+#[test]
+fn links_of_others_do_not_lead_to_a_mount_point() {
+    if apart("links_of_others_do_not_lead_to_a_mount_point").is_err() {
+        return;
+    }
+    assert!(sh(
+        "chmod 1777 /srv/a && ln -s /srv/b /srv/a/in/theirs && chown -h 12345 /srv/a/in/theirs && ln -s /srv/a/in /srv/own && mkdir /srv/b/x"
+    ));
+    let cx = Context::new(Path::new("/"));
+    let (before, mounts) = (Path::new("/proc/self/mountinfo"), |path: &Path| std::fs::read_to_string(path).unwrap());
+    let settled = mounts(before);
+    for path in ["/srv/a/in/theirs", "/srv/a/in/theirs/x", "/srv/own/theirs/x"] {
+        for state in [
+            json!({"path": path, "device": "t", "fstype": "tmpfs", "state": "mounted"}),
+            json!({"path": path, "_exist": false}),
+        ] {
+            for execution in [Execution::WhatIf, Execution::Actual] {
+                let message = set("Stead/Mount", &cx, &state, execution).err().unwrap().message;
+                assert!(message.contains("theirs' is not followed"), "{message}");
+            }
+        }
+    }
+    let bind = json!({"path": "/srv/b/x", "device": "/srv/a/in/theirs", "fstype": "none", "options": "bind", "state": "mounted"});
+    assert!(
+        set("Stead/Mount", &cx, &bind, Execution::Actual).err().unwrap().message.contains("theirs' is not followed")
+    );
+    assert_eq!((mounts(before), Path::new("/etc/fstab").exists()), (settled, false));
+    let own = json!({"path": "/srv/own", "device": "t", "fstype": "tmpfs", "state": "mounted"});
+    set("Stead/Mount", &cx, &own, Execution::Actual).ok().unwrap();
+    assert!(mounts(before).contains(" /srv/a/in rw"));
+}
+
+#[test]
+fn images_and_propagation_are_what_is_stated() {
+    if apart("images_and_propagation_are_what_is_stated").is_err() {
+        return;
+    }
+    let is = |options: &str, expected: &str| {
+        let state = json!({"path": "/srv/b", "device": "t", "fstype": "tmpfs", "options": options, "state": "mounted"});
+        assert!(converges(&state).unwrap(), "{options}");
+        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let line = table.lines().find(|line| line.contains(" /srv/b ")).unwrap();
+        assert!(line.contains(expected), "{options}: {line}");
+    };
+    assert!(sh("mount -t tmpfs t /srv/b"));
+    is("shared", " shared:");
+    is("rprivate,nosuid", " rw,nosuid,relatime - ");
+    is("unbindable", " unbindable ");
+    is("user,exec", " rw,nosuid,nodev,relatime");
+    is("user", " rw,nosuid,nodev,noexec,relatime");
+    assert!(sh("umount /srv/b"));
+
+    let images = "truncate -s 4m /srv/one /srv/two && mkfs.ext4 -q /srv/one && mkfs.ext4 -q /srv/two && mount /srv/one /srv/b && umount /srv/b";
+    if !sh(&format!("({images}) >/dev/null 2>&1")) {
+        return stead_testkit::skip("images_and_propagation_are_what_is_stated", "images cannot be mounted");
+    }
+    let image = |device: &str| json!({"path": "/srv/b", "device": device, "fstype": "ext4", "options": "loop,nofail", "state": "mounted"});
+    for device in ["/srv/one", "/srv/two"] {
+        assert!(converges(&image(device)).unwrap());
+        assert!(sh(&format!("losetup -j {device} | grep -q .")), "{device}");
+        // The table is right; what is mounted is another one.
+        assert!(sh("umount /srv/b && mount -o loop /srv/one /srv/b"));
+        assert!(converges(&image(device)).unwrap());
+        let tested =
+            provider("Stead/Mount").test(&Context::new(Path::new("/")), &Plain::new(image(device))).ok().unwrap();
+        assert_eq!(tested.differing, Some(Vec::new()));
+        assert!(sh(&format!("losetup -j {device} | grep -q .")), "{device}");
+    }
+    // What cannot be mounted leaves what was mounted before.
+    assert!(sh("truncate -s 4m /srv/bad"));
+    let cx = Context::new(Path::new("/"));
+    let table = std::fs::read_to_string("/etc/fstab").unwrap();
+    assert!(set("Stead/Mount", &cx, &image("/srv/bad"), Execution::Actual).is_err());
+    assert!(sh("findmnt /srv/b >/dev/null && losetup -j /srv/two | grep -q ."));
+    assert_eq!(std::fs::read_to_string("/etc/fstab").unwrap(), table);
+    assert!(sh("umount /srv/b"));
 }
 
 fn sh(script: &str) -> bool {
@@ -284,10 +521,9 @@ fn converges(desired: &Json) -> Result<bool, TestCaseError> {
     prop_assert_eq!(again.changed, Some(Vec::new()));
     prop_assert_eq!(&look(), &settled, "a second set changed something");
     let is_mounted = settled[1].lines().any(|line| line.split(' ').nth(4) == desired["path"].as_str());
-    let wanted = desired["state"].as_str().filter(|_| desired["_exist"] == json!(true));
+    let exists = desired["_exist"] != json!(false);
+    let wanted = desired["state"].as_str().filter(|_| exists);
     prop_assert!(wanted.is_none_or(|state| (state == "mounted") == is_mounted));
-    prop_assert!(
-        desired["_exist"] == json!(true) || !is_mounted && !settled[0].contains(desired["path"].as_str().unwrap())
-    );
+    prop_assert!(exists || !is_mounted && !settled[0].contains(desired["path"].as_str().unwrap()));
     Ok(true)
 }

@@ -12,6 +12,7 @@ mod debian;
 use std::path::Path;
 
 use debian::Debian;
+use serde_json::Value as Json;
 use stead_testkit::until;
 
 const TEST: &str = "a_linux_machine_is_as_its_documents_say";
@@ -30,6 +31,7 @@ fn a_linux_machine_is_as_its_documents_say() {
     for path in &former {
         machine.remove(path);
     }
+    machine.write("/etc/fstab", "");
     machine.install(Path::new(env!("CARGO_BIN_EXE_stead")), "/usr/local/bin/stead");
     machine.boot();
     until(|| machine.run(&["systemctl", "is-active", "dbus.socket"]).status.success().then_some(()));
@@ -44,18 +46,30 @@ fn a_linux_machine_is_as_its_documents_say() {
     machine.shut_down();
 }
 
-/// Plans a document, which changes nothing that `look` shows; applies it; and applies it again, which changes nothing.
+/// Plans a document, which changes nothing that `look` shows; applies it, which does what the plan says; and applies it again,
+/// which changes nothing.
 fn converge(machine: &Debian, document: &str, look: &[&str]) {
     machine.write("/srv/linux/main.yaml", document);
     let seen = |what: &str| (what.to_owned(), String::from_utf8(machine.run(look).stdout).unwrap());
-    let before = seen("before");
-    let planned = String::from_utf8(machine.run(&["stead", "plan", "/srv/linux/main.yaml"]).stdout).unwrap();
-    assert_eq!(seen("before"), before, "a plan changed something: {planned}");
-    let applied = machine.ok(&["stead", "apply", "/srv/linux/main.yaml"]);
+    let before = seen("seen");
+    let output = machine.run(&["stead", "plan", "/srv/linux/main.yaml", "-o", "json"]);
+    assert_eq!(seen("seen"), before, "a plan changed something: {}", String::from_utf8_lossy(&output.stdout));
+    let planned = what_is_done(&output.stdout);
+    let applied = what_is_done(machine.ok(&["stead", "apply", "/srv/linux/main.yaml", "-o", "json"]).as_bytes());
+    assert_eq!(planned, applied, "the plan is not what was done");
     let after = seen("after");
     let again = machine.ok(&["stead", "apply", "/srv/linux/main.yaml"]);
-    assert!(again.contains("Applied: 0 changed"), "{planned}\n{applied}\n{again}");
+    assert!(again.contains("Applied: 0 changed"), "{applied:#}\n{again}");
     assert_eq!(seen("after"), after);
+}
+
+/// What a run says of its instances, without how long each of them took.
+fn what_is_done(printed: &[u8]) -> Json {
+    let mut run: Json = serde_json::from_slice(printed).unwrap();
+    for instance in run["instances"].as_array_mut().unwrap() {
+        instance.as_object_mut().unwrap().remove("duration");
+    }
+    run["instances"].take()
 }
 
 const LIVE: [&str; 3] =
@@ -101,6 +115,10 @@ fn mounts(machine: &Debian) {
     machine.ok(&["umount", "/srv/www"]);
     converge(machine, &document("size=4m,noexec", "bind"), &LIVE);
     let gone = document("size=4m,noexec", "bind").replace("state: mounted", "_exist: false");
+    // What is in memory is gone then, and named before.
+    machine.write("/srv/linux/main.yaml", &gone);
+    let planned = machine.run(&["stead", "plan", "/srv/linux/main.yaml"]).stdout;
+    assert!(String::from_utf8_lossy(&planned).contains("/srv/cache (1 entry)\n        - kept\n"), "{planned:?}");
     converge(machine, &gone, &LIVE);
     assert_eq!((options("/srv/cache"), machine.read("/etc/fstab")), (String::new(), Some(String::new())));
 }

@@ -33,9 +33,9 @@ mod walk;
 
 pub use durability::{Durability, FlushTarget, Writes};
 pub use error::{FsError, reason};
-pub use names::{Names, Subject};
+pub use names::{Names, NamesByRoot, Subject};
 pub use place::Place;
-pub use read::{Content, read, read_open, read_within};
+pub use read::{Content, open_within, read, read_open, read_within};
 pub use replace::{Former, Ownership, Replacement, retry_changed};
 pub use status::{Identity, Kind, Status, format_mode, parse_mode};
 pub use temporary::remove_abandoned;

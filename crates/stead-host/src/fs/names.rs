@@ -1,10 +1,16 @@
 //! Names of users and groups.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::unistd::{Gid, Group, Uid, User};
+
+use super::error::FsError;
+use super::read::read_within;
+use crate::provider::Context;
 
 /// Whose names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -25,14 +31,34 @@ impl Subject {
     }
 }
 
-/// Looks names up, and remembers what it found for a moment.
+/// The names of the systems that are managed, each below its root.
+#[derive(Default)]
+pub struct NamesByRoot(Mutex<BTreeMap<PathBuf, Arc<Names>>>);
+
+impl NamesByRoot {
+    /// The names of the system that a call manages.
+    pub fn of(&self, cx: &Context) -> Arc<Names> {
+        let root = cx.managed_root();
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(names) = all.get(root) {
+            return Arc::clone(names);
+        }
+        let names = Arc::new(Names { root: (root != Path::new("/")).then(|| root.to_owned()), ..Names::default() });
+        all.insert(root.to_owned(), Arc::clone(&names));
+        names
+    }
+}
+
+/// Looks names up, and remembers what it found for a moment: those of the running system where no other one is meant.
 ///
-/// A lookup may ask a server; a run asks for the same few names thousands of times. A name that is not there is asked
+/// Of another system only its own files count: what this one has a name for is somebody else there. A lookup may ask a server; a run asks for the same few names thousands of times. A name that is not there is asked
 /// for every time, because the run may be about to create it.
 #[derive(Default)]
 pub struct Names {
-    ids: Mutex<Remembered<String, u32>>,
-    names: Mutex<Remembered<u32, Option<String>>>,
+    /// Where another system than the running one is.
+    root: Option<PathBuf>,
+    by_name: Mutex<Remembered<String, u32>>,
+    by_id: Mutex<Remembered<u32, Option<String>>>,
 }
 
 type Remembered<K, V> = BTreeMap<(Subject, K), (Instant, V)>;
@@ -42,16 +68,17 @@ const MOMENT: Duration = Duration::from_secs(2);
 
 impl Names {
     /// The number of a name, or the number that the text is; `None` when there is neither.
-    pub fn id(&self, subject: Subject, name: &str) -> Result<Option<u32>, std::io::Error> {
+    pub fn id(&self, subject: Subject, name: &str) -> Result<Option<u32>, io::Error> {
         let key = (subject, name.to_owned());
         let now = Instant::now();
-        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ids = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, id)) = ids.get(&key).filter(|(at, _)| now.duration_since(*at) < MOMENT) {
             return Ok(Some(*id));
         }
-        let found = match subject {
-            Subject::User => User::from_name(name)?.map(|user| user.uid.as_raw()),
-            Subject::Group => Group::from_name(name)?.map(|group| group.gid.as_raw()),
+        let found = match (&self.root, subject) {
+            (Some(root), _) => recorded(root, subject, |each, _| each == name)?.map(|(_, id)| id),
+            (None, Subject::User) => User::from_name(name)?.map(|user| user.uid.as_raw()),
+            (None, Subject::Group) => Group::from_name(name)?.map(|group| group.gid.as_raw()),
         };
         let id = found.or_else(|| name.parse().ok());
         if let Some(id) = id {
@@ -63,18 +90,64 @@ impl Names {
     /// The name of a number; the number as text when it has none.
     pub fn name(&self, subject: Subject, id: u32) -> String {
         let now = Instant::now();
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
         let known = names.get(&(subject, id)).filter(|(at, _)| now.duration_since(*at) < MOMENT);
         let name = if let Some((_, name)) = known {
             name.clone()
         } else {
-            let found = match subject {
-                Subject::User => User::from_uid(Uid::from_raw(id)).ok().flatten().map(|user| user.name),
-                Subject::Group => Group::from_gid(Gid::from_raw(id)).ok().flatten().map(|group| group.name),
+            let found = match (&self.root, subject) {
+                (Some(_), _) if id == 0 => Some("root".to_owned()),
+                (Some(root), _) => recorded(root, subject, |_, each| each == id).ok().flatten().map(|(name, _)| name),
+                (None, Subject::User) => User::from_uid(Uid::from_raw(id)).ok().flatten().map(|user| user.name),
+                (None, Subject::Group) => Group::from_gid(Gid::from_raw(id)).ok().flatten().map(|group| group.name),
             };
             names.insert((subject, id), (now, found.clone()));
             found
         };
         name.unwrap_or_else(|| id.to_string())
+    }
+}
+
+/// The first name and number that `is_it` picks from the database below a root. Everywhere, 0 is root.
+fn recorded(root: &Path, subject: Subject, is_it: impl Fn(&str, u32) -> bool) -> io::Result<Option<(String, u32)>> {
+    /// That of a million accounts.
+    const MAX_SIZE: u64 = 64 << 20;
+    let database = match subject {
+        Subject::User => "etc/passwd",
+        Subject::Group => "etc/group",
+    };
+    let content = read_within(root, Path::new(database), MAX_SIZE).map_err(|error| match error {
+        FsError::System { source, .. } => source,
+        other => io::Error::other(other.to_string()),
+    })?;
+    let text = content.map(|content| String::from_utf8_lossy(&content.bytes).into_owned()).unwrap_or_default();
+    let records = text.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        Some((fields.next()?, fields.nth(1)?.parse().ok()?))
+    });
+    let found = records.chain([("root", 0)]).find(|(name, id)| is_it(name, *id));
+    Ok(found.map(|(name, id)| (name.to_owned(), id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_system_below_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("etc")).unwrap();
+        std::fs::write(root.path().join("etc/passwd"), "ann:x:4711:1::/:/bin/sh\n+::::::\nroot:x:4712:1::/:\n")
+            .unwrap();
+        std::fs::write(root.path().join("etc/group"), "ann:x:4713:\n").unwrap();
+        let all = NamesByRoot::default();
+        let below = Context { system_root: Some(root.path().into()), ..Context::new(root.path()) };
+        let names = all.of(&below);
+        let id = |subject, name: &str| names.id(subject, name).unwrap();
+        assert_eq!((id(Subject::User, "ann"), id(Subject::Group, "ann")), (Some(4711), Some(4713)));
+        assert_eq!((id(Subject::User, "root"), id(Subject::Group, "root")), (Some(4712), Some(0)));
+        assert_eq!((id(Subject::User, "daemon"), id(Subject::User, "17")), (None, Some(17)));
+        assert_eq!((names.name(Subject::User, 4711), names.name(Subject::Group, 1)), ("ann".into(), "1".into()));
+        assert_eq!(all.of(&Context::new(Path::new("/"))).name(Subject::User, 0), "root");
     }
 }

@@ -125,13 +125,8 @@ impl Place {
     ///
     /// Guarantees: the directory that is returned is one that was created by this user.
     pub fn make_directory(&self) -> Result<OwnedFd, FsError> {
-        self.make_directory_as(Mode::RWXU)
-    }
-
-    /// The same, of which others can use as much as the mode and the umask allow.
-    pub(super) fn make_directory_as(&self, mode: Mode) -> Result<OwnedFd, FsError> {
         self.begin_writing()?;
-        mkdirat(&self.directory, &*self.name, mode).map_err(|errno| self.failed("create the directory", errno))?;
+        mkdirat(&self.directory, &*self.name, Mode::RWXU).map_err(|errno| self.failed("create the directory", errno))?;
         self.renamed()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(&self.directory, &*self.name, flags, Mode::empty());

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstat};
 use rustix::io::Errno;
 
 use super::error::FsError;
 use super::status::{Kind, Status};
-use super::walk::open;
+use super::walk::{open, open_resolved};
 
 /// How a file is opened without waiting for anything.
 const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
@@ -34,16 +34,25 @@ pub fn read(path: &Path, max: u64) -> Result<Option<Content>, FsError> {
 /// The same for a file below the root of a system, as the system itself would read it: links are followed, and lead to what
 /// is below the root.
 pub fn read_within(root: &Path, path: &Path, max: u64) -> Result<Option<Content>, FsError> {
-    let shown = root.join(path.strip_prefix("/").unwrap_or(path));
+    open_within(root, path, LOOK)?.map(|file| read_open(file, &below(root, path), max)).transpose()
+}
+
+/// Opens what a path leads to below the root of a system, as the system itself would; `None` when nothing is there.
+pub fn open_within(root: &Path, path: &Path, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {
+    let shown = below(root, path);
     let directory = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    match directory.and_then(|directory| openat2(directory, path, LOOK, Mode::empty(), resolve)) {
-        Ok(file) => read_open(file, &shown, max).map(Some),
+    match directory.and_then(|directory| open_resolved(&directory, path.as_os_str(), flags, resolve)) {
+        Ok(file) => Ok(Some(file)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
         // A kernel or a sandbox without the call.
-        Err(Errno::NOSYS | Errno::PERM) => read(&shown, max),
+        Err(Errno::NOSYS | Errno::PERM) => open(&shown, flags),
         Err(errno) => Err(FsError::system("open", &shown, errno)),
     }
+}
+
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// The same for what was opened; `path` is for messages.

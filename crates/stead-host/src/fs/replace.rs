@@ -267,15 +267,19 @@ fn link_by_proc(file: &File, directory: BorrowedFd<'_>, name: &OsStr) -> Result<
 }
 
 impl Place {
-    /// Creates a directory as [`Place::make_directory`] does, with a mode and an owner.
+    /// Creates a directory with a mode and an owner, and opens it.
     ///
-    /// Guarantees: it has its mode at once where that is of this user and the umask takes nothing of it; else a process that
-    /// is killed may leave one that others cannot use.
+    /// Guarantees: it has them as soon as it has its name.
     pub fn make_directory_with(&self, mode: u32, ownership: Ownership) -> Result<OwnedFd, FsError> {
-        let is_own = ownership.is_none();
-        let directory = self.make_directory_as(if is_own { Mode::from_raw_mode(mode) } else { Mode::RWXU })?;
+        self.begin_writing()?;
+        let (temporary, directory) = Temporary::directory(self)?;
         ownership.apply(directory.as_fd()).map_err(|errno| self.failed("change the owner of", errno))?;
         fchmod(&directory, Mode::from_raw_mode(mode)).map_err(|errno| self.failed("change the mode of", errno))?;
+        if !temporary.rename_if_free()? {
+            return Err(self.failed("create the directory", Errno::EXIST));
+        }
+        temporary::release(&directory);
+        self.renamed()?;
         Ok(directory)
     }
 

@@ -8,10 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, openat, renameat, renameat_with,
-    statat, unlinkat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, mkdirat, openat, renameat,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::TEMPORARY_PREFIX;
@@ -66,6 +67,19 @@ impl<'a> Temporary<'a> {
         })
     }
 
+    /// A new directory that only its owner can use, locked.
+    pub(super) fn directory(place: &'a Place) -> Result<(Self, OwnedFd), FsError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Self::create(place, |directory, name| {
+            mkdirat(directory, name, Mode::RWXU)?;
+            let made = openat(directory, name, flags, Mode::empty());
+            let made = made.map_err(|errno| if errno == Errno::NOENT { Errno::EXIST } else { errno })?;
+            let status = fstat(&made)?;
+            let is_own = status.st_uid == geteuid().as_raw() && status.st_nlink > 0;
+            if lock(made.as_fd()) == Lock::Taken || !is_own { Err(Errno::EXIST) } else { Ok(made) }
+        })
+    }
+
     /// The name.
     pub(super) fn name(&self) -> &OsStr {
         OsStr::new(&self.name)
@@ -108,7 +122,8 @@ impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.renamed {
             // There is nobody left to tell, and the failure that led here is the one that matters.
-            let _ = unlinkat(self.place.directory(), self.name.as_str(), AtFlags::empty());
+            let remove = |flags| unlinkat(self.place.directory(), self.name.as_str(), flags);
+            let _ = remove(AtFlags::empty()).or_else(|_| remove(AtFlags::REMOVEDIR));
         }
     }
 }
@@ -137,7 +152,7 @@ pub(super) fn claim(file: &File) {
 }
 
 /// Gives the lock back that [`claim`] took: others may want to lock the file by its final name.
-pub(super) fn release(file: &File) {
+pub(super) fn release(file: &impl AsFd) {
     let _ = flock(file, FlockOperation::Unlock);
 }
 
@@ -163,13 +178,16 @@ fn is_temporary(name: &OsStr) -> bool {
 fn remove_if_abandoned(directory: BorrowedFd<'_>, name: &OsStr) {
     let Ok(found) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
     // Locked until the name is gone, so that nobody begins to use it in between.
-    let (state, _held) = match Kind::from(FileType::from_raw_mode(found.st_mode)) {
+    let kind = Kind::from(FileType::from_raw_mode(found.st_mode));
+    let (state, _held) = match kind {
         Kind::Symlink => (Lock::Held, None),
-        Kind::File => hold(directory, name),
-        Kind::Directory | Kind::Special => return,
+        Kind::File | Kind::Directory => hold(directory, name),
+        Kind::Special => return,
     };
+    // One that is not empty is none of these, and stays.
+    let flags = if kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     if state == Lock::Held || (state == Lock::Unknown && is_old(&Status::from(found))) {
-        let _ = unlinkat(directory, name, AtFlags::empty());
+        let _ = unlinkat(directory, name, flags);
     }
 }
 

@@ -7,15 +7,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, renameat, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::TEMPORARY_PREFIX;
 use super::error::FsError;
 use super::place::Place;
 use super::status::Kind;
+use super::walk::open_resolved;
 use crate::provider::{Cancel, Context};
 
 /// How long work on a tree may go on.
@@ -99,7 +98,7 @@ fn kind_of(directory: BorrowedFd<'_>, name: &OsStr, listed: FileType) -> Result<
 pub fn open_below(directory: &impl AsFd, name: &OsStr, path: &Path) -> Result<Option<OwnedFd>, FsError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
-    let opened = match openat2(directory, name, flags, Mode::empty(), resolve) {
+    let opened = match open_resolved(directory, name, flags, resolve) {
         Err(Errno::NOSYS | Errno::PERM) => open_same_device(directory.as_fd(), name, flags),
         opened => opened,
     };

@@ -1,7 +1,7 @@
 //! From a path to a descriptor.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -41,7 +41,21 @@ pub fn open_directory(path: &Path) -> Result<Option<OwnedFd>, FsError> {
 
 fn open_without_links(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(CWD, path, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty(), resolve)
+    open_resolved(&CWD, path.as_os_str(), flags | OFlags::NOFOLLOW, resolve)
+}
+
+/// openat2(2). The kernel asks to try again where something was renamed or mounted meanwhile.
+pub(super) fn open_resolved(
+    directory: &impl AsFd,
+    path: &OsStr,
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    // A file under a lease answers the same for as long as that lasts.
+    const TRIES: usize = 64;
+    let open = || openat2(directory, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
+    let is_final = |opened: &Result<OwnedFd, Errno>| !matches!(opened, Err(Errno::AGAIN | Errno::INTR));
+    std::iter::repeat_with(open).take(TRIES).find(is_final).unwrap_or(Err(Errno::AGAIN))
 }
 
 fn open_by_steps(path: &Path, flags: OFlags) -> Result<Option<OwnedFd>, FsError> {

@@ -15,7 +15,7 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, FsError, Identity, Kind, Names, Ownership, Patience, Place, Status};
+use stead_host::fs::{self, FsError, Identity, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::checksum::Checksum;
@@ -121,23 +121,23 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
 
 #[derive(Default)]
 struct Archives {
-    names: Names,
+    names: NamesByRoot,
     listings: Listings,
 }
 
 impl Provider for Archives {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
-        let desired = Desired::read(cx, input, &self.names)?;
+        let desired = Desired::read(cx, input, &self.names.of(cx))?;
         desired.selection.check()
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        let desired = Desired::read(cx, input, &self.names)?;
+        let desired = Desired::read(cx, input, &self.names.of(cx))?;
         self.look(cx, &desired).map(|look| Plain::new(desired.actual(&look)))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names)?;
+        let desired = Desired::read(cx, input, &self.names.of(cx))?;
         let look = self.look(cx, &desired)?;
         let differing = desired.differing(&look);
         let (actual, created) = (desired.actual(&look), look.top.is_none());
@@ -145,7 +145,7 @@ impl Provider for Archives {
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names)?;
+        let desired = Desired::read(cx, input, &self.names.of(cx))?;
         let look = match self.look(cx, &desired) {
             Err(failure) if execution == Execution::WhatIf && open_source(&desired.source).is_err() => {
                 return desired.without_source(failure);
@@ -167,7 +167,7 @@ impl Provider for Archives {
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        let desired = Desired { exist: false, ..Desired::read(cx, input, &self.names)? };
+        let desired = Desired { exist: false, ..Desired::read(cx, input, &self.names.of(cx))? };
         let look = self.look(cx, &desired)?;
         if desired.differing(&look).is_empty() {
             return Ok(Vec::new());

@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Failure, Presumed};
 use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Ownership};
+use stead_host::fs::Ownership;
 use stead_host::provider::{Context, TraceLevel};
 
 use crate::accounts::{Account, Databases, record_path};
-use crate::edit::{FileLocks, Missing};
+use crate::edit::{FileLocks, Missing, files_in};
 use crate::input::{JobName, Schedule, SingleLine, Word, invalid, refused, required, required_if};
 use crate::part::{Instances, Location, Look, Part, Parts, Stated};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
@@ -34,8 +33,8 @@ const PROFILE: Profile = Profile {
 };
 
 /// A job of cron: in a file of its own in /etc/cron.d, which is created with mode 0644 and removed with the job, or in the
-/// crontab of a user, below a comment with its name. Comments and other jobs stay as they are. In a crontab, jobs that Puppet
-/// or Ansible named are found by these names.
+/// crontab of a user, right below a comment with its name; only its variables may be between the two. Comments and other jobs
+/// stay as they are. In a crontab, jobs that Puppet or Ansible named are found by these names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Cron")]
@@ -52,15 +51,15 @@ struct Properties<'a> {
     /// Required unless '_exist' is false.
     #[serde(borrow)]
     schedule: Option<Schedule<'a>>,
-    /// The user who runs it. Required unless '_exist' is false, and always for the crontab of a user.
+    /// The user that it runs as. Required unless '_exist' is false, and always for the crontab of a user.
     #[serde(borrow)]
     user: Option<Word<'a>>,
     /// The command line, as it is in the file: what is behind a '%' without a backslash is standard input. Required unless
     /// '_exist' is false.
     #[serde(borrow)]
     command: Option<SingleLine<'a>>,
-    /// The variables that the job gets, such as MAILTO. Others are removed. Without it those in the file stay as they are. In
-    /// a crontab they are right in front of the job, and jobs below get them as well.
+    /// Environment variables of the job, such as MAILTO; others are removed. If not stated, those in the file stay as they
+    /// are. In a crontab they are right in front of the job, and apply to the jobs below it, too.
     #[serde(borrow)]
     environment: Option<BTreeMap<&'a str, SingleLine<'a>>>,
     /// Whether the job exists.
@@ -123,7 +122,7 @@ impl Part for Cron {
     /// The jobs in files with one job each, and those with names in the crontabs of users.
     fn instances(cx: &Context, _filter: &Value, look: &Look<'_>) -> Result<Instances, Failure> {
         let mut found = Vec::new();
-        for name in names_in(cx, SYSTEM)?.into_iter().filter(|name| is_file_name(name)) {
+        for name in files_in(cx, SYSTEM)?.into_iter().filter(|name| is_file_name(name)) {
             let Some(text) = look(&format!("{SYSTEM}/{name}"))? else { continue };
             let table = Table::system(&text.content);
             match table.jobs() {
@@ -131,7 +130,7 @@ impl Part for Cron {
                 jobs => skipped(cx, jobs.len(), &format!("{SYSTEM}/{name}")),
             }
         }
-        for user in names_in(cx, CRONTABS)? {
+        for user in files_in(cx, CRONTABS)? {
             let Some(text) = look(&format!("{CRONTABS}/{user}"))? else { continue };
             let table = Table::user(&text.content);
             let (named, unnamed): (Vec<_>, Vec<_>) = table.jobs().iter().partition(|job| job.name.is_some());
@@ -153,14 +152,6 @@ const GROUP: &str = "crontab";
 
 fn is_file_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-}
-
-fn names_in(cx: &Context, folder: &str) -> Result<Vec<String>, Failure> {
-    let at = cx.resolve(folder);
-    let directory = fs::open(&at, OFlags::RDONLY | OFlags::DIRECTORY)?;
-    let entries = directory.map(|directory| fs::entries(&directory, &at)).transpose()?.unwrap_or_default();
-    let files = entries.into_iter().filter(|(_, kind)| *kind == fs::Kind::File);
-    Ok(files.filter_map(|(name, _)| name.into_string().ok()).collect())
 }
 
 /// Says which jobs an export leaves out: what has no name of its own cannot be found again.
@@ -214,7 +205,8 @@ impl<'a> Stated<'a> for Properties<'a> {
         // Cron ignores a crontab with another owner or mode, and looks for changes where the directory was changed, which it
         // is when the file is replaced.
         let missing = Missing::Enforce { mode: 0o600, ownership };
-        let absent = account.err().map(|failure| Presumed { failure, paths: vec![record_path("passwd", user.0)] });
+        let absent =
+            account.err().map(|failure| Presumed { failure, paths: vec![cx.resolve(record_path("passwd", user.0))] });
         // A crontab of nobody is still a crontab from which a job can be removed.
         let absent = absent.filter(|_| self.exist);
         Ok(Location { shown: shown.into(), path, missing, directory: None, absent })

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::part::lines::{Line, inserted, lines};
+use crate::part::lines::{Line, inserted, lines, replaced};
 
 /// A table as it was read.
 pub(super) struct Table<'t> {
@@ -48,6 +48,9 @@ impl<'t> Table<'t> {
             } else if let Some((schedule, user, command)) = columns(line, is_system) {
                 let (name, start) = mark.take().map_or((None, range.start), |(name, start)| (Some(name), start));
                 jobs.push(Job { name, schedule, user, command, range: start..range.end, line: range });
+            } else if variable(line).is_none() {
+                // The job that had the name is gone, or is a comment by now: what follows is another one.
+                mark = None;
             }
         }
         Self { text, jobs, is_system }
@@ -91,14 +94,9 @@ impl<'t> Table<'t> {
         inserted(self.text, self.text.len(), &format!("{own}{name}\n{new}"))
     }
 
-    /// The text without a job, its name and its variables. Other comments stay.
+    /// The text without a job, its name and its variables.
     pub(super) fn without(&self, job: &Job<'_>) -> String {
-        let goes = |line: &Line<'_>| {
-            let is_its_own = named(line.text).is_some() || variable(line.text).is_some() || line.range == job.line;
-            job.range.contains(&line.range.start) && is_its_own
-        };
-        let kept = lines(self.text).into_iter().filter(|line| !goes(line));
-        kept.filter_map(|line| self.text.get(line.range)).collect()
+        replaced(self.text, &job.range, "")
     }
 }
 
@@ -159,5 +157,13 @@ mod tests {
         assert_eq!(jobs, expected);
         assert_eq!(table.variables(&table.jobs()[0]).collect::<Vec<_>>(), [("X", "1")]);
         assert_eq!(table.without(&table.jobs()[0]), "#Ansible: c\n1 2 * * * two  x\n* * * * * three\n");
+    }
+
+    #[test]
+    fn a_name_is_that_of_the_job_right_below() {
+        for between in ["\n", "# of another one\n", "#* * * * * disabled\n", "A=1\n#\n", "no job\n"] {
+            let text = format!("#Ansible: a\n{between}@daily x\n");
+            assert_eq!(Table::user(&text).jobs()[0].name, None, "{between}");
+        }
     }
 }

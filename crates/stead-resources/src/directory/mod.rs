@@ -14,7 +14,7 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, FsError, Kind, Names, Ownership, Patience, Place, Status};
+use stead_host::fs::{self, FsError, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::file::set_mode;
@@ -107,21 +107,21 @@ pub fn built_in() -> Option<BuiltIn> {
 /// Carries out `Stead/Directory`.
 #[derive(Default)]
 pub struct Directories {
-    names: Names,
+    names: NamesByRoot,
 }
 
 impl Provider for Directories {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
-        Desired::read(cx, input, &self.names).map(|_| ())
+        Desired::read(cx, input, &self.names.of(cx)).map(|_| ())
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        let desired = Desired::read(cx, input, &self.names)?;
+        let desired = Desired::read(cx, input, &self.names.of(cx))?;
         let Some(current) = desired.look()? else {
             return Ok(Plain::new(reply::state(desired.path_text, false)));
         };
         let mut state = reply::state(desired.path_text, true);
-        report_all(&current.status, &self.names, &mut state);
+        report_all(&current.status, &self.names.of(cx), &mut state);
         if let Some(drift) = desired.mirror(cx, Some(&current.directory), Execution::WhatIf)? {
             desired.report(&drift, &mut state);
         }
@@ -129,7 +129,7 @@ impl Provider for Directories {
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names)?;
+        let desired = Desired::read(cx, input, &self.names.of(cx))?;
         let current = desired.look()?;
         let mut state = reply::state(desired.path_text, current.is_some());
         let mut differing = desired.differing(current.as_ref());
@@ -139,7 +139,7 @@ impl Provider for Directories {
                 if let Some(drift) = &drift {
                     desired.report(drift, &mut state);
                 }
-                desired.permissions.report(&current.status, &self.names, &mut state);
+                desired.permissions.report(&current.status, &self.names.of(cx), &mut state);
                 let own = differing.clone();
                 differing.extend(drift.iter().flat_map(Drift::properties));
                 Some(desired.done(own, false, drift, Vec::new()))
@@ -152,7 +152,7 @@ impl Provider for Directories {
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired = Desired::read(cx, input, &self.names)?;
+        let desired = Desired::read(cx, input, &self.names.of(cx))?;
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
         if !desired.exist {
@@ -171,12 +171,12 @@ impl Provider for Directories {
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        let desired = Desired::read(cx, input, &self.names)?;
+        let desired = Desired::read(cx, input, &self.names.of(cx))?;
         if desired.look()?.is_none() { Ok(Vec::new()) } else { desired.remove(cx, execution) }
     }
 
     fn export(&self, cx: &Context, input: &Plain) -> Result<Vec<Exported>, Failure> {
-        export::tree(cx, input, &self.names)
+        export::tree(cx, input, &self.names.of(cx))
     }
 
     fn cost(&self, desired: &Value) -> Cost {

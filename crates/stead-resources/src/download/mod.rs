@@ -15,7 +15,7 @@ use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::Effects;
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{Names, Replacement, Status};
+use stead_host::fs::{NamesByRoot, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 use url::Url;
 
@@ -152,7 +152,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
 
 #[derive(Default)]
 struct Downloads {
-    names: Names,
+    names: NamesByRoot,
 }
 
 impl Provider for Downloads {
@@ -161,12 +161,12 @@ impl Provider for Downloads {
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        self.desired(cx, read_each(input)?)?.get(&self.names)
+        self.desired(cx, read_each(input)?)?.get(&self.names.of(cx))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired = self.desired(cx, read(input)?)?;
-        let mut reply = desired.test(cx, &self.names)?;
+        let mut reply = desired.test(cx, &self.names.of(cx))?;
         if let Some(predicted) = &mut reply.predicted {
             desired.content.pin_effects(desired.exist, &mut predicted.effects);
         }
@@ -232,7 +232,7 @@ impl Downloads {
             max_size: stated.max_size,
             received: RefCell::default(),
         };
-        let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names)?;
+        let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names.of(cx))?;
         let mut desired = Desired::new(cx, stated.path, content, permissions, Backup::No);
         desired.exist = stated.exist;
         Ok(desired)

@@ -1,9 +1,11 @@
 //! Files of which resources edit a part: one way to read, lock and replace them.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::fstat;
+use rustix::fs::{OFlags, fstat};
 use stead_core::call::{Failure, FailureKind, Presumed};
 use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
 use stead_host::lock::LockError;
@@ -131,6 +133,20 @@ impl<T: Content> Files<T> {
         }
         Ok(true)
     }
+}
+
+/// The names of the files in a folder of the system that is managed, in order; none where there is no such folder.
+pub(crate) fn files_in(cx: &Context, folder: &str) -> Result<Vec<String>, Failure> {
+    let entries = entries_in(cx, folder)?;
+    let files = entries.into_iter().filter(|(_, kind)| *kind == fs::Kind::File);
+    Ok(files.filter_map(|(name, _)| name.into_string().ok()).collect())
+}
+
+/// What is in a folder of the system that is managed, as that system finds it.
+pub(crate) fn entries_in(cx: &Context, folder: &str) -> Result<BTreeMap<OsString, fs::Kind>, Failure> {
+    let opened = fs::open_within(cx.managed_root(), Path::new(folder), OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let entries = opened.map(|directory| fs::entries(&directory, &cx.resolve(folder))).transpose()?;
+    Ok(entries.unwrap_or_default())
 }
 
 /// In what-if: what is not there yet without which the file at a path cannot be edited.

@@ -15,7 +15,7 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Former, FsError, Kind, Names, Ownership, Place, Replacement, Status};
+use stead_host::fs::{self, Former, FsError, Kind, Names, NamesByRoot, Ownership, Place, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 
 use crate::input::{AccountName, Backup, Base64, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, refused};
@@ -112,28 +112,28 @@ pub fn built_in() -> Option<BuiltIn> {
 /// Carries out `Stead/File`.
 #[derive(Default)]
 pub struct Files {
-    names: Names,
+    names: NamesByRoot,
 }
 
 impl Provider for Files {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
-        Desired::read(cx, input, &self.names).map(|_| ())
+        Desired::read(cx, input, &self.names.of(cx)).map(|_| ())
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        Desired::read(cx, input, &self.names)?.get(&self.names)
+        Desired::read(cx, input, &self.names.of(cx))?.get(&self.names.of(cx))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        Desired::read(cx, input, &self.names)?.test(cx, &self.names)
+        Desired::read(cx, input, &self.names.of(cx))?.test(cx, &self.names.of(cx))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        Desired::read(cx, input, &self.names)?.set(cx, execution)
+        Desired::read(cx, input, &self.names.of(cx))?.set(cx, execution)
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        Desired::read(cx, input, &self.names)?.delete(cx, execution)
+        Desired::read(cx, input, &self.names.of(cx))?.delete(cx, execution)
     }
 
     fn cost(&self, desired: &Value) -> Cost {

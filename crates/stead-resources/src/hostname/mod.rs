@@ -30,7 +30,7 @@ const PROFILE: Profile = Profile {
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Hostname")]
 struct Properties<'a> {
-    /// The name.
+    /// The host name.
     #[serde(borrow)]
     name: HostName<'a>,
 }

@@ -5,9 +5,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use regex::Regex;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use stead_core::value::Value;
@@ -646,16 +648,16 @@ impl<'a> Text<'a> for LimitValue<'a> {
 /// Where a file system is mounted, or 'none' for swap space.
 #[derive(Clone, Copy)]
 pub(crate) struct MountPoint<'a>(pub(crate) &'a str);
-text_type!(MountPoint, { "type": "string", "pattern": "^(none|/|(/[^/\\p{Cc}]+)+)$" });
+text_type!(MountPoint, { "type": "string", "pattern": "^(none|/|(/[^/\\p{Cc}]+)+)$", "not": { "pattern": "/\\.\\.?(/|$)" } });
 
 impl<'a> Text<'a> for MountPoint<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
         let mut names = text.strip_prefix('/').into_iter().flat_map(|rest| rest.split('/')).peekable();
-        let is_path = names.peek().is_some() && names.all(|name| !name.is_empty() && !name.contains(char::is_control));
-        if is_path || matches!(text, "/" | "none") {
+        let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains(char::is_control);
+        if names.peek().is_some() && names.all(is_name) || matches!(text, "/" | "none") {
             Ok(Self(text))
         } else {
-            Err("must be an absolute path without '/' at its end, or \"none\" for swap space")
+            Err("must be an absolute path without '..' and without '/' at its end, or \"none\" for swap space")
         }
     }
 }
@@ -807,22 +809,22 @@ impl<'a> Text<'a> for SudoersName<'a> {
 /// A user, a group or a host in a rule of sudo. A backslash stands before each character that has a meaning there.
 #[derive(Clone, Copy)]
 pub(crate) struct SudoersWord<'a>(pub(crate) &'a str);
-text_type!(SudoersWord, { "type": "string", "pattern": "^([^\\s,=()#\"\\\\]|\\\\[^\\r\\n])+$" });
+text_type!(SudoersWord, { "type": "string", "pattern": SudoersWord::PATTERN });
+
+impl SudoersWord<'_> {
+    /// A colon stands in front of a group that is none of the system, and in addresses; elsewhere it would begin another list.
+    const PATTERN: &'static str = r#"^(:?([^\s,:=()#"\\]|\\[^\r\n])+|([0-9A-Fa-f]*:){2,}[0-9A-Fa-f.:]*(/[0-9]+)?)$"#;
+}
 
 impl<'a> Text<'a> for SudoersWord<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
-        let mut rest = text.chars();
-        let mut is_good = !text.is_empty();
-        while let Some(char) = rest.next() {
-            is_good &= match char {
-                '\\' => rest.next().is_some_and(|char| !matches!(char, '\r' | '\n')),
-                char => !char.is_whitespace() && !",=()#\"".contains(char),
-            };
-        }
-        if is_good {
+        static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(SudoersWord::PATTERN).ok());
+        if matches(&PATTERN, text) {
             Ok(Self(text))
         } else {
-            Err("must have names of users, groups and hosts, each by itself; write a space in a name as \"\\ \"")
+            Err(
+                "must have names of users, groups and hosts, each by itself; write a backslash in front of ' ', ',', ':' and '='",
+            )
         }
     }
 }
@@ -830,17 +832,34 @@ impl<'a> Text<'a> for SudoersWord<'a> {
 /// A command in a rule of sudo, as sudoers(5) has it.
 #[derive(Clone, Copy)]
 pub(crate) struct SudoersCommand<'a>(pub(crate) &'a str);
-text_type!(SudoersCommand, { "type": "string", "pattern": "^([^\\r\\n]*[^\\s\\\\])$" });
+text_type!(SudoersCommand, { "type": "string", "pattern": SudoersCommand::PATTERN, "not": { "pattern": "[\\s\\\\]$" } });
+
+impl SudoersCommand<'_> {
+    /// A digest, then a path with arguments. Each of them may be a regular expression, in which nothing needs a backslash;
+    /// elsewhere a bare ',', ':', '=' or '#' would end the command, so that any arguments were allowed.
+    const PATTERN: &'static str = concat!(
+        r"^(sha(224|256|384|512):[A-Za-z0-9+/=]+ +)?",
+        r"(([^\r\n\\,:=#]|\\[^\r\n])+",
+        r"|(\^([^\r\n\\$#]|\\[^\r\n])*\$|([^\s\\,:=#]|\\[^\r\n])+)",
+        r"( +(\^([^\r\n\\$#]|\\[^\r\n])*\$|([^\r\n\\,:=#]|\\[^\r\n])*))?)$"
+    );
+}
 
 impl<'a> Text<'a> for SudoersCommand<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
+        static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(SudoersCommand::PATTERN).ok());
         let is_whole = !text.ends_with(|last: char| last.is_whitespace() || last == '\\');
-        if !text.is_empty() && is_whole && !text.contains(['\n', '\r']) {
+        if is_whole && matches(&PATTERN, text) {
             Ok(Self(text))
         } else {
-            Err("must have commands that are single lines, and do not end with a space or '\\'")
+            Err("must have commands that are single lines, each by itself, and do not end with a space or '\\'; write \
+                 ',', ':', '=' and '#' with a backslash in front")
         }
     }
+}
+
+fn matches(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
+    pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
 /// A public key in Base64.
@@ -884,7 +903,7 @@ impl<'a> Text<'a> for KeyType<'a> {
 /// The options in front of a key, or none.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyOptions<'a>(pub(crate) &'a str);
-text_type!(KeyOptions, { "type": "string", "pattern": "^([A-Za-z@]([^\"\\s]|\"(\\\\[^\\r\\n]|[^\"\\\\\\r\\n])*\")*)?$" });
+text_type!(KeyOptions, { "type": "string", "pattern": "^([A-Za-z@](\\\\*[^\"\\s\\\\]|\\\\+\"|\"(\\\\*[^\"\\\\\\r\\n]|\\\\+\")*\")*\\\\*)?$" });
 
 impl<'a> Text<'a> for KeyOptions<'a> {
     fn check(text: &'a str) -> Result<Self, &'static str> {
@@ -893,7 +912,8 @@ impl<'a> Text<'a> for KeyOptions<'a> {
         for each in text.chars() {
             single &= !matches!(each, '\r' | '\n') && (quoted || !each.is_whitespace());
             quoted ^= each == '"' && !escaped;
-            escaped = quoted && each == '\\' && !escaped;
+            // As sshd reads it: several backslashes do not pair up.
+            escaped = each == '\\';
         }
         if begins && single && !quoted {
             Ok(Self(text))

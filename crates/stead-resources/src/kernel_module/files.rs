@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rustix::fs::OFlags;
 use stead_core::call::Failure;
 use stead_host::fs;
 use stead_host::provider::Context;
 
+use crate::edit::entries_in;
 use crate::part::lines::{Line, lines};
 
 /// Where administrators have files; those of packages and of the running system are in the other folders.
@@ -65,13 +65,7 @@ pub(super) fn of_settings(cx: &Context) -> Result<Vec<ConfigFile>, Failure> {
 fn in_folders(cx: &Context, folders: &[&str]) -> Result<Vec<ConfigFile>, Failure> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     for folder in folders {
-        let at = cx.resolve(folder);
-        let opened = fs::open_directory(&at)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened =
-            opened.and_then(|directory| rustix::fs::openat(directory, ".", flags, rustix::fs::Mode::empty()).ok());
-        let Some(directory) = opened else { continue };
-        for name in fs::entries(&directory, &at)?.into_keys().filter_map(|name| name.into_string().ok()) {
+        for name in entries_in(cx, folder)?.into_keys().filter_map(|name| name.into_string().ok()) {
             let is_settings = Path::new(&name).extension().is_some_and(|end| end == "conf");
             if is_settings && !found.contains_key(&name) {
                 let path = format!("{folder}/{name}");

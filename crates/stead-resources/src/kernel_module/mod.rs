@@ -30,9 +30,9 @@ const PROFILE: Profile = Profile {
     schema: schema::of::<Properties<'_>>,
 };
 
-/// A module of the kernel. New settings go to the file NAME.conf in /etc/modules-load.d and /etc/modprobe.d; those that are
-/// there are changed where they are. Options take effect when the module is loaded the next time. Files of packages are
-/// read and not changed.
+/// A module of the kernel. New settings go to the file stead-NAME.conf in /etc/modules-load.d and /etc/modprobe.d; those that
+/// are there are changed where they are. Options take effect when the module is loaded the next time. Files of packages are
+/// read, and neither changed nor masked. At least one of 'loaded', 'boot', 'options' and 'blacklisted' is required.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/KernelModule")]
@@ -40,14 +40,14 @@ struct Properties<'a> {
     /// The name of the module; '-' and '_' are the same.
     #[serde(borrow)]
     name: ModuleName<'a>,
-    /// Whether the running kernel has it. Ignored where another root than '/' is managed.
+    /// Whether the module is loaded now. Ignored where another root than '/' is managed.
     loaded: Option<bool>,
-    /// Whether it is loaded at boot.
+    /// Whether the module is loaded at boot.
     boot: Option<bool>,
-    /// Its options, such as `max_loop=8`; none if empty.
+    /// The options of the module, such as `max_loop=8`; none if empty.
     #[serde(borrow)]
     options: Option<SingleLine<'a>>,
-    /// Whether it is blacklisted: not loaded by its aliases, such as those of devices.
+    /// Whether the module is blacklisted: not loaded by its aliases, such as those of devices.
     blacklisted: Option<bool>,
 }
 
@@ -310,7 +310,8 @@ fn in_files<'a>(
     }
     if let Some(new) = new {
         let edit = Box::new(move |text: &str| put_entry(text, InForce::First, is_it, &new));
-        edits.push(FileEdit { path: format!("{folder}/{name}.conf"), missing: Missing::create_if(true), edit });
+        // A file of a package has another name: one with the same name in the folder of the administrator would mask it.
+        edits.push(FileEdit { path: format!("{folder}/stead-{name}.conf"), missing: Missing::create_if(true), edit });
     }
     edits
 }

@@ -10,19 +10,21 @@ use stead_core::call::Failure;
 use stead_host::fs;
 use stead_host::provider::Context;
 
+use crate::edit::entries_in;
+
 const FOLDER: &str = "/usr/lib/locale";
 
 /// The locales of a system, by their [`normalized`] names.
 pub(super) fn generated(cx: &Context) -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::new();
-    let folder = cx.resolve(FOLDER);
-    if let Some(directory) = fs::open(&folder, OFlags::RDONLY | OFlags::DIRECTORY)? {
-        let entries = fs::entries(&directory, &folder)?;
-        let is_locale = |name: &&str| folder.join(name).join("LC_CTYPE").is_file();
-        names.extend(entries.keys().filter_map(|name| name.to_str()).filter(is_locale).map(normalized));
+    let open = |path: String, flags| fs::open_within(cx.managed_root(), Path::new(&path), flags);
+    for name in entries_in(cx, FOLDER)?.into_keys().filter_map(|name| name.into_string().ok()) {
+        if open(format!("{FOLDER}/{name}/LC_CTYPE"), OFlags::PATH)?.is_some() {
+            names.insert(normalized(&name));
+        }
     }
-    let archive = folder.join("locale-archive");
-    if let Some(file) = fs::open(&archive, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)? {
+    let archive = open(format!("{FOLDER}/locale-archive"), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    if let Some(file) = archive {
         names.extend(archived(&File::from(file)).unwrap_or_default().iter().map(|name| normalized(name)));
     }
     Ok(names)

@@ -2,31 +2,49 @@
 
 use std::ffi::CString;
 use std::fs;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
-use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_remount, unmount};
+use rustix::mount::{
+    MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount, unmount,
+};
 use stead_core::call::{Failure, Presumed};
+use stead_core::destruction::{Entries, Item, ItemKind};
+use stead_host::fs::Patience;
 use stead_host::provider::Context;
 
 use super::options::Options;
+use super::point::{Point, by_descriptor};
+use super::source;
 use super::table::{Entry, decoded};
 use crate::input::{cannot, refused};
-use crate::program::{self, Invocation};
+use crate::program::SystemProgram;
+use crate::removal;
+
+const MOUNT: SystemProgram = SystemProgram { name: "mount", package: "mount" };
+const UMOUNT: SystemProgram = SystemProgram { name: "umount", package: "mount" };
+const SWAPON: SystemProgram = SystemProgram { name: "swapon", package: "mount" };
+const SWAPOFF: SystemProgram = SystemProgram { name: "swapoff", package: "mount" };
 
 /// What is mounted at a mount point, on top of all else that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mounted {
     pub(super) fstype: String,
     pub(super) source: String,
+    /// The mount point without links.
+    point: PathBuf,
     /// The options of this mount, and those of the file system, which other mounts of it share.
     options: String,
     shared: String,
+    /// The fields that say how mounts below pass to other mounts.
+    propagation: Vec<String>,
     device: String,
     /// The directory of the file system that it shows.
     root: String,
+    /// Whether its files are in memory, and nowhere else mounted.
+    is_volatile: bool,
+    /// Whether it hides another mount of which that is true.
+    hides_volatile: bool,
 }
 
 /// File systems without a device, which the kernel mounts as it is asked to.
@@ -44,6 +62,12 @@ const WITHOUT_DEVICE: [&str; 12] = [
     "configfs",
     "cgroup2",
 ];
+
+/// Those of them whose files are only there while they are mounted.
+const IN_MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
+
+/// Mount points without which the system does not run.
+const REQUIRED: [&str; 7] = ["/", "/proc", "/sys", "/sys/fs/cgroup", "/dev", "/dev/pts", "/run"];
 
 /// What is done to a mount.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,17 +92,24 @@ pub(super) fn find(path: &str, device: Option<&str>) -> Result<Option<Mounted>, 
     if path == super::table::NO_PATH {
         return Ok(device.filter(|device| is_swap(device)).map(Mounted::swap));
     }
-    let real = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let Some(point) = Point::find(Path::new(path))? else { return Ok(None) };
     let table = Path::new("/proc/self/mountinfo");
     let text = fs::read(table).map_err(|error| cannot("read", table, error))?;
     let text = String::from_utf8_lossy(&text);
-    let at = |line: &str| line.split(' ').nth(4).is_some_and(|field| Path::new(&decoded(field)) == real);
-    Ok(text.lines().rev().find(|line| at(line)).and_then(Mounted::of))
+    let (mut here, elsewhere): (Vec<_>, Vec<_>) =
+        text.lines().filter_map(Mounted::of).partition(|mounted| mounted.point == point.path);
+    for mounted in &mut here {
+        let stays = elsewhere.iter().any(|other| other.device == mounted.device);
+        mounted.is_volatile = IN_MEMORY.contains(&mounted.fstype.as_str()) && !stays;
+    }
+    let top = here.pop();
+    let hides_volatile = here.iter().any(|hidden| hidden.is_volatile);
+    Ok(top.map(|top| Mounted { hides_volatile, ..top }))
 }
 
 fn is_swap(device: &str) -> bool {
     let used = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    let Some(path) = block_device(device).and_then(|path| fs::canonicalize(path).ok()) else { return false };
+    let Some(path) = source::path(device).and_then(|path| fs::canonicalize(path).ok()) else { return false };
     used.lines().skip(1).filter_map(|line| line.split_whitespace().next()).any(|name| Path::new(&decoded(name)) == path)
 }
 
@@ -91,16 +122,31 @@ impl Mounted {
         Some(Self {
             device: (*front.get(2)?).to_owned(),
             root: decoded(front.get(3)?),
+            point: decoded(front.get(4)?).into(),
             options: (*front.get(5)?).to_owned(),
+            propagation: front.iter().skip(6).map(|field| (*field).to_owned()).collect(),
             fstype: decoded(back.next()?),
             source: decoded(back.next()?),
             shared: back.next().unwrap_or_default().to_owned(),
+            is_volatile: false,
+            hides_volatile: false,
         })
     }
 
     fn swap(device: &str) -> Self {
         let [options, shared, number, root] = [const { String::new() }; 4];
-        Self { fstype: "swap".to_owned(), source: device.to_owned(), options, shared, device: number, root }
+        Self {
+            fstype: "swap".to_owned(),
+            source: device.to_owned(),
+            point: PathBuf::new(),
+            options,
+            shared,
+            propagation: Vec::new(),
+            device: number,
+            root,
+            is_volatile: false,
+            hides_volatile: false,
+        }
     }
 
     /// The options that it has.
@@ -110,7 +156,9 @@ impl Mounted {
 
     /// The properties in which it is not what an entry asks for.
     pub(super) fn differing(&self, wanted: &Entry) -> Vec<&'static str> {
-        if wanted.is_swap() {
+        // systemd mounts it as soon as something is looked for below.
+        let is_on_demand = self.fstype == "autofs";
+        if wanted.is_swap() || is_on_demand {
             return Vec::new();
         }
         let options = Options::of(&wanted.options);
@@ -120,7 +168,9 @@ impl Mounted {
         if self.has_other_source(wanted, &options) {
             return vec!["device"];
         }
-        if options.differ_from(&self.fstype, &self.options, &self.shared) { vec!["options"] } else { Vec::new() }
+        let differ = options.differ_from(&self.fstype, &self.options, &self.shared)
+            || options.differ_in_propagation(&self.propagation);
+        if differ { vec!["options"] } else { Vec::new() }
     }
 
     fn is_of_type(&self, fstype: &str, options: &Options<'_>) -> bool {
@@ -135,88 +185,142 @@ impl Mounted {
             let place = |path: &str| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
             return place(&wanted.device).is_some_and(|source| place(&wanted.path) != Some(source));
         }
-        let number =
-            |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.rdev()).filter(|number| *number != 0);
         if WITHOUT_DEVICE.contains(&wanted.fstype.as_str()) {
             return self.root != "/";
         }
-        let Some(stated) = block_device(&wanted.device).and_then(|path| number(&path)) else { return false };
-        let of_number = format!("{}:{}", rustix::fs::major(stated), rustix::fs::minor(stated));
-        self.source.starts_with("/dev/") && self.device != of_number && number(Path::new(&self.source)) != Some(stated)
+        source::differs(&wanted.device, &self.fstype, &self.source, &self.device)
+    }
+
+    /// Why it must not be unmounted, if the system or this process could not go on without it.
+    fn is_required(&self) -> Option<Failure> {
+        let point = self.point.display();
+        if REQUIRED.iter().any(|required| Path::new(required) == self.point) {
+            let hint = "To change only its entry in /etc/fstab, use Stead/Line";
+            let message = format!("'{point}' is required by the running system and cannot be unmounted. {hint}");
+            return Some(refused("path", message));
+        }
+        let own = std::env::current_exe().is_ok_and(|program| program.starts_with(&self.point));
+        own.then(|| refused("path", format!("cannot unmount '{point}': stead runs from it")))
+    }
+
+    /// Whether an unmount loses files.
+    pub(super) fn is_volatile(&self) -> bool {
+        self.is_volatile || self.hides_volatile
+    }
+
+    /// What an unmount loses, below a path as the instance states it. What another mount hides is not listed.
+    pub(super) fn lost(&self, cx: &Context, path: &str) -> Result<Option<Item>, Failure> {
+        let point = if self.is_volatile { Point::find(&self.point)? } else { None };
+        let opened = point.and_then(|point| point.open().ok());
+        let listed = opened.map(|directory| removal::below(&directory, &Patience::of(cx))).transpose()?;
+        let mut entries = listed.unwrap_or_default();
+        if self.hides_volatile {
+            entries.mark_incomplete();
+        }
+        let is_empty = entries == Entries::default();
+        Ok((!is_empty).then(|| Item { path: path.to_owned(), kind: ItemKind::Directory(entries) }))
     }
 }
 
-/// Where a device is that is stated by its path, label or UUID.
-fn block_device(device: &str) -> Option<PathBuf> {
-    const TAGS: [(&str, &str); 4] =
-        [("UUID=", "by-uuid"), ("LABEL=", "by-label"), ("PARTUUID=", "by-partuuid"), ("PARTLABEL=", "by-partlabel")];
-    let tagged = TAGS.iter().find_map(|(tag, folder)| Some((folder, device.strip_prefix(tag)?.trim_matches('"'))));
-    match tagged {
-        Some((folder, value)) => Some(Path::new("/dev/disk").join(folder).join(value.replace(' ', "\\x20"))),
-        None => device.starts_with('/').then(|| device.into()),
-    }
-}
-
-/// What keeps something from being mounted, as things are.
-pub(super) fn presumed(cx: &Context, wanted: &Entry, actions: &[Action]) -> Option<Presumed> {
+/// What keeps something from being mounted or unmounted, as things are.
+pub(super) fn presumed(
+    cx: &Context,
+    mounted: Option<&Mounted>,
+    wanted: &Entry,
+    actions: &[Action],
+) -> Result<Option<Presumed>, Failure> {
+    let certain = |failure: Failure| Presumed { failure, paths: Vec::new() };
     if !actions.is_empty() && !rustix::process::geteuid().is_root() {
-        let failure = refused("state", "only root can mount and unmount file systems");
-        return Some(Presumed { failure, paths: Vec::new() });
+        return Ok(Some(certain(refused("state", "only root can mount and unmount file systems"))));
     }
-    if !actions.contains(&Action::Mount) {
-        return None;
+    let required = mounted.filter(|_| actions.contains(&Action::Unmount)).and_then(Mounted::is_required);
+    if let Some(failure) = required {
+        return Ok(Some(certain(failure)));
     }
     let options = Options::of(&wanted.options);
-    let point = || {
-        let is_needed = !wanted.is_swap() && !options.makes_mount_point();
-        let missing = is_needed && !Path::new(&wanted.path).exists();
-        let hint = "Create it with a Stead/Directory that this instance depends on";
-        missing.then(|| Presumed {
-            failure: refused("path", format!("there is no directory '{}'. {hint}", wanted.path)),
-            paths: vec![cx.resolve(&wanted.path)],
-        })
+    let program = actions.iter().find_map(|action| program_of(*action, mounted, wanted, &options)?.presumed());
+    if !actions.contains(&Action::Mount) {
+        return Ok(program);
+    }
+    let is_needed = !wanted.is_swap() && !options.makes_mount_point();
+    let is_missing = is_needed && Point::find(Path::new(&wanted.path))?.is_none();
+    let hint = "Create it with a Stead/Directory that this instance depends on";
+    let point = is_missing.then(|| Presumed {
+        failure: refused("path", format!("there is no directory '{}'. {hint}", wanted.path)),
+        paths: vec![cx.resolve(&wanted.path)],
+    });
+    let path = source::path(&wanted.device);
+    let is_missing = match &path {
+        Some(path) if options.is_bind() => Point::find(path)?.is_none(),
+        Some(path) => !WITHOUT_DEVICE.contains(&wanted.fstype.as_str()) && !path.exists(),
+        None => false,
     };
-    let source = || {
-        let is_path = options.is_bind() || !WITHOUT_DEVICE.contains(&wanted.fstype.as_str());
-        let path = block_device(&wanted.device).filter(|path| is_path && !path.exists())?;
-        let failure = refused("device", format!("there is no '{}' to mount", wanted.device));
-        Some(Presumed { failure, paths: vec![path] })
-    };
-    Presumed::all([point(), source()])
+    let source = is_missing.then(|| Presumed { failure: no_source(wanted), paths: path.into_iter().collect() });
+    Ok(Presumed::all([point, source, program]))
+}
+
+fn no_source(wanted: &Entry) -> Failure {
+    refused("device", format!("there is no '{}' to mount", wanted.device))
+}
+
+/// The program that carries an action out, if one does. Devices, networks and programs need what `mount` knows: types that
+/// are not stated, labels, helpers.
+fn program_of(
+    action: Action,
+    mounted: Option<&Mounted>,
+    wanted: &Entry,
+    options: &Options<'_>,
+) -> Option<&'static SystemProgram> {
+    let is_own = options.are_for_kernel() && (options.is_bind() || WITHOUT_DEVICE.contains(&wanted.fstype.as_str()));
+    // Programs that serve a file system may have more to end.
+    let is_served =
+        |mounted: &Mounted| ["fuse", "nfs", "cifs", "smb3"].iter().any(|kind| mounted.fstype.starts_with(kind));
+    match action {
+        Action::Unmount if wanted.is_swap() => Some(&SWAPOFF),
+        Action::Unmount => mounted.is_some_and(is_served).then_some(&UMOUNT),
+        Action::Mount if wanted.is_swap() => Some(&SWAPON),
+        Action::Mount | Action::Remount => (!is_own).then_some(&MOUNT),
+    }
 }
 
 /// Changes what is mounted.
 pub(super) fn act(cx: &Context, action: Action, wanted: &Entry) -> Result<(), Failure> {
     let options = Options::of(&wanted.options);
-    let is_own = options.are_for_kernel() && (options.is_bind() || WITHOUT_DEVICE.contains(&wanted.fstype.as_str()));
-    match action {
-        Action::Unmount => unmount_all(cx, wanted),
-        Action::Mount if wanted.is_swap() => swap_on(cx, wanted),
-        Action::Mount | Action::Remount if !is_own => with_program(cx, action, wanted, &options),
-        Action::Mount if options.is_bind() => bind(wanted, &options),
-        Action::Mount => mount_new(wanted, &options),
-        Action::Remount => remount(wanted, &options),
+    let program = program_of(action, None, wanted, &options);
+    match (action, program) {
+        (Action::Unmount, _) => return unmount_all(cx, wanted),
+        (Action::Mount, Some(_)) if wanted.is_swap() => return swap_on(cx, wanted),
+        // It takes care of all options.
+        (Action::Mount, Some(program)) => return mount_with(cx, program, wanted, &wanted.options),
+        (Action::Remount, Some(program)) => mount_with(cx, program, wanted, &options.for_remount())?,
+        (Action::Mount, None) if options.is_bind() => bind(wanted, &options)?,
+        (Action::Mount, None) => mount_new(wanted, &options)?,
+        (Action::Remount, None) => remount(wanted, &options)?,
     }
+    propagate(wanted, &options)
 }
 
-/// The mount point, opened by a path that only root could have made lead elsewhere.
-fn with_point(wanted: &Entry, work: impl FnOnce(&str) -> rustix::io::Result<()>) -> Result<(), Failure> {
+fn with_point(doing: &str, wanted: &Entry, work: impl FnOnce(&Path) -> rustix::io::Result<()>) -> Result<(), Failure> {
     let path = Path::new(&wanted.path);
-    let opened = stead_host::fs::open(path, OFlags::PATH)?;
-    let point = opened.ok_or_else(|| refused("path", format!("there is no directory '{}'", wanted.path)))?;
-    work(&format!("/proc/self/fd/{}", point.as_raw_fd())).map_err(|errno| cannot("mount", path, errno))
+    let point = Point::find(path)?;
+    let point = point.ok_or_else(|| refused("path", format!("there is no directory '{}'", wanted.path)))?;
+    let done = point.open().and_then(|point| work(&by_descriptor(&point)));
+    done.map_err(|errno| cannot(doing, path, errno))
 }
 
 fn mount_new(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
     let data = CString::new(options.data()).map_err(|error| refused("options", error.to_string()))?;
-    with_point(wanted, |point| {
+    with_point("mount", wanted, |point| {
         mount(wanted.device.as_str(), point, wanted.fstype.as_str(), options.flags(), data.as_c_str())
     })
 }
 
 fn bind(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
-    let source = wanted.device.as_str();
-    with_point(wanted, |point| {
+    let path = Path::new(&wanted.device);
+    let source = Point::find(path)?.ok_or_else(|| no_source(wanted))?;
+    let source = source.open().map_err(|errno| cannot("open", path, errno))?;
+    with_point("mount", wanted, |point| {
+        let source = by_descriptor(&source);
         if options.has("rbind") { mount_bind_recursive(source, point) } else { mount_bind(source, point) }
     })?;
     // It has the flags of where it comes from until then.
@@ -229,25 +333,32 @@ fn remount(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
     } else {
         (options.flags(), options.data())
     };
-    let done = mount_remount(wanted.path.as_str(), flags, data.as_str());
-    done.map_err(|errno| cannot("change the options of", Path::new(&wanted.path), errno))
+    with_point("change the options of", wanted, |point| mount_remount(point, flags, data.as_str()))
+}
+
+fn propagate(wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
+    let Some(propagation) = options.propagation() else { return Ok(()) };
+    with_point("change the propagation of", wanted, |point| mount_change(point, propagation))
 }
 
 /// What is mounted over another mount hides it: all of them go.
 fn unmount_all(cx: &Context, wanted: &Entry) -> Result<(), Failure> {
     const MOST: usize = 64;
     if wanted.is_swap() {
-        let device = block_device(&wanted.device).unwrap_or_else(|| wanted.device.as_str().into());
-        return run(cx, "swapoff", &["--", &device.to_string_lossy()]);
+        let device = source::path(&wanted.device).unwrap_or_else(|| wanted.device.as_str().into());
+        return SWAPOFF.run(cx, &["--", &device.to_string_lossy()]).map(|_| ());
     }
+    let path = Path::new(&wanted.path);
     for _ in 0..MOST {
         let Some(mounted) = find(&wanted.path, None)? else { return Ok(()) };
-        // Programs that serve a file system may have more to end.
-        if mounted.fstype.starts_with("fuse") || mounted.fstype.starts_with("nfs") || mounted.fstype == "cifs" {
-            run(cx, "umount", &["--", &wanted.path])?;
-        } else {
-            let done = unmount(wanted.path.as_str(), UnmountFlags::NOFOLLOW);
-            done.map_err(|errno| cannot("unmount", Path::new(&wanted.path), errno))?;
+        if let Some(required) = mounted.is_required() {
+            return Err(required);
+        }
+        if let Some(program) = program_of(Action::Unmount, Some(&mounted), wanted, &Options::of(&wanted.options)) {
+            program.run(cx, &["--", &mounted.point.to_string_lossy()])?;
+        } else if let Some(point) = Point::find(path)? {
+            let done = unmount(point.through_descriptor(), UnmountFlags::NOFOLLOW);
+            done.map_err(|errno| cannot("unmount", path, errno))?;
         }
     }
     Err(refused("path", format!("more than {MOST} file systems are mounted at '{}'", wanted.path)))
@@ -257,25 +368,14 @@ fn swap_on(cx: &Context, wanted: &Entry) -> Result<(), Failure> {
     let options = Options::of(&wanted.options).data();
     let mut arguments = if options.is_empty() { Vec::new() } else { vec!["-o", &options] };
     arguments.extend(["--", &wanted.device]);
-    run(cx, "swapon", &arguments)
+    SWAPON.run(cx, &arguments).map(|_| ())
 }
 
-/// Devices, networks and programs need what `mount` knows: types that are not stated, labels, helpers.
-fn with_program(cx: &Context, action: Action, wanted: &Entry, options: &Options<'_>) -> Result<(), Failure> {
-    let stated = if action == Action::Remount { options.for_remount() } else { wanted.options.clone() };
-    run(cx, "mount", &["-t", &wanted.fstype, "-o", &stated, "--", &wanted.device, &wanted.path])
-}
-
-fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<(), Failure> {
-    let invocation = Invocation {
-        program: name.to_owned(),
-        arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
-        environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned())],
-        directory: PathBuf::from("/"),
-        timeout: None,
-    };
-    let ended = program::run(cx, &invocation, name)?;
-    if ended.code == 0 { Ok(()) } else { Err(ended.failure(name)) }
+fn mount_with(cx: &Context, program: &SystemProgram, wanted: &Entry, options: &str) -> Result<(), Failure> {
+    // What the path leads to was checked; a missing directory is one that `mount` makes.
+    let point = Point::find(Path::new(&wanted.path))?;
+    let path = point.map_or_else(|| wanted.path.clone(), |point| point.path.to_string_lossy().into_owned());
+    program.run(cx, &["-t", &wanted.fstype, "-o", options, "--", &wanted.device, &path]).map(|_| ())
 }
 
 #[cfg(test)]
@@ -288,13 +388,13 @@ mod tests {
         let mounted = Mounted::of(line);
         let found =
             mounted.as_ref().map(|it| (it.fstype.as_str(), it.source.as_str(), it.device.as_str(), it.options()));
+        let on_demand = Mounted::of("36 35 0:40 / /mnt rw,relatime shared:1 - autofs systemd-1 rw,fd=1").unwrap();
+        let wanted = Entry::of("/dev/a /mnt ext4 ro,x-systemd.automount 0 2").unwrap();
+        assert_eq!(
+            (on_demand.differing(&wanted), Mounted { fstype: "ext2".to_owned(), ..on_demand }.differing(&wanted)),
+            (vec![], vec!["fstype"])
+        );
+        assert_eq!(mounted.as_ref().map(|it| it.propagation.concat()).as_deref(), Some("master:1shared:2"));
         assert_eq!(found, Some(("ext3", "/dev/root", "98:0", "rw,noatime,rw,errors=continue".to_owned())));
-    }
-
-    #[test]
-    fn a_device_is_found_by_its_label() {
-        assert_eq!(block_device("UUID=\"1-2\"").as_deref(), Some(Path::new("/dev/disk/by-uuid/1-2")));
-        assert_eq!(block_device("LABEL=a b").as_deref(), Some(Path::new("/dev/disk/by-label/a\\x20b")));
-        assert_eq!(block_device("server:/srv"), None);
     }
 }

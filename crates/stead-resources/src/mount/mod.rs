@@ -20,6 +20,8 @@ use crate::{ALL, BuiltIn, Profile, is_wanted, pending, reply, schema, service, w
 
 mod live;
 mod options;
+mod point;
+mod source;
 mod table;
 
 use live::{Action, Mounted};
@@ -40,7 +42,8 @@ const PROFILE: Profile = Profile {
 /// refuses is not written. Below a root other than that of the running system there is only the entry.
 ///
 /// Bind mounts and file systems without a device, such as tmpfs, are mounted by the kernel directly; all others by `mount`,
-/// with its helpers for networks, and swap space by `swapon`.
+/// with its helpers for networks, and swap space by `swapon`. A mount point that leads through a link which another user
+/// than root may have placed is refused.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Mount")]
@@ -49,7 +52,7 @@ struct Properties<'a> {
     #[serde(borrow)]
     path: MountPoint<'a>,
     /// What is mounted: a path, 'UUID=' or 'LABEL=' with a value, or what the type of file system takes. Required unless
-    /// '_exist' is false, and for swap space.
+    /// '_exist' is false; for swap space always.
     #[serde(borrow)]
     device: Option<MountText<'a>>,
     /// The type of file system, such as ext4, tmpfs or nfs; 'none' for a bind mount. Required unless '_exist' is false.
@@ -65,9 +68,10 @@ struct Properties<'a> {
     /// When fsck(8) checks it at boot: 0 for never, which a new entry has.
     #[schemars(range(max = 9))]
     pass: Option<u8>,
-    /// Whether it is mounted, with the options of its entry. Not compared without it, or below another root.
+    /// Whether it is mounted, with the options of its entry. Not compared if not stated, or below another root.
     state: Option<Activity>,
-    /// Whether there is such an entry. One that is to be absent is unmounted, too.
+    /// Whether the entry exists. If false, it is also unmounted; the files of a tmpfs are lost then, and the plan lists
+    /// them. Mount points that the system needs, such as / and /proc, are not unmounted.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -148,7 +152,7 @@ impl Provider for Mounts {
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired: Properties<'_> = read(input)?;
         let found = self.find(cx, &desired)?;
-        let change = desired.change(&found)?;
+        let change = desired.change(cx, &found)?;
         let set = SetReply { effects: change.effects, ..reply::set(desired.after(cx), &change.differing, Vec::new()) };
         let mut actual = desired.state(&found);
         actual.retain(|name, _| !desired.exist || desired.states(name));
@@ -173,7 +177,7 @@ impl Provider for Mounts {
             !entries.iter().take(*at).any(|earlier| earlier.is_at(&entry.path, Some(&entry.device)))
         };
         let exported = |(_, entry): (usize, &Entry)| exported(cx, entry);
-        entries.iter().enumerate().filter(is_first).map(exported).collect()
+        Ok(entries.iter().enumerate().filter(is_first).map(exported).collect())
     }
 
     fn cost(&self, _desired: &Value) -> Cost {
@@ -192,18 +196,19 @@ fn table_path(cx: &Context) -> PathBuf {
 }
 
 /// An entry as an instance that is in state.
-fn exported(cx: &Context, entry: &Entry) -> Result<Exported, Failure> {
+fn exported(cx: &Context, entry: &Entry) -> Exported {
     let mut properties = stated(entry);
     properties.insert("path".to_owned(), Value::from(entry.path.as_str()));
-    if cx.manages_running_system() {
-        let mounted = live::find(&entry.path, Some(&entry.device))?;
-        if mounted.as_ref().is_none_or(|mounted| mounted.differing(entry).is_empty()) {
+    let mounted = cx.manages_running_system().then(|| live::find(&entry.path, Some(&entry.device)));
+    match mounted.transpose() {
+        Ok(Some(mounted)) if mounted.as_ref().is_none_or(|mounted| mounted.differing(entry).is_empty()) => {
             properties.insert("state".to_owned(), Value::from(Activity::of(mounted.as_ref()).word()));
         }
+        Ok(_) => {}
+        // The entry counts whether it leads anywhere or not.
+        Err(failure) => (cx.trace)(TraceLevel::Warn, &failure.message),
     }
-    let name = if entry.path == NO_PATH { &entry.device } else { &entry.path };
-    let (name, properties) = (Some(name.clone()), Value::Object(properties));
-    Ok(Exported { type_name: None, name, properties, depends_on: Vec::new(), metadata: None })
+    Exported::named(if entry.path == NO_PATH { &entry.device } else { &entry.path }, properties)
 }
 
 /// The properties that an entry has besides its path.
@@ -234,6 +239,22 @@ impl Found {
     }
 }
 
+impl Found {
+    /// Mounts again what was unmounted in vain, if the table says what it was. Returns why it was in vain.
+    fn restored(&self, cx: &Context, failure: Failure) -> Failure {
+        let was = self.mounted.as_ref().zip(self.entry.as_ref()).filter(|(was, entry)| was.differing(entry).is_empty());
+        let is_gone = |entry: &Entry| live::find(&entry.path, Some(&entry.device)).is_ok_and(|found| found.is_none());
+        let restored = was.filter(|(_, entry)| is_gone(entry)).map(|(_, entry)| live::act(cx, Action::Mount, entry));
+        match restored {
+            Some(Err(second)) => {
+                let message = format!("{}; what was mounted is not mounted again: {}", failure.message, second.message);
+                Failure { message, ..failure }
+            }
+            _ => failure,
+        }
+    }
+}
+
 /// What becomes of a file system.
 #[derive(Default)]
 struct Change {
@@ -258,10 +279,10 @@ impl Mounts {
 
     fn bring_about(&self, cx: &Context, desired: &Properties<'_>, execution: Execution) -> Result<Change, Failure> {
         let found = self.find(cx, desired)?;
-        let change = desired.change(&found)?;
+        let change = desired.change(cx, &found)?;
         let wanted = desired.wanted(found.entry.as_ref());
         let (path, missing) = (table_path(cx), Missing::create_if(true));
-        let presumed = live::presumed(cx, &wanted, &change.actions);
+        let presumed = live::presumed(cx, found.mounted.as_ref(), &wanted, &change.actions)?;
         if execution == Execution::WhatIf {
             let table = || edit::presumed(&path, found.text.as_deref(), missing);
             let table = change.edited.as_ref().map_or(Ok(None), |_| table())?;
@@ -271,7 +292,7 @@ impl Mounts {
             return Err(presumed.failure);
         }
         for action in &change.actions {
-            live::act(cx, *action, &wanted)?;
+            live::act(cx, *action, &wanted).map_err(|failure| found.restored(cx, failure))?;
         }
         if change.edited.is_some() {
             let place = Place::find(&path, &cx.writes)?.ok_or_else(|| pending::no_directory(&path))?;
@@ -405,7 +426,7 @@ impl Properties<'_> {
     }
 
     /// What a set does.
-    fn change(&self, found: &Found) -> Result<Change, Failure> {
+    fn change(&self, cx: &Context, found: &Found) -> Result<Change, Failure> {
         let differing = self.differing(found);
         if differing.is_empty() {
             return Ok(Change::default());
@@ -413,8 +434,15 @@ impl Properties<'_> {
         let content = found.text.as_ref().map_or("", |text| text.content.as_str());
         let edited = self.edited(content)?;
         let actions = self.actions(found, &differing);
-        let effects = self.effects(found, edited.as_deref());
+        let mut effects = self.effects(found, edited.as_deref());
+        let unmounted = found.mounted.as_ref().filter(|_| actions.contains(&Action::Unmount));
+        if let Some(mounted) = unmounted {
+            effects.destroys.extend(mounted.lost(cx, self.path.0)?);
+        }
         let mut what_if: Vec<String> = actions.iter().map(|action| action.words().to_owned()).collect();
+        what_if.extend(
+            unmounted.filter(|mounted| mounted.is_volatile()).map(|_| "lose its files, which are in memory".to_owned()),
+        );
         let edit = match (&found.entry, self.exist) {
             (None, _) => "add the entry to /etc/fstab",
             (Some(_), true) => "change the entry in /etc/fstab",

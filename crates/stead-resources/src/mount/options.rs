@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rustix::mount::MountFlags;
+use rustix::mount::{MountFlags, MountPropagationFlags};
 
 /// What stands for no options.
 pub(super) const DEFAULTS: &str = "defaults";
@@ -20,6 +20,22 @@ const OPPOSITES: [&[&str]; 11] = [
     &["auto", "noauto"],
     &["nouser", "user", "users"],
     &["fail", "nofail"],
+];
+
+/// What the options that let others than root mount it imply, unless one of their opposites follows.
+const IMPLIED: [(&str, &[&str]); 4] = [
+    ("user", &["nosuid", "nodev", "noexec"]),
+    ("users", &["nosuid", "nodev", "noexec"]),
+    ("owner", &["nosuid", "nodev"]),
+    ("group", &["nosuid", "nodev"]),
+];
+
+/// How mounts and unmounts below pass to its other mounts, with how mountinfo shows it: of several the last one counts.
+const PROPAGATION: [(&str, MountPropagationFlags); 4] = [
+    ("shared", MountPropagationFlags::SHARED),
+    ("private", MountPropagationFlags::PRIVATE),
+    ("slave", MountPropagationFlags::DOWNSTREAM),
+    ("unbindable", MountPropagationFlags::UNBINDABLE),
 ];
 
 /// What the kernel takes as flags.
@@ -50,12 +66,19 @@ impl<'t> Options<'t> {
     /// Of a list with commas between them.
     pub(super) fn of(text: &'t str) -> Self {
         let mut effective = BTreeSet::new();
-        for option in split(text) {
+        let with_implied = |option: &'t str| {
+            let implied = IMPLIED.iter().find(|(name, _)| *name == option).map_or(&[][..], |(_, implied)| implied);
+            std::iter::once(option).chain(implied.iter().copied())
+        };
+        for option in split(text).flat_map(with_implied) {
             if let Some(group) = OPPOSITES.iter().find(|group| group.contains(&option)) {
                 effective.retain(|other| !group.contains(other));
                 if group.first() == Some(&option) {
                     continue;
                 }
+            }
+            if propagation(option).is_some() {
+                effective.retain(|other| propagation(other).is_none());
             }
             let name = option.split('=').next().unwrap_or_default();
             if option.contains('=') {
@@ -75,6 +98,23 @@ impl<'t> Options<'t> {
     /// Whether another directory is what is mounted.
     pub(super) fn is_bind(&self) -> bool {
         self.has("bind") || self.has("rbind")
+    }
+
+    /// How mounts below are to pass to its other mounts, if that is stated.
+    pub(super) fn propagation(&self) -> Option<MountPropagationFlags> {
+        self.effective.iter().find_map(|option| propagation(option))
+    }
+
+    /// Whether they ask for another propagation than the one that mountinfo shows in these fields.
+    pub(super) fn differ_in_propagation(&self, fields: &[String]) -> bool {
+        let has = |tag: &str| fields.iter().any(|field| field.starts_with(tag));
+        let is = match (has("shared:"), has("master:"), has("unbindable")) {
+            (true, ..) => MountPropagationFlags::SHARED,
+            (_, true, _) => MountPropagationFlags::DOWNSTREAM,
+            (.., true) => MountPropagationFlags::UNBINDABLE,
+            _ => MountPropagationFlags::PRIVATE,
+        };
+        self.propagation().is_some_and(|stated| stated.difference(MountPropagationFlags::REC) != is)
     }
 
     /// Whether `mount` makes the mount point where it is missing.
@@ -107,21 +147,23 @@ impl<'t> Options<'t> {
             let is_flag = FLAGS.iter().any(|(flag, _)| flag == *option);
             let is_word = OPPOSITES.iter().any(|group| group.contains(option));
             let is_note = option.starts_with("x-") || option.starts_with("X-") || option.starts_with("comment=");
-            !(is_flag || is_word || is_note || matches!(**option, "_netdev" | "bind" | "rbind" | "silent" | "loud"))
+            let is_other = is_flag || is_word || is_note || propagation(option).is_some();
+            !(is_other || matches!(**option, "_netdev" | "bind" | "rbind" | "silent" | "loud"))
         };
         self.effective.iter().filter(is_own).copied().collect::<Vec<_>>().join(",")
     }
 
-    /// The options for a remount by `mount`, which would leave how times of access are kept as it was.
+    /// The options for a remount by `mount`, which would leave what is not said as it was.
     pub(super) fn for_remount(&self) -> String {
-        let kept = self.effective.iter().copied().filter(|option| !matches!(*option, "bind" | "rbind"));
+        let is_kept = |option: &&str| !matches!(*option, "bind" | "rbind") && propagation(option).is_none();
+        let kept = self.effective.iter().copied().filter(is_kept);
         let mut options: Vec<&str> = std::iter::once("remount").chain(kept).collect();
         if self.is_bind() {
             options.push("bind");
         }
-        if !self.has("ro") {
-            options.push("rw");
-        }
+        // Behind what lets others mount it, which implies their opposites.
+        let opposites = [("ro", "rw"), ("nosuid", "suid"), ("nodev", "dev"), ("noexec", "exec")];
+        options.extend(opposites.iter().filter(|(no, _)| !self.has(no)).map(|(_, yes)| yes));
         if !["noatime", "strictatime"].iter().any(|option| self.has(option)) {
             options.push("relatime");
         }
@@ -161,6 +203,12 @@ fn pages(name: &str, number: u64) -> u64 {
     if name == "size" { number.div_ceil(LARGEST) } else { number }
 }
 
+/// How mounts below pass on, as an option says it; with an 'r' in front it is about all mounts below as well.
+fn propagation(option: &str) -> Option<MountPropagationFlags> {
+    let flag = |name: &str| PROPAGATION.iter().find(|(word, _)| *word == name).map(|(_, flag)| *flag);
+    flag(option).or_else(|| Some(flag(option.strip_prefix('r')?)? | MountPropagationFlags::REC))
+}
+
 /// Without the commas within quotes, which values may have.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
@@ -183,12 +231,38 @@ mod tests {
             ("ro,rw", ""),
             ("size=1m,size=2m", "size=2m"),
             ("context=\"a,b\",ro", "ro,context=\"a,b\""),
+            ("user", "nosuid,nodev,noexec,user"),
+            ("owner,dev", "owner,suid,dev,nosuid"),
+            ("shared,rprivate", "rprivate"),
         ];
         for (one, other) in same {
             assert_eq!(Options::of(one), Options::of(other), "{one}");
         }
         assert_ne!(Options::of("size=1m"), Options::of("size=2m"));
         assert_ne!(Options::of("noauto"), Options::of("auto"));
+        assert_ne!(Options::of("exec,user"), Options::of("user,exec"));
+        assert_ne!(Options::of("shared"), Options::of("private"));
+    }
+
+    #[test]
+    fn a_remount_states_what_users_do_not_get() {
+        let options = Options::of("user,exec,rshared").for_remount();
+        let at = |option: &str| options.split(',').position(|each| each == option);
+        assert!(at("exec") > at("user") && at("noexec").is_none() && at("rshared").is_none(), "{options}");
+    }
+
+    #[test]
+    fn propagation_is_compared_with_the_optional_fields() {
+        let fields = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        for (option, shown) in
+            [("shared", "shared:1 master:2"), ("rslave", "master:2"), ("private", ""), ("ro", "shared:1")]
+        {
+            assert!(!Options::of(option).differ_in_propagation(&fields(shown)), "{option}");
+        }
+        for (option, shown) in [("shared", ""), ("rprivate", "shared:1"), ("slave", "unbindable"), ("unbindable", "")] {
+            assert!(Options::of(option).differ_in_propagation(&fields(shown)), "{option}");
+        }
+        assert_eq!(Options::of("bind,rshared,size=1m").data(), "size=1m");
     }
 
     #[test]

@@ -121,6 +121,22 @@ pub(crate) fn own_unit_file(cx: &Context, name: &str) -> Option<String> {
     fragment.is_own().then_some(fragment.text)
 }
 
+/// Where the administrator's unit file of that name is.
+pub(crate) fn own_unit_path(name: &str) -> String {
+    format!("/{ADMINISTRATOR}/{name}")
+}
+
+/// Where the unit file of that name is, relative to the root, if it is not the administrator's.
+pub(crate) fn foreign_unit_file(cx: &Context, name: &str) -> Option<String> {
+    let fragment = Unit::find(cx.managed_root(), name).fragment?;
+    (!fragment.is_own()).then_some(fragment.path)
+}
+
+/// Whether a unit with this unit file is enabled, or can be.
+pub(crate) fn can_be_enabled(cx: &Context, name: &str, text: &str) -> bool {
+    !unit::Install::of(text, name).links.is_empty() || !Unit::find(cx.managed_root(), name).links.is_empty()
+}
+
 /// The names of the timers whose unit files are in the administrator's directory.
 pub(crate) fn own_timers(cx: &Context) -> BTreeSet<String> {
     let mut names = unit::configured(cx.managed_root(), ".timer");

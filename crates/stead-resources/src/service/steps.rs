@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, fchmod};
+use rustix::fs::OFlags;
 use stead_core::call::{Failure, Presumed};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_host::fs::{Former, FsError, Kind, Ownership, Place, Replacement};
@@ -13,7 +13,7 @@ use stead_host::provider::Context;
 
 use super::bus::Job;
 use super::unit::{ADMINISTRATOR, Fragment, Install, Unit};
-use crate::input::{cannot, refused};
+use crate::input::refused;
 use crate::pending;
 
 /// What becomes of a service.
@@ -109,8 +109,7 @@ fn place(cx: &Context, path: &Path) -> Result<Place, Failure> {
         return Ok(place);
     }
     let Some(parent) = path.parent() else { return Err(pending::no_directory(path)) };
-    let directory = place(cx, parent)?.make_directory()?;
-    fchmod(&directory, Mode::from_raw_mode(0o755)).map_err(|errno| cannot("change the mode of", parent, errno))?;
+    place(cx, parent)?.make_directory_with(0o755, Ownership::default())?;
     Place::find(path, &cx.writes)?.ok_or_else(|| pending::no_directory(path))
 }
 

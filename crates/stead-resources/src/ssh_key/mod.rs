@@ -13,7 +13,7 @@ use stead_host::provider::{Context, TraceLevel};
 use crate::accounts::{Account, Databases, record_path};
 use crate::edit::{FileLocks, Missing};
 use crate::input::{KeyOptions, KeyType, PublicKey, SingleLine, Word, invalid, required_if};
-use crate::part::lines::{InForce, entry, put_entry, without_entry};
+use crate::part::lines::{InForce, lines, put_entry, without_entry};
 use crate::part::{Instances, Location, Look, Part, Parts, Stated};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
@@ -35,23 +35,23 @@ struct Properties<'a> {
     /// The name of the user.
     #[serde(borrow)]
     user: Word<'a>,
-    /// The key itself: the long word in Base64.
+    /// The key in Base64, without its type and its comment.
     #[serde(borrow)]
     key: PublicKey<'a>,
     /// The type of the key, such as 'ssh-ed25519'. Required unless '_exist' is false.
     #[serde(borrow, rename = "type")]
     kind: Option<KeyType<'a>>,
-    /// What the key is restricted to, as in the file: 'no-pty,from="10.0.0.1"'; nothing if empty. Without it the options stay
-    /// as they are.
+    /// The options of the key in the syntax of sshd(8), such as 'no-pty,from="10.0.0.1"'; none if empty. Other lines with the
+    /// same key and other options are removed. If not stated, the options stay as they are.
     #[serde(borrow)]
     options: Option<KeyOptions<'a>>,
-    /// The comment behind the key; none if empty. Without it the comment stays as it is.
+    /// The comment behind the key; none if empty. If not stated, the comment stays as it is.
     #[serde(borrow)]
     comment: Option<SingleLine<'a>>,
-    /// Whether every other key is removed from the file, so that nobody else can log in as the user with a key. By default
-    /// other keys stay.
+    /// Whether all other keys are removed from the file, and all lines that are neither keys nor comments. Other files that
+    /// sshd(8) reads, such as `authorized_keys2`, are not changed. By default other keys stay.
     exclusive: Option<bool>,
-    /// The other keys that stay where 'exclusive' is true, such as those of other instances.
+    /// Keys that stay when 'exclusive' is true, such as those of other instances.
     #[serde(borrow, default)]
     #[schemars(extend("writeOnly" = true))]
     kept: Vec<PublicKey<'a>>,
@@ -162,24 +162,26 @@ impl<'a> Stated<'a> for Properties<'a> {
     }
 
     fn displaced(&self, text: &str) -> Vec<usize> {
-        let numbered = text.lines().enumerate().filter(|(_, line)| self.displaces(line));
-        numbered.map(|(at, _)| at + 1).collect()
+        self.kept_lines(text).into_iter().enumerate().filter(|(_, kept)| !kept).map(|(at, _)| at + 1).collect()
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
-        let line = entry(text, InForce::First, |line| self.is_own(line));
-        let Some(found) = line.and_then(|line| Entry::of(line.text)) else { return Ok(None) };
-        let mut properties: Object = found.properties().into();
+        let mut own = text.lines().filter_map(Entry::of).filter(|entry| self.is_own(entry)).peekable();
+        let Some(first) = own.peek().map(Entry::properties) else { return Ok(None) };
+        let mut properties = Object::from(first);
+        // sshd takes the key with the options of any of its lines.
+        if let Some(other) = self.options.and_then(|options| own.find(|entry| entry.options != options.0)) {
+            properties.insert("options".to_owned(), Value::from(other.options));
+        }
         if self.exclusive == Some(true) {
-            let exclusive = !text.lines().any(|line| self.displaces(line));
+            let exclusive = self.kept_lines(text).into_iter().all(|kept| kept);
             properties.insert("exclusive".to_owned(), Value::from(exclusive));
         }
         Ok(Some(properties))
     }
 
     fn put(&self, text: &str) -> Result<String, Failure> {
-        let line = entry(text, InForce::First, |line| self.is_own(line));
-        let former = line.and_then(|line| Entry::of(line.text));
+        let former = text.lines().filter_map(Entry::of).find(|entry| self.is_own(entry));
         let (options, comment) = former.map_or(("", ""), |former| (former.options, former.comment));
         let words = [
             self.options.map_or(options, |options| options.0),
@@ -188,28 +190,41 @@ impl<'a> Stated<'a> for Properties<'a> {
             self.comment.map_or(comment, |comment| comment.0.trim()),
         ];
         let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        let text = without_entry(text, |line| self.displaces(line));
-        Ok(put_entry(&text, InForce::First, |line| self.is_own(line), &words.join(" ")))
+        let kept = lines(text).into_iter().zip(self.kept_lines(text)).filter(|(_, kept)| *kept);
+        let kept: String = kept.filter_map(|(line, _)| text.get(line.range)).collect();
+        let is_own = |line: &str| Entry::of(line).is_some_and(|entry| self.is_own(&entry));
+        Ok(put_entry(&kept, InForce::First, is_own, &words.join(" ")))
     }
 
     fn remove(&self, text: &str) -> Result<String, Failure> {
-        Ok(without_entry(text, |line| self.is_own(line)))
+        Ok(without_entry(text, |line| Entry::of(line).is_some_and(|entry| self.is_own(&entry))))
     }
 }
 
 impl Properties<'_> {
-    fn is_own(&self, line: &str) -> bool {
-        Entry::of(line).is_some_and(|entry| entry.key == self.key.0)
+    fn is_own(&self, entry: &Entry<'_>) -> bool {
+        entry.has_key(self.key.0)
     }
 
-    /// Whether a line has a key that goes because this one is exclusive.
-    fn displaces(&self, line: &str) -> bool {
-        let stays = |key: &str| key == self.key.0 || self.kept.iter().any(|kept| kept.0 == key);
-        self.exclusive == Some(true) && Entry::of(line).is_some_and(|entry| !stays(entry.key))
+    /// Of each line, whether it stays when the key is put: its own first one does, others of it only where their options do
+    /// not matter, and all others unless it is exclusive. Then a line that sshd may read in another way goes as well.
+    fn kept_lines(&self, text: &str) -> Vec<bool> {
+        let (mut has_own, is_exclusive) = (false, self.exclusive == Some(true));
+        let mut stays = |line: &str| match Entry::of(line) {
+            Some(entry) if self.is_own(&entry) => {
+                let is_first = !std::mem::replace(&mut has_own, true);
+                is_first || !is_exclusive && self.options.is_none()
+            }
+            _ if !is_exclusive => true,
+            Some(entry) => self.kept.iter().any(|kept| entry.has_key(kept.0)),
+            None => is_ignored(line),
+        };
+        text.lines().map(&mut stays).collect()
     }
 }
 
-/// A line with a key.
+/// A line with a key, taken apart as sshd(8) does: words end with a space or a tab, and a quote in the options that has a
+/// backslash in front of it is part of them.
 struct Entry<'t> {
     options: &'t str,
     kind: &'t str,
@@ -217,21 +232,35 @@ struct Entry<'t> {
     comment: &'t str,
 }
 
+const BLANKS: [char; 2] = [' ', '\t'];
+
+/// Whether sshd ignores a line.
+fn is_ignored(line: &str) -> bool {
+    let line = line.trim_start_matches(BLANKS);
+    line.is_empty() || line.starts_with('#')
+}
+
 impl<'t> Entry<'t> {
     fn of(line: &'t str) -> Option<Self> {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
+        let line = line.trim_start_matches(BLANKS);
+        if is_ignored(line) {
             return None;
         }
-        let (first, rest) = word(line)?;
+        let (first, rest) = word(line);
         let (options, kind, rest) = if is_kind(first) {
             ("", first, rest)
         } else {
-            let (kind, rest) = word(rest)?;
-            (first, kind, rest)
+            let (options, rest) = line.split_at_checked(end_of_options(line)?)?;
+            let (kind, rest) = word(rest.trim_start_matches(BLANKS));
+            (options, kind, rest)
         };
-        let (key, comment) = word(rest)?;
-        is_kind(kind).then_some(Self { options, kind, key, comment })
+        let (key, comment) = word(rest);
+        (is_kind(kind) && !key.is_empty()).then_some(Self { options, kind, key, comment: comment.trim_end() })
+    }
+
+    /// Whether it is this key. The decoder of sshd passes over other blanks, such as a carriage return.
+    fn has_key(&self, key: &str) -> bool {
+        self.key.chars().filter(|each| !each.is_ascii_whitespace() && *each != '\u{b}').eq(key.chars())
     }
 
     fn properties(&self) -> [(String, Value); 3] {
@@ -240,21 +269,29 @@ impl<'t> Entry<'t> {
 }
 
 fn is_kind(word: &str) -> bool {
-    ["ssh-", "ecdsa-", "sk-"].iter().any(|begin| word.starts_with(begin))
+    ["ssh-", "ecdsa-", "sk-"].iter().any(|begin| word.starts_with(begin)) && !word.contains([',', '=', '"'])
 }
 
-/// The first word, in which quotes hold spaces, and what is behind it.
-fn word(text: &str) -> Option<(&str, &str)> {
+/// The first word, and what is behind it and the blanks that follow.
+fn word(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once(BLANKS).unwrap_or((text, ""));
+    (word, rest.trim_start_matches(BLANKS))
+}
+
+/// Where the options in front of a key end; `None` where a quote is left open.
+fn end_of_options(text: &str) -> Option<usize> {
     let (mut quoted, mut escaped) = (false, false);
-    let ends = |(_, each): &(usize, char)| {
-        let is_quote = *each == '"' && !escaped;
-        quoted ^= is_quote;
-        escaped = *each == '\\' && !escaped;
-        !quoted && each.is_whitespace()
-    };
-    let end = text.char_indices().find(ends).map_or(text.len(), |(at, _)| at);
-    let (word, rest) = text.split_at_checked(end)?;
-    (!word.is_empty()).then_some((word, rest.trim_start()))
+    let mut signs = text.bytes().enumerate().peekable();
+    while let Some((at, sign)) = signs.next() {
+        match sign {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = signs.peek().is_some_and(|(_, next)| *next == b'"'),
+            b'"' => quoted = !quoted,
+            b' ' | b'\t' if !quoted => return Some(at),
+            _ => {}
+        }
+    }
+    (!quoted).then_some(text.len())
 }
 
 #[cfg(test)]
@@ -269,8 +306,24 @@ mod tests {
     }
 
     #[test]
+    fn a_line_is_read_as_sshd_reads_it() {
+        let lines = [
+            // A backslash in front of another one is nothing special: the quote behind it stays open.
+            (r#"command="a\\" ssh-rsa BBBB" ssh-rsa AAAA"#, "AAAA"),
+            (r#"a="\" ssh-rsa BBBB" ssh-rsa AAAA"#, "AAAA"),
+            (r#"a=\" ssh-rsa AAAA "#, "AAAA"),
+            ("no-pty,x=\u{a0}y \t ssh-rsa\t AAAA", "AAAA"),
+            ("ssh-rsa AAAA\rssh-rsa BBBB", "AAAA\rssh-rsa"),
+        ];
+        for (line, key) in lines {
+            assert_eq!(Entry::of(line).map(|entry| entry.key), Some(key), "{line}");
+        }
+        assert!(Entry::of("ssh-rsa AA\rAA\u{b}").unwrap().has_key("AAAA"));
+    }
+
+    #[test]
     fn what_is_no_key_is_none() {
-        for line in ["", "# ssh-rsa AAAA", "ssh-rsa", "no-pty AAAA", "x y z"] {
+        for line in ["", "# ssh-rsa AAAA", "ssh-rsa", "no-pty AAAA", "x y z", "a=\" ssh-rsa AAAA", "ssh-rsa  "] {
             assert!(Entry::of(line).is_none(), "{line}");
         }
     }

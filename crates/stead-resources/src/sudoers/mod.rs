@@ -10,8 +10,9 @@ use stead_core::destruction::{Item, ItemKind};
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
+use crate::edit::files_in;
 use crate::file::Files;
-use crate::input::{NonEmpty, ReadOnly, SudoersName, cannot, exclusive, read, read_each, required};
+use crate::input::{NonEmpty, ReadOnly, SudoersName, exclusive, read, read_each, required};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod rule;
@@ -38,24 +39,25 @@ struct Properties<'a> {
     /// The name of the file, without '.': sudo ignores files with other names.
     #[serde(borrow)]
     name: SudoersName<'a>,
-    /// The rules. Either they or 'content' are required, unless '_exist' is false.
+    /// The rules. This or 'content' is required unless '_exist' is false.
     #[serde(borrow)]
     rules: Option<Vec<Rule<'a>>>,
     /// The whole content of the file, in place of 'rules'.
     #[serde(borrow)]
     content: Option<NonEmpty<'a>>,
-    /// Whether `visudo` checks the rules. Without it, an error in them keeps all users from using sudo.
+    /// Whether `visudo` checks the rules. If false, they are written as they are: an error in them may keep all users from
+    /// using sudo.
     #[serde(default = "is_wanted")]
     #[schemars(extend("writeOnly" = true))]
     validate: bool,
-    /// Whether the file is there.
+    /// Whether the file exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
-    /// The permissions of the file, which are made 0440.
+    /// The mode of the file: always 0440.
     mode: Option<ReadOnly<String>>,
-    /// Whom the file belongs to, which is made root.
+    /// The owner of the file: always root.
     owner: Option<ReadOnly<String>>,
-    /// The group that the file belongs to, which is made root.
+    /// The group of the file: always root.
     group: Option<ReadOnly<String>>,
 }
 
@@ -116,7 +118,10 @@ impl Provider for Sudoers {
             (Execution::Actual, Some(invalid)) => Err(invalid.failure),
             (Execution::Actual, None) => self.written(cx, &desired, execution),
             (Execution::WhatIf, invalid) => {
-                let reply = self.written(cx, &desired, execution)?;
+                let mut reply = self.written(cx, &desired, execution)?;
+                if !desired.properties.validate && self.writes(cx, &desired)? {
+                    reply.what_if.push("write the rules without a check".to_owned());
+                }
                 Ok(SetReply { presumed: Presumed::all([invalid, reply.presumed]), ..reply })
             }
         }
@@ -133,7 +138,8 @@ impl Provider for Sudoers {
             let properties = self.get(cx, &input)?.expose().clone();
             Ok(Exported { type_name: None, name: Some(name), properties, depends_on: Vec::new(), metadata: None })
         };
-        names(cx)?.into_iter().map(exported).collect()
+        let names = files_in(cx, FOLDER)?.into_iter();
+        names.filter(|name| SudoersName::is_valid(name)).map(exported).collect()
     }
 
     fn cost(&self, _desired: &Value) -> Cost {
@@ -159,32 +165,21 @@ fn of_name(failure: Failure) -> Failure {
     }
 }
 
-/// The names of the files that sudo reads, in order.
-fn names(cx: &Context) -> Result<Vec<String>, Failure> {
-    let folder = cx.resolve(FOLDER);
-    let entries = match std::fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(cannot("list", &folder, error)),
-    };
-    let is_file = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_file());
-    let names = entries.flatten().filter(is_file).filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| SudoersName::is_valid(name)).collect();
-    names.sort();
-    Ok(names)
-}
-
 impl Sudoers {
     /// Why the rules, which differ from those that are there, are not placed.
     fn checked(&self, cx: &Context, desired: &Desired<'_>) -> Result<Option<Presumed>, Failure> {
         let Some(content) = desired.content.as_deref().filter(|_| desired.properties.validate) else { return Ok(None) };
-        let differing = self.files.test(cx, &desired.file(None)).map_err(of_name)?.differing.unwrap_or_default();
-        let writes = desired.properties.exist && differing.iter().any(|name| name == "content" || name == "_exist");
-        if writes {
+        if self.writes(cx, desired)? {
             visudo::check(cx, &path_of(desired.properties.name.0), desired.property(), content)
         } else {
             Ok(None)
         }
+    }
+
+    /// Whether other rules are placed than those that are there.
+    fn writes(&self, cx: &Context, desired: &Desired<'_>) -> Result<bool, Failure> {
+        let differing = self.files.test(cx, &desired.file(None)).map_err(of_name)?.differing.unwrap_or_default();
+        Ok(desired.properties.exist && differing.iter().any(|name| name == "content" || name == "_exist"))
     }
 
     fn written(&self, cx: &Context, desired: &Desired<'_>, execution: Execution) -> Result<SetReply, Failure> {

@@ -11,32 +11,32 @@ use crate::input::{SudoersCommand, SudoersWord, required};
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) struct Rule<'a> {
-    /// The users who may. Either they or 'groups' are required.
+    /// The users that the rule is for. This or 'groups' is required.
     #[serde(borrow, default)]
     #[schemars(extend("default" = []))]
     users: Vec<SudoersWord<'a>>,
-    /// The groups whose members may, without '%'.
+    /// The groups whose members the rule is for, without '%'.
     #[serde(borrow, default)]
     #[schemars(extend("default" = []))]
     groups: Vec<SudoersWord<'a>>,
-    /// The hosts on which they may; ALL without it.
+    /// The hosts that the rule applies to; ALL if not stated.
     #[serde(borrow)]
     hosts: Option<Vec<SudoersWord<'a>>>,
-    /// The users as whom they may, or ALL. Only as root without it and 'runAsGroups'.
+    /// The users that the commands may run as, or ALL; root if neither this nor 'runAsGroups' is stated.
     #[serde(borrow)]
     run_as: Option<Vec<SudoersWord<'a>>>,
-    /// The groups as which they may, or ALL.
+    /// The groups that the commands may run as, or ALL.
     #[serde(borrow)]
     run_as_groups: Option<Vec<SudoersWord<'a>>>,
-    /// The commands that they may run, by absolute paths, or ALL. As sudoers(5) has them: a backslash stands before ',', ':'
-    /// and '=' in arguments.
+    /// The commands that may be run: absolute paths with arguments, or ALL, in the syntax of sudoers(5). A backslash stands in
+    /// front of ',', ':', '=' and '#'.
     #[serde(borrow)]
     commands: Vec<SudoersCommand<'a>>,
-    /// Whether they need no password. Without it, what the other settings of sudo say.
+    /// Whether no password is required. If not stated, the defaults of sudo apply.
     nopasswd: Option<bool>,
-    /// Whether they may set variables of the environment.
+    /// Whether environment variables may be set for the commands.
     setenv: Option<bool>,
-    /// Whether the commands may not run others.
+    /// Whether the commands are prevented from running other commands.
     noexec: Option<bool>,
 }
 

@@ -7,27 +7,28 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use stead_core::call::{Failure, FailureKind, Presumed};
-use stead_host::process::Environment;
 use stead_host::provider::Context;
 
 use crate::input::{invalid, refused};
-use crate::program::{self, Invocation};
+use crate::program::{self, Invocation, SystemProgram};
 
-/// Where it is where `PATH` has no programs for administrators.
-const USUAL: [&str; 3] = ["/usr/sbin/visudo", "/sbin/visudo", "/usr/local/sbin/visudo"];
+const VISUDO: SystemProgram = SystemProgram { name: "visudo", package: "sudo" };
+
+/// Where it is as a rule.
+const USUAL: &str = "/usr/sbin/visudo";
 
 /// Has the `visudo` of the running system look at the content of a file that is to be at a path, without placing it there.
 /// Answers what is wrong with it, which is about the property that states it, or that it cannot be checked.
 pub(super) fn check(cx: &Context, path: &str, property: &str, content: &str) -> Result<Option<Presumed>, Failure> {
-    let Some(program) = locate() else {
+    let Ok(program) = VISUDO.find() else {
         let hint = "Install sudo with an instance that this one depends on, or add 'validate: false'";
         let failure =
             Failure::new(FailureKind::Start, format!("there is no program 'visudo' to check the rules. {hint}"));
-        return Ok(Some(Presumed { failure, paths: vec![USUAL[0].into()] }));
+        return Ok(Some(Presumed { failure, paths: vec![USUAL.into()] }));
     };
     let copy = Copy::of(content).map_err(|error| refused("", format!("cannot hand the rules to visudo: {error}")))?;
     let invocation = Invocation {
-        program,
+        program: program.to_string_lossy().into_owned(),
         arguments: ["-c", "-f", &copy.path()].map(str::to_owned).to_vec(),
         environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned())],
         directory: PathBuf::from("/"),
@@ -44,12 +45,6 @@ pub(super) fn check(cx: &Context, path: &str, property: &str, content: &str) -> 
     let lines = if lines.is_empty() { String::new() } else { format!("\n{lines}") };
     let failure = invalid(property, format!("visudo refuses the rules{reason}{lines}"));
     Ok(Some(Presumed { failure, paths: Vec::new() }))
-}
-
-fn locate() -> Option<String> {
-    let on_path = Environment::of_this_process(&[]).find_on_path("visudo");
-    let usual = || USUAL.iter().map(PathBuf::from).find(|path| path.is_file());
-    on_path.or_else(usual)?.into_os_string().into_string().ok()
 }
 
 /// A copy of the content that no directory has.

@@ -11,7 +11,7 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::value::{Object, Value};
-use stead_host::fs::{self, Kind, Names, Ownership, Patience, Place, Status};
+use stead_host::fs::{self, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 
 use crate::input::{AccountName, FilePath, LinkTarget, cannot, read, read_each, refused, required_if};
@@ -69,31 +69,31 @@ pub fn built_in() -> Option<BuiltIn> {
 /// Carries out `Stead/Symlink`.
 #[derive(Default)]
 pub struct Symlinks {
-    names: Names,
+    names: NamesByRoot,
 }
 
 impl Provider for Symlinks {
     fn validate(&self, cx: &Context, input: &Plain) -> Result<(), Failure> {
-        Desired::read(cx, &read(input)?, &self.names).map(|_| ())
+        Desired::read(cx, &read(input)?, &self.names.of(cx)).map(|_| ())
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        let desired = Desired::read(cx, &read_each(input)?, &self.names)?;
+        let desired = Desired::read(cx, &read_each(input)?, &self.names.of(cx))?;
         let current = desired.look()?;
         let mut state = desired.state(current.as_ref());
         if let Some(Current { status, target: Some(_) }) = &current {
-            report_accounts(status, &self.names, &mut state);
+            report_accounts(status, &self.names.of(cx), &mut state);
         }
         Ok(Plain::new(state))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let desired = Desired::read(cx, &read(input)?, &self.names)?;
+        let desired = Desired::read(cx, &read(input)?, &self.names.of(cx))?;
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
         let mut state = desired.state(current.as_ref());
         if let Some(Current { status, target: Some(_) }) = &current {
-            desired.permissions.report(status, &self.names, &mut state);
+            desired.permissions.report(status, &self.names.of(cx), &mut state);
         }
         let mut tested = reply::tested(state, &differing);
         tested.predicted = desired.prediction(cx, current.as_ref(), &differing)?;
@@ -101,7 +101,7 @@ impl Provider for Symlinks {
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired = Desired::read(cx, &read(input)?, &self.names)?;
+        let desired = Desired::read(cx, &read(input)?, &self.names.of(cx))?;
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
         let (mut what_if, mut presumed) = (Vec::new(), None);
@@ -121,7 +121,7 @@ impl Provider for Symlinks {
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        let desired = Desired { exist: false, ..Desired::read(cx, &read_each(input)?, &self.names)? };
+        let desired = Desired { exist: false, ..Desired::read(cx, &read_each(input)?, &self.names.of(cx))? };
         let current = desired.look()?;
         let differing = desired.differing(current.as_ref());
         if execution == Execution::WhatIf {

@@ -29,7 +29,7 @@ const PROFILE: Profile = Profile {
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Sysctl")]
 struct Properties<'a> {
-    /// The file.
+    /// The file with the line.
     #[serde(borrow, default = "file")]
     #[schemars(extend("default" = FILE))]
     path: FilePath<'a>,
@@ -39,7 +39,7 @@ struct Properties<'a> {
     /// The value. Required unless '_exist' is false.
     #[serde(borrow)]
     value: Option<SingleLine<'a>>,
-    /// Whether the running kernel gets the value as well. It does not where another root than '/' is managed.
+    /// Whether the running kernel gets the value, too. Ignored where another root than '/' is managed.
     #[serde(default = "is_wanted")]
     #[schemars(extend("writeOnly" = true))]
     live: bool,

@@ -14,7 +14,7 @@ use stead_core::call::{Execution, Failure, Presumed};
 use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::digest::hex;
 use stead_core::value::{Object, Value};
-use stead_host::fs::{Names, Replacement, Status};
+use stead_host::fs::{NamesByRoot, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::file::content::{self, Shown};
@@ -113,7 +113,7 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
 
 #[derive(Default)]
 struct Templates {
-    names: Names,
+    names: NamesByRoot,
 }
 
 impl Provider for Templates {
@@ -122,11 +122,11 @@ impl Provider for Templates {
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        self.desired(cx, input, read_each(input)?)?.get(&self.names)
+        self.desired(cx, input, read_each(input)?)?.get(&self.names.of(cx))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        self.read(cx, input)?.test(cx, &self.names)
+        self.read(cx, input)?.test(cx, &self.names.of(cx))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
@@ -178,7 +178,7 @@ impl Templates {
         };
         let visibility = Visibility::of(input);
         let content = Rendered { template, variables: stated.variables, visibility, text: OnceCell::new() };
-        let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names)?;
+        let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names.of(cx))?;
         let mut desired = Desired::new(cx, stated.path, content, permissions, stated.backup);
         desired.exist = stated.exist;
         Ok(desired)

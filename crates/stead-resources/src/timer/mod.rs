@@ -6,18 +6,22 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::Ties;
-use stead_core::destruction::{Effect, Effects};
+use stead_core::destruction::{Effect, Effects, Item};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{OneOrMore, TimeSpan, UnitLine, UnitName, Word, exclusive, invalid, read, read_each, required};
-use crate::service::{Activity, Services, is_live, own_timers, own_unit_file};
+use crate::input::{
+    OneOrMore, TimeSpan, UnitLine, UnitName, Word, exclusive, invalid, read, read_each, refused, required,
+};
+use crate::service::{
+    Activity, Services, can_be_enabled, foreign_unit_file, is_live, own_timers, own_unit_file, own_unit_path,
+};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod units;
 
-use units::{Settings, render};
+use units::{Settings, is_marked, lost_lines, render, service_of};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Timer",
@@ -28,9 +32,10 @@ const PROFILE: Profile = Profile {
     schema: schema::of::<Properties<'_>>,
 };
 
-/// A timer of systemd and the command that it runs: the unit files NAME.timer and NAME.service in /etc/systemd/system, which
-/// are written whole when a property differs. The timer is enabled and started; one that runs is started again when it
-/// changes. Properties have the names of settings in systemd.timer(5) and systemd.exec(5).
+/// A timer of systemd and the command that it runs: the unit files NAME.timer and NAME.service in /etc/systemd/system. A file
+/// is written whole when one of its properties differs; the plan lists the lines that are lost then. Settings of your own are
+/// kept in NAME.timer.d and NAME.service.d. Unit files of packages are not replaced. The timer is enabled and started; one
+/// that runs is started again when it changes. Properties have the names of settings in systemd.timer(5) and systemd.exec(5).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/Timer")]
@@ -38,59 +43,58 @@ struct Properties<'a> {
     /// The name of the timer; '.timer' may be left out.
     #[serde(borrow)]
     name: UnitName<'a>,
-    /// What it is, in words.
+    /// The description of both units.
     #[serde(borrow)]
     description: Option<UnitLine<'a>>,
-    /// When it runs: one or several calendar events, such as 'daily' or 'Mon..Fri *-*-* 04:00'. This, or a time relative to
-    /// another, is required unless '_exist' is false.
+    /// The calendar events at which it elapses, one or several, such as 'daily' or 'Mon..Fri *-*-* 04:00'. This, 'onBootSec',
+    /// 'onActiveSec' or 'onStartupSec' is required unless '_exist' is false.
     #[serde(borrow)]
     on_calendar: Option<OneOrMore<'a>>,
-    /// How long after the timer was started it runs.
+    /// Time after the start of the timer at which it elapses.
     #[serde(borrow)]
     on_active_sec: Option<TimeSpan<'a>>,
-    /// How long after the boot it runs, such as '15min'.
+    /// Time after boot at which it elapses, such as '15min'.
     #[serde(borrow)]
     on_boot_sec: Option<TimeSpan<'a>>,
-    /// How long after systemd was started it runs.
+    /// Time after the start of systemd at which it elapses.
     #[serde(borrow)]
     on_startup_sec: Option<TimeSpan<'a>>,
-    /// How long after the last start it runs again.
+    /// Time after the last start of the unit at which it elapses again.
     #[serde(borrow)]
     on_unit_active_sec: Option<TimeSpan<'a>>,
-    /// How long after the last end it runs again.
+    /// Time after the last stop of the unit at which it elapses again.
     #[serde(borrow)]
     on_unit_inactive_sec: Option<TimeSpan<'a>>,
-    /// How exactly it is kept, such as '1s'.
+    /// The accuracy of the timer, such as '1s'.
     #[serde(borrow)]
     accuracy_sec: Option<TimeSpan<'a>>,
-    /// Up to how much later it runs, by chance.
+    /// The maximum of a random delay.
     #[serde(borrow)]
     randomized_delay_sec: Option<TimeSpan<'a>>,
-    /// Whether it runs at once after a boot when it was missed.
+    /// Whether it elapses at once when it was missed while the machine was off.
     persistent: Option<bool>,
     /// The command line, as `ExecStart` has it: an absolute path with arguments, not read by a shell; a literal '%' is written
     /// '%%'. This or 'unit' is required unless '_exist' is false.
     #[serde(borrow)]
     command: Option<UnitLine<'a>>,
-    /// The user who runs the command.
+    /// The user that the command runs as; root if not stated.
     #[serde(borrow)]
     user: Option<Word<'a>>,
     /// The group that the command runs as.
     #[serde(borrow)]
     group: Option<Word<'a>>,
-    /// Where the command runs.
+    /// The working directory of the command.
     #[serde(borrow)]
     working_directory: Option<UnitLine<'a>>,
-    /// The unit that it starts, in place of a command.
+    /// The unit that it starts, in place of 'command'.
     #[serde(borrow)]
     unit: Option<UnitName<'a>>,
-    /// Whether it starts at boot.
+    /// Whether the timer starts at boot.
     #[serde(default = "is_wanted")]
     enabled: bool,
-    /// Whether it runs now, which it does without it. Not compared below another root.
+    /// Whether the timer runs; 'running' if not stated. Not compared below another root.
     state: Option<Activity>,
-    /// Whether there is such a timer. One that is to be absent is stopped, and both unit files are removed; with 'unit' only
-    /// that of the timer.
+    /// Whether the timer exists. If false, it is stopped and both unit files are removed; with 'unit' only that of the timer.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
 }
@@ -188,12 +192,28 @@ impl Timers {
         if desired.exist {
             order.reverse();
         }
+        let mut effects = Effects::default();
+        for (_, unit) in &order {
+            effects.destroys.extend(lost(cx, unit, found.as_ref())?);
+        }
         let mut replies = Vec::with_capacity(2);
         for (is_timer, unit) in order {
             replies.push((is_timer, self.services.set(cx, unit, execution)?));
         }
-        Ok(desired.joined(cx, found.as_ref(), replies))
+        Ok(desired.joined(cx, found.as_ref(), replies, effects))
     }
+}
+
+/// What the file that is there loses to that of a unit that is to be. Fails where it is none of the administrator's.
+fn lost(cx: &Context, unit: &Plain, found: Option<&Settings>) -> Result<Vec<Item>, Failure> {
+    let text = |name: &str| unit.expose().get(name).and_then(Value::as_str);
+    let (Some(name), Some(new)) = (text("name"), text("unit")) else { return Ok(Vec::new()) };
+    if let Some(path) = foreign_unit_file(cx, name) {
+        let hint = "Choose another name, or change it with a Stead/Service and 'dropIns'";
+        return Err(refused("name", format!("'{name}' has the unit file '/{path}', which is not replaced. {hint}")));
+    }
+    let lines = own_unit_file(cx, name).map(|former| lost_lines(&former, new, found)).unwrap_or_default();
+    Ok(lines.into_iter().map(|kind| Item { path: own_unit_path(name), kind }).collect())
 }
 
 impl Properties<'_> {
@@ -241,7 +261,7 @@ impl Properties<'_> {
     /// What is asked of the unit of the service, if it belongs to the timer.
     fn service(&self, cx: &Context, found: Option<&Settings>) -> Option<Plain> {
         let name = format!("{}.service", self.stem());
-        if self.unit.is_some() || !self.exist && own_unit_file(cx, &name).is_none() {
+        if self.unit.is_some() || !self.exist && service_of(cx, &self.stem()).is_none() {
             return None;
         }
         let mut stated = vec![("name", Value::from(name.as_str())), ("_exist", Value::from(self.exist))];
@@ -251,10 +271,18 @@ impl Properties<'_> {
 
     /// The unit file of that name: what is there, where it says what is asked for.
     fn text(&self, cx: &Context, found: Option<&Settings>, name: &str) -> String {
-        let wanted = self.settings();
-        let as_wanted = found.filter(|found| wanted.differing(found).is_empty());
-        let kept = as_wanted.and_then(|_| own_unit_file(cx, name));
+        let (wanted, is_timer) = (self.settings(), name == format!("{}.timer", self.stem()));
+        let is_as_wanted = found.is_some_and(|found| !wanted.differ_in(found, is_timer));
+        let is_enough = |text: &String| !is_timer || !self.enabled || can_be_enabled(cx, name, text);
+        let kept = own_unit_file(cx, name).filter(|text| is_as_wanted && is_enough(text));
         kept.unwrap_or_else(|| render(&wanted, &self.stem(), name))
+    }
+
+    /// Where its unit files are, of those that were not written here.
+    fn files_of_others(&self, cx: &Context) -> Vec<String> {
+        let names = ["timer", "service"].map(|kind| format!("{}.{kind}", self.stem()));
+        let is_other = |name: &&String| own_unit_file(cx, name).is_some_and(|text| !is_marked(&text));
+        names.iter().filter(is_other).map(|name| own_unit_path(name)).collect()
     }
 
     fn state(&self, cx: &Context, found: Option<&Settings>, timer: &State) -> Object {
@@ -286,13 +314,24 @@ impl Properties<'_> {
     }
 
     /// The answers about both units as one.
-    fn joined(&self, cx: &Context, found: Option<&Settings>, replies: Vec<(bool, SetReply)>) -> SetReply {
+    fn joined(
+        &self,
+        cx: &Context,
+        found: Option<&Settings>,
+        replies: Vec<(bool, SetReply)>,
+        mut effects: Effects,
+    ) -> SetReply {
         let mut changed: Vec<&str> = match (self.exist, found) {
             (true, Some(found)) => self.settings().differing(found),
             (true, None) => vec!["_exist"],
             (false, _) => Vec::new(),
         };
-        let (mut what_if, mut presumed, mut effects) = (Vec::new(), Vec::new(), Effects::default());
+        let (mut what_if, mut presumed) = (Vec::new(), Vec::new());
+        let foreign = self.files_of_others(cx);
+        let words = |words: String| {
+            let is_foreign = foreign.iter().any(|path| words.ends_with(&format!("content of '{path}'")));
+            if is_foreign { format!("{words}, which was not written by stead") } else { words }
+        };
         for (is_timer, reply) in replies {
             for name in reply.changed.iter().flatten() {
                 let name = match name.as_str() {
@@ -306,7 +345,7 @@ impl Properties<'_> {
                     changed.push(name);
                 }
             }
-            what_if.extend(reply.what_if);
+            what_if.extend(reply.what_if.into_iter().map(words));
             presumed.push(reply.presumed);
             effects.creates.extend(reply.effects.creates.items().iter().cloned());
             effects.destroys.extend(reply.effects.destroys.items().iter().cloned());

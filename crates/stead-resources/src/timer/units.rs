@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use stead_core::destruction::ItemKind;
 use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
@@ -36,7 +37,7 @@ impl Settings {
     pub(super) fn find(cx: &Context, stem: &str, unit_is_stated: bool) -> Option<Self> {
         let own = format!("{stem}.service");
         let timer = own_unit_file(cx, &format!("{stem}.timer"));
-        let service = own_unit_file(cx, &own).filter(|_| !unit_is_stated);
+        let service = service_of(cx, stem).filter(|_| !unit_is_stated);
         if timer.is_none() && service.is_none() {
             return None;
         }
@@ -61,6 +62,12 @@ impl Settings {
     pub(super) fn has_time(&self) -> bool {
         let first = ["onCalendar", "onActiveSec", "onBootSec", "onStartupSec"];
         first.iter().any(|name| self.0.contains_key(name))
+    }
+
+    /// Whether the file of the timer, or that of its service, says something else.
+    pub(super) fn differ_in(&self, found: &Self, in_timer: bool) -> bool {
+        let of_service = |name: &str| SERVICE.iter().any(|(property, _)| *property == name);
+        self.differing(found).into_iter().any(|name| of_service(name) != in_timer)
     }
 
     /// The names of those that others do not share.
@@ -90,16 +97,56 @@ impl Settings {
     }
 }
 
+/// How a file begins that was written here.
+const MARK: &str = "# Managed by stead";
+
+/// Whether a unit file was written here.
+pub(super) fn is_marked(text: &str) -> bool {
+    text.starts_with(MARK)
+}
+
+/// The unit file of the service that belongs to a timer: one that stands by itself only if it was written here.
+pub(super) fn service_of(cx: &Context, stem: &str) -> Option<String> {
+    let has_timer = || own_unit_file(cx, &format!("{stem}.timer")).is_some();
+    own_unit_file(cx, &format!("{stem}.service")).filter(|text| is_marked(text) || has_timer())
+}
+
 /// The text of a unit file with these settings.
 pub(super) fn render(settings: &Settings, stem: &str, name: &str) -> String {
+    let mark = format!("{MARK}: changes here are overwritten, those in {name}.d are kept.\n");
     let description = settings.lines(&[("description", "Description")]);
-    let front = if description.is_empty() { String::new() } else { format!("[Unit]\n{description}\n") };
+    let front = if description.is_empty() { mark } else { format!("{mark}[Unit]\n{description}\n") };
     if name == format!("{stem}.service") {
         return format!("{front}[Service]\nType=oneshot\n{}", settings.lines(&SERVICE));
     }
     let unit = settings.lines(&[("unit", "Unit")]);
     let unit = if unit == format!("Unit={stem}.service\n") { String::new() } else { unit };
     format!("{front}[Timer]\n{}{unit}\n[Install]\nWantedBy=timers.target\n", settings.lines(&TIMER))
+}
+
+/// The lines of a unit file that another one does not have, besides the settings that the state shows.
+pub(super) fn lost_lines(former: &str, new: &str, found: Option<&Settings>) -> Vec<ItemKind> {
+    let is_started = found.is_some_and(|found| !found.0.contains_key("unit"));
+    let is_shown = |section: &str, key: &str| match section {
+        _ if found.is_none() => false,
+        "Service" if !is_started => false,
+        "Timer" => key == "Unit" || TIMER.iter().any(|(_, each)| *each == key),
+        "Service" => SERVICE.iter().any(|(_, each)| *each == key),
+        _ => false,
+    };
+    let (mut section, mut continues, mut lost) = ("", None, Vec::new());
+    for (number, line) in (1..).zip(former.lines()) {
+        let text = line.trim();
+        let name = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+        section = name.filter(|_| continues.is_none()).unwrap_or(section);
+        let key = text.split_once('=').map_or("", |(key, _)| key.trim());
+        let shown = continues.unwrap_or_else(|| is_shown(section, key));
+        continues = text.ends_with('\\').then_some(shown);
+        if !text.is_empty() && !shown && new.lines().all(|each| each.trim() != text) {
+            lost.push(ItemKind::Line { number, text: line.to_owned() });
+        }
+    }
+    lost
 }
 
 /// The values of a property, one for each line that it becomes.

@@ -49,14 +49,7 @@ pub(crate) fn cut(change: &Change, victim: &str) -> usize {
     for call in MUTATING {
         for when in 1.. {
             let world = World::build(before);
-            let ended = std::process::Command::new("strace")
-                .args(["-f", "-o", "/dev/null", "-e", &format!("trace={call}")])
-                .args(["-e", &format!("inject={call}:signal=KILL:when={when}")])
-                .arg(std::env::current_exe().unwrap())
-                .args(["--exact", victim, "--test-threads=1"])
-                .envs([(VICTIM, world.root.path().as_os_str()), (STATE, format!("{type_name} {state}").as_ref())])
-                .output()
-                .unwrap();
+            let ended = traced(change, &world, &format!("{call}:signal=KILL:when={when}"), victim);
             for file in *files {
                 let found = read(&world, file);
                 let is_whole = [&untouched, &reference].iter().any(|whole| read(whole, file) == found);
@@ -71,4 +64,27 @@ pub(crate) fn cut(change: &Change, victim: &str) -> usize {
         }
     }
     kills
+}
+
+/// Makes the change while every other opening is to be tried again.
+pub(crate) fn retry(change: &Change, victim: &str) {
+    let Change { before, type_name, state, .. } = change;
+    let (world, reference) = (World::build(before), World::build(before));
+    set(reference.root.path(), type_name, state);
+    let ended = traced(change, &world, "openat2:error=EAGAIN:when=1+2", victim);
+    assert!(ended.status.success(), "{state}: {}", String::from_utf8_lossy(&ended.stdout));
+    assert_eq!(world.tree(), reference.tree(), "{state}");
+}
+
+/// Runs the victim with something done to one of its system calls.
+fn traced(change: &Change, world: &World, inject: &str, victim: &str) -> std::process::Output {
+    let Change { type_name, state, .. } = change;
+    let call = inject.split(':').next().unwrap();
+    std::process::Command::new("strace")
+        .args(["-f", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &format!("inject={inject}")])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", victim, "--test-threads=1"])
+        .envs([(VICTIM, world.root.path().as_os_str()), (STATE, format!("{type_name} {state}").as_ref())])
+        .output()
+        .unwrap()
 }
