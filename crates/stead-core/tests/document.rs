@@ -25,7 +25,10 @@ fn run(case: &Case) -> Result<Computed, String> {
         of_text(case, root.as_ref(), &sources, &mut computed);
         found
     } else {
-        let (document, found) = document::parse(id, &text, &limits);
+        let (document, mut found) = document::parse(id, &text, &limits);
+        if case.has("portable") {
+            found.extend(document.not_portable(&sources));
+        }
         if case.has("tree") {
             computed.push(("tree", show::dump(&document)));
         }

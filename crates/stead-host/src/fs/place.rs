@@ -126,7 +126,8 @@ impl Place {
     /// Guarantees: the directory that is returned is one that was created by this user.
     pub fn make_directory(&self) -> Result<OwnedFd, FsError> {
         self.begin_writing()?;
-        mkdirat(&self.directory, &*self.name, Mode::RWXU).map_err(|errno| self.failed("create the directory", errno))?;
+        mkdirat(&self.directory, &*self.name, Mode::RWXU)
+            .map_err(|errno| self.failed("create the directory", errno))?;
         self.renamed()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(&self.directory, &*self.name, flags, Mode::empty());

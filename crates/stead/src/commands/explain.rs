@@ -114,7 +114,8 @@ fn built_in(name: &str) -> Option<String> {
 
 fn unknown_resource(subject: &str, error: &InvokeError) -> Unknown {
     let near = diag::nearest(subject, expr::functions().iter().map(|function| function.name));
-    let help = near.map(diag::did_you_mean).or_else(|| error.help().map(str::to_owned));
+    let help =
+        near.filter(|_| !subject.contains('/')).map(diag::did_you_mean).or_else(|| error.help().map(str::to_owned));
     Unknown { message: error.to_string(), help }
 }
 

@@ -158,15 +158,13 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
     warn(document, &session.computed_conflicts(&run), &prepared.sources);
     let summary = Summary::of(&run);
     match document.output {
-        Output::Text => {
-            printer.summary(&run, &summary, env.began.elapsed());
-            if document.timings {
-                print(&report::timings(&run));
-            }
-        }
+        Output::Text => printer.summary(&run, &summary, env.began.elapsed()),
         Output::Json | Output::Yaml => {
             data_as(&json::report(&session, &run, &summary, env.began.elapsed()), document.output);
         }
+    }
+    if document.timings && document.output == Output::Text {
+        print(&report::timings(&run));
     }
     let mut exit = exit_of(&run, &summary);
     if let Some(path) = out

@@ -1,6 +1,7 @@
 //! The language server as editors start it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 
 use serde_json::{Value as Json, json};
@@ -52,4 +53,59 @@ fn an_editor_is_shown_what_is_wrong() {
     assert_eq!(read(&mut output)["id"], 2);
     send(&json!({ "jsonrpc": "2.0", "method": "exit" }));
     assert!(server.wait().unwrap().success());
+}
+
+/// What a user of Neovim sees: a mistake and its correction, a completion, documentation, a definition, and a new name.
+#[test]
+fn neovim_is_helped() {
+    const DOCUMENT: &str = "\
+$schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json
+parameters:
+  folder: {type: string, defaultValue: /srv}
+resources:
+- name: page
+  type: Stead/File
+  properties:
+    path: \"[concat(parameters('folder'), '/page')]\"
+    contents: x
+";
+    let test = "neovim_is_helped";
+    if Command::new("nvim").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return stead_testkit::skip(test, "nvim is not installed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("main.yaml"), DOCUMENT).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/surface/editor.lua");
+    let output = Command::new("nvim")
+        .args(["--headless", "--clean", "-u", "NONE", "-n", "-c"])
+        .arg(format!("luafile {}", script.display()))
+        .env("STEAD", env!("CARGO_BIN_EXE_stead"))
+        .env("DOCUMENT", "main.yaml")
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let expected = "\
+findings: 1
+  9:5 E0801 there is no property 'contents'; did you mean 'content'?
+action: Replace by content
+findings: 0
+completion: mode
+findings: 0
+hover: # Stead/File
+definition: line 3
+findings: 0
+$schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json
+parameters:
+  root: {type: string, defaultValue: /srv}
+resources:
+- name: page
+  type: Stead/File
+  properties:
+    path: \"[concat(parameters('root'), '/page')]\"
+    content: x
+    mode: \"0644\"
+";
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{errors}");
 }

@@ -7,7 +7,7 @@ Puppet::ResourceApi.register_type(
   name: 'dsc_file',
   docs: 'A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so other hard links keep the former content. What is not mentioned stays as it is.',
   features: ['simple_get_filter', 'custom_insync'],
-  stead: { type: 'Stead/File', digest: 'sha256:af33e894fab572efc02b3f767260da6666a46d77f562047e87258a3c21e51b38' },
+  stead: { type: 'Stead/File', digest: 'sha256:5b8b40b3e8a9ea2e83fec1d3017f253802dec8c102c65b609fc68066383dffd2' },
   autorequire: { file: '$dsc_path', group: '$dsc_group', user: '$dsc_owner' },
   attributes: {
     ensure: {
@@ -29,7 +29,7 @@ Puppet::ResourceApi.register_type(
     },
     dsc_backup: {
       type: 'Optional[Variant[Boolean, Pattern[/\\A[^\\/]+\\z/]]]',
-      desc: 'Whether former content is kept when it is replaced or removed. With true it is kept beside the file as \'NAME.backup-\' and the begin of its SHA-256, every content once; with a suffix as \'NAMESUFFIX\', the last one only. Default: false.',
+      desc: 'Whether former content is kept when it is replaced or removed. With true it is kept beside the file as \'NAME.backup-\' and the beginning of its SHA-256, every content once; with a suffix as \'NAMESUFFIX\', the last one only. Default: false.',
       behaviour: :parameter,
       property: 'backup',
     },
