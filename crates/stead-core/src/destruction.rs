@@ -116,6 +116,12 @@ impl Listing {
         }
     }
 
+    /// Adds everything of another one.
+    pub fn append(&mut self, other: Self) {
+        self.extend(other.items);
+        self.more += other.more;
+    }
+
     /// The first ones, in the order in which they were added.
     pub fn items(&self) -> &[Item] {
         &self.items

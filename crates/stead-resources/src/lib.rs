@@ -35,6 +35,7 @@ mod locale;
 mod mount;
 pub mod osinfo;
 mod package;
+mod parents;
 mod part;
 mod pending;
 mod permissions;

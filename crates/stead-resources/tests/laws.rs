@@ -62,10 +62,12 @@ fn start() -> impl Strategy<Value = String> {
     .prop_map(move |at| around.to_owned() + USERS + MACHINE + &at)
 }
 
-/// The properties of an instance at the path `p`: each of a table or not, with one of its values.
+/// The properties of an instance at the path `p`, or below it where directories above are created: each of a table or not, with one
+/// of its values.
 fn properties(table: Vec<(&'static str, Vec<Json>)>) -> impl Strategy<Value = Json> {
     members(table).prop_map(|mut members| {
-        members.insert("path".to_owned(), json!("p"));
+        let is_below = members.get("parents") == Some(&Json::Bool(true));
+        members.insert("path".to_owned(), json!(if is_below { "p/q/r" } else { "p" }));
         Json::Object(members)
     })
 }
@@ -88,6 +90,7 @@ fn desired() -> impl Strategy<Value = (&'static str, Json)> {
         ("mode", modes()),
         ("owner", vec![json!("0")]),
         ("backup", vec![json!(true), json!(".old")]),
+        ("parents", flags()),
         ("_exist", flags()),
     ];
     let directory = vec![
@@ -96,6 +99,7 @@ fn desired() -> impl Strategy<Value = (&'static str, Json)> {
         ("mode", modes()),
         ("_purge", flags()),
         ("recurse", flags()),
+        ("parents", flags()),
         ("_exist", flags()),
     ];
     let symlink = vec![("target", vec![json!("d/x"), json!("y")]), ("force", flags()), ("_exist", flags())];
@@ -445,7 +449,8 @@ fn converges(given: &str, type_name: &str, desired: Json) -> Result<(), TestCase
     prop_assert!(set.is_ok() || failure_predicted, "the set failed, and the what-if did not say so");
     if let Ok(set) = set {
         prop_assert!(set.effects.destroys.more() == 0 && set.effects.creates.more() == 0);
-        let reported = check_effects(&before, &world.imprint(), &set.effects, "p");
+        let own = desired.expose().get("path").and_then(|path| path.as_str()).filter(|path| path.starts_with("p/"));
+        let reported = check_effects(&before, &world.imprint(), &set.effects, own.unwrap_or("p"));
         prop_assert!(reported.is_ok(), "{}", reported.unwrap_err());
         let predicted = answered(predicted)?;
         prop_assert_eq!(&predicted.changed, &set.changed);

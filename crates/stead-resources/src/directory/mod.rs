@@ -19,6 +19,7 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 
 use crate::file::set_mode;
 use crate::input::{AccountName, EntryName, Mode, PathText, ReadOnly, cannot, exclusive, invalid, read, refused};
+use crate::parents::Parents;
 use crate::permissions::{Permissions, report_all};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
 
@@ -47,9 +48,10 @@ const PROFILE: Profile = Profile {
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Directory")]
 #[expect(dead_code, reason = "what is read-only is declared for the schema and for its message")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property that is stated or not")]
 struct Properties<'a> {
     /// Where the directory is. A relative path starts at the directory of the document, or at the system root that was
-    /// given. Its parent directory must exist.
+    /// given. Its parent directory must exist, unless 'parents' is stated.
     #[serde(borrow)]
     path: PathText<'a>,
     /// The permissions of the directory itself, as octal digits in quotes. A new directory gets those of 'source', or 0755,
@@ -62,6 +64,11 @@ struct Properties<'a> {
     /// The name or number of the group that the directory itself belongs to.
     #[serde(borrow)]
     group: Option<AccountName<'a>>,
+    /// Whether directories above it that do not exist are created as well, with mode 0755. They stay when it is removed. State
+    /// a Stead/Directory for what is to be managed.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    parents: bool,
     /// A directory on this machine whose files, directories and symbolic links are to be in this one, with their modes, and
     /// with their owners when run as root. FIFOs, sockets and devices are left out.
     #[serde(borrow)]
@@ -146,7 +153,7 @@ impl Provider for Directories {
             }
             // A set may be refused: without 'recurse', what is in it stays.
             Some(_) => desired.set_absent(cx, true, Execution::WhatIf).ok(),
-            None => None,
+            None => desired.with_parents()?,
         };
         Ok(reply::tested_as(state, &differing, set.unwrap_or_default()))
     }
@@ -159,6 +166,7 @@ impl Provider for Directories {
             return desired.set_absent(cx, current.is_some(), execution);
         }
         let created = current.is_none();
+        let parents = if created { desired.parents_above()? } else { Parents::default() };
         let (drift, what_if, presumed) = match execution {
             Execution::Actual => (desired.bring_about(cx, current)?, Vec::new(), None),
             Execution::WhatIf => {
@@ -167,7 +175,8 @@ impl Provider for Directories {
                 (drift, intentions, desired.presumed(current.as_ref())?)
             }
         };
-        Ok(SetReply { presumed, ..desired.done(differing, created, drift, what_if) })
+        let done = desired.done(differing, created, drift, what_if);
+        Ok(SetReply { presumed, effects: parents.before(done.effects), ..done })
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
@@ -208,6 +217,7 @@ struct Current {
     status: Status,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a property that is stated or not")]
 struct Desired<'a> {
     path_text: &'a str,
     path: PathBuf,
@@ -217,6 +227,8 @@ struct Desired<'a> {
     entries: Option<BTreeSet<&'a str>>,
     purge: bool,
     recurse: bool,
+    /// Whether missing directories above it are created.
+    parents: bool,
     permissions: Permissions<'a>,
 }
 
@@ -231,6 +243,7 @@ impl<'a> Desired<'a> {
             entries: stated.entries.map(|entries| entries.into_iter().map(|name| name.0).collect()),
             purge: stated.purge,
             recurse: stated.recurse,
+            parents: stated.parents,
             permissions: Permissions::find(cx, stated.mode, stated.owner, stated.group, names)?,
         })
     }
@@ -312,6 +325,21 @@ impl<'a> Desired<'a> {
         SetReply { effects, ..self.reply(&differing, what_if) }
     }
 
+    /// The directories that come into being with it.
+    fn parents_above(&self) -> Result<Parents, Failure> {
+        Parents::above(&self.path, self.path_text, self.parents && self.exist)
+    }
+
+    /// What its creation comes to where directories above it come into being as well.
+    fn with_parents(&self) -> Result<Option<SetReply>, Failure> {
+        let parents = self.parents_above()?;
+        if parents.is_empty() || self.source.is_some() {
+            return Ok(None);
+        }
+        let done = self.done(vec!["_exist"], true, None, Vec::new());
+        Ok(Some(SetReply { effects: parents.before(done.effects), ..done }))
+    }
+
     fn set_absent(&self, cx: &Context, is_there: bool, execution: Execution) -> Result<SetReply, Failure> {
         if !is_there {
             return Ok(self.reply(&[], Vec::new()));
@@ -333,7 +361,9 @@ impl<'a> Desired<'a> {
     fn presumed(&self, current: Option<&Current>) -> Result<Option<Presumed>, Failure> {
         let accounts = self.permissions.presumed();
         let Some(Current { status, directory }) = current else {
-            return Ok(Presumed::all([accounts, pending::at(&self.path)?]));
+            let parents = self.parents_above()?;
+            let place = if parents.is_empty() { pending::at(&self.path)? } else { parents.presumed()? };
+            return Ok(Presumed::all([accounts, place]));
         };
         if accounts.is_some() {
             return Ok(accounts);
@@ -361,6 +391,7 @@ impl<'a> Desired<'a> {
             change_permissions(cx, &current, &self.path, mode, ownership)?;
             return Ok(drift);
         }
+        self.parents_above()?.create(&cx.writes)?;
         let Some(place) = Place::find(&self.path, &cx.writes)? else { return Err(pending::no_directory(&self.path)) };
         let (mode, ownership) = self.initial_permissions(ownership)?;
         let directory = place.make_directory()?;

@@ -19,6 +19,7 @@ use stead_host::fs::{self, Former, FsError, Kind, Names, NamesByRoot, Ownership,
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 
 use crate::input::{AccountName, Backup, Base64, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, refused};
+use crate::parents::Parents;
 use crate::permissions::{Permissions, report_all};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
 
@@ -70,6 +71,11 @@ struct Properties<'a> {
     /// The name or number of the group that the file belongs to.
     #[serde(borrow)]
     group: Option<AccountName<'a>>,
+    /// Whether directories above it that do not exist are created as well, with mode 0755. They stay when it is removed. State
+    /// a Stead/Directory for what is to be managed.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    parents: bool,
     /// Whether former content is kept when it is replaced or removed. With true it is kept beside the file as
     /// 'NAME.backup-' and the beginning of its SHA-256, every content once; with a suffix as 'NAMESUFFIX', the last one only.
     #[serde(borrow, default)]
@@ -215,6 +221,8 @@ pub(crate) struct Desired<'a, C> {
     shown: OnceCell<Option<Shown>>,
     permissions: Permissions<'a>,
     backup: Backup<'a>,
+    /// Whether missing directories above it are created.
+    parents: bool,
 }
 
 impl<'a> Desired<'a, Content<'a>> {
@@ -222,7 +230,8 @@ impl<'a> Desired<'a, Content<'a>> {
         let mut stated: Properties<'a> = read(input)?;
         let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, names)?;
         let content = Content::of(&mut stated, cx);
-        Ok(Self { exist: stated.exist, ..Self::new(cx, stated.path, content, permissions, stated.backup) })
+        let desired = Self::new(cx, stated.path, content, permissions, stated.backup);
+        Ok(Self { exist: stated.exist, parents: stated.parents, ..desired })
     }
 }
 
@@ -236,7 +245,8 @@ impl<'a, C: FileContent> Desired<'a, C> {
         backup: Backup<'a>,
     ) -> Self {
         let (path_text, path) = (path.0.0, path.0.resolve(cx));
-        Self { path_text, path, exist: true, content, shown: OnceCell::new(), permissions, backup }
+        let shown = OnceCell::new();
+        Self { path_text, path, exist: true, content, shown, permissions, backup, parents: false }
     }
 
     /// The actual state.
@@ -268,18 +278,24 @@ impl<'a, C: FileContent> Desired<'a, C> {
 
     /// Reaches it.
     pub(crate) fn set(&self, cx: &Context, execution: Execution) -> Result<SetReply, Failure> {
-        let Some(place) = Place::find(&self.path, &cx.writes)? else { return self.without_directory(execution) };
-        if cx.found_absent && self.exist && execution == Execution::Actual && self.create(&place)? {
-            let effects = self.effects(Some(&place), None, &["_exist"])?;
+        match Place::find(&self.path, &cx.writes)? {
+            Some(place) => self.set_at(&place, cx, execution),
+            None => self.without_directory(cx, execution),
+        }
+    }
+
+    fn set_at(&self, place: &Place, cx: &Context, execution: Execution) -> Result<SetReply, Failure> {
+        if cx.found_absent && self.exist && execution == Execution::Actual && self.create(place)? {
+            let effects = self.effects(Some(place), None, &["_exist"])?;
             return Ok(SetReply { effects, ..self.reply(&["_exist"], Vec::new()) });
         }
         if execution == Execution::Actual {
-            let (differing, effects) = fs::retry_changed(&self.path, || self.converge(&place))?;
+            let (differing, effects) = fs::retry_changed(&self.path, || self.converge(place))?;
             return Ok(SetReply { effects, ..self.reply(&differing, Vec::new()) });
         }
-        let (current, differing) = self.compare(&place)?;
-        let effects = self.effects(Some(&place), current.as_ref(), &differing)?;
-        let presumed = self.presumed(&place, current.as_ref(), &differing)?;
+        let (current, differing) = self.compare(place)?;
+        let effects = self.effects(Some(place), current.as_ref(), &differing)?;
+        let presumed = self.presumed(place, current.as_ref(), &differing)?;
         let reply = self.reply(&differing, self.intentions(current.as_ref(), &differing));
         Ok(SetReply { presumed, effects, ..reply })
     }
@@ -364,12 +380,14 @@ impl<'a, C: FileContent> Desired<'a, C> {
         differing: &[&str],
     ) -> Result<Option<Prediction>, Failure> {
         let is_stated = !self.replaces_content(differing) || self.content.is_shown_as_stated();
+        let parents = if current.is_none() { self.parents_above()? } else { Parents::default() };
+        let is_stated = is_stated && parents.is_empty();
         if differing.is_empty() || (self.exist && is_stated && !matches!(self.backup, Backup::Suffix(_))) {
             return Ok(None);
         }
         let Ok(place) = Place::find(&self.path, &cx.writes) else { return Ok(None) };
         let effects = self.effects(place.as_ref(), current, differing)?;
-        Ok(Some(Prediction { after: Plain::new(self.after(differing)), effects }))
+        Ok(Some(Prediction { after: Plain::new(self.after(differing)), effects: parents.before(effects) }))
     }
 
     /// What a set creates and destroys besides what the states show; without a place, where there is not even a directory.
@@ -456,19 +474,32 @@ impl<'a, C: FileContent> Desired<'a, C> {
         Ok(pending::not_changeable(&self.path, &current.status, &current.file, ownership))
     }
 
-    fn presumed_without_directory(&self) -> Option<Presumed> {
-        let directory = Some(pending::without_directory(&self.path));
-        Presumed::all([directory, self.content.presumed(), self.permissions.presumed()])
+    fn presumed_without_directory(&self, parents: &Parents) -> Result<Option<Presumed>, Failure> {
+        let directory =
+            if parents.is_empty() { Some(pending::without_directory(&self.path)) } else { parents.presumed()? };
+        Ok(Presumed::all([directory, self.content.presumed(), self.permissions.presumed()]))
     }
 
-    fn without_directory(&self, execution: Execution) -> Result<SetReply, Failure> {
+    /// The directories that come into being with it.
+    fn parents_above(&self) -> Result<Parents, Failure> {
+        Parents::above(&self.path, self.path_text, self.parents && self.exist)
+    }
+
+    fn without_directory(&self, cx: &Context, execution: Execution) -> Result<SetReply, Failure> {
+        let parents = self.parents_above()?;
         match (self.exist, execution) {
             (false, _) => Ok(self.reply(&[], Vec::new())),
+            (true, Execution::Actual) if !parents.is_empty() => {
+                parents.create(&cx.writes)?;
+                let place = Place::find(&self.path, &cx.writes)?.ok_or_else(|| pending::no_directory(&self.path))?;
+                let reply = self.set_at(&place, cx, execution)?;
+                Ok(SetReply { effects: parents.before(reply.effects), ..reply })
+            }
             // Something else in the document may be about to create it.
             (true, Execution::WhatIf) => {
                 let reply = self.reply(&["_exist"], self.intentions(None, &["_exist"]));
-                let effects = self.effects(None, None, &["_exist"])?;
-                Ok(SetReply { presumed: self.presumed_without_directory(), effects, ..reply })
+                let effects = parents.before(self.effects(None, None, &["_exist"])?);
+                Ok(SetReply { presumed: self.presumed_without_directory(&parents)?, effects, ..reply })
             }
             (true, Execution::Actual) => Err(pending::no_directory(&self.path)),
         }
