@@ -7,7 +7,7 @@ Puppet::ResourceApi.register_type(
   name: 'dsc_file',
   docs: 'A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so other hard links keep the former content. What is not mentioned stays as it is.',
   features: ['simple_get_filter', 'custom_insync'],
-  stead: { type: 'Stead/File', digest: 'sha256:5b8b40b3e8a9ea2e83fec1d3017f253802dec8c102c65b609fc68066383dffd2' },
+  stead: { type: 'Stead/File', digest: 'sha256:d2159c021740656e6066eeb0c92961d818c12921c519b6d26a28ba18e617d0a8' },
   autorequire: { file: '$dsc_path', group: '$dsc_group', user: '$dsc_owner' },
   attributes: {
     ensure: {
@@ -69,6 +69,12 @@ Puppet::ResourceApi.register_type(
       type: 'Optional[Variant[String[1], Sensitive[String[1]]]]',
       desc: 'The name or number of the user that the file belongs to.',
       property: 'owner',
+    },
+    dsc_parents: {
+      type: 'Optional[Boolean]',
+      desc: 'Whether directories above it that do not exist are created as well, with mode 0755. They stay when it is removed. State a Stead/Directory for what is to be managed. Default: false.',
+      behaviour: :parameter,
+      property: 'parents',
     },
     dsc_sha256: {
       type: 'Optional[Pattern[/\\A[0-9a-f]{64}\\z/]]',
