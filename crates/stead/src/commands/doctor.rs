@@ -151,13 +151,11 @@ fn resources(env: &ProcessEnv) -> Vec<Line> {
 
 /// Where the index of manifests is kept.
 fn index(env: &ProcessEnv) -> Line {
-    match &env.search.cache {
-        Some(folder) => Line::new(Verdict::Ok, "index", format!("kept in '{}'", folder.display())),
-        None => {
-            let text = "none is kept, so that manifests are read every time";
-            Line::new(Verdict::Note, "index", text).with_help("set HOME or XDG_CACHE_HOME")
-        }
+    if let Some(folder) = &env.search.cache {
+        return Line::new(Verdict::Ok, "index", format!("kept in '{}'", folder.display()));
     }
+    let text = "none is kept, so that manifests are read every time";
+    Line::new(Verdict::Note, "index", text).with_help("set HOME or XDG_CACHE_HOME")
 }
 
 fn systemd() -> Line {
