@@ -7,7 +7,7 @@ use lsp_types::{
 use serde_json::Value as Json;
 use stead_core::document::INSTANCE_KEYS;
 use stead_core::expr::functions;
-use stead_engine::{Host, ResourceCall};
+use stead_engine::ResourceCall;
 use stead_resources::builtins;
 
 use crate::file::File;
@@ -29,7 +29,7 @@ const DOCUMENT_KEYS: [&str; 9] = [
 ];
 
 /// Everything that can be written at a byte; the editor chooses by what was typed.
-pub(crate) fn completion(file: &File, host: &Host, offset: usize) -> Vec<CompletionItem> {
+pub(crate) fn completion(file: &File, offset: usize) -> Vec<CompletionItem> {
     let (place, start) = at(&file.text, offset);
     let range = file.lines.range(&file.text, (start, offset));
     let names = file.last_read().map(|(text, root)| Names::of(text, root));
@@ -52,10 +52,10 @@ pub(crate) fn completion(file: &File, host: &Host, offset: usize) -> Vec<Complet
         }
         Place::Function => calls(),
         Place::Property { type_name, path } => {
-            resource(file, host, type_name).map(|call| properties(&call, path)).unwrap_or_default()
+            resource(file, type_name).map(|call| properties(&call, path)).unwrap_or_default()
         }
         Place::Value { type_name, path } => {
-            resource(file, host, type_name).map(|call| values(&call, path)).unwrap_or_default()
+            resource(file, type_name).map(|call| values(&call, path)).unwrap_or_default()
         }
         Place::Nothing => Vec::new(),
     };

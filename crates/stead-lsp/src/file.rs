@@ -61,7 +61,7 @@ impl File {
     /// What is wrong with it, for the editor.
     pub(crate) fn check(&mut self) -> Vec<Shown> {
         self.is_dirty = false;
-        let mut session = self.session.beside(self.session.cancel.clone());
+        let mut session = self.beside();
         session.values = Values::Open;
         let findings = match session.prepare(self.uri.as_str(), self.text.as_str(), Object::new()) {
             Ok(prepared) => {
@@ -92,8 +92,9 @@ impl File {
         &self.findings
     }
 
-    pub(crate) fn session(&self) -> &Session {
-        &self.session
+    /// Another piece of work, which looks for no resources again.
+    pub(crate) fn beside(&self) -> Session {
+        self.session.beside(self.session.cancel.clone())
     }
 
     pub(crate) fn range(&self, span: Span) -> Range {

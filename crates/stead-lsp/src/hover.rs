@@ -1,13 +1,13 @@
 //! What is said about the word under the cursor.
 
 use stead_core::expr::functions;
-use stead_engine::{Host, ResourceCall};
+use stead_engine::ResourceCall;
 
 use crate::file::File;
 use crate::place::{Place, classified, path_at};
 
 /// Markdown about what stands at a byte, and the bytes that it is about.
-pub(crate) fn hover(file: &File, host: &Host, offset: usize) -> Option<(String, (usize, usize))> {
+pub(crate) fn hover(file: &File, offset: usize) -> Option<(String, (usize, usize))> {
     if let Some(found) = function(&file.text, offset) {
         return Some(found);
     }
@@ -15,9 +15,9 @@ pub(crate) fn hover(file: &File, host: &Host, offset: usize) -> Option<(String, 
     let position = u32::try_from(offset).ok()?;
     let word = word_at(text, offset)?;
     let page = match classified(&path_at(root, position)?) {
-        Place::Type => resource(file, host, text.get(word.0..word.1)?)?.reference().to_markdown(),
+        Place::Type => resource(file, text.get(word.0..word.1)?)?.reference().to_markdown(),
         Place::Property { type_name, path } => {
-            let call = resource(file, host, &type_name)?;
+            let call = resource(file, &type_name)?;
             let name = path.join(".");
             let reference = call.reference();
             let property = reference.properties().into_iter().find(|property| property.name == name)?;
@@ -30,10 +30,9 @@ pub(crate) fn hover(file: &File, host: &Host, offset: usize) -> Option<(String, 
     Some((page, word))
 }
 
-/// A resource of that type.
-pub(crate) fn resource(file: &File, host: &Host, type_name: &str) -> Option<ResourceCall> {
-    let session = host.session(file.session().root());
-    ResourceCall::find(session, type_name, None).ok()
+/// A resource of that type, looked for where those of the document are.
+pub(crate) fn resource(file: &File, type_name: &str) -> Option<ResourceCall> {
+    ResourceCall::find(file.beside(), type_name, None).ok()
 }
 
 /// A function that is called at a byte within an expression.

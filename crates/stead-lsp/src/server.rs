@@ -163,12 +163,12 @@ impl Server<'_> {
             request::Completion::METHOD => {
                 let params: CompletionParams = read(params)?;
                 let (file, offset) = self.at(&params.text_document_position)?;
-                Ok(data(CompletionResponse::Array(completion(file, self.host, offset))))
+                Ok(data(CompletionResponse::Array(completion(file, offset))))
             }
             request::HoverRequest::METHOD => {
                 let params: HoverParams = read(params)?;
                 let (file, offset) = self.at(&params.text_document_position_params)?;
-                Ok(data(hover(file, self.host, offset).map(|(value, word)| Hover {
+                Ok(data(hover(file, offset).map(|(value, word)| Hover {
                     contents: HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value }),
                     range: Some(file.lines.range(&file.text, word)),
                 })))

@@ -28,8 +28,8 @@ impl Parents {
             }
             let place = Place::find(directory, &Writes::unrecorded())?;
             if place.is_some_and(|place| place.status().is_ok_and(|status| status.is_some())) {
-                let hint = "Remove it, or name the path that it is to lead to";
-                return Err(refused("path", format!("the link '{}' leads to nothing. {hint}", directory.display())));
+                let hint = "Remove it, or create its target first";
+                return Err(refused("path", format!("'{}' is a dangling link. {hint}", directory.display())));
             }
             let shown = shown.next().filter(|shown| !shown.as_os_str().is_empty()).unwrap_or(directory);
             missing.push((directory.to_owned(), shown.display().to_string()));

@@ -410,10 +410,10 @@ pub(crate) struct Plan {
 pub(crate) struct Lint {
     #[command(flatten)]
     pub(crate) document: Document,
-    /// Correct what can be corrected without a question, in the file
+    /// Fix mistakes in the file where only one fix is possible
     #[arg(long)]
     pub(crate) fix: bool,
-    /// Also report what dsc does not have
+    /// Also report what dsc does not support
     #[arg(long)]
     pub(crate) portable: bool,
     /// Print the findings in a format for other programs
@@ -429,7 +429,7 @@ pub(crate) enum LintFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
-    /// The expression, with or without its brackets; without one, each line of standard input is an expression
+    /// The expression, with or without brackets [default: one per line of standard input]
     #[arg(value_name = "EXPRESSION")]
     pub(crate) expression: Option<String>,
     /// A document, whose parameters, variables and functions the expression can use

@@ -168,8 +168,8 @@ impl Reader<'_> {
         if let Some(namespace) = &namespace {
             self.check_name(&namespace.value, namespace.span, "a namespace");
             if namespace.value == NAMESPACE {
-                let message = format!("'{NAMESPACE}' is the namespace of functions that stead has itself");
-                let help = "choose another name, and call the functions by it";
+                let message = format!("the namespace '{NAMESPACE}' is reserved for built-in functions");
+                let help = "choose another namespace";
                 self.report(Diagnostic::error(&codes::FUNCTION_NAME, namespace.span, message).with_help(help));
             }
         }

@@ -82,5 +82,5 @@ fn directive(span: Span, name: &str) -> Diagnostic {
 }
 
 fn finding(span: Span, what: &str) -> Diagnostic {
-    Diagnostic::warning(&codes::NOT_PORTABLE, span, format!("dsc does not have {what}"))
+    Diagnostic::warning(&codes::NOT_PORTABLE, span, format!("{what} is not supported by dsc"))
 }

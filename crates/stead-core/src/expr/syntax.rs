@@ -547,8 +547,10 @@ fn lookup(name: &str, at: &Range<usize>) -> Result<&'static Builtin, Fault> {
 
 /// `stead.templateFile(PATH, VARIABLES)` is short for `stead.template(stead.file(PATH), VARIABLES)`; all others are themselves.
 fn written_out(builtin: &'static Builtin, mut arguments: Vec<Node>) -> Form {
-    let parts = (find("stead.template"), find("stead.file"), arguments.first_mut());
-    if let ("stead.templateFile", (Some(template), Some(file), Some(path))) = (builtin.name, parts) {
+    if builtin.name == "stead.templateFile"
+        && let (Some(template), Some(file), Some(path)) =
+            (find("stead.template"), find("stead.file"), arguments.first_mut())
+    {
         let (at, kind) = (path.at.clone(), std::mem::replace(&mut path.kind, Form::Constant(Value::Null)));
         path.kind = Form::Call { builtin: file, arguments: vec![Node { at, kind }] };
         return Form::Call { builtin: template, arguments };

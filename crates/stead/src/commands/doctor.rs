@@ -45,7 +45,7 @@ impl Line {
 
 /// Programs that built-in resources call, and what cannot be done without them.
 const PROGRAMS: [(&str, &str, &str); 6] = [
-    ("apt-get", "Stead/Package cannot install or remove packages", "this takes Debian or a system derived from it"),
+    ("apt-get", "Stead/Package cannot install or remove packages", "requires Debian or a derivative"),
     ("git", "Stead/Git cannot clone or fetch", "install the package 'git'"),
     ("visudo", "Stead/Sudoers places rules with 'validate: false' only", "install the package 'sudo'"),
     ("locale-gen", "Stead/Locale cannot generate locales", "install the package 'locales'"),
@@ -114,11 +114,11 @@ fn settings(env: &ProcessEnv) -> Vec<Line> {
     let mut lines: Vec<Line> =
         env.warnings.iter().map(|warning| Line::new(Verdict::Problem, "settings", warning)).collect();
     lines.extend(env.unusable_policy.iter().map(|why| {
-        let help = "until it can be used, every command but this one and 'explain' refuses to run";
+        let help = "every command but this one and 'explain' refuses to run until it is fixed";
         Line::new(Verdict::Problem, "policy", why).with_help(help)
     }));
     if lines.is_empty() {
-        lines.push(Line::new(Verdict::Ok, "settings", "can be used"));
+        lines.push(Line::new(Verdict::Ok, "settings", "valid"));
     }
     lines
 }
@@ -129,11 +129,11 @@ fn directories(env: &ProcessEnv) -> Vec<Line> {
     let judged = env.search.directories.iter().filter_map(|path| match TrustedDirectory::open(path, trust) {
         Err(error) if error.is_not_found() => None,
         Err(OpenError::Untrusted(untrusted)) => {
-            let text = format!("nothing in '{}' is used: {untrusted}", path.display());
+            let text = format!("'{}' is ignored: {untrusted}", path.display());
             Some(Line::new(Verdict::Problem, "directory", text).with_help(untrusted.help()))
         }
         Err(error) => Some(Line::new(Verdict::Problem, "directory", stead_engine::error_chain(&error))),
-        Ok(_) => Some(Line::new(Verdict::Ok, "directory", format!("resources are looked for in '{}'", path.display()))),
+        Ok(_) => Some(Line::new(Verdict::Ok, "directory", format!("'{}' is searched for resources", path.display()))),
     });
     judged.collect()
 }
@@ -154,17 +154,16 @@ fn index(env: &ProcessEnv) -> Line {
     if let Some(folder) = &env.search.cache {
         return Line::new(Verdict::Ok, "index", format!("kept in '{}'", folder.display()));
     }
-    let text = "none is kept, so that manifests are read every time";
+    let text = "not kept: manifests are read on every run";
     Line::new(Verdict::Note, "index", text).with_help("set HOME or XDG_CACHE_HOME")
 }
 
 fn systemd() -> Line {
     if Path::new("/run/systemd/system").is_dir() {
-        return Line::new(Verdict::Ok, "systemd", "manages this machine");
+        return Line::new(Verdict::Ok, "systemd", "running");
     }
-    let text = "does not manage this machine: Stead/Service and Stead/Timer cannot change what runs";
-    Line::new(Verdict::Note, "systemd", text)
-        .with_help("the agent can be started as 'stead agent run' by another supervisor")
+    let text = "not running: Stead/Service and Stead/Timer cannot change what runs";
+    Line::new(Verdict::Note, "systemd", text).with_help("run the agent with 'stead agent run' under another supervisor")
 }
 
 fn program(env: &ProcessEnv, name: &'static str, missing: &str, help: &str) -> Line {

@@ -73,7 +73,7 @@ fn look(arguments: &Lint, env: &ProcessEnv) -> Result<Found, Exit> {
 fn fix(arguments: &mut Lint, mut found: Found, env: &ProcessEnv) -> Result<Found, Exit> {
     let path = arguments.document.path().to_owned();
     let Some(first) = document_text(&path, &found.session) else {
-        complain("error: '--fix' corrects a file, and this document is not read from one as it is");
+        complain("error: '--fix' requires a document that is read directly from a file");
         return Err(Exit::Unusable);
     };
     let (mut text, mut corrected) = (first.clone(), 0);
@@ -92,8 +92,9 @@ fn fix(arguments: &mut Lint, mut found: Found, env: &ProcessEnv) -> Result<Found
             Exit::Failed
         })?;
     }
-    let what = counted(corrected, "correction");
-    complain(&format!("{}: {what} made", path.display()));
+    if corrected > 0 {
+        complain(&format!("{}: fixed {}", path.display(), counted(corrected, "mistake")));
+    }
     Ok(found)
 }
 
@@ -124,10 +125,11 @@ fn applied(text: &str, findings: &[Diagnostic]) -> (String, usize) {
     (corrected, count)
 }
 
-/// Replaces the file, which keeps its mode and its owner.
+/// Replaces the file, which keeps its mode and its owner. A link to it stays a link.
 fn write(path: &Path, text: &str) -> Result<(), FsError> {
-    let former =
-        std::fs::metadata(path).map_err(|source| FsError::System { doing: "read", path: path.to_owned(), source })?;
+    let failed = |source| FsError::System { doing: "read", path: path.to_owned(), source };
+    let path = &std::fs::canonicalize(path).map_err(failed)?;
+    let former = std::fs::metadata(path).map_err(failed)?;
     let ownership = Ownership { uid: Some(former.uid()), gid: Some(former.gid()) };
     files::write_as(path, text.as_bytes(), (former.permissions().mode() & 0o7777, ownership), &Writes::default())
 }

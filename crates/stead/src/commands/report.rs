@@ -331,7 +331,7 @@ pub(super) fn timings(run: &Run) -> String {
     });
     let slowest: String = slowest.collect();
     let all = diag::counted(timed.len(), "instance");
-    format!("Slowest instances:\n{slowest}  together {all} in {}\n", human(total))
+    format!("Slowest instances:\n{slowest}  total of {all} in {}\n", human(total))
 }
 
 /// What became of an instance that others wait for.

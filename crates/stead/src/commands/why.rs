@@ -1,4 +1,4 @@
-//! `stead graph --why`: what an instance waits for and what waits for it, and why.
+//! `stead graph --why`: what an instance begins after and what begins after it, and why.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -72,19 +72,20 @@ impl Why<'_> {
             values::plain(&format!("{} '{}'", found.type_name, found.name)).into_owned()
         };
         let mut text = format!("{}\n", heading(id));
+        // Writing to a string cannot fail.
         if let Some(container) = graph.container(id) {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "  lies in {} and begins after what that waits for", heading(container));
+            let _ = writeln!(text, "  is nested in {}, and begins after what that depends on", heading(container));
         }
-        for (intro, links) in [("waits for", self.needs(id)), ("is waited for by", self.needed_by(id))] {
-            if links.is_empty() {
-                let _ = writeln!(text, "  {intro} nothing");
-                continue;
+        let (after, before) = (self.needs(id), self.needed_by(id));
+        if after.is_empty() && before.is_empty() {
+            text.push_str("  depends on no other instance, and none depends on it\n");
+        }
+        for (intro, links) in [("begins after", after), ("begins before", before)] {
+            if !links.is_empty() {
+                let _ = writeln!(text, "  {intro}");
             }
-            let _ = writeln!(text, "  {intro}");
             for (other, kind, cause) in links {
-                let because = cause.map(|cause| format!("implied by {cause}"));
-                let because = because.unwrap_or_else(|| stated(kind).to_owned());
+                let because = cause.map_or_else(|| stated(kind).to_owned(), |cause| format!("implied by {cause}"));
                 let _ = writeln!(text, "    {}: {}", heading(other), values::plain(&because));
             }
         }
@@ -116,10 +117,10 @@ impl Why<'_> {
 /// How a document says that one instance waits for another.
 fn stated(kind: NeedKind) -> &'static str {
     match kind {
-        NeedKind::Require => "by 'dependsOn' or reference()",
-        NeedKind::RequireAny => "by 'requireAny'",
-        NeedKind::OnChanges => "by 'onChanges'",
-        NeedKind::OnFailure => "by 'onFailure'",
-        NeedKind::Order => "by 'before', or because both change the same",
+        NeedKind::Require => "stated by 'dependsOn' or reference()",
+        NeedKind::RequireAny => "stated by 'requireAny'",
+        NeedKind::OnChanges => "stated by 'onChanges'",
+        NeedKind::OnFailure => "stated by 'onFailure'",
+        NeedKind::Order => "stated by 'before', or because both change the same path",
     }
 }

@@ -50,8 +50,8 @@ crate::codes! {
         "Text that begins with `[` is an expression, also within the objects and arrays of a variable. There dsc computes \
          nothing, so text that cannot be read as an expression, such as `[a-z]+`, stays what it is. A second bracket, \
          `[[a-z]+`, says that it is meant as text.\n";
-    NOT_PORTABLE = "W0217", "dsc does not have it",
-        "`stead lint --portable` reports the functions, directives and types of a document that stead has and dsc has not.\n\
+    NOT_PORTABLE = "W0217", "not supported by dsc",
+        "`stead lint --portable` reports the functions, directives and types of a document that stead supports and dsc does not.\n\
          Without them the document means the same to both.";
     WAIT = "E0216", "not a way to wait",
         "`wait` and `reconcileWait` say how long is waited before something pending is run again, in seconds:\n\n\

@@ -592,7 +592,7 @@ pub(super) static TABLE: &[Builtin] = &[
     function("stead.shellQuote", Pure(own::shell_quote), OWN)
         .takes(1, Some(1), &[&[String]])
         .returns(&[String])
-        .says("stead.shellQuote(<string>)", "A text as one word of a command line of a POSIX shell."),
+        .says("stead.shellQuote(<string>)", "A text quoted as one word for a POSIX shell."),
     function("stead.sort", Pure(own::sort), OWN)
         .takes(1, Some(1), &[&[Array]])
         .returns(&[Array])
@@ -607,7 +607,7 @@ pub(super) static TABLE: &[Builtin] = &[
         .returns(&[String])
         .says(
             "stead.template(<template>, <variables>)",
-            "What a template in the language of Jinja2 makes of variables.",
+            "A Jinja2 template rendered with variables.",
         )
         .if_only("A variable that is not defined is an error."),
     function("stead.templateFile", Pure(own::template), OWN)
@@ -615,7 +615,7 @@ pub(super) static TABLE: &[Builtin] = &[
         .returns(&[String])
         .says(
             "stead.templateFile(<path>, <variables>)",
-            "What a template in a file makes of variables: short for stead.template(stead.file(<path>), <variables>).",
+            "A Jinja2 template in a file, rendered with variables: short for stead.template(stead.file(<path>), <variables>).",
         ),
     function("stead.toJson", Pure(own::to_json), OWN)
         .takes(1, Some(1), &[ANY])
