@@ -96,7 +96,11 @@ pub enum Extent {
     /// All of its content.
     Whole,
     /// Where a symbolic link leads. A directory may make way for it.
-    Link,
+    Link {
+        /// What the link is to lead to; where that is relative, from the directory of the link. [`Claims::resolved`] makes it
+        /// absolute. `None` where it is not known.
+        target: Option<Arc<Path>>,
+    },
     /// Which names are in a directory: others are removed.
     Entries {
         /// The names that are left alone.
@@ -127,7 +131,7 @@ pub enum Stake {
 impl Extent {
     fn stake(&self) -> Option<Stake> {
         match self {
-            Self::Directory | Self::Link | Self::Entries { .. } | Self::Tree { .. } => Some(Stake::Holds),
+            Self::Directory | Self::Link { .. } | Self::Entries { .. } | Self::Tree { .. } => Some(Stake::Holds),
             Self::Attributes | Self::Whole => Some(Stake::Creates),
             Self::Read | Self::Part { .. } => Some(Stake::Uses),
             Self::Absent => Some(Stake::Removes),
@@ -181,12 +185,35 @@ impl Claims {
         self
     }
 
+    /// The same by all names of the paths: `other` says which one a path has besides, if links lead to it.
+    #[must_use]
+    pub fn with_other_paths(mut self, other: impl Fn(&Path) -> Option<PathBuf>) -> Self {
+        let again = |Claim::Path { path, extent }: &Claim| {
+            let elsewhere = match extent {
+                Extent::Link { target: Some(target) } => other(target),
+                _ => None,
+            };
+            let path = other(path).map(Arc::from).or_else(|| elsewhere.is_some().then(|| Arc::clone(path)))?;
+            let extent = match elsewhere {
+                Some(target) => Extent::Link { target: Some(target.into()) },
+                None => extent.clone(),
+            };
+            Some(Claim::Path { path, extent })
+        };
+        let others: Vec<Claim> = self.0.iter().filter_map(again).collect();
+        self.0.extend(others);
+        self
+    }
+
     /// The same with the paths that are meant, which `resolve` says, all written in one way.
     #[must_use]
     pub fn resolved(mut self, resolve: impl for<'p> Fn(&'p Path) -> Cow<'p, Path>) -> Self {
         // Most claims of an instance are on its one path.
         let mut last: Option<(Arc<Path>, Arc<Path>)> = None;
-        for Claim::Path { path, .. } in &mut self.0 {
+        for Claim::Path { path, extent } in &mut self.0 {
+            if let Extent::Link { target: Some(target) } = extent {
+                *target = without_detours(&resolve(&path.parent().unwrap_or(path).join(&target))).into();
+            }
             let known = last.take().filter(|(stated, _)| Arc::ptr_eq(stated, path));
             let (stated, meant) = known.unwrap_or_else(|| (Arc::clone(path), plain(path, &resolve)));
             *path = Arc::clone(&meant);
@@ -194,6 +221,68 @@ impl Claims {
         }
         self
     }
+}
+
+/// Where the links lead that instances create.
+///
+/// A path that goes through one of them means another path, and what is done at one of the two is done at both.
+#[derive(Debug, Default)]
+pub struct Links(HashMap<PathBuf, Arc<Path>>);
+
+impl Links {
+    /// As many as are followed in one path, as in Linux.
+    const LIMIT: usize = 40;
+
+    /// Those of instances with these claims, with absolute paths.
+    pub fn of<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Self {
+        let mut links = Self::default();
+        claims.into_iter().for_each(|claims| links.add(claims));
+        links
+    }
+
+    /// Adds those of an instance. Of two at one path the first one counts.
+    pub fn add(&mut self, claims: &Claims) {
+        for Claim::Path { path, extent } in &claims.0 {
+            if let Extent::Link { target: Some(target) } = extent {
+                self.0.entry(path.to_path_buf()).or_insert_with(|| Arc::clone(target));
+            }
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What a path means that leads through any of them; `None` for others, and where they lead in a circle.
+    pub fn other(&self, path: &Path) -> Option<PathBuf> {
+        let mut meant = self.step(path)?;
+        for _ in 1..Self::LIMIT {
+            let Some(next) = self.step(&meant) else { return Some(meant) };
+            meant = next;
+        }
+        None
+    }
+
+    /// The same path behind the first link that it leads through.
+    fn step(&self, path: &Path) -> Option<PathBuf> {
+        let found = path.ancestors().skip(1).filter_map(|above| Some((above, self.0.get(above)?)));
+        let (link, target) = found.last()?;
+        Some(target.join(path.strip_prefix(link).ok()?))
+    }
+}
+
+/// An absolute path without `.` and `..`, each of which takes back the name in front of it.
+fn without_detours(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => _ = plain.pop(),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// The path that is meant by another, without what makes no difference to it.
@@ -286,7 +375,7 @@ pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
 impl Extent {
     /// Whether it removes what is below its path.
     fn removes_below(&self) -> bool {
-        matches!(self, Self::Absent | Self::Tree { purge: true } | Self::Entries { .. } | Self::Link)
+        matches!(self, Self::Absent | Self::Tree { purge: true } | Self::Entries { .. } | Self::Link { .. })
     }
 
     /// What it makes of a path; `None` of what makes nothing.
@@ -295,7 +384,7 @@ impl Extent {
             Self::Read | Self::Backup | Self::Mode(_) | Self::Absent => None,
             Self::Attributes | Self::Part { .. } | Self::Whole => Some(Kind::File),
             Self::Directory | Self::Entries { .. } | Self::Tree { .. } => Some(Kind::Directory),
-            Self::Link => Some(Kind::Link),
+            Self::Link { .. } => Some(Kind::Link),
         }
     }
 }
@@ -327,7 +416,7 @@ impl Held<'_> {
     fn conflict_below(&self, below: &Held<'_>, order: &BTreeMap<NodeId, usize>) -> Option<Conflict> {
         let concerns = match below.extent {
             Extent::Read | Extent::Mode(_) => false,
-            Extent::Absent => *self.extent == Extent::Link,
+            Extent::Absent => matches!(self.extent, Extent::Link { .. }),
             // A copy of former content is removed like anything else that a directory is not to hold.
             Extent::Backup => matches!(self.extent, Extent::Tree { .. } | Extent::Entries { .. }),
             _ => true,
@@ -339,7 +428,7 @@ impl Held<'_> {
             Extent::Absent => Contradiction::Existence,
             Extent::Tree { purge: true } => Contradiction::Purged,
             Extent::Entries { kept } if !is_kept(kept, self.path, below.path) => Contradiction::Purged,
-            Extent::Link if order.get(&below.node) < order.get(&self.node) => Contradiction::Replaced,
+            Extent::Link { .. } if order.get(&below.node) < order.get(&self.node) => Contradiction::Replaced,
             _ => return None,
         };
         let (mut first, mut second) = (self.node, below.node);

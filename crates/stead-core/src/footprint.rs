@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Changed, Outcome};
-use crate::claims::{Claim, Claims, Extent};
+use crate::claims::{Claim, Claims, Extent, Links};
 use crate::destruction::{Effect, Item, ItemKind};
 use crate::id::NodeId;
 
@@ -66,11 +66,7 @@ impl Footprint {
     /// The same by all names of the paths: `other` says which one a path has besides, if links lead to it.
     #[must_use]
     pub fn with_other_paths(mut self, other: impl Fn(&Path) -> Option<PathBuf>) -> Self {
-        let claims = self.claims.0.iter().filter_map(|Claim::Path { path, extent }| {
-            other(path).map(|path| Claim::Path { path: path.into(), extent: extent.clone() })
-        });
-        let claims: Vec<Claim> = claims.collect();
-        self.claims.0.extend(claims);
+        self.claims = self.claims.with_other_paths(&other);
         if let Some(writes) = &mut self.predicted {
             let others = writes.iter().filter_map(|write| Some(Write { path: other(&write.path)?, ..write.clone() }));
             let others: Vec<Write> = others.collect();
@@ -141,7 +137,7 @@ fn own_writes(effect: Effect, extent: &Extent, is_copied: bool) -> Vec<WriteKind
         // Which modes a copy changes is not listed.
         (Extent::Tree { .. }, Effect::Change) if is_copied => vec![InPlace, Below],
         // What a link leads to is below it.
-        (Extent::Link | Extent::Backup, _) | (_, Effect::Create | Effect::Remove | Effect::Replace) => vec![Exchange],
+        (Extent::Link { .. } | Extent::Backup, _) | (_, Effect::Create | Effect::Remove | Effect::Replace) => vec![Exchange],
         (_, Effect::Change) => vec![InPlace],
     }
 }
@@ -172,7 +168,12 @@ fn possible(path: &Path, extent: &Extent) -> Vec<Write> {
         Extent::Read | Extent::Mode(_) => vec![],
         Extent::Directory => vec![Directory, InPlace],
         Extent::Entries { .. } | Extent::Tree { .. } => vec![Directory, InPlace, Below],
-        Extent::Attributes | Extent::Part { .. } | Extent::Whole | Extent::Link | Extent::Absent | Extent::Backup => {
+        Extent::Attributes
+        | Extent::Part { .. }
+        | Extent::Whole
+        | Extent::Link { .. }
+        | Extent::Absent
+        | Extent::Backup => {
             vec![Exchange]
         }
     };
@@ -202,7 +203,7 @@ impl<'c> View<'c> {
             Extent::Tree { .. } => Self::Tree,
             Extent::Part { line: Some(line), .. } => Self::Line(line),
             // How much is destroyed with a directory is a part of the prediction.
-            Extent::Link | Extent::Absent => Self::Names(None),
+            Extent::Link { .. } | Extent::Absent => Self::Names(None),
             Extent::Entries { kept } => Self::Names(Some(kept)),
             Extent::Read
             | Extent::Backup
@@ -241,25 +242,34 @@ impl<'c> View<'c> {
     }
 }
 
-/// The writes of many instances, by path: of each kind the first at a path.
+/// The writes of many instances, by path: of each kind the first at a path. Those of instances that reach their path
+/// through a link that another one creates are at both paths.
 #[derive(Default)]
-pub(crate) struct Writes(BTreeMap<PathBuf, BTreeMap<WriteKind, NodeId>>);
+pub(crate) struct Writes {
+    by_path: BTreeMap<PathBuf, BTreeMap<WriteKind, NodeId>>,
+    links: Links,
+}
 
 impl Writes {
-    pub(crate) fn add(&mut self, id: NodeId, writes: Vec<Write>) {
+    /// Adds what an instance with this footprint alters.
+    pub(crate) fn add(&mut self, id: NodeId, footprint: &Footprint, writes: Vec<Write>) {
+        self.links.add(&footprint.claims);
         for Write { path, kind } in writes {
-            self.0.entry(path).or_default().entry(kind).or_insert(id);
+            if let Some(other) = self.links.other(&path) {
+                self.by_path.entry(other).or_default().entry(kind.clone()).or_insert(id);
+            }
+            self.by_path.entry(path).or_default().entry(kind).or_insert(id);
         }
     }
 
     /// The instance that creates a directory at a path.
     pub(crate) fn creator(&self, path: &Path) -> Option<NodeId> {
-        self.0.get(path)?.get(&WriteKind::Directory).copied()
+        self.by_path.get(path)?.get(&WriteKind::Directory).copied()
     }
 
     /// An instance that alters what the prediction for another depends on.
     pub(crate) fn reach(&self, footprint: &Footprint) -> Option<NodeId> {
-        if self.0.is_empty() {
+        if self.by_path.is_empty() {
             return None;
         }
         let claims = &footprint.claims.0;
@@ -277,7 +287,7 @@ impl Writes {
     }
 
     fn at(&self, path: &Path, view: &View<'_>) -> Option<NodeId> {
-        let writes = self.0.get(path)?;
+        let writes = self.by_path.get(path)?;
         if let View::Line(line) = view {
             // A file may have many lines, each with an instance of its own.
             let others =
@@ -289,7 +299,7 @@ impl Writes {
 
     fn above(&self, path: &Path) -> Option<NodeId> {
         path.ancestors().skip(1).find_map(|above| {
-            let writes = self.0.get(above)?;
+            let writes = self.by_path.get(above)?;
             writes.get(&WriteKind::Exchange).or_else(|| writes.get(&WriteKind::Below)).copied()
         })
     }
@@ -298,7 +308,7 @@ impl Writes {
         if matches!(view, View::Node | View::Line(_)) {
             return None;
         }
-        let behind = self.0.range::<Path, _>((Bound::Excluded(path), Bound::Unbounded));
+        let behind = self.by_path.range::<Path, _>((Bound::Excluded(path), Bound::Unbounded));
         let mut below = behind.take_while(|(below, _)| below.starts_with(path));
         below.find_map(|(below, writes)| {
             writes.iter().find(|(kind, _)| view.sees_below(path, below, kind)).map(|(_, id)| *id)
@@ -327,6 +337,7 @@ mod tests {
         Extent::Entries { kept: kept.iter().map(|name| (*name).to_owned()).collect() }
     }
 
+    const LINK: Extent = Extent::Link { target: None };
     const TREE: Extent = Extent::Tree { purge: true };
 
     /// Of an instance with one claim, whose set has these effects.
@@ -350,7 +361,7 @@ mod tests {
     /// Whether a write is of what the prediction for an instance with these claims depends on.
     fn is_seen(at: &str, kind: &WriteKind, claims: &Claims) -> bool {
         let mut writes = Writes::default();
-        writes.add(NodeId(0), vec![write(Path::new(at), kind.clone())]);
+        writes.add(NodeId(0), &Footprint::default(), vec![write(Path::new(at), kind.clone())]);
         writes.reach(&Footprint { claims: claims.clone(), predicted: None }).is_some()
     }
 
@@ -365,8 +376,8 @@ mod tests {
             (Extent::Directory, Effect::Create, vec![Directory]),
             (entries(&[]), Effect::Create, vec![Directory]),
             (TREE, Effect::Change, vec![InPlace]),
-            (Extent::Link, Effect::Change, vec![Exchange]),
-            (Extent::Link, Effect::Replace, vec![Exchange]),
+            (LINK, Effect::Change, vec![Exchange]),
+            (LINK, Effect::Replace, vec![Exchange]),
             (part("a"), Effect::Create, vec![line("a")]),
             (part("a"), Effect::Remove, vec![]),
             (all(None), Effect::Create, vec![InPlace]),
@@ -415,7 +426,7 @@ mod tests {
             ),
             // What is removed, or makes way for a link: how much there is of it.
             ("/d", Extent::Absent, vec![("/d/y/z", Exchange)], vec![("/d/y", InPlace)]),
-            ("/d", Extent::Link, vec![("/d/y/z", Exchange)], vec![("/d/y", InPlace)]),
+            ("/d", LINK, vec![("/d/y/z", Exchange)], vec![("/d/y", InPlace)]),
             // A directory: not what is in it. A tree: everything.
             ("/d", Extent::Directory, vec![("/d", InPlace)], vec![("/d/y", Exchange), ("/d", Below)]),
             ("/d", TREE, vec![("/d/y/z", InPlace), ("/d/y", line("a"))], vec![("/dd", Exchange), ("/", InPlace)]),
@@ -469,8 +480,7 @@ mod tests {
     #[test]
     fn what_is_possible_is_at_least_what_is_predicted() {
         let effects = [Effect::Create, Effect::Change];
-        let extents =
-            [Extent::Attributes, Extent::Directory, part("a"), Extent::Whole, Extent::Link, entries(&["x"]), TREE];
+        let extents = [Extent::Attributes, Extent::Directory, part("a"), Extent::Whole, LINK, entries(&["x"]), TREE];
         for (extent, effect) in extents.iter().flat_map(|extent| effects.map(|effect| (extent.clone(), effect))) {
             let writer = footprint("/a/b", extent, Effects::of(effect));
             for reader in extents.iter().flat_map(|extent| PATHS.map(|path| Claims::path(path, extent.clone()))) {

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use stead_core::claims::{Claim, Claims, Conflict, Contradiction, Extent, conflicts};
+use stead_core::claims::{Claim, Claims, Conflict, Contradiction, Extent, Links, conflicts};
 use stead_core::id::NodeId;
+
+const LINK: Extent = Extent::Link { target: None };
 
 fn extent() -> impl Strategy<Value = Extent> {
     let line = proptest::option::of("[xy]");
@@ -12,7 +14,7 @@ fn extent() -> impl Strategy<Value = Extent> {
         Just(Extent::Read),
         Just(Extent::Attributes),
         Just(Extent::Directory),
-        Just(Extent::Link),
+        Just(LINK),
         line.prop_map(|line| Extent::Part { line, key: None }),
         Just(Extent::Whole),
         Just(Extent::Absent),
@@ -42,7 +44,7 @@ fn instances() -> impl Strategy<Value = Vec<Claims>> {
 
 /// Whether a link takes the place of something depends on which of them comes first.
 fn depends_on_order(claims: &Claims) -> bool {
-    claims.0.iter().any(|Claim::Path { extent, .. }| *extent == Extent::Link)
+    claims.0.iter().any(|Claim::Path { extent, .. }| *extent == LINK)
 }
 
 fn numbered<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Vec<(NodeId, &'c Claims)> {
@@ -143,14 +145,14 @@ fn a_path_is_one_kind_of_thing_with_one_mode() {
     let at = |extent| Claims::path("/f", extent);
     let mode = |mode| at(Extent::Attributes).and_mode(mode);
     assert_eq!(about(&at(Extent::Directory), &at(Extent::Whole)), Some(Contradiction::Kind));
-    assert_eq!(about(&at(Extent::Link), &at(Extent::Attributes)), Some(Contradiction::Kind));
+    assert_eq!(about(&at(LINK), &at(Extent::Attributes)), Some(Contradiction::Kind));
     assert_eq!(about(&mode(0o644), &mode(0o600)), Some(Contradiction::Mode));
     assert_eq!(about(&mode(0o644), &mode(0o644)), None);
 }
 
 #[test]
 fn a_link_takes_the_place_of_what_was_made_before() {
-    let (link, within) = (Claims::path("/d", Extent::Link), Claims::path("/d/f", Extent::Whole));
+    let (link, within) = (Claims::path("/d", LINK), Claims::path("/d/f", Extent::Whole));
     let conflicts = found(&[&within, &link]);
     assert_eq!(conflicts.iter().map(|conflict| conflict.about).collect::<Vec<_>>(), [Contradiction::Replaced]);
     assert_eq!(found(&[&link, &within]), []);
@@ -171,4 +173,21 @@ fn many_claims_take_little_time() {
     let key = |number: u32| Claims::path("/f", Extent::Part { line: None, key: Some((number % 50_000).to_string()) });
     let keys: Vec<Claims> = (0..100_000).map(key).collect();
     assert_eq!(conflicts(&numbered(&keys)).len(), 50_000);
+}
+
+#[test]
+fn a_path_behind_links_means_where_they_lead() {
+    let link = |path: &str, target: &str| {
+        let claims = Claims::path(path, Extent::Link { target: Some(Path::new(target).into()) });
+        claims.resolved(|path| path.into())
+    };
+    let links =
+        [link("/l", "d"), link("/d/m", "../e/./f"), link("/deep/er", "/l/m"), link("/o", "/p"), link("/p", "o")];
+    let links = Links::of(&links);
+    let other = |path: &str| links.other(Path::new(path)).map(|path| path.display().to_string());
+    assert_eq!(other("/l/x").as_deref(), Some("/d/x"));
+    assert_eq!(other("/l/m/x").as_deref(), Some("/e/f/x"));
+    assert_eq!(other("/deep/er/x/y").as_deref(), Some("/e/f/x/y"));
+    // The link itself is where it is; a circle leads nowhere.
+    assert_eq!((other("/l"), other("/x"), other("/o/x")), (None, None, None));
 }

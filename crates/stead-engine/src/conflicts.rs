@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stead_core::budget::Budget;
-use stead_core::claims::{Claims, Conflict, Contradiction, conflicts};
+use stead_core::claims::{Claims, Conflict, Contradiction, Links, conflicts};
 use stead_core::diag::Diagnostic;
 use stead_core::expr::Template;
 use stead_core::graph::{Graph, Implied, Role, evaluate_known, is_written_out};
@@ -97,6 +97,13 @@ impl Session {
         };
         let mut all = Vec::with_capacity(graph.order.len());
         all.extend(graph.order.iter().filter_map(known));
+        let will_be = all.iter().filter(|known| settled(graph, known.id).is_some());
+        let links = Links::of(will_be.filter_map(|known| known.claims.as_ref()));
+        if !links.is_empty() {
+            for known in &mut all {
+                known.claims = known.claims.take().map(|claims| through(&links, claims));
+            }
+        }
         all
     }
 
@@ -120,7 +127,11 @@ impl Session {
         graph: &'g Graph,
         desired: impl Fn(NodeId) -> Option<&'g Arc<Value>>,
     ) -> Vec<Conflict> {
-        let claims = self.claims_among(graph, desired);
+        let mut claims = self.claims_among(graph, desired);
+        let links = Links::of(claims.iter().map(|(_, claims)| claims));
+        if !links.is_empty() {
+            claims = claims.into_iter().map(|(id, claims)| (id, through(&links, claims))).collect();
+        }
         conflicts(&claims.iter().map(|(id, claims)| (*id, claims)).collect::<Vec<_>>())
     }
 
@@ -147,6 +158,11 @@ impl Session {
         claims.extend(graph.order.iter().filter_map(claims_of));
         claims
     }
+}
+
+/// The same with the paths that are meant by those that lead through links that the document creates.
+fn through(links: &Links, claims: Claims) -> Claims {
+    claims.with_other_paths(|path| links.other(path))
 }
 
 /// The properties without those that are not known.

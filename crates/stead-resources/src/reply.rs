@@ -89,6 +89,6 @@ pub(crate) fn is_removal(input: &Plain) -> bool {
     input.expose().get("_exist") == Some(&Value::Bool(false))
 }
 
-fn text<'a>(input: &'a Plain, name: &str) -> Option<&'a str> {
+pub(crate) fn text<'a>(input: &'a Plain, name: &str) -> Option<&'a str> {
     input.expose().get(name).and_then(Value::as_str)
 }

@@ -45,15 +45,15 @@ impl Forecast {
         match certainty {
             Certainty::Predicted => {
                 self.certain.insert(id);
-                self.writes.add(id, footprint.writes());
+                self.writes.add(id, footprint, footprint.writes());
             }
-            Certainty::Possible => self.writes.add(id, footprint.possible_writes()),
+            Certainty::Possible => self.writes.add(id, footprint, footprint.possible_writes()),
         }
     }
 
     /// Notes that an instance will fail, and may have altered something until then.
     pub(super) fn fails(&mut self, id: NodeId, footprint: &Footprint) {
-        self.writes.add(id, footprint.writes_of_failure());
+        self.writes.add(id, footprint, footprint.writes_of_failure());
     }
 
     /// Notes that a node is settled: what depends on it depends on what it depended on.

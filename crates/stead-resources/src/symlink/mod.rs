@@ -1,7 +1,7 @@
 //! `Stead/Symlink`: a symbolic link.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{OFlags, fstat, readlinkat};
@@ -142,7 +142,8 @@ impl Provider for Symlinks {
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
-        reply::claims(input, if reply::is_removal(input) { Extent::Absent } else { Extent::Link })
+        let target = || reply::text(input, "target").map(|target| Path::new(target).into());
+        reply::claims(input, if reply::is_removal(input) { Extent::Absent } else { Extent::Link { target: target() } })
     }
 }
 

@@ -108,8 +108,10 @@ impl Provider for Timezones {
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
         let name = read_each::<Properties<'_>>(input).ok()?.name.0;
-        let managed =
-            [(LINK.to_owned(), Extent::Link), (NOTE.to_owned(), Extent::Part { line: None, key: Some(String::new()) })];
+        let managed = [
+            (LINK.to_owned(), Extent::Link { target: None }),
+            (NOTE.to_owned(), Extent::Part { line: None, key: Some(String::new()) }),
+        ];
         Some(managed.into_iter().chain([(zone_path(name), Extent::Read)]).collect())
     }
 }
