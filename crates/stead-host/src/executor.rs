@@ -111,7 +111,7 @@ pub enum ExecuteError {
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
 /// How many calls of microseconds are handed out ahead.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
 
 /// Carries out a run until it is finished or stopped. Every event is given to `consumer` once it is recorded and applied.
 ///

@@ -66,11 +66,21 @@ impl Home {
     }
 
     fn judge(&self, name: &str) -> String {
-        match TrustedFile::open(&self.at(name), Trust::Root) {
+        let opened = TrustedFile::open(&self.at(name), Trust::Root);
+        self.judge_in_directory(name, opened.as_ref().err());
+        match opened {
             Ok(file) => std::io::read_to_string(file.read().unwrap()).unwrap(),
             Err(OpenError::Untrusted(untrusted)) => self.shown(&format!("{untrusted}; {}", untrusted.help())),
             Err(error) => format!("{error}: {:?}", std::error::Error::source(&error)),
         }
+    }
+
+    /// A file that is read through its directory is judged like one that is opened by its path.
+    fn judge_in_directory(&self, name: &str, expected: Option<&OpenError>) {
+        let path = self.at(name);
+        let Ok(directory) = TrustedDirectory::open(path.parent().unwrap(), Trust::Root) else { return };
+        let read = directory.readable(path.file_name().unwrap()).err();
+        assert_eq!(read.map(|error| error.to_string()), expected.map(ToString::to_string), "{name}");
     }
 
     fn shown(&self, text: &str) -> String {
@@ -276,6 +286,9 @@ fn what_has_no_end_is_not_read() {
     home.link("loop", "loop");
     let open = |name: &str| TrustedFile::open(&home.at(name), Trust::Everyone);
     assert!(open("pipe").unwrap().read().is_err());
+    let directory = TrustedDirectory::open(home.0.path(), Trust::Everyone).unwrap();
+    assert!(directory.readable("pipe".as_ref()).is_err());
+    assert!(directory.readable("one".as_ref()).is_err() && directory.readable("..".as_ref()).is_err());
     assert!(matches!(open("loop"), Err(OpenError::System { .. })));
     assert!(open("one").is_err() && open("none").is_err_and(|error| error.is_not_found()));
 }

@@ -93,7 +93,7 @@ impl Found {
             return Ok(Arc::clone(known));
         }
         let file = &self.resource.file;
-        let read = Arc::new(File::read(Arc::clone(file), &Disk::new(trust).read(file)?));
+        let read = Arc::new(File::read(Arc::clone(file), &Disk::new(trust).read(file)?.0));
         Ok(Arc::clone(self.file.get_or_init(|| read)))
     }
 }

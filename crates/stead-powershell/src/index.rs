@@ -5,7 +5,8 @@
 //! environment. It is looked at only when the module is asked for: a document that names one resource pays for one module.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,7 +16,7 @@ use stead_host::cache::{CacheFile, Part, Parted, Stamp, Unusable};
 use stead_host::fs::{OpenError, Trust, TrustedDirectory, User};
 
 use crate::manifest::same;
-use crate::module::{Environment, Files, Found, Module, Modules, Names, find};
+use crate::module::{Environment, Files, Found, Module, Modules, Names, Stamped, find};
 
 /// The index in a cache directory.
 #[derive(Debug)]
@@ -51,8 +52,8 @@ pub struct Inventory {
     pub errors: Vec<OpenError>,
 }
 
-/// What directories hold, each with its stamp from before it was listed.
-type Lists = BTreeMap<PathBuf, (Arc<Names>, Option<Stamp>)>;
+/// What directories hold, by the bytes of their paths: comparing paths takes them apart.
+type Lists = HashMap<OsString, Stamped<Arc<Names>>>;
 
 /// A directory of `PSModulePath`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -208,7 +209,7 @@ impl Inventory {
             _ => Entry { found, state: State::Unread },
         };
         let modules = found.into_iter().map(entry).collect();
-        let (on, lists) = recorder.noted();
+        let (on, lists) = recorder.into_parts();
         self.lists.extend(lists);
         // What could not be looked at is looked at again.
         (Root { complete: errors.is_empty(), on, modules }, errors)
@@ -264,7 +265,7 @@ impl Entry {
 struct Recorder<'a> {
     files: &'a dyn Files,
     known: &'a Lists,
-    paths: RefCell<BTreeMap<PathBuf, Option<Stamp>>>,
+    paths: RefCell<BTreeMap<OsString, Option<Stamp>>>,
     lists: RefCell<Lists>,
 }
 
@@ -273,36 +274,47 @@ impl<'a> Recorder<'a> {
         Self { files, known, paths: RefCell::default(), lists: RefCell::default() }
     }
 
-    /// Before it is read: what changes meanwhile has another stamp next time.
-    fn note(&self, path: &Path) -> Option<Stamp> {
-        *self.paths.borrow_mut().entry(path.to_owned()).or_insert_with(|| stamp(path))
+    /// Notes the stamp that was there first: what changes meanwhile has another one next time.
+    fn note(&self, path: &Path, stamp: Option<Stamp>) {
+        let mut paths = self.paths.borrow_mut();
+        if !paths.contains_key(path.as_os_str()) {
+            paths.insert(path.as_os_str().to_owned(), stamp);
+        }
+    }
+
+    /// What there is at a path. What fails is done once more behind its stamp.
+    fn noted<T>(&self, path: &Path, read: impl Fn() -> Result<Stamped<T>, OpenError>) -> Result<Stamped<T>, OpenError> {
+        let found = read().or_else(|_| {
+            self.note(path, stamp(path));
+            read()
+        })?;
+        self.note(path, found.1);
+        Ok(found)
     }
 
     /// What was noted, and what was listed.
-    fn noted(self) -> (Dependencies, Lists) {
-        let paths = self.paths.into_inner().into_iter().collect();
+    fn into_parts(self) -> (Dependencies, Lists) {
+        let paths = self.paths.into_inner().into_iter().map(|(path, stamp)| (path.into(), stamp)).collect();
         (Dependencies { paths, ..Dependencies::default() }, self.lists.into_inner())
     }
 }
 
 impl Files for Recorder<'_> {
-    fn list(&self, directory: &Path) -> Result<Arc<Names>, OpenError> {
-        if let Some((names, _)) = self.lists.borrow().get(directory) {
-            return Ok(Arc::clone(names));
+    fn list(&self, directory: &Path) -> Result<Stamped<Arc<Names>>, OpenError> {
+        if let Some(listed) = self.lists.borrow().get(directory.as_os_str()) {
+            return Ok(listed.clone());
         }
-        if let Some((names, stamp)) = self.known.get(directory) {
-            self.paths.borrow_mut().entry(directory.to_owned()).or_insert(*stamp);
-            return Ok(Arc::clone(names));
+        if let Some(listed) = self.known.get(directory.as_os_str()) {
+            self.note(directory, listed.1);
+            return Ok(listed.clone());
         }
-        let stamp = self.note(directory);
-        let names = self.files.list(directory)?;
-        self.lists.borrow_mut().insert(directory.to_owned(), (Arc::clone(&names), stamp));
-        Ok(names)
+        let listed = self.noted(directory, || self.files.list(directory))?;
+        self.lists.borrow_mut().insert(directory.as_os_str().to_owned(), listed.clone());
+        Ok(listed)
     }
 
-    fn read(&self, file: &Path) -> Result<Vec<u8>, OpenError> {
-        self.note(file);
-        self.files.read(file)
+    fn read(&self, file: &Path) -> Result<Stamped<Vec<u8>>, OpenError> {
+        self.noted(file, || self.files.read(file))
     }
 }
 
@@ -316,6 +328,6 @@ fn read(modules: &Modules<'_>, found: &Found, lists: &Lists) -> Reading {
     };
     let module =
         Modules { files: &recorder, environment: &environment, directories: modules.directories }.module(found);
-    let (on, _) = recorder.noted();
+    let (on, _) = recorder.into_parts();
     (Dependencies { variables: variables.into_inner(), ..on }, module.map(Arc::new))
 }

@@ -191,6 +191,31 @@ impl TrustedDirectory {
         }
     }
 
+    /// Opens the regular file that a name in it leads to, links followed, for reading; with what the system knew of it
+    /// then.
+    ///
+    /// Guarantees: as of [`Self::file`] and [`TrustedFile::read`], for which it asks the system more often. What has no end
+    /// is opened here, and refused.
+    pub fn readable(&self, name: &OsStr) -> Result<(File, Metadata), OpenError> {
+        let path = self.path.join(name);
+        let failed = |errno| OpenError::system(&path, errno);
+        let is_plain = !matches!(name.as_bytes(), b"." | b"..") && !name.as_bytes().contains(&b'/');
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = if is_plain { openat(&*self.file, name, flags, Mode::empty()) } else { Err(Errno::LOOP) };
+        let file = match opened {
+            Ok(file) => File::from(file),
+            Err(Errno::LOOP) => {
+                let file = self.file(name)?;
+                return Ok((file.read()?, file.metadata));
+            }
+            Err(errno) => return Err(failed(errno)),
+        };
+        let metadata = file.metadata().map_err(|source| OpenError::System { path: path.clone(), source })?;
+        judge(&metadata, &path, self.trust)?;
+        judge_name(self, &metadata, &path)?;
+        if metadata.is_file() { Ok((file, metadata)) } else { Err(not_regular(path)) }
+    }
+
     /// Opens the directory that a name in it leads to, links followed.
     pub fn directory(&self, name: &OsStr) -> Result<Self, OpenError> {
         match Walk::from(self.clone()).to(Path::new(name))? {
@@ -270,8 +295,7 @@ impl TrustedFile {
     pub fn read(&self) -> Result<File, OpenError> {
         let failed = |errno| OpenError::system(&self.path(), errno);
         if !self.metadata.is_file() {
-            let source = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-            return Err(OpenError::System { path: self.path(), source });
+            return Err(not_regular(self.path()));
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(&*self.directory.file, &self.name, flags, Mode::empty()).map_err(failed)?);
@@ -279,6 +303,10 @@ impl TrustedFile {
         let same = (now.dev(), now.ino()) == (self.metadata.dev(), self.metadata.ino());
         if same { Ok(file) } else { Err(failed(Errno::STALE)) }
     }
+}
+
+fn not_regular(path: PathBuf) -> OpenError {
+    OpenError::System { path, source: io::Error::new(io::ErrorKind::InvalidInput, "not a regular file") }
 }
 
 enum Found {

@@ -5,7 +5,9 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Dir, FileType};
+use stead_host::cache::Stamp;
 use stead_host::fs::{OpenError, Trust, TrustedDirectory};
 
 /// What a directory holds: whether each name may be that of a directory, and whether of a file.
@@ -37,11 +39,15 @@ impl Entry {
 /// Reads directories and files. All effects of reading modules are here.
 pub trait Files {
     /// What a directory holds; names that are not UTF-8 are left out.
-    fn list(&self, directory: &Path) -> Result<Arc<Names>, OpenError>;
+    fn list(&self, directory: &Path) -> Result<Stamped<Arc<Names>>, OpenError>;
 
     /// The content of a file.
-    fn read(&self, file: &Path) -> Result<Vec<u8>, OpenError>;
+    fn read(&self, file: &Path) -> Result<Stamped<Vec<u8>>, OpenError>;
 }
+
+/// What was read, and the stamp from before it was: what changes meanwhile has another one next time. `None` where the
+/// system did not say.
+pub type Stamped<T> = (T, Option<Stamp>);
 
 /// Larger files are not read: the largest script of a known module has 3 MB.
 const LARGEST: u64 = 64 << 20;
@@ -97,8 +103,10 @@ fn failed(path: &Path, source: io::Error) -> OpenError {
 }
 
 impl Files for Disk<'_> {
-    fn list(&self, directory: &Path) -> Result<Arc<Names>, OpenError> {
-        let opened = self.open(directory)?.listable().map_err(|source| failed(directory, source))?;
+    fn list(&self, directory: &Path) -> Result<Stamped<Arc<Names>>, OpenError> {
+        let opened = self.open(directory)?;
+        let stamp = Stamp::of(opened.metadata());
+        let opened = opened.listable().map_err(|source| failed(directory, source))?;
         let mut names = Names::new();
         for entry in Dir::new(opened).map_err(|errno| failed(directory, errno.into()))? {
             let entry = entry.map_err(|errno| failed(directory, errno.into()))?;
@@ -112,16 +120,25 @@ impl Files for Disk<'_> {
                 names.insert(name.to_owned(), kind);
             }
         }
-        Ok(Arc::new(names))
+        Ok((Arc::new(names), Some(stamp)))
     }
 
-    fn read(&self, file: &Path) -> Result<Vec<u8>, OpenError> {
+    fn read(&self, file: &Path) -> Result<Stamped<Vec<u8>>, OpenError> {
         let missing = || failed(file, io::ErrorKind::NotFound.into());
         let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return Err(missing()) };
-        let opened = self.open(folder)?.file(name)?;
-        let mut bytes = Vec::with_capacity(usize::try_from(opened.metadata().len().min(LARGEST)).unwrap_or(0) + 1);
-        let read = opened.read()?.take(LARGEST + 1).read_to_end(&mut bytes);
-        read.map_err(|source| failed(file, source))?;
-        if bytes.len() as u64 > LARGEST { Err(failed(file, io::ErrorKind::FileTooLarge.into())) } else { Ok(bytes) }
+        let (opened, metadata) = self.open(folder)?.readable(name)?;
+        let size = usize::try_from(metadata.len().min(LARGEST)).unwrap_or(0);
+        let mut bytes = Vec::with_capacity(size + 1);
+        // Of a file that has the size it had, one call returns all: only a larger one fills the buffer.
+        let first =
+            rustix::io::read(&opened, spare_capacity(&mut bytes)).map_err(|errno| failed(file, errno.into()))?;
+        if first != size {
+            let read = opened.take(LARGEST + 1 - first as u64).read_to_end(&mut bytes);
+            read.map_err(|source| failed(file, source))?;
+        }
+        if bytes.len() as u64 > LARGEST {
+            return Err(failed(file, io::ErrorKind::FileTooLarge.into()));
+        }
+        Ok((bytes, Some(Stamp::of(&metadata))))
     }
 }

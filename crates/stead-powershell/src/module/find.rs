@@ -54,7 +54,7 @@ pub fn find(root: &Path, files: &dyn Files) -> (Vec<Found>, Vec<OpenError>) {
 fn below(folder: &Path, files: &dyn Files, depth: usize, search: &mut (Vec<Found>, Vec<OpenError>)) {
     let (found, errors) = search;
     let names = match files.list(folder) {
-        Ok(names) => names,
+        Ok((names, _)) => names,
         Err(error) if error.is_not_found() => return,
         Err(error) => return errors.push(error),
     };
@@ -69,7 +69,9 @@ fn below(folder: &Path, files: &dyn Files, depth: usize, search: &mut (Vec<Found
 /// The module that a folder is, its highest version first.
 pub(super) fn module_in(folder: &Path, files: &dyn Files) -> Vec<Found> {
     let mut found = Vec::new();
-    module(folder, &files.list(folder).unwrap_or_default(), files, &mut found);
+    if let Ok((names, _)) = files.list(folder) {
+        module(folder, &names, files, &mut found);
+    }
     found
 }
 
@@ -101,5 +103,5 @@ fn module(folder: &Path, names: &Names, files: &dyn Files, found: &mut Vec<Found
 
 /// Whether a directory holds a file.
 pub(super) fn holds(files: &dyn Files, folder: &Path, name: &str) -> bool {
-    files.list(folder).is_ok_and(|names| names.get(name).is_some_and(|entry| entry.may_be_file()))
+    files.list(folder).is_ok_and(|(names, _)| names.get(name).is_some_and(|entry| entry.may_be_file()))
 }

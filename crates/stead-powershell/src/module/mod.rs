@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use stead_host::fs::OpenError;
 
-pub use files::{Disk, Entry, Files, Names};
+pub use files::{Disk, Entry, Files, Names, Stamped};
 pub use find::{Found, find, module_path};
 pub use manifest::{Exports, Manifest};
 pub use version::Version;

@@ -84,7 +84,7 @@ impl Reader<'_> {
 
     fn bytes(&mut self, file: &Arc<PathBuf>) -> Option<Vec<u8>> {
         match self.modules.files.read(file) {
-            Ok(bytes) => Some(bytes),
+            Ok((bytes, _)) => Some(bytes),
             Err(error) => {
                 let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
                 self.report(&codes::UNREADABLE, Severity::Error, file, START, format!("{error}{source}"));
@@ -169,13 +169,13 @@ impl Reader<'_> {
 
     /// The resources that have a folder of their own, `DscResources/NAME`.
     fn resource_folders(&mut self) {
-        let names = self.modules.files.list(&self.folder).unwrap_or_default();
+        let names = self.modules.files.list(&self.folder).unwrap_or_default().0;
         let Some((name, _)) = names.iter().find(|(name, entry)| entry.may_be_directory() && same(name, "DscResources"))
         else {
             return;
         };
         let folder = self.folder.join(name);
-        for (name, entry) in &*self.modules.files.list(&folder).unwrap_or_default() {
+        for (name, entry) in &*self.modules.files.list(&folder).unwrap_or_default().0 {
             if entry.may_be_directory() {
                 self.resource_folder(&folder.join(name), name);
             }
@@ -183,7 +183,7 @@ impl Reader<'_> {
     }
 
     fn resource_folder(&mut self, folder: &Path, name: &str) {
-        let names = self.modules.files.list(folder).unwrap_or_default();
+        let names = self.modules.files.list(folder).unwrap_or_default().0;
         let ending = |suffix: &str| -> Vec<&String> {
             let ends = |name: &str| {
                 name.len() > suffix.len() && name.get(name.len() - suffix.len()..).is_some_and(|end| same(end, suffix))

@@ -16,7 +16,7 @@ impl class::Modules for Modules<'_> {
         let path = wanted.name.contains(['/', '\\']) || wanted.name.to_ascii_lowercase().ends_with(".psm1");
         let file = if path { locate(self.files, from.parent()?, &wanted.name) } else { self.installed(&wanted) };
         let file = self.script(file?)?;
-        let bytes = self.files.read(&file).ok()?;
+        let (bytes, _) = self.files.read(&file).ok()?;
         Some(Arc::new(File::read(Arc::new(file), &bytes)))
     }
 }
@@ -40,7 +40,7 @@ impl Modules<'_> {
     }
 
     fn manifest(&self, file: &Path) -> Option<super::Manifest> {
-        let text = Text::decode(&self.files.read(file).ok()?);
+        let text = Text::decode(&self.files.read(file).ok()?.0);
         manifest::read(text.as_str(), file.parent()?, self.environment).ok()
     }
 }

@@ -254,6 +254,7 @@ impl<'a> Lexer<'a> {
             let width = match self.byte(at) {
                 b'#' => self.line_end(at) - at,
                 b'<' if self.byte(at + 1) == b'#' => self.comment_end(at) - at,
+                b' ' => 1 + self.text.as_bytes().iter().skip(at + 1).take_while(|byte| **byte == b' ').count(),
                 b'`' if matches!(self.byte(at + 1), b'\r' | b'\n') => 1 + self.newline(at + 1),
                 _ => blank_width(self.text.as_bytes(), at),
             };

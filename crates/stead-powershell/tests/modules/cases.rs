@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use stead_host::fs::OpenError;
 use stead_powershell::finding::Finding;
-use stead_powershell::module::{Entry, Files, Module, Modules, Names};
+use stead_powershell::module::{Entry, Files, Module, Modules, Names, Stamped};
 use stead_powershell::{mof, schema};
 use stead_testkit::{Case, Computed, Suite, check_all};
 
@@ -35,7 +35,7 @@ fn missing(path: &Path) -> OpenError {
 }
 
 impl Files for Memory<'_> {
-    fn list(&self, directory: &Path) -> Result<Arc<Names>, OpenError> {
+    fn list(&self, directory: &Path) -> Result<Stamped<Arc<Names>>, OpenError> {
         let below = self.0.keys().filter_map(|path| path.strip_prefix(directory).ok());
         let names: Names = below
             .filter_map(|rest| {
@@ -44,15 +44,15 @@ impl Files for Memory<'_> {
                 Some((name, if parts.next().is_some() { Entry::Directory } else { Entry::File }))
             })
             .collect();
-        if names.is_empty() { Err(missing(directory)) } else { Ok(Arc::new(names)) }
+        if names.is_empty() { Err(missing(directory)) } else { Ok((Arc::new(names), None)) }
     }
 
-    fn read(&self, file: &Path) -> Result<Vec<u8>, OpenError> {
+    fn read(&self, file: &Path) -> Result<Stamped<Vec<u8>>, OpenError> {
         match self.0.get(file) {
             Some(&"(unreadable)\n") => {
                 Err(OpenError::System { path: file.to_owned(), source: io::ErrorKind::PermissionDenied.into() })
             }
-            Some(text) => Ok(text.as_bytes().to_vec()),
+            Some(text) => Ok((text.as_bytes().to_vec(), None)),
             None => Err(missing(file)),
         }
     }

@@ -9,7 +9,7 @@ use stead_core::call::{Call, Failure, FailureKind};
 use super::{Context, Finished, Signal, carry_out, no_thread};
 
 /// How many calls end before the executor is woken, which costs more than a call.
-const SIGNAL_AFTER: usize = 32;
+const SIGNAL_AFTER: usize = 128;
 
 /// How long a call that has ended waits at most until the executor is woken.
 const SIGNAL_WITHIN: Duration = Duration::from_millis(5);
