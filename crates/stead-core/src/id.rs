@@ -60,6 +60,10 @@ impl PartialOrd for TypeName {
 }
 impl Ord for TypeName {
     fn cmp(&self, other: &Self) -> Ordering {
+        if self.text.is_ascii() && other.text.is_ascii() {
+            let [one, other] = [&self.text, &other.text].map(|text| text.bytes().map(|byte| byte.to_ascii_lowercase()));
+            return one.cmp(other);
+        }
         folded(&self.text).cmp(folded(&other.text))
     }
 }

@@ -1,5 +1,7 @@
 //! Text of scripts, as PowerShell decodes it, and places in it.
 
+use std::sync::OnceLock;
+
 /// A place in a file, as editors count: line and column from 1, the column in characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Place {
@@ -13,8 +15,8 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct Text {
     text: String,
-    /// The offset of the first byte of each line.
-    lines: Vec<u32>,
+    /// The offset of the first byte of each line, once a place was asked for.
+    lines: OnceLock<Vec<u32>>,
 }
 
 impl Text {
@@ -26,21 +28,25 @@ impl Text {
             [0, 0, 0xFE, 0xFF, rest @ ..] => utf32(rest, u32::from_be_bytes),
             [0xFF, 0xFE, rest @ ..] => utf16(rest, u16::from_le_bytes),
             [0xFE, 0xFF, rest @ ..] => utf16(rest, u16::from_be_bytes),
-            [0xEF, 0xBB, 0xBF, rest @ ..] | rest => String::from_utf8_lossy(rest).into_owned(),
+            [0xEF, 0xBB, 0xBF, rest @ ..] | rest => match std::str::from_utf8(rest) {
+                Ok(text) => text.to_owned(),
+                Err(_) => String::from_utf8_lossy(rest).into_owned(),
+            },
         })
     }
 
     /// A text that is decoded.
     pub fn new(text: String) -> Self {
-        let mut lines = vec![0];
-        let bytes = text.as_bytes();
-        for (at, byte) in bytes.iter().enumerate() {
-            let ends = *byte == b'\n' || (*byte == b'\r' && bytes.get(at + 1) != Some(&b'\n'));
-            if ends {
-                lines.push(u32::try_from(at + 1).unwrap_or(u32::MAX));
-            }
-        }
-        Self { text, lines }
+        Self { text, lines: OnceLock::new() }
+    }
+
+    fn lines(&self) -> &[u32] {
+        self.lines.get_or_init(|| {
+            let bytes = self.text.as_bytes();
+            let ends = |at: usize, byte: u8| byte == b'\n' || (byte == b'\r' && bytes.get(at + 1) != Some(&b'\n'));
+            let starts = bytes.iter().enumerate().filter(|(at, byte)| ends(*at, **byte)).map(|(at, _)| at + 1);
+            std::iter::once(0).chain(starts).map(|at| u32::try_from(at).unwrap_or(u32::MAX)).collect()
+        })
     }
 
     /// The whole text.
@@ -50,8 +56,8 @@ impl Text {
 
     /// The place of the character at that byte; of the end, when it lies behind it.
     pub fn place(&self, offset: usize) -> Place {
-        let line = self.lines.partition_point(|start| *start as usize <= offset).saturating_sub(1);
-        let start = self.lines.get(line).map_or(0, |start| *start as usize);
+        let line = self.lines().partition_point(|start| *start as usize <= offset).saturating_sub(1);
+        let start = self.lines().get(line).map_or(0, |start| *start as usize);
         let column = self.text.get(start..offset.min(self.text.len())).map_or(0, |before| before.chars().count());
         let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
         Place { line: number(line), column: number(column) }
