@@ -3,10 +3,12 @@
 //! Every check is a test as well, so that `cargo test --workspace` is all that needs to run; the commands are for
 //! looking at one of them alone.
 
+mod book;
 mod circles;
 mod codes;
 mod deps;
 mod language;
+mod links;
 mod measure;
 mod mutants;
 mod repository;
@@ -19,25 +21,43 @@ use repository::{Finding, Repository};
 
 const USAGE: &str = "usage: cargo xtask NAME
 
-  tidy      direction of dependencies, the code map, words that do not belong here
+  tidy      direction of dependencies, the code map, links, words that do not belong here
   measure   lengths of files and functions, and the share of documented items
   codes     diagnostic codes: each declared once, each with a case below corpus/
   circles   modules that import each other
   deps      licences, duplicate versions and sources of dependencies, as deny.toml wants them
   language  words and phrases that have a better one, as xtask/words.txt lists them
   all       all of them
+  book      the preprocessor of the book, which mdBook calls
   mutants   deliberate defects of xtask/mutants, or those that are named: each must make a test fail (takes long)
 ";
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
     let mut out = std::io::stdout().lock();
+    if name == "book" {
+        let arguments: Vec<String> = std::env::args().skip(2).collect();
+        return book(&arguments, &mut out);
+    }
     match Repository::read().and_then(|repository| run(&name, &repository)) {
         Ok((text, findings)) => {
             let report = report(&text, &findings);
             let written = out.write_all(report.as_bytes()).is_ok();
             if findings.is_empty() && written { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
+        Err(message) => {
+            // Nothing is left to do when this fails too.
+            let _ = writeln!(std::io::stderr(), "xtask: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Nothing but the book is for mdBook.
+fn book(arguments: &[String], out: &mut impl std::io::Write) -> ExitCode {
+    let written = Repository::read().and_then(|repository| book::run(&repository, arguments));
+    match written.and_then(|text| out.write_all(text.as_bytes()).map_err(|error| error.to_string())) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             // Nothing is left to do when this fails too.
             let _ = writeln!(std::io::stderr(), "xtask: {message}");

@@ -1,11 +1,12 @@
-//! What the compiler does not check: which crate may need which, that the map names every part, and which words may
-//! not be in the repository.
+//! What the compiler does not check: which crate may need which, that the map names every part, that links lead to
+//! something, and which words may not be in the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::{self, Visit};
 
 use crate::language;
+use crate::links;
 use crate::repository::{Finding, Package, Repository, array, has_extension, string};
 
 /// What ships, from the bottom up: each may need those in front of it only.
@@ -68,6 +69,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Vec<Finding>, String> {
     findings.extend(words(repository)?);
     findings.extend(language::check(repository)?);
     findings.extend(decisions(repository));
+    findings.extend(links::check(repository));
     findings.extend(exceptions(repository));
     findings.extend(cases(repository));
     findings.sort();

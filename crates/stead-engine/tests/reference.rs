@@ -143,7 +143,7 @@ fn pages() -> BTreeMap<String, String> {
     for built_in in builtins() {
         let name = built_in.manifest.type_name.as_str();
         let call = ResourceCall::find(session(Path::new("/")), name, None).unwrap_or_else(|_| panic!("{name}"));
-        let file = format!("{}.md", name.replace('/', "."));
+        let file = file(name);
         let description = built_in.manifest.description.as_deref().unwrap_or_default();
         // Writing to a string cannot fail.
         let _ = writeln!(index, "- [{name}]({file}): {description}");
@@ -154,13 +154,19 @@ fn pages() -> BTreeMap<String, String> {
     pages
 }
 
+fn file(type_name: &str) -> String {
+    format!("{}.md", type_name.replace('/', "."))
+}
+
 fn functions() -> String {
     let mut text = String::from("# Functions\n\nWhat expressions can call, as in `\"[concat('a', 'b')]\"`.\n");
+    // A '<' would begin a tag of HTML.
+    let escaped = |text: &str| text.replace('<', "\\<");
     for function in expr::functions() {
-        let _ =
-            write!(text, "\n## {}\n\n{}\n\n```text\n{}\n```\n", function.name, function.description, function.syntax);
+        let (name, syntax, description) = (function.name, function.syntax, escaped(function.description));
+        let _ = write!(text, "\n## {name}\n\n{description}\n\n```text\n{syntax}\n```\n");
         if let Some(constraints) = function.constraints {
-            let _ = write!(text, "\n{constraints}\n");
+            let _ = write!(text, "\n{}\n", escaped(constraints));
         }
     }
     text
@@ -168,22 +174,9 @@ fn functions() -> String {
 
 #[test]
 fn the_reference_is_what_resources_and_functions_say() {
-    let folder = stead_testkit::repository().join("docs/reference");
-    let pages = pages();
-    if std::env::var_os("STEAD_BLESS").is_some() {
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        for (file, page) in &pages {
-            fs::write(folder.join(file), page).unwrap();
-        }
-    }
-    let found: BTreeMap<String, String> = fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap())
-        .map(|entry| (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap()))
-        .collect();
-    assert_eq!(found.keys().collect::<Vec<_>>(), pages.keys().collect::<Vec<_>>());
-    for (file, page) in pages {
-        assert_eq!(found[&file], page, "{file} is old: STEAD_BLESS=1 writes it anew");
-    }
+    let types = builtins().into_iter().map(|built_in| built_in.manifest.type_name.to_string());
+    let mut list: Vec<String> = types.map(|name| format!("[{name}](reference/{})", file(&name))).collect();
+    list.insert(0, "[Functions](reference/functions.md)".to_owned());
+    stead_testkit::check_list("docs/SUMMARY.md", "- [Reference](reference/README.md)", &list);
+    stead_testkit::check_folder("docs/reference", &pages());
 }

@@ -12,7 +12,7 @@
 //! A section that the harness neither reads nor computes is an error: it would only look like a part of the test.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -109,6 +109,47 @@ pub fn check_table(document: &str) -> usize {
         }
     }
     rows
+}
+
+/// Checks the list in a document of the repository that is indented below the line `above`; `STEAD_BLESS=1` writes it.
+///
+/// # Panics
+/// When the line is not there, or the list is another one.
+pub fn check_list(document: &str, above: &str, list: &[String]) {
+    let path = repository().join(document);
+    let text = fs::read_to_string(&path).expect("the document is there");
+    let (before, rest) = text.split_once(above).unwrap_or_else(|| panic!("{document} has no line '{above}'"));
+    let items: String = rest.split_inclusive('\n').skip(1).take_while(|line| line.starts_with("  - ")).collect();
+    let list: String = list.iter().flat_map(|item| ["  - ", item, "\n"]).collect();
+    if std::env::var_os("STEAD_BLESS").is_some() {
+        let after = rest.strip_prefix('\n').and_then(|rest| rest.strip_prefix(&items)).unwrap_or_default();
+        fs::write(path, format!("{before}{above}\n{list}{after}")).expect("the document is writable");
+    } else {
+        assert_eq!(items, list, "{document} below '{above}': STEAD_BLESS=1 writes it");
+    }
+}
+
+/// Checks that a folder of the repository holds these files and no others; `STEAD_BLESS=1` writes them.
+///
+/// # Panics
+/// When it does not.
+pub fn check_folder(folder: &str, pages: &BTreeMap<String, String>) {
+    let path = repository().join(folder);
+    if std::env::var_os("STEAD_BLESS").is_some() {
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("the folder can be created");
+        for (file, page) in pages {
+            fs::write(path.join(file), page).expect("the file is writable");
+        }
+    }
+    let files =
+        fs::read_dir(&path).expect("the folder is there").map(|entry| entry.expect("it is readable").file_name());
+    let found: BTreeSet<String> = files.map(|name| name.to_string_lossy().into_owned()).collect();
+    assert_eq!(found, pages.keys().cloned().collect(), "{folder}: STEAD_BLESS=1 writes it");
+    for (file, page) in pages {
+        let text = fs::read_to_string(path.join(file)).expect("the file is readable");
+        assert_eq!(text, *page, "{folder}/{file} is old: STEAD_BLESS=1 writes it anew");
+    }
 }
 
 /// All that is written in Rust here, as one text.

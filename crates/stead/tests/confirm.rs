@@ -2,15 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::process::{Child, Command, Stdio};
+#[path = "support/terminal.rs"]
+mod terminal;
 
-use rustix::fs::OFlags;
+use std::fs;
+use std::process::{Command, Stdio};
+
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tempfile::TempDir;
+use terminal::AtTerminal;
 
 const REMOVES: &str = "resources:
 - {name: gone, type: Stead/File, properties: {path: gone.txt, _exist: false}}
@@ -31,57 +31,9 @@ fn folder(document: &str) -> TempDir {
     folder
 }
 
-/// `stead apply`, and the end of a terminal at which somebody sits.
-struct AtTerminal {
-    stead: Child,
-    screen: File,
-}
-
-impl AtTerminal {
-    fn apply(folder: &TempDir, options: &[&str]) -> Self {
-        Self::run(command(folder, options))
-    }
-
-    /// The command is dropped before anything is read: it holds the terminal open.
-    fn run(mut command: Command) -> Self {
-        let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&screen).unwrap();
-        unlockpt(&screen).unwrap();
-        let name = ptsname(&screen, Vec::new()).unwrap();
-        let no_control = OFlags::NOCTTY.bits().cast_signed();
-        let open = OpenOptions::new().read(true).write(true).custom_flags(no_control).open(name.to_str().unwrap());
-        let terminal = open.unwrap();
-        let stead = command
-            .stdin(terminal.try_clone().unwrap())
-            .stdout(terminal.try_clone().unwrap())
-            .stderr(terminal)
-            .spawn()
-            .unwrap();
-        Self { stead, screen: File::from(screen) }
-    }
-
-    fn types(mut self, answer: &str) -> Self {
-        self.screen.write_all(answer.as_bytes()).unwrap();
-        self
-    }
-
-    /// Reads the screen until a text is on it.
-    fn until(&mut self, text: &str) -> String {
-        let (mut seen, mut byte) = (Vec::new(), [0]);
-        while !String::from_utf8_lossy(&seen).contains(text) {
-            self.screen.read_exact(&mut byte).unwrap();
-            seen.extend(byte);
-        }
-        String::from_utf8_lossy(&seen).into_owned()
-    }
-
-    /// What is on the screen in the end, and the exit code.
-    fn ends(mut self) -> (String, Option<i32>) {
-        let mut seen = Vec::new();
-        // When the last one has closed the terminal, reading from it fails.
-        let _ = self.screen.read_to_end(&mut seen);
-        (String::from_utf8_lossy(&seen).into_owned(), self.stead.wait().unwrap().code())
-    }
+/// `stead apply` at a terminal.
+fn apply(folder: &TempDir, options: &[&str]) -> AtTerminal {
+    AtTerminal::run(command(folder, options))
 }
 
 fn command(folder: &TempDir, options: &[&str]) -> Command {
@@ -105,7 +57,7 @@ fn is_there(folder: &TempDir, name: &str) -> bool {
 fn what_would_be_removed_is_shown_and_nothing_is_done_without_a_yes() {
     for answer in ["n\n", "\n", "nyes\n", "\x04"] {
         let folder = folder(REMOVES);
-        let (screen, code) = AtTerminal::apply(&folder, &[]).types(answer).ends();
+        let (screen, code) = apply(&folder, &[]).types(answer).ends();
         assert!(screen.contains("- Stead/File 'gone' (gone.txt)  to be removed"), "{screen}");
         assert!(screen.contains("1 instance. [y/N]") && screen.contains("nothing was changed"), "{screen}");
         assert_eq!(code, Some(6), "{answer:?}: {screen}");
@@ -117,7 +69,7 @@ fn what_would_be_removed_is_shown_and_nothing_is_done_without_a_yes() {
 fn after_a_yes_all_of_it_is_done() {
     for answer in ["y\n", "Yes\n"] {
         let folder = folder(REMOVES);
-        let (screen, code) = AtTerminal::apply(&folder, &["-q"]).types(answer).ends();
+        let (screen, code) = apply(&folder, &["-q"]).types(answer).ends();
         assert!(screen.contains(QUESTION), "{screen}");
         assert_eq!(code, Some(0), "{screen}");
         assert!(!is_there(&folder, "gone.txt") && is_there(&folder, "new.txt"));
@@ -127,9 +79,9 @@ fn after_a_yes_all_of_it_is_done() {
 #[test]
 fn ctrl_c_at_the_question_changes_nothing() {
     let folder = folder(REMOVES);
-    let mut at = AtTerminal::apply(&folder, &[]);
+    let mut at = apply(&folder, &[]);
     at.until(QUESTION);
-    kill_process(Pid::from_child(&at.stead), Signal::INT).unwrap();
+    kill_process(Pid::from_child(&at.program), Signal::INT).unwrap();
     assert_eq!(at.ends().1, Some(6));
     assert!(is_there(&folder, "gone.txt") && !is_there(&folder, "new.txt"));
 }
@@ -151,7 +103,7 @@ fn a_difference_is_coloured_on_a_terminal() {
 fn nothing_is_asked_where_nothing_is_removed_or_it_was_agreed_to() {
     for (document, options) in [(CREATES, &[][..]), (REMOVES, &["--yes"]), (REMOVES, &["-y", "-o", "json"])] {
         let folder = folder(document);
-        let (screen, code) = AtTerminal::apply(&folder, options).types("n\n").ends();
+        let (screen, code) = apply(&folder, options).types("n\n").ends();
         assert!(!screen.contains(QUESTION), "{screen}");
         assert_eq!(code, Some(0), "{screen}");
         assert!(is_there(&folder, "new.txt"));

@@ -51,7 +51,8 @@ fn entry(line: &str) -> Option<Entry> {
     let (suite, rest) = line.strip_prefix("- `")?.split_once("` ")?;
     let (name, number) = rest.trim_end().strip_suffix(')')?.rsplit_once(" (")?;
     let number = if number == "*" { None } else { Some(number.parse().ok()?) };
-    Some(Entry { suite: suite.to_owned(), name: name.to_owned(), number })
+    // What would be a tag of HTML is escaped.
+    Some(Entry { suite: suite.to_owned(), name: name.replace('\\', ""), number })
 }
 
 /// Of a hundred cases.

@@ -1,4 +1,4 @@
-//! The guide for authors shows the examples as they are, and they keep to what it says.
+//! The guide for authors shows the examples whole, and they keep to what it says.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,37 +20,6 @@ fn the_guide_shows_the_examples() {
         assert!(guide.contains(&format!("\n{text}```")), "docs/write-a-resource.md has another {file}");
         assert!(text.lines().count() < 40, "{file} is not a small example");
     }
-}
-
-/// The blocks of that language.
-fn blocks<'a>(guide: &'a str, language: &str) -> Vec<&'a str> {
-    let opening = format!("\n```{language}\n");
-    guide.split(&opening).skip(1).filter_map(|rest| rest.split("\n```").next()).collect()
-}
-
-#[test]
-fn the_guide_shows_manifests_as_they_are() {
-    let guide = fs::read_to_string(stead_testkit::repository().join("docs/write-a-resource.md")).unwrap();
-    let files = ["shell/flag.dsc.resource.json", "python/note.dsc.resource.json", "rust/mode.dsc.resource.json"];
-    let manifests: String = files.iter().map(|file| fs::read_to_string(examples().join(file)).unwrap()).collect();
-    let shown = blocks(&guide, "json");
-    assert!(shown.len() > 1 && shown.iter().all(|block| manifests.contains(block)), "{shown:#?}");
-}
-
-#[test]
-fn the_guide_shows_what_the_check_prints() {
-    let place = Place::new();
-    if !has_python() {
-        return skip("the_guide_shows_what_the_check_prints", "there is no python3");
-    }
-    let guide = fs::read_to_string(stead_testkit::repository().join("docs/write-a-resource.md")).unwrap();
-    let (line, printed) = blocks(&guide, "console")[0].split_once('\n').unwrap();
-    let line = line.trim_start_matches("$ stead").replace("/tmp/note", &place.path().join("note").to_string_lossy());
-    let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", &format!("{}{line}", place.program().display())]).current_dir(place.path());
-    let path = "/usr/local/bin:/usr/bin:/bin";
-    shell.env_clear().env("PATH", path).env("DSC_RESOURCE_PATH", examples().join("python"));
-    assert_eq!(answer(&mut shell).stdout.trim_end(), printed);
 }
 
 fn has_python() -> bool {

@@ -28,8 +28,8 @@ crate::codes! {
          between is separated by commas.\n\n\
          To write text that starts with a bracket, put it in quotes.\n";
     UNQUOTED = "E0107", "an expression without quotes",
-        "An expression is text of the form `[…]`. YAML itself takes `[` for the start of a list, so an expression has \
-         to be put in quotes:\n\n\
+        "An expression is text of the form `[…]`. YAML itself takes `[` for the start of a list, so an expression must \
+         be put in quotes:\n\n\
          ```yaml\nname: [concat('a', 'b')]      # a list of two strange words\nname: \"[concat('a', 'b')]\"    # an expression\n```\n\n\
          If a list was meant, put its first element in quotes: `['f(x)']`.\n";
     ESCAPE = "E0108", "a backslash means nothing here",

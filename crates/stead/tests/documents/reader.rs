@@ -1,0 +1,316 @@
+//! Somebody who follows a page, in a home of their own. A block of a page is
+//!
+//! - `console`: commands behind `$ `, which are run one after the other, and what they print; with another word, as in
+//!   `console puppet`, only where there is that program, or with `root`, only for root. Where a question with an answer is
+//!   shown, somebody sits at a terminal and types it;
+//! - a file, if its first line is a comment with a name (`# first.yaml`) or its second one of a program (`# NAME: ..`):
+//!   it is written, and a command of the page must use it;
+//! - a part of a file of the repository, as it stands there, where other tests use it;
+//! - in a language of another program: those are named in [`OTHERS`]; `sh` is for commands of others.
+//!
+//! Any other block is an example that no test runs.
+
+use std::cell::RefCell;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use stead_testkit::repository;
+use tempfile::TempDir;
+
+use crate::terminal::AtTerminal;
+
+/// Commands that build, test or install are left to the reader.
+const NOT_RUN: [&str; 5] = ["cargo build", "cargo test", "cargo install", "git ", "stead completer"];
+
+/// What other programs read. One of the words behind the fence is enough, as in `yaml ansible`.
+const OTHERS: [&str; 5] = ["ansible", "hcl", "lua", "powershell", "puppet"];
+
+/// What `apply` asks on a terminal ends with this.
+const QUESTION: &str = "[y/N] ";
+
+/// Where files are that blocks may be parts of.
+const SHOWN: [&str; 4] = ["examples", "crates", "corpus", "schemas"];
+
+pub(crate) struct Reader {
+    folder: TempDir,
+    /// `export` and `cd`, which hold for what follows.
+    kept: RefCell<String>,
+}
+
+/// What a block is.
+enum Block<'t> {
+    Console,
+    File(&'t str),
+    Program(&'t str),
+    Other,
+    /// Nothing that a test runs.
+    Unknown,
+}
+
+impl Reader {
+    /// Some folders of the repository lie in the home.
+    pub(crate) fn new() -> Self {
+        let reader = Self { folder: tempfile::tempdir().unwrap(), kept: RefCell::default() };
+        fs::create_dir(reader.home()).unwrap();
+        for folder in ["examples", "puppet"] {
+            std::os::unix::fs::symlink(repository().join(folder), reader.home().join(folder)).unwrap();
+        }
+        reader
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("you")
+    }
+
+    /// Follows a page, and says what is wrong with it.
+    pub(crate) fn check(&self, page: &str) -> Vec<String> {
+        let path = repository().join(page);
+        let text = fs::read_to_string(&path).unwrap();
+        let mut wrong: Vec<String> = not_run(&text).into_iter().map(|reason| format!("{page}: {reason}")).collect();
+        let followed = self.follow(&text);
+        if std::env::var_os("STEAD_BLESS").is_some() {
+            fs::write(&path, followed).unwrap();
+        } else if sorted(&text) != sorted(&followed) {
+            // What runs at once ends in any order.
+            let (shown, printed) = (sorted(&text), sorted(&followed));
+            let absent = |lines: &[&str], others: &[&str], mark: &str| {
+                let lines = lines.iter().filter(|line| !others.contains(line));
+                lines.flat_map(|line| ["\n", mark, line]).collect::<String>()
+            };
+            let differing = absent(&shown, &printed, "shown:   ") + &absent(&printed, &shown, "printed: ");
+            wrong.push(format!("{page}: STEAD_BLESS=1 writes what is printed:{differing}"));
+        }
+        wrong
+    }
+
+    /// The page with what its commands print now.
+    fn follow(&self, text: &str) -> String {
+        let mut followed = String::new();
+        let mut rest = text;
+        while let Some((before, language, body, after)) = next_block(rest) {
+            let block = match block(language, body) {
+                Block::Console if lacks(language) => body.to_owned(),
+                Block::Console => self.run_all(body),
+                Block::File(name) => self.write(name, body, 0o644),
+                Block::Program(name) => self.write(name, body, 0o755),
+                Block::Other | Block::Unknown => body.to_owned(),
+            };
+            followed.extend([before, "\n```", language, "\n", block.trim_end(), "\n```"]);
+            rest = after;
+        }
+        followed + rest
+    }
+
+    fn write(&self, name: &str, body: &str, mode: u32) -> String {
+        let path = self.home().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("{body}\n")).unwrap();
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        body.to_owned()
+    }
+
+    fn run_all(&self, body: &str) -> String {
+        let mut shown = String::new();
+        let commands = format!("\n{body}");
+        for lines in commands.split("\n$ ").skip(1) {
+            let (command, printed) = lines.split_once('\n').unwrap_or((lines, ""));
+            shown.extend(["$ ", command, "\n"]);
+            shown += &match printed.split_once(QUESTION) {
+                _ if NOT_RUN.iter().any(|each| command.starts_with(each)) => {
+                    printed.lines().flat_map(|line| [line, "\n"]).collect()
+                }
+                Some((_, answer)) => self.answer(command, answer.lines().next().unwrap_or_default()),
+                None => self.run(command),
+            };
+        }
+        shown
+    }
+
+    fn run(&self, command: &str) -> String {
+        let command = command.replace("cargo run --release -- ", "stead ");
+        let output = self.shell(&command).output().unwrap();
+        if ["export ", "cd "].iter().any(|keeps| command.starts_with(keeps)) {
+            self.kept.borrow_mut().extend([&command, "; "]);
+        }
+        if command.contains("stead agent run") {
+            // A reader takes longer to type the next command than the agent to start.
+            while !self.shell("stead agent status").output().unwrap().status.success() {}
+        }
+        self.shown(&String::from_utf8_lossy(&output.stdout))
+    }
+
+    /// Runs a command on a terminal, where it asks a question.
+    fn answer(&self, command: &str, answer: &str) -> String {
+        let mut shell = self.shell(command);
+        shell.env("TERM", "dumb");
+        let mut at = AtTerminal::run(shell);
+        let screen = at.until(QUESTION) + &at.types(&format!("{answer}\n")).ends().0;
+        // What progress shows is erased.
+        let lines =
+            screen.lines().map(|line| line.rsplit_once("\x1b[2K").map_or(line, |(_, rest)| rest).to_owned() + "\n");
+        self.shown(&lines.collect::<String>())
+    }
+
+    fn shown(&self, printed: &str) -> String {
+        let text = printed.replace(&*self.home().to_string_lossy(), "/home/you");
+        text.lines().map(|line| without_time(line) + "\n").collect()
+    }
+
+    fn shell(&self, command: &str) -> Command {
+        let program = Path::new(env!("CARGO_BIN_EXE_stead"));
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", &format!("{{ {} {command} ; }} 2>&1", self.kept.borrow())])
+            .current_dir(self.home())
+            .stdin(Stdio::null())
+            .env_clear()
+            .env("PATH", format!("{}:/usr/bin:/bin", program.parent().unwrap().display()))
+            .envs([("NO_COLOR", "1"), ("LANG", "C.UTF-8")])
+            .env("HOME", self.home())
+            // Where root keeps it is not for tests.
+            .env("STEAD_STATE", self.home().join(".local/state/stead"))
+            .env("STEAD_RUNS_FOLDER", self.home().join(".local/state/stead/runs"))
+            .env("STEAD_LOCKS", self.folder.path());
+        shell
+    }
+}
+
+/// The text before the next block, its language, what is in it, and the text behind it.
+fn next_block(text: &str) -> Option<(&str, &str, &str, &str)> {
+    let (before, block) = text.split_once("\n```")?;
+    let (block, after) = block.split_once("\n```").unwrap();
+    let (language, body) = block.split_once('\n').unwrap();
+    Some((before, language, body, after))
+}
+
+/// Whether a block needs a program that is not there.
+fn lacks(language: &str) -> bool {
+    const TEST: &str = "a block of a page";
+    let is_there = |program: &str| match program {
+        "root" => stead_testkit::is_root(TEST),
+        _ if Path::new("/usr/bin").join(program).exists() => true,
+        _ => {
+            stead_testkit::skip(TEST, &format!("there is no {program}"));
+            false
+        }
+    };
+    !language.split(' ').skip(1).all(is_there)
+}
+
+fn block<'t>(language: &str, body: &'t str) -> Block<'t> {
+    if language.starts_with("console") {
+        return Block::Console;
+    }
+    let mut lines = body.lines();
+    let name = lines.next().and_then(|line| line.trim_start_matches(['#', '/', '-']).strip_prefix(' '));
+    if let Some(name) = name.filter(|name| !name.contains(' ') && Path::new(name).extension().is_some()) {
+        return Block::File(name);
+    }
+    let program = lines.next().and_then(|line| Some(line.strip_prefix("# ")?.split_once(':')?.0));
+    if let Some(name) = program.filter(|name| body.starts_with("#!") && !name.contains(' ')) {
+        return Block::Program(name);
+    }
+    let is_other = language.split(' ').any(|word| OTHERS.contains(&word));
+    let calls_stead = || body.lines().any(|line| line.trim_start().starts_with("stead "));
+    if is_other || language == "sh" && !calls_stead() || is_shown(body) { Block::Other } else { Block::Unknown }
+}
+
+/// Whether a file of the repository has these lines.
+fn is_shown(body: &str) -> bool {
+    static FILES: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let mut folders: Vec<PathBuf> = SHOWN.iter().map(|folder| repository().join(folder)).collect();
+        let mut files = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+                match entry.file_type().unwrap() {
+                    kind if kind.is_dir() => folders.push(entry.path()),
+                    _ => files.extend(fs::read_to_string(entry.path()).map(|text| format!("\n{text}\n"))),
+                }
+            }
+        }
+        files
+    });
+    let lines = format!("\n{body}\n");
+    FILES.iter().any(|file| file.contains(&lines))
+}
+
+/// The examples of a page that nothing runs.
+fn not_run(text: &str) -> Vec<String> {
+    let mut commands = String::new();
+    let mut blocks = Vec::new();
+    let mut rest = text;
+    while let Some((_, language, body, after)) = next_block(rest) {
+        blocks.push((language, body));
+        if language.starts_with("console") {
+            commands.extend(body.lines().filter(|line| line.starts_with("$ ")).flat_map(|line| [line, "\n"]));
+        }
+        rest = after;
+    }
+    let reason = |(language, body): &(&str, &str)| {
+        let first = body.lines().next().unwrap_or_default();
+        match block(language, body) {
+            Block::File(name) | Block::Program(name) => {
+                let used = name.split(['/', '-']).any(|part| commands.contains(part.split('.').next().unwrap_or(part)));
+                (!used).then(|| format!("no command uses '{name}'"))
+            }
+            Block::Unknown => Some(format!("no test runs the example in '{language}' that begins with '{first}'")),
+            Block::Console | Block::Other => None,
+        }
+    };
+    let indented = text.lines().filter(|line| line.starts_with(' ') && line.trim_start().starts_with("```"));
+    blocks.iter().filter_map(reason).chain(indented.map(|line| format!("a block is indented: '{line}'"))).collect()
+}
+
+/// How long it takes, and when it is done, differs from run to run.
+fn without_time(line: &str) -> String {
+    let forms =
+        ["2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00", "20260101T000000Z-001"];
+    let line = forms.iter().fold(line.to_owned(), |line, form| masked(&line, form));
+    [" in ", " after "].iter().fold(line, |line, word| {
+        let duration = |(at, _)| {
+            let (head, tail) = line.split_at(at + word.len());
+            let (number, unit) = tail.split_once(' ')?;
+            let rest = unit.strip_prefix("ms").or_else(|| unit.strip_prefix('s'))?;
+            let ends = rest.is_empty() || rest.starts_with([')', ' ']);
+            (ends && number.parse::<f64>().is_ok()).then(|| format!("{head}2 ms{rest}"))
+        };
+        line.match_indices(word).find_map(duration).unwrap_or(line)
+    })
+}
+
+/// The line with each stretch of this form as the form itself: digits stand for digits.
+fn masked(line: &str, form: &str) -> String {
+    let fits = |text: &str| {
+        let same = |(found, form): (char, char)| found == form || found.is_ascii_digit() && form.is_ascii_digit();
+        text.chars().zip(form.chars()).all(same)
+    };
+    let mut masked = line.to_owned();
+    for (from, _) in line.char_indices() {
+        if line.get(from..from + form.len()).is_some_and(fits) {
+            masked.replace_range(from..from + form.len(), form);
+        }
+    }
+    masked
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn an_example_that_nothing_runs_is_found() {
+    let page = "\n```yaml\n# a.yaml\nresources: []\n```\n```console\n$ stead lint a.yaml\n```\n```yaml ansible\n- hosts: all\n```\
+                \n```sh\npuppet apply\n```\n```yaml\n# b.yaml\n```\n```json\n{\"made\": \"up\"}\n```\n```sh\nstead plan a.yaml\n```\n  ```sh\n";
+    let expected = [
+        "no command uses 'b.yaml'",
+        "no test runs the example in 'json' that begins with '{\"made\": \"up\"}'",
+        "no test runs the example in 'sh' that begins with 'stead plan a.yaml'",
+        "a block is indented: '  ```sh'",
+    ];
+    assert_eq!(not_run(page), expected);
+}
