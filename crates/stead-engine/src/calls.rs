@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use stead_core::call::{Call, Response};
+use stead_core::call::{Call, Operation, Response};
 use stead_core::claims::{Claims, Ties};
 use stead_core::diff::exists;
 use stead_core::expr::FactKey;
@@ -130,7 +130,8 @@ impl Calls for SessionCalls {
     }
 
     fn cost(&self, call: &Call) -> Cost {
-        self.providers.of(&call.manifest).cost(&call.desired)
+        let provider = self.providers.of(&call.manifest);
+        if call.operation == Operation::Test { provider.test_cost(&call.desired) } else { provider.cost(&call.desired) }
     }
 
     fn fact(&self, key: &FactKey) -> Result<Value, String> {

@@ -73,6 +73,11 @@ pub trait Provider: Send + Sync {
         Cost::Process
     }
 
+    /// The same of a test, which may take less.
+    fn test_cost(&self, desired: &Value) -> Cost {
+        self.cost(desired)
+    }
+
     /// What an instance with this desired state reads and manages, if it has an effect on nothing else; `None` means
     /// anything. Paths are as the instance states them; [`Context::resolve`] says which ones are meant.
     ///

@@ -214,22 +214,47 @@ fn a_server_that_goes_on_forever_is_given_up() {
     assert_eq!(world.tree(), "");
 }
 
-/// A connection that breaks off with progress each time does not get the whole time again.
+/// Each answer comes in time, and all of them together do not.
 #[test]
-fn transfers_that_break_off_share_a_deadline() {
+fn redirects_share_a_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/x", listener.local_addr().unwrap());
+    let address = listener.local_addr().unwrap();
+    let redirect = answer("302 Found", &format!("location: http://{address}/x\r\ncontent-length: 0\r\n"), "");
     std::thread::spawn(move || {
         for client in listener.incoming() {
             let mut client = client.unwrap();
             head(&mut client);
-            let _ = client.write_all(answer("200 OK", "content-length: 10\r\n", "a").as_bytes());
+            std::thread::sleep(Duration::from_millis(300));
+            let _ = client.write_all(redirect.as_bytes());
         }
     });
+    let desired = json!({"path": "f", "url": format!("http://{address}/x"), "checksum": DIGEST, "timeout": 1});
+    let failure = set(&World::build(""), &desired, Execution::Actual).err().unwrap();
+    assert_eq!(failure.kind, FailureKind::Deadline, "{}", failure.message);
+}
+
+/// A connection after one that broke off with progress does not get the whole time again.
+#[test]
+fn transfers_that_break_off_share_a_deadline() {
+    const TIMEOUT: Duration = Duration::from_secs(4);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/x", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut clients = listener.incoming().map(Result::unwrap);
+        let mut first = clients.next().unwrap();
+        head(&mut first);
+        std::thread::sleep(TIMEOUT * 3 / 4);
+        let _ = first.write_all(answer("200 OK", "content-length: 10\r\n", "a").as_bytes());
+        drop(first);
+        // The others are kept, and nothing is said to them.
+        clients.collect::<Vec<_>>()
+    });
     let begin = Instant::now();
-    let desired = json!({"path": "f", "url": url, "checksum": DIGEST, "timeout": 1});
-    assert!(set(&World::build(""), &desired, Execution::Actual).is_err());
-    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    let desired = json!({"path": "f", "url": url, "checksum": DIGEST, "timeout": TIMEOUT.as_secs()});
+    let failure = set(&World::build(""), &desired, Execution::Actual).err().unwrap();
+    assert_eq!(failure.kind, FailureKind::Deadline, "{}", failure.message);
+    // With the whole time for the second one it would be seven.
+    assert!(begin.elapsed() < TIMEOUT * 3 / 2, "{:?}", begin.elapsed());
 }
 
 #[test]

@@ -7,6 +7,8 @@ mod laws;
 #[path = "git/losses.rs"]
 mod losses;
 mod support;
+#[path = "git/users.rs"]
+mod users;
 
 use std::fs;
 use std::io::{Read, Write};

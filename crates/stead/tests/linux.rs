@@ -27,15 +27,27 @@ fn a_linux_machine_is_as_its_documents_say() {
         Ok(machine) => machine,
         Err(reason) => return stead_testkit::skip(TEST, &reason),
     };
-    let former = ["/etc/fstab", "/etc/sudoers.d/ops", "/etc/demo.conf", "/srv/linux", "/var/lib/stead", "/srv/shared"];
+    let former = [
+        "/etc/fstab",
+        "/etc/sudoers.d/ops",
+        "/etc/demo.conf",
+        "/srv/linux",
+        "/srv/cache",
+        "/srv/www",
+        "/srv/shared",
+        "/srv/disk",
+        "/srv/images",
+        "/var/lib/stead",
+    ];
     for path in &former {
         machine.remove(path);
     }
-    machine.write("/etc/fstab", "");
     machine.install(Path::new(env!("CARGO_BIN_EXE_stead")), "/usr/local/bin/stead");
     machine.boot();
     until(|| machine.run(&["systemctl", "is-active", "dbus.socket"]).status.success().then_some(()));
     mounts(&machine);
+    disks(&machine);
+    swap_space(&machine);
     timers(&machine);
     if machine.root("/usr/sbin/visudo").is_file() {
         rules(&machine);
@@ -85,17 +97,15 @@ fn mounts(machine: &Debian) {
     let document = |options: &str, bind: &str| {
         format!(
             "resources:
-- {{name: cache, type: Stead/Directory, properties: {{path: /srv/cache}}}}
-- {{name: www, type: Stead/Directory, properties: {{path: /srv/www}}}}
-- {{name: shared, type: Stead/Directory, properties: {{path: /srv/shared}}}}
 - name: fast
   type: Stead/Mount
   properties: {{path: /srv/cache, device: tmpfs, fstype: tmpfs, options: '{options}', state: mounted}}
-  dependsOn: [\"[resourceId('Stead/Directory', 'cache')]\"]
 - name: bound
   type: Stead/Mount
   properties: {{path: /srv/www, device: /srv/shared, fstype: none, options: '{bind}', state: mounted}}
-  dependsOn: [\"[resourceId('Stead/Directory', 'www')]\", \"[resourceId('Stead/Directory', 'shared')]\"]
+- {{name: cache, type: Stead/Directory, properties: {{path: /srv/cache}}}}
+- {{name: www, type: Stead/Directory, properties: {{path: /srv/www}}}}
+- {{name: shared, type: Stead/Directory, properties: {{path: /srv/shared}}}}
 "
         )
     };
@@ -127,6 +137,87 @@ fn mounts(machine: &Debian) {
     assert!(String::from_utf8_lossy(&planned).contains("/srv/cache (1 entry)\n        - kept\n"), "{planned:?}");
     converge(machine, &gone, &LIVE);
     assert_eq!((options("/srv/cache"), machine.read("/etc/fstab")), (String::new(), Some(String::new())));
+}
+
+/// File systems on devices, which are images here.
+fn disks(machine: &Debian) {
+    if !Path::new("/dev/loop-control").exists() {
+        return stead_testkit::skip(TEST, "there are no loop devices");
+    }
+    let nodes = "test -e /dev/loop-control || mknod /dev/loop-control c 10 237; \
+                 for n in 0 1 2 3 4 5 6 7; do test -e /dev/loop$n || mknod /dev/loop$n b 7 $n; done";
+    let images =
+        "mkdir -p /srv/images /srv/linux; cd /srv/images; truncate -s 16M one two; mkfs.ext4 -q one; mkfs.ext4 -q two";
+    machine.ok(&["sh", "-ec", &format!("{nodes}\n{images}")]);
+    let document = |image: &str, options: &str| {
+        format!(
+            "resources:
+- name: disk
+  type: Stead/Mount
+  properties: {{path: /srv/disk, device: /srv/images/{image}, fstype: ext4, options: '{options}', state: mounted}}
+- {{name: point, type: Stead/Directory, properties: {{path: /srv/disk}}}}
+"
+        )
+    };
+    let found = || {
+        let output = machine.run(&["findmnt", "--noheadings", "--output", "FSTYPE,OPTIONS", "/srv/disk"]);
+        let backing = "cat /sys/block/$(basename $(findmnt -no SOURCE /srv/disk))/loop/backing_file";
+        let image = machine.run(&["sh", "-c", backing]);
+        [output, image].map(|output| String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    };
+    converge(machine, &document("one", "loop,nodev"), &LIVE);
+    let [options, image] = found();
+    assert!(
+        options.starts_with("ext4") && options.contains("nodev") && image.ends_with("images/one"),
+        "{options} {image}"
+    );
+    machine.ok(&["touch", "/srv/disk/of-one"]);
+    // Other options leave it mounted; another device needs it to be free.
+    machine.ok(&["sh", "-c", "sleep 1000 </srv/disk/of-one >/dev/null 2>&1 & echo $! >/srv/linux/user"]);
+    converge(machine, &document("one", "loop,noexec"), &LIVE);
+    assert!(found()[0].contains("noexec"), "{:?}", found());
+    let other = document("two", "loop");
+    machine.write("/srv/linux/main.yaml", &other);
+    let busy = machine.run(&["stead", "apply", "/srv/linux/main.yaml"]);
+    let printed = String::from_utf8_lossy(&[busy.stdout, busy.stderr].concat()).into_owned();
+    assert!(!busy.status.success() && printed.contains("busy"), "{printed}");
+    assert!(found()[1].ends_with("images/one") && machine.read("/etc/fstab").unwrap().contains("images/one"));
+    machine.ok(&["sh", "-c", "kill $(cat /srv/linux/user)"]);
+    until(|| machine.run(&["sh", "-c", "! test -e /proc/$(cat /srv/linux/user)"]).status.success().then_some(()));
+    converge(machine, &other, &LIVE);
+    assert!(found()[1].ends_with("images/two"), "{:?}", found());
+    machine.ok(&["test", "!", "-e", "/srv/disk/of-one"]);
+    converge(machine, &other.replace("state: mounted", "_exist: false"), &LIVE);
+    assert_eq!(found()[0], "");
+}
+
+/// The swap space of the box is the kernel's, which this machine shares.
+struct Swap<'m>(&'m Debian);
+
+impl Drop for Swap<'_> {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("swapoff").arg(self.0.root("/srv/images/swap")).output();
+    }
+}
+
+fn swap_space(machine: &Debian) {
+    let image = "mkdir -p /srv/images; cd /srv/images; dd if=/dev/zero of=swap bs=1M count=2 status=none; chmod 600 swap; mkswap swap";
+    machine.ok(&["sh", "-ec", image]);
+    let _swap = Swap(machine);
+    let swap = |rest: &str| {
+        format!(
+            "resources:\n- {{name: swap, type: Stead/Mount, properties: {{path: none, device: /srv/images/swap, fstype: swap, \
+             {rest}}}}}\n"
+        )
+    };
+    let is_used = || machine.ok(&["cat", "/proc/swaps"]).contains("images/swap");
+    converge(machine, &swap("state: mounted"), &LIVE);
+    assert!(is_used());
+    converge(machine, &swap("state: unmounted"), &LIVE);
+    assert!(!is_used() && machine.read("/etc/fstab").unwrap().contains("images/swap"));
+    converge(machine, &swap("state: mounted"), &LIVE);
+    converge(machine, &swap("_exist: false"), &LIVE);
+    assert_eq!((is_used(), machine.read("/etc/fstab").as_deref()), (false, Some("")));
 }
 
 fn timers(machine: &Debian) {

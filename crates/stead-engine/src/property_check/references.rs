@@ -58,11 +58,12 @@ fn wrong(
     let legacy = usize::from(access.members.first().is_some_and(|(name, _)| *name == "actualState"));
     let (name, at) = access.members.get(legacy)?;
     // What the engine adds to states begins with an underscore.
-    if name.starts_with('_') || schema.allows(name) {
+    let is_reported = |name: &str| !schema.write_only(name);
+    if name.starts_with('_') || schema.allows(name) && is_reported(name) {
         return None;
     }
     let message = format!("{} does not report a property '{name}'", prepared.graph.label(id));
-    let known = schema.property_names();
+    let known: Vec<&str> = schema.property_names().into_iter().filter(|name| is_reported(name)).collect();
     let place = locate(&prepared.sources, *span, at.clone());
     let finding = Diagnostic::error(&ACCESS, place, message);
     Some(match nearest(name, known.iter().copied()) {

@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock, openat};
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Mode, OFlags, accessat, fcntl_lock, openat};
 use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Failure, FailureKind};
-use stead_host::fs::{self, Former, FsError, Ownership, Place, Replacement, Status};
+use stead_host::fs::{self, Former, Ownership, Place, Replacement};
 use stead_host::provider::Context;
 
+use crate::edit::{Cache, Content, Text};
 use crate::input::{cannot, refused};
 
 mod account;
@@ -23,8 +24,8 @@ pub(crate) use account::Account;
 pub(crate) use settings::Settings;
 pub(crate) use table::{Record, Table};
 
-/// The largest database that is read: one of a million accounts.
-const MAX_SIZE: u64 = 64 * 1024 * 1024;
+/// The databases that were read, of whatever system, for all instances.
+static TABLES: Cache<Arc<Table>> = Cache::new();
 
 /// A path of the system that a call is about.
 pub(crate) fn path(cx: &Context, path: &str) -> PathBuf {
@@ -50,30 +51,28 @@ pub fn account_at(path: &Path) -> Option<String> {
     }
 }
 
+impl Content for Arc<Table> {
+    fn of(bytes: Vec<u8>) -> Result<Self, &'static str> {
+        Ok(Self::new(Table::read(&bytes)))
+    }
+}
+
 /// One database, as it was read and as it is to be.
 struct Database {
     path: PathBuf,
-    former: Option<(Status, Table)>,
-    table: Table,
+    former: Option<Arc<Text<Arc<Table>>>>,
+    table: Arc<Table>,
 }
 
 impl Database {
     /// What does not exist is empty; so is what this user may not read if `is_secret`.
     fn read(cx: &Context, file: &str, is_secret: bool) -> Result<Self, Failure> {
         let path = path(cx, file);
-        let read = match fs::read(&path, MAX_SIZE) {
-            Err(FsError::System { source, .. })
-                if is_secret && source.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) =>
-            {
-                None
-            }
-            read => read?,
-        };
-        let Some(fs::Content { status, bytes }) = read else {
-            return Ok(Self { path, former: None, table: Table::default() });
-        };
-        let table = Table::read(&bytes);
-        Ok(Self { path, former: Some((status, table.clone())), table })
+        let may_be_hidden = is_secret && !rustix::process::geteuid().is_root();
+        let is_hidden = may_be_hidden && accessat(CWD, &path, Access::READ_OK, AtFlags::EACCESS) == Err(Errno::ACCESS);
+        let former = if is_hidden { None } else { TABLES.look(&path)? };
+        let table = former.as_ref().map(|text| Arc::clone(&text.content)).unwrap_or_default();
+        Ok(Self { path, former, table })
     }
 
     fn exists(&self) -> bool {
@@ -82,10 +81,8 @@ impl Database {
 
     /// Returns false when somebody who does not lock changed it meanwhile.
     fn write(&self, cx: &Context) -> Result<bool, Failure> {
-        let Some((status, former)) = &self.former else { return Ok(true) };
-        if *former == self.table {
-            return Ok(true);
-        }
+        let Some(former) = self.former.as_ref().filter(|former| former.content != self.table) else { return Ok(true) };
+        let status = &former.status;
         let Some(place) = Place::find(&self.path, &cx.writes)? else { return Ok(false) };
         let mut replacement = Replacement::begin(&place, Former::Unchanged(status))?;
         if let Some(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)? {
@@ -130,16 +127,16 @@ impl Databases {
     }
 
     pub(crate) fn users_mut(&mut self) -> &mut Table {
-        &mut self.passwd.table
+        Arc::make_mut(&mut self.passwd.table)
     }
 
     pub(crate) fn passwords_mut(&mut self) -> Option<&mut Table> {
-        self.shadow.exists().then_some(&mut self.shadow.table)
+        self.shadow.exists().then_some(Arc::make_mut(&mut self.shadow.table))
     }
 
     /// Puts a group, with the same members in the database of its passwords.
     pub(crate) fn put_group(&mut self, record: &Record) {
-        self.group.table.put(record);
+        Arc::make_mut(&mut self.group.table).put(record);
         if self.gshadow.exists() {
             let name = record.name();
             let mut secret = self.gshadow.table.find(&name).unwrap_or_else(|| {
@@ -148,13 +145,14 @@ impl Databases {
                 new
             });
             secret.set(3, &record.get(3));
-            self.gshadow.table.put(&secret);
+            Arc::make_mut(&mut self.gshadow.table).put(&secret);
         }
     }
 
     pub(crate) fn remove_group(&mut self, name: &str) {
-        self.group.table.remove(name);
-        self.gshadow.table.remove(name);
+        for database in [&mut self.group, &mut self.gshadow] {
+            Arc::make_mut(&mut database.table).remove(name);
+        }
     }
 
     /// Removes a user from those who administer groups, and from the members that only that database has.
@@ -166,7 +164,7 @@ impl Databases {
                 let others: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != user).collect();
                 if others.len() < names.len() {
                     group.set(field, &others.join(","));
-                    self.gshadow.table.put(&group);
+                    Arc::make_mut(&mut self.gshadow.table).put(&group);
                 }
             }
         }
@@ -193,7 +191,7 @@ impl Databases {
             }
         }
         let user = rustix::process::geteuid();
-        let foreign = self.passwd.former.as_ref().is_some_and(|(status, _)| status.uid != user.as_raw());
+        let foreign = self.passwd.former.as_ref().is_some_and(|former| former.status.uid != user.as_raw());
         if foreign && !user.is_root() {
             return Err(cannot("write", &self.passwd.path, Errno::ACCESS));
         }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem::Finder;
+
 /// The lines of a database. What is not a record, such as a comment, is kept as it is.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(crate) struct Table(Vec<Vec<u8>>);
@@ -72,6 +74,12 @@ impl Table {
 
     pub(crate) fn records(&self) -> impl Iterator<Item = Record> + '_ {
         self.0.iter().filter_map(|line| Record::of(line))
+    }
+
+    /// The records in which a text occurs somewhere: few are taken apart where one of many is looked for.
+    pub(crate) fn records_with(&self, text: &str) -> impl Iterator<Item = Record> + '_ {
+        let finder = Finder::new(text).into_owned();
+        self.0.iter().filter(move |line| finder.find(line).is_some()).filter_map(|line| Record::of(line))
     }
 
     /// The first record of a name, as the system finds it.

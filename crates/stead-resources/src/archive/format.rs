@@ -55,8 +55,8 @@ pub(super) type Visit<'v> = &'v mut dyn FnMut(usize, RawEntry, &mut dyn Read) ->
 
 /// Shows every entry of an archive in its order.
 ///
-/// Guarantees: damage that the format can reveal is refused (by the CRC-32 of gzip and zip and the checks of xz, not by the
-/// checksum of zstd): in content that is read, and in a compressed tar archive as a whole.
+/// Guarantees: damage that the format can reveal is refused (by the CRC-32 of gzip and zip, the checks of xz and the checksum
+/// of zstd): in content that is read, and in a compressed tar archive as a whole.
 pub(super) fn for_each(archive: &mut dyn Source, patience: &Patience, visit: Visit<'_>) -> Result<(), Failure> {
     let mut begin = Vec::new();
     let sought = archive.rewind().and_then(|()| (&mut *archive).take(MAGIC_END).read_to_end(&mut begin));

@@ -138,6 +138,12 @@ impl<R: BufRead> Frames<R> {
         Self { source, decoder }
     }
 
+    /// Whether the frame that was read has a checksum, and another content.
+    fn is_damaged(&self) -> bool {
+        let stated = self.decoder.get_checksum_from_data();
+        stated.is_some() && stated != self.decoder.get_calculated_checksum()
+    }
+
     fn next_frame(&mut self) -> io::Result<()> {
         let skipped = match self.decoder.reset(&mut self.source) {
             Ok(()) => return Ok(()),
@@ -157,6 +163,8 @@ impl<R: BufRead> Read for Frames<R> {
             if !self.decoder.is_finished() {
                 let decoded = self.decoder.decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1));
                 decoded.map_err(fault)?;
+            } else if self.is_damaged() {
+                return Err(io::Error::other("a checksum in it is not that of its content"));
             } else if self.source.fill_buf()?.is_empty() {
                 return Ok(0);
             } else {

@@ -60,17 +60,23 @@ impl FileLocks {
 }
 
 /// The files that were read.
-pub(super) struct Cache<T>(Mutex<BTreeMap<PathBuf, Arc<Text<T>>>>);
+pub(crate) struct Cache<T>(Mutex<BTreeMap<PathBuf, Arc<Text<T>>>>);
 
 impl<T> Default for Cache<T> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self::new()
+    }
+}
+
+impl<T> Cache<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
     }
 }
 
 impl<T: Content> Cache<T> {
     /// The text at a path; `None` when nothing is there. A text that has not changed is not read again.
-    pub(super) fn look(&self, path: &Path) -> Result<Option<Arc<Text<T>>>, Failure> {
+    pub(crate) fn look(&self, path: &Path) -> Result<Option<Arc<Text<T>>>, Failure> {
         // Asking by path is enough here: only what was opened safely under this path can be found again.
         let now = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().map(Status::from);
         if let Some(text) = now.and_then(|status| self.known(path, &status)) {

@@ -18,8 +18,7 @@ mod cache;
 mod patterns;
 mod steps;
 
-use cache::Cache;
-pub(crate) use cache::{Content, FileLocks, Text};
+pub(crate) use cache::{Cache, Content, FileLocks, Text};
 pub(crate) use patterns::{Patterns, Position, compile};
 pub(crate) use steps::{FileEdit, Steps};
 

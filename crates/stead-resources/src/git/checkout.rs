@@ -20,8 +20,10 @@ impl Desired<'_> {
         }
         let git = self.git(cx);
         if plan.creates {
-            if Place::find(&self.path, &cx.writes)?.is_none() {
-                return Err(pending::no_directory(&self.path));
+            let place = Place::find(&self.path, &cx.writes)?.ok_or_else(|| pending::no_directory(&self.path))?;
+            if let (Some(user), None) = (&self.user, place.status()?) {
+                // The user may not be allowed to.
+                place.make_directory_with(0o755, user.ownership())?;
             }
             let path = self.path.display().to_string();
             let made = git.outside(&["init", "--quiet", "--template=", "--", &path])?;

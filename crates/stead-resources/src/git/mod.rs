@@ -8,14 +8,16 @@ use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Failure, FailureKind, Presumed};
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claims, Extent, Ties};
 use stead_core::destruction::{Effect, Effects};
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Kind, Patience, Place};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, read, read_each, refused, required};
+use crate::input::{
+    NewAccountName, PathText, ReadOnly, RepositoryAddress, Revision, read, read_each, refused, required,
+};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, credentials, is_wanted, pending, removal, reply, schema, with_secrets};
 
 mod checkout;
@@ -23,10 +25,12 @@ mod losses;
 mod program;
 mod repository;
 mod trust;
+mod user;
 
 use losses::Losses;
 use program::{Git, Remote};
 use repository::{Repository, is_commit, record_of};
+use user::AsUser;
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Git",
@@ -39,8 +43,8 @@ const PROFILE: Profile = Profile {
 
 /// A working tree of a Git repository, at a revision. What is checked out is read from the files of the repository; to
 /// change it, the program git is called, which asks nobody, ignores the settings of the user and the system, and runs no
-/// hooks. HEAD is detached. Submodules are not fetched. Files that Git does not track stay. Where root runs stead, nobody
-/// else may be able to write to the repository or to a directory above it.
+/// hooks. HEAD is detached. Submodules are not fetched. Files that Git does not track stay. Where root runs git, nobody
+/// else may be able to write to the repository or to a directory above it; for others there is 'user'.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/Git")]
@@ -69,6 +73,11 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     force: bool,
+    /// The user whom git runs as, with the keys for SSH in the home directory of that user. The working tree belongs to this
+    /// user; a new one is created so. By default git runs as the user who runs stead. Only root can state another user.
+    #[serde(borrow)]
+    #[schemars(extend("writeOnly" = true))]
+    user: Option<NewAccountName<'a>>,
     /// How many commits of the history are fetched; all without it.
     #[schemars(range(min = 1), extend("writeOnly" = true))]
     depth: Option<u32>,
@@ -109,8 +118,9 @@ impl Provider for WorkingTrees {
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        let desired = Desired::of(cx, &read_each(input)?);
-        let found = Repository::at(&desired.path)?;
+        let stated: Properties<'_> = read_each(input)?;
+        let desired = Desired::of(cx, &stated)?;
+        let found = desired.find()?;
         let mut state = desired.actual(found.as_ref(), &[])?;
         if let Some(commit) = found.and_then(|found| found.head) {
             state.insert("commit".to_owned(), Value::from(commit));
@@ -119,8 +129,8 @@ impl Provider for WorkingTrees {
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        let desired = Desired::of(cx, &read(input)?);
-        let found = Repository::at(&desired.path)?;
+        let desired = Desired::of(cx, &read(input)?)?;
+        let found = desired.find()?;
         let plan = desired.plan(cx, found.as_ref(), Depth::Test)?;
         let mut actual = desired.actual(found.as_ref(), &plan.differing)?;
         if !plan.losses.modified.is_empty() {
@@ -134,8 +144,8 @@ impl Provider for WorkingTrees {
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
-        let desired = Desired::of(cx, &read(input)?);
-        let found = Repository::at(&desired.path)?;
+        let desired = Desired::of(cx, &read(input)?)?;
+        let found = desired.find()?;
         let plan = match desired.plan(cx, found.as_ref(), Depth::Set) {
             Err(failure) if execution == Execution::WhatIf => return desired.presumed(cx, found.as_ref(), failure),
             plan => plan?,
@@ -151,8 +161,8 @@ impl Provider for WorkingTrees {
     }
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
-        let desired = Desired { exist: false, ..Desired::of(cx, &read_each(input)?) };
-        let found = Repository::at(&desired.path)?;
+        let desired = Desired { exist: false, ..Desired::of(cx, &read_each(input)?)? };
+        let found = desired.find()?;
         let plan = desired.plan(cx, found.as_ref(), Depth::Set)?;
         desired.check_kept(&plan)?;
         match execution {
@@ -164,6 +174,10 @@ impl Provider for WorkingTrees {
 
     fn cost(&self, _desired: &Value) -> Cost {
         Cost::Process
+    }
+
+    fn ties(&self, input: &Plain) -> Ties {
+        reply::ties(input)
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
@@ -224,6 +238,7 @@ struct Desired<'a> {
     path: PathBuf,
     remote: Option<Remote>,
     revision: Option<&'a str>,
+    user: Option<AsUser<'a>>,
     update: bool,
     force: bool,
     depth: Option<u32>,
@@ -233,8 +248,9 @@ struct Desired<'a> {
 }
 
 impl<'a> Desired<'a> {
-    fn of(cx: &Context, stated: &Properties<'a>) -> Self {
-        Self {
+    fn of(cx: &Context, stated: &Properties<'a>) -> Result<Self, Failure> {
+        Ok(Self {
+            user: stated.user.as_ref().map(|user| AsUser::find(cx, user.0)).transpose()?,
             path_text: stated.path.0,
             path: stated.path.resolve(cx),
             remote: stated.repository.as_ref().map(|repository| Remote::of(cx, repository.0)),
@@ -244,11 +260,15 @@ impl<'a> Desired<'a> {
             depth: stated.depth,
             exist: stated.exist,
             until: Instant::now().checked_add(cx.deadline),
-        }
+        })
+    }
+
+    fn find(&self) -> Result<Option<Repository>, Failure> {
+        Repository::at(&self.path, self.user.as_ref().and_then(AsUser::uid))
     }
 
     fn git<'g>(&'g self, cx: &'g Context) -> Git<'g> {
-        Git { cx, remote: self.remote.as_ref(), path: &self.path, until: self.until }
+        Git { cx, remote: self.remote.as_ref(), path: &self.path, user: self.user.as_ref(), until: self.until }
     }
 
     fn plan(&self, cx: &Context, found: Option<&Repository>, depth: Depth) -> Result<Plan, Failure> {
@@ -281,7 +301,7 @@ impl<'a> Desired<'a> {
     }
 
     fn check_trusted(&self) -> Result<(), Failure> {
-        trust::check(&self.path).map_err(|presumed| presumed.failure)
+        trust::check(&self.path, self.user.as_ref()).map_err(|presumed| presumed.failure)
     }
 
     /// With what is lost when something is checked out, and that changed files are to be discarded.
@@ -407,7 +427,8 @@ impl<'a> Desired<'a> {
     /// write to a directory.
     fn presumed(&self, cx: &Context, found: Option<&Repository>, failure: Failure) -> Result<SetReply, Failure> {
         let directory = self.remote.as_ref().and_then(|remote| remote.directory.clone());
-        let distrusted = trust::check(&self.path).err().filter(|presumed| presumed.failure == failure);
+        let distrusted =
+            trust::check(&self.path, self.user.as_ref()).err().filter(|presumed| presumed.failure == failure);
         let paths = match directory.filter(|directory| !directory.exists()) {
             _ if distrusted.is_some() => distrusted.map(|presumed| presumed.paths).unwrap_or_default(),
             Some(directory) => vec![directory],

@@ -8,6 +8,7 @@ use stead_host::provider::Context;
 use url::Url;
 
 use super::repository::CHECKED_OUT;
+use super::user::AsUser;
 use crate::credentials;
 use crate::input::{refused, required};
 use crate::program::{Ended, Invocation, run};
@@ -84,6 +85,8 @@ pub(super) struct Git<'a> {
     pub(super) remote: Option<&'a Remote>,
     /// The working tree.
     pub(super) path: &'a Path,
+    /// Whom it runs as, if that is not the user who runs stead.
+    pub(super) user: Option<&'a AsUser<'a>>,
     /// When all calls together must have ended.
     pub(super) until: Option<Instant>,
 }
@@ -104,10 +107,14 @@ impl Git<'_> {
 
     fn call(&self, places: impl Iterator<Item = String>, arguments: &[&str]) -> Result<Ended, Failure> {
         let settings = SETTINGS.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]);
+        let (program, before) = match self.user {
+            Some(user) => user.command()?,
+            None => ("git".to_owned(), Vec::new()),
+        };
         let arguments = settings.chain(places).chain(arguments.iter().map(|&argument| argument.to_owned()));
         let invocation = Invocation {
-            program: "git".to_owned(),
-            arguments: arguments.collect(),
+            program,
+            arguments: before.into_iter().chain(arguments).collect(),
             environment: self.environment(),
             directory: PathBuf::from("/"),
             timeout: self.until.map(|until| until.saturating_duration_since(Instant::now())),
@@ -127,8 +134,11 @@ impl Git<'_> {
             ("LC_ALL", "C"),
         ];
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        let handed_on = HANDED_ON.into_iter().filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
+        // An agent for SSH is that of the user who runs stead.
+        let handed_on = HANDED_ON.into_iter().filter(|name| self.user.is_none() || *name != "SSH_AUTH_SOCK");
+        let handed_on = handed_on.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)));
         let mut variables: Vec<_> = fixed.into_iter().map(owned).chain(handed_on).collect();
+        variables.extend(self.user.into_iter().flat_map(AsUser::environment));
         // Only this user and root can read the environment of a process. A redirect could lead to another host.
         if let Some((name, value)) = self.remote.and_then(|remote| remote.credentials.as_ref()) {
             let of_credentials = [
@@ -159,7 +169,8 @@ impl Git<'_> {
         }
         let failure = ended.failure(&format!("git {}", arguments.first().unwrap_or(&"")));
         if failure.message.contains("dubious ownership") {
-            let hint = "Let it belong to the user who runs stead, or fetch it over SSH or HTTPS";
+            let user = self.user.map_or("user who runs stead".to_owned(), |user| format!("user '{}'", user.name));
+            let hint = format!("Let it belong to the {user}, or fetch it over SSH or HTTPS");
             let problem = format!("git refuses to read '{}': it belongs to another user", self.address()?);
             return Err(refused("repository", format!("{problem}. {hint}")));
         }

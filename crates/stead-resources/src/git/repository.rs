@@ -29,8 +29,9 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// The repository whose working tree is at a path; `None` where there is none.
-    pub(super) fn at(path: &Path) -> Result<Option<Self>, Failure> {
+    /// The repository whose working tree is at a path; `None` where there is none. It belongs to root, the user who runs stead,
+    /// or the one whom git runs as.
+    pub(super) fn at(path: &Path, user: Option<u32>) -> Result<Option<Self>, Failure> {
         let Some(tree) = examine(path)? else { return Ok(None) };
         match tree.kind {
             Kind::Directory => {}
@@ -47,7 +48,8 @@ impl Repository {
             return Err(refused("path", format!("'{}' is a {found}, not a repository of its own", git.display())));
         }
         // Its settings name programs, which git would run. What else git requires of it is checked before git is called.
-        if status.uid != rustix::process::geteuid().as_raw() && status.uid != 0 {
+        let owners = [Some(rustix::process::geteuid().as_raw()), Some(0), user];
+        if !owners.contains(&Some(status.uid)) {
             return Err(refused("path", format!("'{}' belongs to another user", git.display())));
         }
         if examine(&git.join("commondir"))?.is_some() {

@@ -6,6 +6,7 @@ use std::path::Path;
 use stead_core::call::Presumed;
 use stead_host::fs::{OpenError, Trust, TrustedDirectory, User};
 
+use super::user::AsUser;
 use crate::input::refused;
 
 /// How deep a repository is looked into: references have the depth of their names.
@@ -14,9 +15,14 @@ const MAX_DEPTH: usize = 16;
 /// Refuses to call git for a working tree, where it is root who would, and somebody else can write to the repository or
 /// exchange a part of its path.
 ///
+/// Where an instance states a user, git runs as this one, and what belongs to it is its own affair.
+///
 /// Guarantees: what was accepted stays so until root changes it. Of objects only the directories are looked at: what they
 /// hold was made by who can write to those. Where there is no repository yet, its path is judged as far as there is one.
-pub(super) fn check(tree: &Path) -> Result<(), Presumed> {
+pub(super) fn check(tree: &Path, user: Option<&AsUser<'_>>) -> Result<(), Presumed> {
+    if let Some(user) = user {
+        return user.check(tree);
+    }
     let trust = User::current().trust();
     if trust == Trust::Everyone {
         return Ok(());
@@ -50,7 +56,7 @@ fn distrusted(error: OpenError) -> Presumed {
             (format!("'{}' cannot be examined: {}", path.display(), stead_host::fs::reason(source)), Vec::new())
         }
     };
-    let hint = "Let only root write the repository and every directory above it, or use another path";
+    let hint = "Add 'user' to run git as the owner, or let only root write the repository and every directory above it";
     let message = format!("{problem}, and git would run programs as root that a repository names. {hint}");
     Presumed { failure: refused("path", message), paths }
 }

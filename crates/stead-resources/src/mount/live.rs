@@ -199,7 +199,9 @@ impl Mounted {
             let message = format!("'{point}' is required by the running system and cannot be unmounted. {hint}");
             return Some(refused("path", message));
         }
-        let own = std::env::current_exe().is_ok_and(|program| program.starts_with(&self.point));
+        // Swap space has no mount point, and an empty path begins every other.
+        let has_point = !self.point.as_os_str().is_empty();
+        let own = has_point && std::env::current_exe().is_ok_and(|program| program.starts_with(&self.point));
         own.then(|| refused("path", format!("cannot unmount '{point}': stead runs from it")))
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::{Execution, Exported, Failure, Presumed};
-use stead_core::claims::{Claims, Extent};
+use stead_core::claims::{Claims, Extent, Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::SecretForm;
 use stead_core::value::{Object, Value};
@@ -182,6 +182,15 @@ impl Provider for Mounts {
 
     fn cost(&self, _desired: &Value) -> Cost {
         Cost::Process
+    }
+
+    fn ties(&self, input: &Plain) -> Ties {
+        if reply::is_removal(input) {
+            return Ties::default();
+        }
+        let paths = ["path", "device"].into_iter().filter_map(|name| input.expose().get(name)?.as_str());
+        let uses = paths.filter_map(|path| Some(Provision::Path(source::path(path)?.into()))).collect();
+        Ties { provides: Vec::new(), uses }
     }
 
     fn claims(&self, input: &Plain) -> Option<Claims> {
@@ -504,14 +513,16 @@ impl Properties<'_> {
             (true, false) => Effect::Create,
             (true, true) => Effect::Change,
         });
-        let path = || TABLE.to_owned();
+        // Of what is mounted there are no claims, so that no plan could tell that an instance before creates the table as well.
+        let has_claims = !found.is_live || self.state.is_none();
         match (found.text.as_deref(), edited) {
-            (None, Some(edited)) => {
-                effects.creates.push(Item { path: path(), kind: ItemKind::File { size: edited.len() as u64 } });
+            (None, Some(edited)) if has_claims => {
+                let kind = ItemKind::File { size: edited.len() as u64 };
+                effects.creates.push(Item { path: TABLE.to_owned(), kind });
             }
             (Some(text), Some(edited)) if !self.exist => {
                 let lines = removed_lines(&text.content, edited);
-                effects.destroys.extend(lines.into_iter().map(|kind| Item { path: path(), kind }));
+                effects.destroys.extend(lines.into_iter().map(|kind| Item { path: TABLE.to_owned(), kind }));
             }
             _ => {}
         }

@@ -1,27 +1,26 @@
 //! Debian's packages: dpkg's database, and apt-get to change it.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Write as _;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use rustix::fs::{MemfdFlags, memfd_create};
-use stead_core::call::{Failure, FailureKind};
+use stead_core::call::Failure;
 use stead_host::provider::Context;
 
-use super::dpkg::{self, Database};
-use super::manager::{Available, Install, Installed, PackageManager, Plan, Remove, Transaction};
+use super::dpkg;
+use super::manager::{
+    Available, Install, Installed, Known, PackageManager, Plan, Remove, Settings, Transaction, are_stale,
+};
 use super::version::{Order, debian_order};
 use crate::accounts::path;
+use crate::input::refused;
 use crate::program::{self, Invocation, search_path};
 
 /// apt and dpkg.
 #[derive(Default)]
 pub(super) struct Apt {
-    database: Database,
+    known: Known,
 }
 
 /// Nothing is asked, and configuration files that were changed stay.
@@ -47,7 +46,7 @@ impl PackageManager for Apt {
     }
 
     fn installed(&self, cx: &Context) -> Result<Arc<Installed>, Failure> {
-        self.database.read(cx)
+        self.known.of(dpkg::files(cx), || dpkg::installed(cx))
     }
 
     fn available(&self, cx: &Context, names: &[&str], release: Option<&str>) -> Result<Vec<Available>, Failure> {
@@ -60,12 +59,9 @@ impl PackageManager for Apt {
 
     fn are_lists_stale(&self, cx: &Context, maximum: Duration) -> bool {
         let lists = ["var/lib/apt/lists", "var/lib/apt/lists/partial", "var/lib/apt/periodic/update-success-stamp"];
-        let updated = lists.iter().filter_map(|name| modified(&path(cx, name))).max();
-        let Some(updated) = updated.filter(|_| has_lists(cx)) else { return true };
+        let lists = lists.iter().filter(|_| has_lists(cx)).map(|name| path(cx, name));
         let sources = ["etc/apt/sources.list", "etc/apt/sources.list.d", "etc/apt/keyrings"];
-        let changed = sources.iter().flat_map(|name| with_entries(path(cx, name))).filter_map(|path| modified(&path));
-        let is_old = SystemTime::now().duration_since(updated).is_ok_and(|age| age > maximum);
-        is_old || changed.max().is_some_and(|changed| changed >= updated)
+        are_stale(lists, sources.map(|name| path(cx, name)), maximum)
     }
 
     fn update_lists(&self, cx: &Context) -> Result<(), Failure> {
@@ -132,7 +128,7 @@ fn arguments(transaction: &Transaction) -> Vec<String> {
 
 /// Runs a program of apt to its end, and returns what it printed.
 fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<String, Failure> {
-    let settings = other_root(cx).map(|root| Settings::of(cx, root)).transpose()?;
+    let settings = other_root(cx).map(|root| settings(cx, root)).transpose()?;
     let mut environment = vec![
         ("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned()),
         ("LC_ALL".to_owned(), "C.UTF-8".to_owned()),
@@ -153,28 +149,16 @@ fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<String, Failure> 
 /// Settings of apt for another root than that of this system.
 ///
 /// Snippets of settings are not read: their hooks are commands for the system that they are in, and would be run in this one.
-struct Settings(File);
-
-impl Settings {
-    fn of(cx: &Context, root: &Path) -> Result<Self, Failure> {
-        let failed = |error: &dyn std::fmt::Display| {
-            Failure::new(FailureKind::System, format!("cannot hand settings to apt: {error}"))
-        };
-        let quoted = root.to_str().filter(|path| !path.contains(['"', '\\', '\n']));
-        let quoted = quoted.ok_or_else(|| failed(&"the path of the root has characters that apt cannot take"))?;
-        let mut text = format!("Dir \"{quoted}\";\nDir::State::status \"{quoted}/{}\";\n", dpkg::STATUS);
-        text += "Dir::Etc::main \"/dev/null\";\nDir::Etc::parts \"/dev/null\";\n";
-        for option in dpkg_options(cx) {
-            let _ = writeln!(text, "DPkg::Options {{ \"{option}\"; }};");
-        }
-        let mut file = File::from(memfd_create("apt.conf", MemfdFlags::CLOEXEC).map_err(|errno| failed(&errno))?);
-        file.write_all(text.as_bytes()).map_err(|error| failed(&error))?;
-        Ok(Self(file))
+fn settings(cx: &Context, root: &Path) -> Result<Settings, Failure> {
+    let quoted = root.to_str().filter(|path| !path.contains(['"', '\\', '\n']));
+    let quoted = quoted
+        .ok_or_else(|| refused("", "the path of the root has characters that apt cannot take in its settings"))?;
+    let mut text = format!("Dir \"{quoted}\";\nDir::State::status \"{quoted}/{}\";\n", dpkg::STATUS);
+    text += "Dir::Etc::main \"/dev/null\";\nDir::Etc::parts \"/dev/null\";\n";
+    for option in dpkg_options(cx) {
+        let _ = writeln!(text, "DPkg::Options {{ \"{option}\"; }};");
     }
-
-    fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
-    }
+    Settings::of(&text)
 }
 
 /// The root of the system that is managed, if it is not the running one.
@@ -193,18 +177,6 @@ fn has_lists(cx: &Context) -> bool {
     let is_list = |name: &std::ffi::OsStr| !["lock", "partial", "auxfiles"].iter().any(|other| name == *other);
     let entries = std::fs::read_dir(path(cx, "var/lib/apt/lists"));
     entries.is_ok_and(|entries| entries.flatten().any(|entry| is_list(&entry.file_name())))
-}
-
-fn modified(path: &Path) -> Option<SystemTime> {
-    path.metadata().and_then(|metadata| metadata.modified()).ok()
-}
-
-/// A path, and those of what is in it if it is a directory.
-fn with_entries(path: PathBuf) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(&path).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
-    let mut all: Vec<PathBuf> = entries.unwrap_or_default();
-    all.push(path);
-    all
 }
 
 /// Reads what `apt-cache policy` prints.

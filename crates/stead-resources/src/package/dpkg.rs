@@ -3,15 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, statat};
-use rustix::time::{ClockId, clock_gettime};
 use stead_core::call::Failure;
-use stead_host::fs::{self, Identity, Status};
+use stead_host::fs;
 use stead_host::provider::Context;
 
-use super::manager::{Installed, Package, Presence};
+use super::manager::{Installed, Package, Presence, native};
 use crate::accounts::path;
 
 /// Where the database is, below the root of a system.
@@ -20,49 +17,9 @@ const UPDATES: &str = "var/lib/dpkg/updates";
 const NATIVE: &str = "var/lib/dpkg/arch";
 const MARKS: &str = "var/lib/apt/extended_states";
 
-/// The database as it was last read.
-#[derive(Default)]
-pub(super) struct Database {
-    last: Mutex<Option<(Stamp, Arc<Installed>)>>,
-}
-
-/// What tells one state of the database from every other.
-#[derive(PartialEq, Eq)]
-struct Stamp {
-    status: PathBuf,
-    /// What does not exist is none.
-    identities: Vec<Option<Identity>>,
-}
-
-impl Stamp {
-    fn of(cx: &Context) -> Self {
-        let identity =
-            |name| statat(CWD, path(cx, name), AtFlags::empty()).ok().map(|stat| Status::from(stat).identity);
-        Self { status: path(cx, STATUS), identities: [STATUS, UPDATES, MARKS].map(identity).to_vec() }
-    }
-
-    /// Whether a change since could have left it as it is.
-    fn is_fresh(&self) -> bool {
-        let clock = clock_gettime(ClockId::Realtime);
-        self.identities.iter().flatten().any(|identity| identity.is_fresh((clock.tv_sec, clock.tv_nsec)))
-    }
-}
-
-impl Database {
-    /// The packages of a system. What has not changed is not read again.
-    pub(super) fn read(&self, cx: &Context) -> Result<Arc<Installed>, Failure> {
-        let stamp = Stamp::of(cx);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, installed)) = last.as_ref()
-            && *known == stamp
-            && !stamp.is_fresh()
-        {
-            return Ok(Arc::clone(installed));
-        }
-        let installed = Arc::new(read(cx)?);
-        *last = Some((stamp, Arc::clone(&installed)));
-        Ok(installed)
-    }
+/// The files that tell one state of the database from every other.
+pub(super) fn files(cx: &Context) -> Vec<PathBuf> {
+    [STATUS, UPDATES, MARKS].iter().map(|name| path(cx, name)).collect()
 }
 
 /// Whether dpkg was broken off while it changed packages.
@@ -83,7 +40,8 @@ fn updates(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read(cx: &Context) -> Result<Installed, Failure> {
+/// What is installed.
+pub(super) fn installed(cx: &Context) -> Result<Installed, Failure> {
     let automatic = automatic(&contents(cx, MARKS)?);
     let mut packages = packages(&contents(cx, STATUS)?);
     for update in updates(&path(cx, UPDATES)).unwrap_or_default() {
@@ -94,12 +52,15 @@ fn read(cx: &Context) -> Result<Installed, Failure> {
         }
     }
     let own = contents(cx, NATIVE)?;
-    let native = native(&own, &packages);
+    // What dpkg notes, or else its own.
+    let noted = String::from_utf8_lossy(&own).lines().next().unwrap_or_default().to_owned();
+    let native = if noted.is_empty() { native("dpkg", &packages) } else { noted };
     for package in packages.iter_mut().filter(|_| !automatic.is_empty()) {
-        package.automatic = automatic.get(&*package.name).is_some_and(|architectures| {
+        let is_automatic = automatic.get(&*package.name).is_some_and(|architectures| {
             // apt notes a package of every architecture under the one of the system.
             &*package.architecture == "all" || architectures.contains(&*package.architecture)
         });
+        package.automatic = Some(is_automatic);
     }
     packages.retain(|package| !package.version.is_empty());
     Ok(Installed::new(packages, native))
@@ -112,16 +73,6 @@ const MAX_SIZE: u64 = 1 << 30;
 fn contents(cx: &Context, name: &str) -> Result<Vec<u8>, Failure> {
     let content = fs::read_within(cx.managed_root(), Path::new(name), MAX_SIZE)?;
     Ok(content.map(|content| content.bytes).unwrap_or_default())
-}
-
-/// The architecture of the system: what dpkg notes, or else its own.
-fn native(noted: &[u8], packages: &[Package]) -> String {
-    let noted = String::from_utf8_lossy(noted);
-    let noted = noted.lines().next().filter(|line| !line.is_empty()).map(str::to_owned);
-    let of_dpkg = || packages.iter().find(|package| &*package.name == "dpkg").map(|dpkg| dpkg.architecture.to_string());
-    let of_any =
-        || packages.iter().map(|package| &*package.architecture).find(|name| *name != "all").map(str::to_owned);
-    noted.or_else(of_dpkg).or_else(of_any).unwrap_or_default()
 }
 
 /// The packages that apt notes as automatically installed, with their architectures.
@@ -155,7 +106,7 @@ pub(super) fn packages(text: &[u8]) -> Vec<Package> {
             version: text("Version").unwrap_or_default().into(),
             presence,
             hold: selection == "hold",
-            automatic: false,
+            automatic: Some(false),
         })
     };
     stanzas(text, &[b"Package", b"Status", b"Architecture", b"Version"]).into_iter().filter_map(of).collect()

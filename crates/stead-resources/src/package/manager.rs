@@ -1,9 +1,16 @@
 //! What differs between package managers.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
-use stead_core::call::Failure;
+use rustix::fs::{AtFlags, CWD, MemfdFlags, memfd_create, statat};
+use rustix::time::{ClockId, clock_gettime};
+use stead_core::call::{Failure, FailureKind};
+use stead_host::fs::{Identity, Status};
 use stead_host::provider::Context;
 
 use super::version::Order;
@@ -13,6 +20,11 @@ use super::version::Order;
 pub(super) trait PackageManager: Send + Sync {
     /// The order of its versions.
     fn order(&self) -> Order;
+
+    /// What cannot be stated of its packages.
+    fn unsupported(&self) -> &'static [Unsupported] {
+        &[]
+    }
 
     /// What is installed. Starts no program where the database can be read without.
     fn installed(&self, cx: &Context) -> Result<Arc<Installed>, Failure>;
@@ -33,6 +45,103 @@ pub(super) trait PackageManager: Send + Sync {
     fn carry_out(&self, cx: &Context, transaction: &Transaction) -> Result<(), Failure>;
 }
 
+/// A property that a package manager has nothing for, and what there is instead.
+pub(super) type Unsupported = (&'static str, &'static str);
+
+/// Settings that a program reads from a file, which nobody else has.
+pub(super) struct Settings(File);
+
+impl Settings {
+    pub(super) fn of(text: &str) -> Result<Self, Failure> {
+        let made = || -> io::Result<File> {
+            let mut file = File::from(memfd_create("settings", MemfdFlags::CLOEXEC)?);
+            file.write_all(text.as_bytes())?;
+            Ok(file)
+        };
+        made().map(Self).map_err(|error| {
+            let message = format!("cannot hand settings to the package manager: {error}");
+            Failure::new(FailureKind::System, message)
+        })
+    }
+
+    /// Where the program finds them while this value lives.
+    pub(super) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+}
+
+/// The packages as they were last read from a database.
+#[derive(Default)]
+pub(super) struct Known(Mutex<Option<(Stamp, Arc<Installed>)>>);
+
+/// The files of a database, and what tells one state of them from every other. What does not exist is none.
+type Stamp = Vec<(PathBuf, Option<Identity>)>;
+
+impl Known {
+    /// The packages of the database that these files are. What has not changed is not read again.
+    pub(super) fn of(
+        &self,
+        files: Vec<PathBuf>,
+        read: impl FnOnce() -> Result<Installed, Failure>,
+    ) -> Result<Arc<Installed>, Failure> {
+        let identity = |path: &Path| statat(CWD, path, AtFlags::empty()).ok().map(|stat| Status::from(stat).identity);
+        let with_identity = |path: PathBuf| {
+            let identity = identity(&path);
+            (path, identity)
+        };
+        let stamp: Stamp = files.into_iter().map(with_identity).collect();
+        let clock = clock_gettime(ClockId::Realtime);
+        // A change since could have left it as it is.
+        let is_fresh = |(_, identity): &(PathBuf, Option<Identity>)| {
+            identity.as_ref().is_some_and(|identity| identity.is_fresh((clock.tv_sec, clock.tv_nsec)))
+        };
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, installed)) = last.as_ref()
+            && *known == stamp
+            && !stamp.iter().any(is_fresh)
+        {
+            return Ok(Arc::clone(installed));
+        }
+        let installed = Arc::new(read()?);
+        *last = Some((stamp, Arc::clone(&installed)));
+        Ok(installed)
+    }
+}
+
+/// Whether the lists of packages are older than this, or than a repository that they are of.
+pub(super) fn are_stale(
+    lists: impl Iterator<Item = PathBuf>,
+    repositories: impl IntoIterator<Item = PathBuf>,
+    maximum: Duration,
+) -> bool {
+    let modified = |path: PathBuf| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    let Some(updated) = lists.filter_map(modified).max() else { return true };
+    let changed = repositories.into_iter().flat_map(with_entries).filter_map(modified).max();
+    let is_old = SystemTime::now().duration_since(updated).is_ok_and(|age| age > maximum);
+    is_old || changed.is_some_and(|changed| changed >= updated)
+}
+
+/// A path, and those of what is in it if it is a directory.
+fn with_entries(path: PathBuf) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(&path).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
+    let mut all: Vec<PathBuf> = entries.unwrap_or_default();
+    all.push(path);
+    all
+}
+
+/// The architecture of a system: that of a package that every system has, or else of any.
+pub(super) fn native(of: &str, packages: &[Package]) -> String {
+    let everywhere = |package: &&Package| !is_everywhere(&package.architecture);
+    let own = packages.iter().filter(everywhere).find(|package| *package.name == *of);
+    let any = || packages.iter().find(everywhere);
+    own.or_else(any).map(|package| package.architecture.to_string()).unwrap_or_default()
+}
+
+/// Whether a package is for every architecture.
+fn is_everywhere(architecture: &str) -> bool {
+    matches!(architecture, "all" | "noarch")
+}
+
 /// The packages of a system.
 pub(super) struct Installed {
     /// In the order of the names.
@@ -49,8 +158,8 @@ pub(super) struct Package {
     pub(super) version: Box<str>,
     pub(super) presence: Presence,
     pub(super) hold: bool,
-    /// Whether it was installed only because others require it.
-    pub(super) automatic: bool,
+    /// Whether it was installed only because others require it, where that is known.
+    pub(super) automatic: Option<bool>,
 }
 
 /// How much of a package is there.
@@ -77,7 +186,7 @@ impl Installed {
         let mut same = self.packages.iter().skip(start).take_while(|package| *package.name == *name);
         same.find(|package| match architecture {
             Some(architecture) => *package.architecture == *architecture,
-            None => self.is_native(package),
+            None => self.is_native(&package.architecture),
         })
     }
 
@@ -88,15 +197,16 @@ impl Installed {
 
     /// The name under which [`Installed::find`] finds it.
     pub(super) fn full_name(&self, package: &Package) -> String {
-        if self.is_native(package) {
-            package.name.to_string()
-        } else {
-            format!("{}:{}", package.name, package.architecture)
-        }
+        self.name_of(&package.name, &package.architecture)
     }
 
-    fn is_native(&self, package: &Package) -> bool {
-        *package.architecture == *self.native || matches!(&*package.architecture, "all" | "noarch")
+    /// The same of a package that may not be installed. Where no architecture is known, every one is the system's.
+    pub(super) fn name_of(&self, name: &str, architecture: &str) -> String {
+        if self.is_native(architecture) { name.to_owned() } else { format!("{name}:{architecture}") }
+    }
+
+    pub(super) fn is_native(&self, architecture: &str) -> bool {
+        *architecture == *self.native || self.native.is_empty() || is_everywhere(architecture)
     }
 }
 

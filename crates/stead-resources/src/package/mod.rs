@@ -10,18 +10,22 @@ use stead_core::claims::{Provision, Ties};
 use stead_core::destruction::{Effect, Effects, Item, ItemKind};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
-use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::path;
 use crate::input::{PackageName, PackageVersion, ReadOnly, ReleaseName, exclusive, read, refused, required};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod apt;
+mod dnf;
 mod dpkg;
+mod locks;
 mod manager;
+mod rpm;
 mod version;
 
 use apt::Apt;
+use dnf::Dnf;
 use manager::{Available, Installed, Package, PackageManager, Plan, Presence, Remove, Transaction};
 pub(crate) use version::Requirement;
 
@@ -29,14 +33,14 @@ const PROFILE: Profile = Profile {
     type_name: "Stead/Package",
     description: "Packages of the operating system.",
     example: include_str!("example.yaml"),
-    tags: &["apt", "linux", "package"],
+    tags: &["apt", "dnf", "linux", "package"],
     capabilities: Capabilities { export: true, ..ALL_BUT_EXPORT },
     schema: schema::of::<Properties<'_>>,
 };
 
-/// Packages of the operating system. What is installed is read from the database of the package manager; programs are run
-/// only to change something, without asking questions. The packages of one instance are installed or removed in one
-/// transaction.
+/// Packages of the operating system, of apt or of dnf (version 4). What is installed is read from the database of the package
+/// manager; programs are run only to change something and to read the database of rpm, without asking questions. The packages
+/// of one instance are installed or removed in one transaction.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/Package", extend("dependentSchemas" = { "name": { "properties": { "names": false } } }))]
@@ -55,18 +59,19 @@ struct Properties<'a> {
     #[serde(borrow)]
     version: Option<PackageVersion<'a>>,
     /// Whether the package is held at its version. A held package is changed only by an instance that states this
-    /// property.
+    /// property. dnf needs its plugin versionlock for it.
     hold: Option<bool>,
-    /// Whether it is marked as automatically installed, so that it can be removed when no other package requires it.
+    /// Whether it is marked as automatically installed, so that it can be removed when no other package requires it. Only
+    /// with apt.
     automatic: Option<bool>,
-    /// The release to install it from, such as bookworm-backports. By default the package manager chooses.
+    /// The release to install it from, such as bookworm-backports. By default the package manager chooses. Only with apt.
     #[serde(borrow)]
     #[schemars(extend("writeOnly" = true))]
     release: Option<ReleaseName<'a>>,
     /// Whether recommended packages are installed with it. By default as the package manager is configured.
     #[schemars(extend("writeOnly" = true))]
     recommends: Option<bool>,
-    /// Whether its configuration files are removed with it.
+    /// Whether its configuration files are removed with it. Only with apt.
     #[serde(default)]
     purge: bool,
     /// Whether an older version may be installed in place of a newer one.
@@ -117,25 +122,65 @@ pub(crate) fn built_in() -> Option<BuiltIn> {
     Some(BuiltIn { keys: &["name"], ..built_in })
 }
 
+/// What only systems of other package managers have.
+const OTHERS: [(&str, &str); 3] =
+    [("etc/zypp", "zypper"), ("var/lib/pacman/local", "pacman"), ("lib/apk/db/installed", "apk")];
+
 /// Carries out `Stead/Package`.
 #[derive(Default)]
 struct Packages {
     apt: Apt,
+    dnf: Dnf,
     /// Held while packages are changed: package managers refuse to work twice at once.
     changing: Mutex<()>,
 }
 
 impl Packages {
-    /// The package manager of a system.
+    /// The package manager of a system. That dpkg, or rpm, is there to look into packages makes none of it.
     fn manager(&self, cx: &Context) -> Result<&dyn PackageManager, Failure> {
-        if path(cx, dpkg::STATUS).exists() {
+        let status = path(cx, dpkg::STATUS).metadata();
+        if status.as_ref().is_ok_and(|status| status.len() > 0) {
             return Ok(&self.apt);
         }
-        Err(refused("", "there is no package database of dpkg; other package managers are not supported"))
+        if let Some((_, other)) = OTHERS.iter().find(|(place, _)| path(cx, place).exists()) {
+            return Err(refused("", format!("{other} is not supported as a package manager; apt and dnf are")));
+        }
+        match (rpm::exists(cx), status) {
+            (true, _) => Ok(&self.dnf),
+            (false, Ok(_)) => Ok(&self.apt),
+            (false, Err(_)) => Err(refused(
+                "",
+                "there is no database of packages. Package managers that are supported are apt and dnf",
+            )),
+        }
+    }
+
+    /// The package manager that carries an instance out.
+    fn manager_for(&self, cx: &Context, desired: &Properties<'_>) -> Result<&dyn PackageManager, Failure> {
+        let manager = self.manager(cx)?;
+        let is_stated = |property: &str| match property {
+            "automatic" => desired.automatic.is_some(),
+            "purge" => desired.purge,
+            "release" => desired.release.is_some(),
+            _ => false,
+        };
+        match manager.unsupported().iter().find(|(property, _)| is_stated(property)) {
+            Some((property, why)) => Err(refused(
+                property,
+                format!("'{property}' is not supported by the package manager of this system: {why}"),
+            )),
+            None => Ok(manager),
+        }
     }
 }
 
 impl Provider for Packages {
+    fn test_cost(&self, desired: &Value) -> Cost {
+        // Only the package lists know which version that is, and a program asks them.
+        let is_latest = desired.get("version").and_then(Value::as_str) == Some("latest");
+        if is_latest { Cost::Process } else { Cost::Inline }
+    }
+
     fn ties(&self, input: &Plain) -> Ties {
         if reply::is_removal(input) {
             return Ties::default();
@@ -152,20 +197,20 @@ impl Provider for Packages {
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
         let desired: Properties<'_> = read(input)?;
-        let system = System::look(self.manager(cx)?, cx, &desired)?;
+        let system = System::look(self.manager_for(cx, &desired)?, cx, &desired)?;
         Ok(Plain::new(desired.state(&system.installed, &desired.differing(&system))))
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
         let desired: Properties<'_> = read(input)?;
-        let system = System::look(self.manager(cx)?, cx, &desired)?;
+        let system = System::look(self.manager_for(cx, &desired)?, cx, &desired)?;
         let differing = desired.differing(&system);
         Ok(reply::tested(desired.state(&system.installed, &differing), &differing))
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
         let desired: Properties<'_> = read(input)?;
-        let manager = self.manager(cx)?;
+        let manager = self.manager_for(cx, &desired)?;
         match execution {
             Execution::WhatIf => desired.predict(manager, cx),
             Execution::Actual => {
@@ -177,7 +222,7 @@ impl Provider for Packages {
 
     fn delete(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<Vec<String>, Failure> {
         let desired = Properties { exist: false, ..read(input)? };
-        let manager = self.manager(cx)?;
+        let manager = self.manager_for(cx, &desired)?;
         if execution == Execution::WhatIf {
             return desired.predict(manager, cx).map(|predicted| predicted.what_if);
         }
@@ -196,7 +241,7 @@ fn exported(installed: &Installed, package: &Package) -> Exported {
     let mut state = Object::with_capacity(5);
     state.insert("name".to_owned(), Value::from(name.as_str()));
     state.insert("version".to_owned(), Value::from(&*package.version));
-    for (property, holds) in [("hold", package.hold), ("automatic", package.automatic)] {
+    for (property, holds) in [("hold", package.hold), ("automatic", package.automatic == Some(true))] {
         state.extend(holds.then(|| (property.to_owned(), Value::from(true))));
     }
     state.insert("_exist".to_owned(), Value::from(true));
@@ -297,7 +342,7 @@ impl<'a> Properties<'a> {
                     .as_ref()
                     .is_some_and(|version| !system.accepts(&version.requirement, name, &found.version));
                 let hold = self.hold.is_some_and(|hold| hold != found.hold);
-                let automatic = self.automatic.is_some_and(|automatic| automatic != found.automatic);
+                let automatic = self.automatic.is_some_and(|automatic| Some(automatic) != found.automatic);
                 let all = [("version", version), ("hold", hold), ("automatic", automatic)];
                 all.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
             }
@@ -436,7 +481,7 @@ impl<'a> Properties<'a> {
                 Ok(SetReply { presumed: privilege, ..self.reply(&change, &installed, words) })
             }
             // What is decided without the package lists does not change with them.
-            Err(failure) if matches!(failure.kind, FailureKind::Exit(_)) || stale.is_some() => {
+            Err(failure) if matches!(failure.kind, FailureKind::Exit(_) | FailureKind::Start) || stale.is_some() => {
                 let effects = Effects::of(self.effect(&differing));
                 let presumed = Some(Presumed { failure, paths: Vec::new() });
                 let after = self.state_after(&Plan::default(), &installed);
@@ -525,12 +570,10 @@ impl<'a> Properties<'a> {
         let versions = found.iter().map(|package| package.version.to_string()).collect();
         self.add_versions(&mut state, version.map(|version| version.text), versions);
         if exist {
-            for (property, holds) in [
-                ("hold", found.iter().all(|package| package.hold)),
-                ("automatic", found.iter().all(|package| package.automatic)),
-            ] {
-                state.insert(property.to_owned(), Value::from(holds));
-            }
+            state.insert("hold".to_owned(), Value::from(found.iter().all(|package| package.hold)));
+            let automatic: Option<Vec<bool>> = found.iter().map(|package| package.automatic).collect();
+            let automatic = automatic.map(|each| each.into_iter().all(|automatic| automatic));
+            state.extend(automatic.map(|automatic| ("automatic".to_owned(), Value::from(automatic))));
         }
         state
     }

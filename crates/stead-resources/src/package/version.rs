@@ -78,6 +78,58 @@ fn is_version(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_part)
 }
 
+/// The order of rpm: epoch, version and release, of which the last two are compared part by part. Where one of them has no
+/// release, as users often state it, it makes no difference.
+pub(crate) fn rpm_order(left: &str, right: &str) -> Ordering {
+    let (left, right) = (split(left), split(right));
+    let releases = || {
+        if left.2.is_empty() || right.2.is_empty() { Ordering::Equal } else { rpm_part(left.2, right.2) }
+    };
+    left.0.cmp(&right.0).then_with(|| rpm_part(left.1, right.1)).then_with(releases)
+}
+
+/// `rpmvercmp`: what is neither a letter nor a digit only separates, but a tilde comes before the end, and a caret behind it
+/// and before everything else.
+fn rpm_part(left: &str, right: &str) -> Ordering {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'~' | b'^');
+    let (mut left, mut right) = (left.as_bytes(), right.as_bytes());
+    loop {
+        left = left.get(left.iter().take_while(|byte| !is_part(byte)).count()..).unwrap_or_default();
+        right = right.get(right.iter().take_while(|byte| !is_part(byte)).count()..).unwrap_or_default();
+        let order = match (left.first(), right.first()) {
+            (Some(b'~'), Some(b'~')) | (Some(b'^'), Some(b'^')) => {
+                (left, right) = (left.get(1..).unwrap_or_default(), right.get(1..).unwrap_or_default());
+                continue;
+            }
+            (Some(b'~'), _) => return Ordering::Less,
+            (_, Some(b'~')) => return Ordering::Greater,
+            (None, None) => return Ordering::Equal,
+            (Some(b'^'), other) => return if other.is_none() { Ordering::Greater } else { Ordering::Less },
+            (other, Some(b'^')) => return if other.is_none() { Ordering::Less } else { Ordering::Greater },
+            (None, _) => return Ordering::Less,
+            (_, None) => return Ordering::Greater,
+            (Some(one), Some(other)) if one.is_ascii_digit() != other.is_ascii_digit() => {
+                return one.is_ascii_digit().cmp(&other.is_ascii_digit());
+            }
+            (Some(one), _) if one.is_ascii_digit() => {
+                number(&mut left, u8::is_ascii_digit).cmp(&number(&mut right, u8::is_ascii_digit))
+            }
+            _ => letters(&mut left).cmp(letters(&mut right)),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+}
+
+/// Takes the letters at the begin.
+fn letters<'v>(rest: &mut &'v [u8]) -> &'v [u8] {
+    let end = rest.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(rest.len());
+    let (letters, behind) = rest.split_at(end);
+    *rest = behind;
+    letters
+}
+
 /// The order of deb-version(7): epoch, upstream version and revision, in which `~` sorts before the end.
 pub(crate) fn debian_order(left: &str, right: &str) -> Ordering {
     let (left, right) = (split(left), split(right));
@@ -167,8 +219,35 @@ mod tests {
         assert!(debian_order("1.0-0", "1.0").is_eq());
     }
 
+    #[test]
+    fn the_order_of_rpm_is_known() {
+        let ascending =
+            ["1.0~rc1-1", "1.0-1", "1.0^git1-1", "1.0a-1", "1.0.1-1", "1.1-1.el9", "1.1-2", "1.10-1", "1:0-1"];
+        for pair in ascending.windows(2) {
+            let [lower, higher] = pair else { continue };
+            assert!(rpm_order(lower, higher).is_lt() && rpm_order(higher, lower).is_gt(), "{lower} {higher}");
+        }
+        for (one, other) in [("1.0", "1.0-3"), ("0:1.0-1", "1.0-1"), ("1.0", "1_0"), ("1.01", "1.1")] {
+            assert!(rpm_order(one, other).is_eq(), "{one} {other}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_order_is_that_of_rpm(left in "([0-3]:)?[0-9a-c^~._]{1,8}(-[0-9a~^.]{1,3})?", right in "([0-3]:)?[0-9a-c^~._]{1,8}(-[0-9a~^.]{1,3})?") {
+            // Its own comparison takes one part, without the epoch and the release.
+            let part = |version: &str| split(version).1.to_owned();
+            let (left, right) = (part(&left), part(&right));
+            let script = format!("%{{lua: print(rpm.vercmp('{left}', '{right}'))}}");
+            let Ok(output) = Command::new("rpm").args(["--eval", &script]).output() else {
+                eprintln!("skipped the_order_is_that_of_rpm: there is no rpm");
+                return Ok(());
+            };
+            let expected: i32 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(9);
+            prop_assert_eq!(rpm_order(&left, &right) as i32, expected, "{} {}", left, right);
+        }
 
         #[test]
         fn the_order_is_that_of_dpkg(left in "([0-3]:)?[0-9][0-9a~+.]{0,5}(-[0-9a~+.]{1,3})?", right in "([0-3]:)?[0-9][0-9a~+.]{0,5}(-[0-9a~+.]{1,3})?") {

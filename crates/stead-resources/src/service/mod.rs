@@ -211,8 +211,9 @@ impl Provider for Services {
         Ties { provides: Vec::new(), uses: files.chain(package).collect() }
     }
 
-    fn cost(&self, _desired: &Value) -> Cost {
-        Cost::Process
+    fn test_cost(&self, _desired: &Value) -> Cost {
+        // systemd answers questions at once.
+        Cost::Inline
     }
 }
 
@@ -221,9 +222,19 @@ pub(crate) fn is_live(cx: &Context) -> bool {
     cx.manages_running_system() && Systemd::is_running()
 }
 
+/// Whether a system is started by the init of System V.
+fn has_other_init(root: &Path) -> bool {
+    let exists = |path: &str| root.join(path).exists();
+    exists("etc/inittab") && !exists("usr/lib/systemd/systemd") && !exists("lib/systemd/systemd")
+}
+
 impl Services {
     fn find(&self, cx: &Context, desired: &Properties<'_>) -> Result<Found, Failure> {
         let (root, name) = (cx.managed_root(), desired.name.whole());
+        if has_other_init(root) {
+            // Unit files and links, which packages bring anyway, start nothing there.
+            return Err(refused("name", "this system is started by sysvinit; only services of systemd are supported"));
+        }
         let read = |path: &str| unit::text_of(root, path);
         let mut found = Found {
             unit: Unit::find(root, &name),

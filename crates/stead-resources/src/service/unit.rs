@@ -1,9 +1,16 @@
 //! Unit files of systemd, and the links that enable and mask them, below a root.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, CWD, statat};
+use rustix::time::{ClockId, clock_gettime};
+use stead_host::fs::{Identity, Status};
 
 /// Where an administrator's unit files and links are, relative to the root.
 pub(super) const ADMINISTRATOR: &str = "etc/systemd/system";
@@ -53,9 +60,12 @@ impl Fragment {
 impl Unit {
     /// The unit of that name.
     pub(super) fn find(root: &Path, name: &str) -> Self {
-        let at = |directory: &str| format!("{directory}/{name}");
-        let masks = SEARCHED.iter().map(|directory| at(directory)).filter(|path| is_mask(&root.join(path)));
-        Self { fragment: fragment(root, name), masks: masks.collect(), links: links(root, name) }
+        let own = named(root, name);
+        let template =
+            || template(name).and_then(|template| named(root, &template).iter().find_map(|at| read(root, at)));
+        let fragment = own.iter().find_map(|at| read(root, at)).or_else(template);
+        let masks = own.into_iter().filter(|at| at.target.as_deref() == Some(Path::new(MASK)));
+        Self { fragment, masks: masks.map(|at| at.path).collect(), links: links(root, name) }
     }
 
     /// Whether anything is known of it.
@@ -68,11 +78,24 @@ fn is_mask(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|target| target == Path::new(MASK))
 }
 
-/// The first unit file of that name, or that of its template.
-fn fragment(root: &Path, name: &str) -> Option<Fragment> {
-    let names = [Some(name.to_owned()), template(name)];
-    let paths = names.iter().flatten().flat_map(|name| SEARCHED.iter().map(move |each| format!("{each}/{name}")));
-    paths.into_iter().find_map(|path| read(root, path))
+/// Something that has the name of a unit where unit files are looked for.
+struct Named {
+    path: String,
+    /// Where it leads, if it is a link.
+    target: Option<PathBuf>,
+}
+
+fn named(root: &Path, name: &str) -> Vec<Named> {
+    let at = |directory: &&str| {
+        let path = format!("{directory}/{name}");
+        match fs::read_link(root.join(&path)) {
+            Ok(target) => Some(Named { path, target: Some(target) }),
+            // It is not a link.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => Some(Named { path, target: None }),
+            Err(_) => None,
+        }
+    };
+    SEARCHED.iter().filter_map(at).collect()
 }
 
 /// `a@.service` for `a@b.service`.
@@ -83,18 +106,14 @@ fn template(name: &str) -> Option<String> {
 }
 
 /// Reads a unit file. A link leads to a unit file of another name, below the same root.
-fn read(root: &Path, path: String) -> Option<Fragment> {
-    let metadata = fs::symlink_metadata(root.join(&path)).ok()?;
-    if !metadata.is_symlink() {
-        let text = text_of(root, &path)?;
-        return Some(Fragment { path, text });
-    }
-    let target = fs::read_link(root.join(&path)).ok()?;
-    let target = Path::new(&path).parent()?.join(target);
-    let target = below(&target);
+fn read(root: &Path, Named { path, target }: &Named) -> Option<Fragment> {
+    let Some(target) = target else {
+        return Some(Fragment { path: path.clone(), text: text_of(root, path)? });
+    };
+    let target = below(&Path::new(path).parent()?.join(target));
     // One step: systemd follows more, and nobody has more.
     let is_file = fs::symlink_metadata(root.join(&target)).is_ok_and(|metadata| metadata.is_file());
-    is_file.then(|| read(root, target)).flatten()
+    is_file.then(|| read(root, &Named { path: target, target: None })).flatten()
 }
 
 /// The text of a unit file below a root; `None` of what is not a file, or is far larger than one.
@@ -118,23 +137,64 @@ fn below(path: &Path) -> String {
     below.to_string_lossy().into_owned()
 }
 
+/// What the administrator's directory has by which units are enabled.
+#[derive(Default)]
+struct Enabling {
+    /// The directories with the links by which a unit requires or wants others.
+    folders: Vec<String>,
+    /// The links in it, and the last names of where they lead.
+    aliases: Vec<(String, OsString)>,
+}
+
+/// The directory as it was last read: links come and go only with a change of it.
+static ENABLING: Mutex<Option<(PathBuf, Identity, Arc<Enabling>)>> = Mutex::new(None);
+
+impl Enabling {
+    fn of(root: &Path) -> Arc<Self> {
+        let directory = root.join(ADMINISTRATOR);
+        let Ok(identity) = statat(CWD, &directory, AtFlags::empty()).map(|stat| Status::from(stat).identity) else {
+            return Arc::default();
+        };
+        let clock = clock_gettime(ClockId::Realtime);
+        let is_fresh = identity.is_fresh((clock.tv_sec, clock.tv_nsec));
+        let mut last = ENABLING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((path, then, known)) = last.as_ref()
+            && *path == directory
+            && *then == identity
+            && !is_fresh
+        {
+            return Arc::clone(known);
+        }
+        let read = Arc::new(Self::read(&directory));
+        *last = Some((directory, identity, Arc::clone(&read)));
+        read
+    }
+
+    fn read(directory: &Path) -> Self {
+        let mut read = Self::default();
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let (Ok(name), Ok(file_type)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
+            if file_type.is_dir() && [".wants", ".requires", ".upholds"].iter().any(|end| name.ends_with(end)) {
+                read.folders.push(name);
+            } else if let Some(target) = file_type.is_symlink().then(|| fs::read_link(entry.path()).ok()).flatten() {
+                read.aliases.extend(target.file_name().map(|last| (name, last.to_owned())));
+            }
+        }
+        read
+    }
+}
+
 /// The links by which other units require or want a unit, and those that are other names of it.
 fn links(root: &Path, name: &str) -> Vec<String> {
-    let entries = fs::read_dir(root.join(ADMINISTRATOR)).into_iter().flatten().flatten();
-    let of_entry = |entry: fs::DirEntry| {
-        let entry_name = entry.file_name().into_string().ok()?;
-        let file_type = entry.file_type().ok()?;
-        let path = format!("{ADMINISTRATOR}/{entry_name}");
-        if file_type.is_dir() && [".wants", ".requires", ".upholds"].iter().any(|end| entry_name.ends_with(end)) {
-            let path = format!("{path}/{name}");
-            return fs::symlink_metadata(root.join(&path)).is_ok_and(|found| found.is_symlink()).then_some(path);
-        }
-        let is_alias = file_type.is_symlink() && entry_name != name;
-        let leads_here = |target: PathBuf| target.file_name().is_some_and(|last| last.as_bytes() == name.as_bytes());
-        (is_alias && fs::read_link(entry.path()).is_ok_and(leads_here)).then_some(path)
-    };
-    let links: BTreeSet<String> = entries.filter_map(of_entry).collect();
-    links.into_iter().collect()
+    let enabling = Enabling::of(root);
+    let in_folders = enabling.folders.iter().map(|folder| format!("{ADMINISTRATOR}/{folder}/{name}"));
+    let in_folders = in_folders.filter(|path| fs::read_link(root.join(path)).is_ok());
+    let aliases =
+        enabling.aliases.iter().filter(|(alias, target)| alias != name && target.as_bytes() == name.as_bytes());
+    let mut links: Vec<String> =
+        in_folders.chain(aliases.map(|(alias, _)| format!("{ADMINISTRATOR}/{alias}"))).collect();
+    links.sort();
+    links
 }
 
 /// The names of all units below a root that are enabled or masked there and end so, without templates.

@@ -209,7 +209,7 @@ fn state(databases: &Databases, name: &str) -> Object {
     let Some(found) = found else { return state };
     state.extend(found.number(UID).map(|uid| ("uid".to_owned(), Value::from(i64::from(uid)))));
     if let Some(gid) = found.number(GID) {
-        let group = databases.groups().records().find(|group| group.number(2) == Some(gid));
+        let group = databases.groups().records_with(&gid.to_string()).find(|group| group.number(2) == Some(gid));
         let group = group.map_or_else(|| gid.to_string(), |group| group.name().into_owned());
         state.insert("group".to_owned(), Value::from(group));
     }
@@ -226,7 +226,8 @@ fn state(databases: &Databases, name: &str) -> Object {
 
 /// The groups that list a user among their members.
 fn groups_of(databases: &Databases, user: &str) -> Vec<String> {
-    let groups = databases.groups().records().filter(|group| group.names(3).iter().any(|member| member == user));
+    let groups = databases.groups().records_with(user);
+    let groups = groups.filter(|group| group.names(3).iter().any(|member| member == user));
     groups.map(|group| group.name().into_owned()).collect()
 }
 

@@ -117,6 +117,6 @@ run)
   # nsenter would stop with what it waits for when the machine is shut down; a shell does not.
   exec nsenter --target "$(cat "$dir/init")" --mount --uts --ipc --net --pid --cgroup --root --wd=/ --no-fork \
     setpriv --bounding-set="$dropped" env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-    /bin/sh -c '"$@"; exit $?' sh "$@"
+    /bin/sh -c 'cd / && "$@"; exit $?' sh "$@"
   ;;
 esac

@@ -1,0 +1,81 @@
+//! The user whom git runs as, in directories that this user, and not root alone, can write.
+
+use std::path::Path;
+
+use stead_core::call::{Failure, Presumed};
+use stead_host::fs::Ownership;
+use stead_host::provider::Context;
+
+use crate::accounts::{Account, record_path};
+use crate::input::refused;
+use crate::program::SystemProgram;
+
+const SETSID: SystemProgram = SystemProgram { name: "setsid", package: "util-linux" };
+const SETPRIV: SystemProgram = SystemProgram { name: "setpriv", package: "util-linux" };
+const GIT: SystemProgram = SystemProgram { name: "git", package: "git" };
+
+/// A user that an instance states.
+pub(super) struct AsUser<'a> {
+    pub(super) name: &'a str,
+    /// Or why there is no such user, which an instance before may change.
+    account: Result<Account, Presumed>,
+    /// How its groups are obtained: another system's are not known here.
+    groups: &'static str,
+}
+
+impl<'a> AsUser<'a> {
+    pub(super) fn find(cx: &Context, name: &'a str) -> Result<Self, Failure> {
+        let missing = |failure| Presumed { failure, paths: vec![cx.resolve(record_path("passwd", name))] };
+        let account = Account::find(cx, name, "user")?.map_err(missing);
+        let groups = if cx.manages_running_system() { "--init-groups" } else { "--clear-groups" };
+        Ok(Self { name, account, groups })
+    }
+
+    pub(super) fn uid(&self) -> Option<u32> {
+        self.account.as_ref().ok().map(|account| account.uid)
+    }
+
+    /// That what is created belongs to the user.
+    pub(super) fn ownership(&self) -> Ownership {
+        self.account.as_ref().map(Account::ownership).unwrap_or_default()
+    }
+
+    /// Refuses to call git where it could not run as the user, or would find what is another one's.
+    pub(super) fn check(&self, tree: &Path) -> Result<(), Presumed> {
+        let account = self.account.as_ref().map_err(Clone::clone)?;
+        let own = rustix::process::geteuid();
+        if !own.is_root() && own.as_raw() != account.uid {
+            let failure = refused("user", "only root can run git as another user");
+            return Err(Presumed { failure, paths: Vec::new() });
+        }
+        let owner = |path: &Path| Some((path.to_owned(), stead_host::fs::open(path, rustix::fs::OFlags::PATH).ok()??));
+        let Some((path, opened)) = owner(&tree.join(".git")).or_else(|| owner(tree)) else { return Ok(()) };
+        if rustix::fs::fstat(&opened).is_ok_and(|status| status.st_uid == account.uid) {
+            return Ok(());
+        }
+        let problem = format!("'{}' does not belong to the user '{}'", path.display(), self.name);
+        let hint = "Let the user own it, or leave out 'user'";
+        Err(Presumed { failure: refused("user", format!("{problem}. {hint}")), paths: vec![path] })
+    }
+
+    /// The program and the first of its arguments with which git is called. Git gets a session of its own, so that it has no
+    /// terminal of root's.
+    pub(super) fn command(&self) -> Result<(String, Vec<String>), Failure> {
+        let account = self.account.as_ref().map_err(|presumed| presumed.failure.clone())?;
+        let [setsid, setpriv, git] =
+            [SETSID.find()?, SETPRIV.find()?, GIT.find()?].map(|path| path.display().to_string());
+        if rustix::process::geteuid().as_raw() == account.uid {
+            return Ok((git, Vec::new()));
+        }
+        let ids = [format!("--reuid={}", account.uid), format!("--regid={}", account.gid), self.groups.to_owned()];
+        let before = ["--wait".to_owned(), setpriv].into_iter().chain(ids);
+        Ok((setsid, before.chain(["--".to_owned(), git]).collect()))
+    }
+
+    /// Variables that tell programs who they are.
+    pub(super) fn environment(&self) -> Vec<(String, String)> {
+        let home = self.account.as_ref().map_or("/", |account| &account.home);
+        let variables = [("HOME", home), ("USER", self.name), ("LOGNAME", self.name)];
+        variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+    }
+}

@@ -1,0 +1,247 @@
+//! Packages of Fedora, Red Hat and their relatives: rpm's database, and dnf to change it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stead_core::call::{Failure, FailureKind};
+use stead_host::fs::Place;
+use stead_host::provider::Context;
+
+use super::locks;
+use super::manager::{
+    Available, Install, Installed, Known, PackageManager, Plan, Remove, Settings, Transaction, Unsupported, are_stale,
+};
+use super::rpm;
+use super::version::{Order, rpm_order};
+use crate::accounts::path;
+use crate::edit::{Edit, FileLocks, Files, Missing, Outcome};
+use crate::pending;
+use crate::program::{self, Ended, Invocation, SystemProgram, search_path};
+
+/// dnf and rpm.
+pub(super) struct Dnf {
+    known: Known,
+    files: Files<String>,
+}
+
+/// The name under which version 4 is installed beside others, whose answers are written otherwise.
+const DNF: SystemProgram = SystemProgram { name: "dnf-3", package: "dnf, version 4" };
+
+const CACHE: &str = "var/cache/dnf";
+
+/// What is in the lists that were read is what counts, however old they are.
+const AS_LISTED: &str = "--setopt=*.metadata_expire=-1";
+
+impl Default for Dnf {
+    fn default() -> Self {
+        Self { known: Known::default(), files: Files::new(&FileLocks::default()) }
+    }
+}
+
+impl PackageManager for Dnf {
+    fn order(&self) -> Order {
+        rpm_order
+    }
+
+    fn unsupported(&self) -> &'static [Unsupported] {
+        &[
+            ("automatic", "dnf keeps it in a database of its own; use `dnf mark`"),
+            ("purge", "rpm keeps changed configuration files as .rpmsave"),
+            ("release", "enable the repository that has it"),
+        ]
+    }
+
+    fn installed(&self, cx: &Context) -> Result<Arc<Installed>, Failure> {
+        let files = rpm::files(cx).into_iter().chain([path(cx, &locks::list(cx)?)]).collect();
+        self.known.of(files, || {
+            let locked = locks::locked(cx)?;
+            rpm::installed(cx, |name| locked.iter().any(|lock| lock.is_of(name)))
+        })
+    }
+
+    fn available(&self, cx: &Context, names: &[&str], _release: Option<&str>) -> Result<Vec<Available>, Failure> {
+        let format = "--queryformat=%{name}\\t%{epoch}\\t%{version}-%{release}\\t%{arch}";
+        let specs: Vec<String> = names.iter().map(|name| spec(name)).collect();
+        let query = ["-C", "-q", "repoquery", "--available", "--showduplicates", format, "--"];
+        let arguments: Vec<&str> = query.into_iter().chain(specs.iter().map(String::as_str)).collect();
+        let installed = self.installed(cx)?;
+        let found = rpm::packages(&succeeded(run(cx, &arguments)?)?, |_| false);
+        let of = |name: &&str| {
+            let (bare, architecture) = name.split_once(':').map_or((*name, None), |(name, of)| (name, Some(of)));
+            let is_own = |package: &&super::Package| {
+                let is_right = architecture.map_or_else(
+                    || installed.is_native(&package.architecture),
+                    |architecture| *package.architecture == *architecture,
+                );
+                *package.name == *bare && is_right
+            };
+            let mut versions: Vec<String> = found.iter().filter(is_own).map(|each| each.version.to_string()).collect();
+            versions.sort_by(|left, right| rpm_order(right, left));
+            let candidate = Some(versions.first()?.clone());
+            Some(Available { name: (*name).to_owned(), candidate, versions })
+        };
+        Ok(names.iter().filter_map(of).collect())
+    }
+
+    fn are_lists_stale(&self, cx: &Context, maximum: Duration) -> bool {
+        let repositories = std::fs::read_dir(path(cx, CACHE)).into_iter().flatten().flatten();
+        let lists =
+            repositories.flat_map(|entry| std::fs::read_dir(entry.path().join("repodata")).into_iter().flatten());
+        let lists = lists.flatten().map(|entry| entry.path());
+        are_stale(lists, ["etc/yum.repos.d", "etc/dnf/dnf.conf"].map(|name| path(cx, name)), maximum)
+    }
+
+    fn update_lists(&self, cx: &Context) -> Result<(), Failure> {
+        succeeded(run(cx, &["-q", "makecache", "--refresh"])?).map(|_| ())
+    }
+
+    fn plan(&self, cx: &Context, transaction: &Transaction) -> Result<Plan, Failure> {
+        if transaction.hold.iter().any(|(_, on)| *on) && !locks::are_obeyed(cx) {
+            let message = "nothing makes dnf keep a version. Install the package python3-dnf-plugin-versionlock first";
+            return Err(Failure::new(FailureKind::Start, message));
+        }
+        if !transaction.moves_packages() {
+            return Ok(Plan::default());
+        }
+        let arguments: Vec<String> =
+            ["-C".to_owned(), "--assumeno".to_owned()].into_iter().chain(arguments(transaction)).collect();
+        let ended = run(cx, &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+        // It ends like one that failed: nobody agreed to it.
+        let is_planned = ended.output.lines().any(|line| line == "Transaction Summary");
+        let printed = if is_planned { ended.output } else { succeeded(ended)? };
+        let installed = self.installed(cx)?;
+        Ok(planned(&printed, &installed))
+    }
+
+    fn carry_out(&self, cx: &Context, transaction: &Transaction) -> Result<(), Failure> {
+        if transaction.moves_packages() {
+            let arguments: Vec<String> =
+                ["-y".to_owned(), AS_LISTED.to_owned()].into_iter().chain(arguments(transaction)).collect();
+            succeeded(run(cx, &arguments.iter().map(String::as_str).collect::<Vec<_>>())?)?;
+        }
+        if transaction.hold.is_empty() {
+            return Ok(());
+        }
+        let (list, installed) = (path(cx, &locks::list(cx)?), self.installed(cx)?);
+        let place = Place::find(&list, &cx.writes)?.ok_or_else(|| pending::no_directory(&list))?;
+        self.files.edit(cx, &place, Missing::create_if(true), |text| {
+            let former = text.map_or("", |text| text.content.as_str());
+            let edited = locks::edited(former, &transaction.hold, &installed);
+            let outcome = if edited == former { Outcome::Keep } else { Outcome::Write(edited.into_bytes()) };
+            Ok(Edit { outcome, result: () })
+        })
+    }
+}
+
+/// What dnf is called with for a transaction.
+fn arguments(transaction: &Transaction) -> Vec<String> {
+    // What nobody requires any more stays.
+    let mut arguments = vec!["--setopt=clean_requirements_on_remove=False".to_owned()];
+    // A lock of a package would hide the version that is asked for.
+    arguments.extend(transaction.changes_held.then(|| "--disableplugin=versionlock".to_owned()));
+    let recommends = |wanted| format!("--setopt=install_weak_deps={}", if wanted { "True" } else { "False" });
+    arguments.extend(transaction.recommends.map(recommends));
+    let action = if transaction.install.is_empty() { "remove" } else { "install" };
+    arguments.extend([action.to_owned(), "--".to_owned()]);
+    arguments.extend(transaction.install.iter().map(|(name, version)| match version {
+        Some(version) => {
+            let (name, architecture) =
+                name.split_once(':').map_or((name.as_str(), None), |(name, of)| (name, Some(of)));
+            let architecture = architecture.map(|name| format!(".{name}")).unwrap_or_default();
+            format!("{name}-{version}{architecture}")
+        }
+        None => spec(name),
+    }));
+    arguments.extend(transaction.remove.iter().map(|name| spec(name)));
+    arguments
+}
+
+/// A name, which may have an architecture behind a colon, as dnf takes it.
+fn spec(name: &str) -> String {
+    name.replacen(':', ".", 1)
+}
+
+/// Runs dnf to its end.
+///
+/// Below another root its plugins do not run and its settings are not read: both are of the system that they are in, and
+/// would act on this one. What is not signed is installed there only from a repository that says so itself.
+fn run(cx: &Context, arguments: &[&str]) -> Result<Ended, Failure> {
+    let (mut own, mut settings) = (Vec::new(), None);
+    if !cx.manages_running_system() {
+        rpm::check_place(cx)?;
+        let handed = settings.insert(Settings::of("[main]\ngpgcheck=True\n")?);
+        own.push(format!("--installroot={}", cx.managed_root().display()));
+        own.extend([format!("--config={}", handed.path()), "--noplugins".to_owned()]);
+    }
+    let invocation = Invocation {
+        program: DNF.find()?.to_string_lossy().into_owned(),
+        arguments: own.into_iter().chain(arguments.iter().map(|&argument| argument.to_owned())).collect(),
+        environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("PATH".to_owned(), search_path())],
+        directory: PathBuf::from("/"),
+        timeout: None,
+    };
+    program::run(cx, &invocation, "dnf")
+}
+
+fn succeeded(ended: Ended) -> Result<String, Failure> {
+    if ended.code == 0 { Ok(ended.output) } else { Err(ended.failure("dnf")) }
+}
+
+/// Reads the table of a transaction.
+fn planned(printed: &str, installed: &Installed) -> Plan {
+    let (mut plan, mut section, mut row) = (Plan::default(), "", Vec::new());
+    for line in printed.lines() {
+        if !line.starts_with(' ') {
+            (section, row) = (line, Vec::new());
+            continue;
+        }
+        let mut words = line.split_whitespace();
+        if line.starts_with("     replacing ") {
+            let replaced = words.nth(1).and_then(|name| name.rsplit_once('.')).zip(words.next());
+            plan.removes.extend(replaced.map(|((name, architecture), version)| Remove {
+                name: installed.name_of(name, architecture),
+                version: version.to_owned(),
+            }));
+            continue;
+        }
+        // A row that is too wide is continued on the next line.
+        row.extend(words);
+        let [name, architecture, version, _repository, ..] = row.as_slice() else { continue };
+        let (name, version) = (installed.name_of(name, architecture), (*version).to_owned());
+        if section.starts_with("Removing") {
+            plan.removes.push(Remove { name, version });
+        } else if ["Installing", "Upgrading", "Downgrading", "Reinstalling"]
+            .iter()
+            .any(|word| section.starts_with(word))
+        {
+            let former = installed.find(&name).map(|package| package.version.to_string());
+            plan.installs.push(Install { name, former, version });
+        }
+        row = Vec::new();
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_is_read() {
+        let known = rpm::packages("web\t0\t1.0-1\tx86_64\nlib\t0\t1.0-1\tx86_64\nold\t1\t3-1\tnoarch\n", |_| false);
+        let installed = Installed::new(known, "x86_64".to_owned());
+        let printed = "Dependencies resolved.\n====\n Package  Arch  Version  Repo  Size\n====\nUpgrading:\n web  x86_64  1.1-1  local  5.9 k\n\
+                       \x20    replacing  old.noarch 1:3-1\nInstalling dependencies:\n a-long-name\n    i686  2:4-1  local  12  \nRemoving dependent packages:\n \
+                       lib  x86_64  1.0-1  @local  4  \n\nTransaction Summary\n====\nInstall  1 Package\n\nTotal size: 6.7 k\n";
+        let plan = planned(printed, &installed);
+        let install = |name: &str, former: Option<&str>, version: &str| Install {
+            name: name.to_owned(),
+            former: former.map(str::to_owned),
+            version: version.to_owned(),
+        };
+        let remove = |name: &str, version: &str| Remove { name: name.to_owned(), version: version.to_owned() };
+        assert_eq!(plan.installs, [install("web", Some("1.0-1"), "1.1-1"), install("a-long-name:i686", None, "2:4-1")]);
+        assert_eq!(plan.removes, [remove("old", "1:3-1"), remove("lib", "1.0-1")]);
+    }
+}

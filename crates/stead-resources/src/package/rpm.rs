@@ -1,0 +1,78 @@
+//! The database of rpm, which comes in several formats: the program reads it, once for all instances.
+
+use std::path::PathBuf;
+
+use stead_core::call::Failure;
+use stead_host::provider::Context;
+
+use super::manager::{Installed, Package, Presence, native};
+use super::version::rpm_order;
+use crate::accounts::path;
+use crate::input::refused;
+use crate::program::SystemProgram;
+
+const RPM: SystemProgram = SystemProgram { name: "rpm", package: "rpm" };
+
+/// Where the database is, and the files of its formats.
+const FOLDERS: [&str; 2] = ["usr/lib/sysimage/rpm", "var/lib/rpm"];
+const FILES: [&str; 3] = ["rpmdb.sqlite", "Packages.db", "Packages"];
+
+/// Whether a system has such a database.
+pub(super) fn exists(cx: &Context) -> bool {
+    folder(cx).is_some()
+}
+
+fn folder(cx: &Context) -> Option<&'static str> {
+    FOLDERS.into_iter().find(|folder| FILES.iter().any(|file| path(cx, &format!("{folder}/{file}")).exists()))
+}
+
+/// Refuses another root whose database is not where the rpm of this system, which dnf uses, would look for it.
+pub(super) fn check_place(cx: &Context) -> Result<(), Failure> {
+    let expected = RPM.run(cx, &["--eval", "%{_dbpath}"])?;
+    let Some(folder) = folder(cx) else { return Ok(()) };
+    let place = |path: PathBuf| path.canonicalize().ok();
+    if place(path(cx, expected.trim_start_matches('/'))) == place(path(cx, folder)) {
+        return Ok(());
+    }
+    let message =
+        format!("the rpm of this system keeps its database in '{expected}', and that of the root is in '/{folder}'");
+    Err(refused("", format!("{message}. Set the macro %_dbpath")))
+}
+
+/// The files of which one has changed when the database has.
+pub(super) fn files(cx: &Context) -> Vec<PathBuf> {
+    let files = FOLDERS.iter().flat_map(|folder| FILES.iter().map(move |file| format!("{folder}/{file}")));
+    files.map(|file| path(cx, &file)).collect()
+}
+
+/// What is installed.
+pub(super) fn installed(cx: &Context, is_held: impl Fn(&str) -> bool) -> Result<Installed, Failure> {
+    let root = (!cx.manages_running_system()).then(|| format!("--root={}", cx.managed_root().display()));
+    let query = ["-qa", "--qf", "%{NAME}\\t%{EPOCHNUM}\\t%{VERSION}-%{RELEASE}\\t%{ARCH}\\n"];
+    let place = folder(cx).map(|folder| format!("--dbpath=/{folder}"));
+    let arguments: Vec<&str> = root.as_deref().into_iter().chain(place.as_deref()).chain(query).collect();
+    let mut packages = packages(&RPM.run(cx, &arguments)?, is_held);
+    // Of a package that is installed in several versions, such as a kernel, the newest counts.
+    packages.sort_by(|left, right| rpm_order(&right.version, &left.version));
+    let native = native("rpm", &packages);
+    Ok(Installed::new(packages, native))
+}
+
+/// Packages from lines of name, epoch, version and architecture.
+pub(super) fn packages(printed: &str, is_held: impl Fn(&str) -> bool) -> Vec<Package> {
+    let package = |line: &str| {
+        let mut fields = line.split('\t');
+        let (name, epoch, version, architecture) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        let version = if epoch == "0" { version.to_owned() } else { format!("{epoch}:{version}") };
+        // Keys are in the database, too.
+        (architecture != "(none)").then(|| Package {
+            name: name.into(),
+            architecture: architecture.into(),
+            version: version.into(),
+            presence: Presence::Installed,
+            hold: is_held(name),
+            automatic: None,
+        })
+    };
+    printed.lines().filter_map(package).collect()
+}
