@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::editor::Editor;
 use crate::meter::{self, Run, Sample};
 use crate::table::{Row, Verdict, milliseconds};
 use crate::work;
@@ -25,6 +26,7 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("scale", scale),
     ("idem", idem),
     ("powershell", powershell),
+    ("editor", editor),
 ];
 
 /// Where and with what is measured.
@@ -429,4 +431,34 @@ fn over(name: &str, base: Run, floor: Run, stead: Run, limit: f64) -> Row {
         }
         (Err(reason), ..) | (_, Err(reason), _) | (.., Err(reason)) => Row::not_measured(name, None, &text, reason),
     }
+}
+
+/// How many instances the document has that is edited, and how many milliseconds an edit may take.
+const EDITED: (u32, u64) = (10_000, 50);
+
+/// An edit in the middle of a document, until its findings are published.
+fn editor(bench: &Bench) -> io::Result<Vec<Row>> {
+    const EDITS: usize = 20;
+    let (count, limit) = EDITED;
+    let (name, limit_text) = (format!("an edit among {count} instances"), format!("CPU <= {limit} ms"));
+    if !bench.stead.is_file() {
+        let reason = format!("{} is not there", bench.stead.display());
+        return Ok(vec![Row::not_measured(&name, None, &limit_text, reason)]);
+    }
+    let text = work::echoes(count);
+    let line = text.lines().count() / 2;
+    // In front of a quote, so that the document stays valid.
+    let at = text.lines().skip(line).position(|line| line.ends_with('"')).unwrap_or_default() + line;
+    let column = text.lines().nth(at).map_or(0, |line| line.len().saturating_sub(1));
+    let mut editor = Editor::open(&bench.stead, bench.folder.path(), &text)?;
+    let samples = (0..bench.runs * EDITS).map(|_| editor.edit(at, column)).collect::<io::Result<Vec<Sample>>>()?;
+    let sample = meter::median(&samples);
+    Ok(vec![Row {
+        name,
+        floor: None,
+        stead: Some(sample),
+        compared: format!("{:.1} us each", sample.cpu.as_secs_f64() * 1e6 / f64::from(count)),
+        limit: limit_text,
+        verdict: if sample.cpu <= Duration::from_millis(limit) { Verdict::Holds } else { Verdict::Exceeded },
+    }])
 }

@@ -10,6 +10,7 @@
 //! the floor.
 
 mod cases;
+mod editor;
 mod floor;
 mod meter;
 mod table;
@@ -32,6 +33,7 @@ const USAGE: &str = "usage: stead-bench CASE... [--runs N] [--stead PATH]
   scale    documents of 1,000 to 100,000 instances
   idem     what Idem was measured with, applied with --reconcile basic
   powershell   1,000 modules, read and one of them by the index
+  editor   an edit of a document of 10,000 instances, until its findings are published
 
 Each is run N times, or 5; PATH is the program, or `stead` beside this one. Files are made in $TMPDIR, or /tmp. Figures with
 a ~ come from runs that differ by more than a factor of two: on a disk that others use, TMPDIR=/dev/shm is steadier.

@@ -19,7 +19,7 @@ use stead_core::graph::{
 use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{self, Catalog, Extension, Form, Implementation, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
-use stead_core::text::{Limits, Source, Sources, Span};
+use stead_core::text::{Limits, Node, Source, Sources, Span};
 use stead_core::value::{Object, Value};
 use stead_host::catalog::{Discovery, Problem, Programs, Wanted};
 use stead_host::command::{Settings, extension, list_adapted};
@@ -278,6 +278,28 @@ impl Session {
     /// Makes a document ready to run, or says everything that is wrong with it.
     pub fn prepare(&mut self, name: &str, text: impl Into<String>, supplied: Object) -> Result<Prepared, Unusable> {
         let (document, findings) = self.parse(name, text);
+        self.prepare_ordered(document, findings, supplied)
+    }
+
+    /// The same of a text that was read already, as the first one of this session, by what was read.
+    pub fn prepare_read(
+        &mut self,
+        name: &str,
+        text: &str,
+        read: (Option<Node>, Vec<Diagnostic>),
+        supplied: Object,
+    ) -> Result<Prepared, Unusable> {
+        let source = self.sources.add(Source::new(name, text));
+        let (document, findings) = document::of_tree(source, text, read, &Limits::default());
+        self.prepare_ordered(document, findings, supplied)
+    }
+
+    fn prepare_ordered(
+        &mut self,
+        document: Document,
+        findings: Vec<Diagnostic>,
+        supplied: Object,
+    ) -> Result<Prepared, Unusable> {
         let mut prepared = self.prepare_parsed(document, findings, supplied)?;
         self.complete_order(&mut prepared);
         Ok(prepared)

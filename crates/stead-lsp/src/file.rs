@@ -16,10 +16,24 @@ use stead_engine::{Host, Session, folder_of};
 use crate::path_of;
 use crate::position::{Encoding, Lines};
 
+/// A byte order mark.
+const MARK: char = '\u{feff}';
+
+/// A text without its byte order mark, and its lines. Two marks are a mistake, which is reported.
+fn split(mut text: String, encoding: Encoding) -> (String, Lines) {
+    let has_mark = text.starts_with(MARK) && !text.starts_with("\u{feff}\u{feff}");
+    if has_mark {
+        text.remove(0);
+    }
+    let lines = Lines::of(&text, encoding, has_mark);
+    (text, lines)
+}
+
 /// A document that is open.
 pub(crate) struct File {
     pub(crate) uri: Uri,
     pub(crate) version: i32,
+    /// The text without its byte order mark, which no place counts.
     pub(crate) text: String,
     pub(crate) lines: Lines,
     encoding: Encoding,
@@ -37,7 +51,7 @@ impl File {
     pub(crate) fn open(host: &Host, uri: Uri, version: i32, text: String, encoding: Encoding) -> Self {
         let path = path_of(uri.as_str());
         let root = path.as_deref().map_or_else(|| PathBuf::from("/"), folder_of);
-        let lines = Lines::of(&text, encoding);
+        let (text, lines) = split(text, encoding);
         let session = host.session(root);
         Self { uri, version, text, lines, encoding, session, findings: Vec::new(), is_dirty: true, read: None }
     }
@@ -45,15 +59,21 @@ impl File {
     /// Makes the changes of an editor, each on the text that the one before left.
     pub(crate) fn change(&mut self, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
         for change in changes {
+            let mut text = std::mem::take(&mut self.text);
             match change.range {
-                None => self.text = change.text,
+                None => text = change.text,
                 Some(Range { start, end }) => {
-                    let start = self.lines.offset(&self.text, start);
-                    let end = self.lines.offset(&self.text, end).max(start);
-                    self.text.replace_range(start..end, &change.text);
+                    // The mark is a part of the text of the editor, and may be what is changed.
+                    if let Some(lines) = self.lines.without_mark() {
+                        text.insert(0, MARK);
+                        self.lines = lines;
+                    }
+                    let start = self.lines.offset(&text, start);
+                    let end = self.lines.offset(&text, end).max(start);
+                    text.replace_range(start..end, &change.text);
                 }
             }
-            self.lines = Lines::of(&self.text, self.encoding);
+            (self.text, self.lines) = split(text, self.encoding);
         }
         (self.version, self.is_dirty) = (version, true);
     }
@@ -63,7 +83,12 @@ impl File {
         self.is_dirty = false;
         let mut session = self.beside();
         session.values = Values::Open;
-        let findings = match session.prepare(self.uri.as_str(), self.text.as_str(), Object::new()) {
+        let (tree, findings) = text::read(SourceId(0), &self.text, &Limits::default());
+        let read = (tree.clone(), findings);
+        if let Some(tree) = tree {
+            self.read = Some((self.text.clone(), tree));
+        }
+        let findings = match session.prepare_read(self.uri.as_str(), &self.text, read, Object::new()) {
             Ok(prepared) => {
                 let mismatches = session.check_properties(&prepared, Mode::PLAN);
                 prepared.warnings.into_iter().chain(mismatches).collect()
@@ -71,15 +96,7 @@ impl File {
             Err(unusable) => session.with_properties(unusable, Mode::PLAN).findings,
         };
         self.findings = findings;
-        self.remember();
         self.findings.iter().map(|finding| self.shown(finding)).collect()
-    }
-
-    /// Keeps the text, if it can be read.
-    fn remember(&mut self) {
-        if let (Some(root), _) = text::read(SourceId(0), &self.text, &Limits::default()) {
-            self.read = Some((self.text.clone(), root));
-        }
     }
 
     /// The last text that could be read and its tree.

@@ -3,12 +3,14 @@
 //! ```text
 //! editor ──edit──▶ File ──Session::prepare──▶ diagnostics and quick fixes
 //!        ──cursor─▶ Place ──▶ completion, hover, definition, references, rename
+//!        ──save───▶ edits of `stead_core::text::format`
 //! ```
 //!
 //! What is said about a document is what `stead lint` says; nothing is asked about the machine.
 
 mod completion;
 mod file;
+mod formatting;
 mod hover;
 mod names;
 mod place;

@@ -38,12 +38,26 @@ impl Encoding {
 pub(crate) struct Lines {
     starts: Vec<usize>,
     encoding: Encoding,
+    /// How wide the byte order mark is that stands before the text in the editor.
+    mark: usize,
 }
 
 impl Lines {
-    pub(crate) fn of(text: &str, encoding: Encoding) -> Self {
+    pub(crate) fn of(text: &str, encoding: Encoding, has_mark: bool) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Self { starts: std::iter::once(0).chain(breaks).collect(), encoding }
+        let mark = if has_mark { encoding.width('\u{feff}') } else { 0 };
+        Self { starts: std::iter::once(0).chain(breaks).collect(), encoding, mark }
+    }
+
+    /// The lines of the same text with its mark as a part of it, if it has one.
+    pub(crate) fn without_mark(&self) -> Option<Self> {
+        let moved = self.starts.iter().map(|start| if *start == 0 { 0 } else { start + '\u{feff}'.len_utf8() });
+        (self.mark > 0).then(|| Self { starts: moved.collect(), encoding: self.encoding, mark: 0 })
+    }
+
+    /// How much wider a line is in the editor.
+    fn hidden(&self, line: usize) -> usize {
+        if line == 0 { self.mark } else { 0 }
     }
 
     /// The byte at a position; the end of the line or of the text where there is none.
@@ -52,7 +66,8 @@ impl Lines {
         let Some(start) = self.starts.get(line).copied() else { return text.len() };
         let end = self.starts.get(line + 1).map_or(text.len(), |next| next - 1);
         let content = text.get(start..end).unwrap_or_default();
-        let (mut left, mut at) = (position.character as usize, start);
+        let hidden = self.hidden(line);
+        let (mut left, mut at) = ((position.character as usize).saturating_sub(hidden), start);
         for letter in content.trim_end_matches('\r').chars() {
             let width = self.encoding.width(letter);
             if width > left {
@@ -70,7 +85,8 @@ impl Lines {
         let line = self.starts.partition_point(|start| *start <= offset).saturating_sub(1);
         let start = self.starts.get(line).copied().unwrap_or_default();
         let before = (start..=offset).rev().find_map(|end| text.get(start..end)).unwrap_or_default();
-        let character = before.chars().map(|letter| self.encoding.width(letter)).sum::<usize>();
+        let width = before.chars().map(|letter| self.encoding.width(letter)).sum::<usize>();
+        let character = width + self.hidden(line);
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Position { line: number(line), character: number(character) }
     }
@@ -91,7 +107,7 @@ mod tests {
             (Encoding::Utf16, [(0, (0, 0)), (2, (0, 2)), (4, (1, 0)), (6, (1, 1)), (10, (1, 3)), (12, (2, 0))]),
             (Encoding::Utf8, [(0, (0, 0)), (2, (0, 2)), (4, (1, 0)), (6, (1, 2)), (10, (1, 6)), (12, (2, 0))]),
         ] {
-            let lines = Lines::of(text, encoding);
+            let lines = Lines::of(text, encoding, false);
             for (offset, (line, character)) in places {
                 let position = Position { line, character };
                 assert_eq!(lines.position(text, offset), position, "{encoding:?} {offset}");

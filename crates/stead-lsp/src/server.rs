@@ -1,6 +1,7 @@
 //! The conversation with an editor.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
 use lsp_types::notification::{self, Notification as _};
@@ -8,11 +9,11 @@ use lsp_types::request::{self, Request as _};
 use lsp_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeActionProviderCapability, CompletionOptions,
     CompletionParams, CompletionResponse, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
-    DidOpenTextDocumentParams, DocumentSymbol, DocumentSymbolParams, DocumentSymbolResponse, GotoDefinitionParams,
-    GotoDefinitionResponse, Hover, HoverContents, HoverParams, HoverProviderCapability, InitializeParams,
-    InitializeResult, Location, MarkupContent, MarkupKind, OneOf, PublishDiagnosticsParams, ReferenceParams,
-    RenameParams, ServerCapabilities, ServerInfo, SymbolKind, TextDocumentPositionParams, TextDocumentSyncCapability,
-    TextDocumentSyncKind, TextEdit, Uri, WorkspaceEdit,
+    DidOpenTextDocumentParams, DocumentFormattingParams, DocumentSymbol, DocumentSymbolParams, DocumentSymbolResponse,
+    GotoDefinitionParams, GotoDefinitionResponse, Hover, HoverContents, HoverParams, HoverProviderCapability,
+    InitializeParams, InitializeResult, Location, MarkupContent, MarkupKind, OneOf, PublishDiagnosticsParams,
+    ReferenceParams, RenameParams, ServerCapabilities, ServerInfo, SymbolKind, TextDocumentPositionParams,
+    TextDocumentSyncCapability, TextDocumentSyncKind, TextEdit, Uri, WorkspaceEdit,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,6 +24,7 @@ use stead_engine::Host;
 use crate::ServeError;
 use crate::completion::completion;
 use crate::file::File;
+use crate::formatting::edits;
 use crate::hover::hover;
 use crate::names::{Form, Mention, Named, Names, is_plain};
 use crate::position::Encoding;
@@ -68,6 +70,7 @@ fn capabilities(encoding: Encoding) -> ServerCapabilities {
         rename_provider: Some(OneOf::Left(true)),
         document_symbol_provider: Some(OneOf::Left(true)),
         code_action_provider: Some(CodeActionProviderCapability::Simple(true)),
+        document_formatting_provider: Some(OneOf::Left(true)),
         ..ServerCapabilities::default()
     }
 }
@@ -156,7 +159,8 @@ impl Server<'_> {
     fn answer(&mut self, request: Request) -> Result<Json, Refused> {
         let Request { method, params, .. } = request;
         // Findings, names and the tree are those of the text as it is now.
-        if self.files.values().any(|file| file.is_dirty) && method != request::Completion::METHOD {
+        let needs_none = [request::Completion::METHOD, request::Formatting::METHOD].contains(&method.as_str());
+        if self.files.values().any(|file| file.is_dirty) && !needs_none {
             self.check_changed();
         }
         match method.as_str() {
@@ -203,6 +207,10 @@ impl Server<'_> {
                 let params: CodeActionParams = read(params)?;
                 let file = self.file(&params.text_document.uri)?;
                 Ok(data(actions(file, &params)))
+            }
+            request::Formatting::METHOD => {
+                let params: DocumentFormattingParams = read(params)?;
+                formatted(self.file(&params.text_document.uri)?).map(data)
             }
             _ => Err(Refused(ErrorCode::MethodNotFound, format!("'{method}' is not supported"))),
         }
@@ -265,6 +273,16 @@ fn rename(file: &File, offset: usize, name: &str) -> Result<WorkspaceEdit, Refus
 fn one_file(file: &File, edits: Vec<TextEdit>) -> WorkspaceEdit {
     let changes = HashMap::from([(file.uri.clone(), edits)]);
     WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }
+}
+
+/// The edits that format a document.
+fn formatted(file: &File) -> Result<Vec<TextEdit>, Refused> {
+    let edits = edits(&file.text).map_err(|error| Refused(ErrorCode::RequestFailed, error.to_string()))?;
+    let edit = |(range, new_text): (Range<usize>, String)| TextEdit {
+        range: file.lines.range(&file.text, (range.start, range.end)),
+        new_text,
+    };
+    Ok(edits.into_iter().map(edit).collect())
 }
 
 /// The outline: parameters, variables and instances.

@@ -8,7 +8,7 @@ mod editor;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use editor::{Editor, URI};
+use editor::{Editor, URI, edited};
 use serde_json::{Value as Json, json};
 use stead_testkit::{Case, Computed, Suite};
 
@@ -17,7 +17,8 @@ fn main() -> ExitCode {
 }
 
 fn run(case: &Case) -> Result<Computed, String> {
-    let text = case.section("main.yaml");
+    let mark = if case.has("byte order mark") { "\u{feff}" } else { "" };
+    let text = &format!("{mark}{}", case.section("main.yaml"));
     let mut editor = Editor::open(text);
     let mut answers = String::new();
     for line in case.section("ask").lines() {
@@ -43,6 +44,11 @@ fn run(case: &Case) -> Result<Computed, String> {
                 }
             }
             "symbols" => symbols(&mut editor),
+            "format" => {
+                let edits = editor.format();
+                let new = edited(text, &edits);
+                format!("{} edits\n{}", edits.len(), new.strip_prefix(mark).ok_or("the mark is lost")?)
+            }
             "actions" => actions(&mut editor, text, place),
             other => return Err(format!("unknown: {other}")),
         };

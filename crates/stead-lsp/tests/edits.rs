@@ -3,9 +3,10 @@
 #[path = "support/editor.rs"]
 mod editor;
 
-use editor::{Editor, URI};
+use editor::{Editor, URI, edited};
 use proptest::prelude::*;
 use serde_json::json;
+use stead_core::text::{FormatError, Limits, format};
 
 const DOCUMENT: &str = "$schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json
 parameters:
@@ -87,6 +88,13 @@ proptest! {
             for method in ["textDocument/completion", "textDocument/hover", "textDocument/definition"] {
                 let _ = editor.try_ask(method, place.clone());
             }
+        }
+        let formatted = match format(&text, &Limits::default()) {
+            Ok(formatted) => formatted.text,
+            Err(_) => text.clone(),
+        };
+        if !matches!(format(&text, &Limits::default()), Err(FormatError::Meaning)) {
+            prop_assert_eq!(edited(&text, &editor.format()), formatted);
         }
         // A finding more, so that something is published however it ended.
         let end = position(&text, text.len());

@@ -2,6 +2,8 @@
 //! `resource`, ..., as DSC v3 has them).
 
 mod deferred;
+mod fmt;
+mod new;
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
@@ -20,6 +22,8 @@ use stead_engine::{ReconcileOptions, SavedPlan};
 
 use crate::schemas::TYPES;
 use deferred::Deferred;
+pub(crate) use fmt::Fmt;
+pub(crate) use new::{Language, New, NewDocument, NewResource};
 
 /// Brings machines into the state their documents describe.
 #[derive(Debug, Parser)]
@@ -48,12 +52,12 @@ pub(crate) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-Exit codes of plan, show, check, apply, lint, graph, explain, sls, history, get, set, export,
-facts, invoke, puppetize and serve:
+Exit codes of plan, show, check, apply, lint, fmt, new, graph, explain, sls, history, get, set,
+export, facts, invoke, puppetize and serve:
   0    in the desired state; no findings (lint, sls)
   1    something failed
   2    not in the desired state (plan, check, set --what-if, invoke --method test);
-       warnings (lint, sls); stale files (puppetize --check)
+       warnings (lint, sls); stale files (puppetize --check); unformatted files (fmt --check)
   3    the document, its parameters, the policy or the command line is not valid, or a saved plan
        no longer holds; the run cannot be recorded (apply --record); there is no such run
        (history), resource (get, set, export, invoke) or fact (facts)
@@ -85,6 +89,11 @@ pub(crate) fn is_command(word: &str) -> bool {
 
 /// The same error, with a hint where an option is meant that the command has by another name, or another command has.
 pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    if let Some(hint) = error.get(ContextKind::InvalidSubcommand).and_then(known_elsewhere) {
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
+        return error;
+    }
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
     let command = called(words, option);
     let has = |option: &str| command.get_arguments().any(|each| each.get_long() == Some(option));
@@ -103,6 +112,17 @@ pub(crate) fn with_hint(mut error: clap::Error, words: &[OsString]) -> clap::Err
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
     }
     error
+}
+
+/// What a command of other programs is here.
+fn known_elsewhere(word: &ContextValue) -> Option<&'static str> {
+    let ContextValue::String(word) = word else { return None };
+    match word.as_str() {
+        "init" | "create" => Some("'stead new document' writes a document to start from"),
+        "validate" => Some("'stead lint' checks a document"),
+        "format" => Some("'stead fmt' formats documents"),
+        _ => None,
+    }
 }
 
 /// The command that an option stands behind, with its options.
@@ -128,6 +148,13 @@ pub(crate) enum Command {
     Graph(Deferred<Graph>),
     /// Check a document without looking at the machine
     Lint(Deferred<Lint>),
+    /// Format documents: regular white space, and nothing else changes
+    Fmt(Deferred<Fmt>),
+    /// Write a document or a resource to start from
+    New {
+        #[command(subcommand)]
+        command: Deferred<New>,
+    },
     /// Explain a code, a function, or a resource and its properties
     Explain(Deferred<Explain>),
     /// Evaluate an expression
@@ -209,7 +236,9 @@ impl Command {
         self.document().is_some()
             || matches!(
                 self,
-                Self::Explain(_)
+                Self::Fmt(_)
+                    | Self::New { .. }
+                    | Self::Explain(_)
                     | Self::Eval(_)
                     | Self::Show(_)
                     | Self::Agent(_)

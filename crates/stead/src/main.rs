@@ -115,6 +115,8 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Check(document) => commands::check(&document, &env),
         Command::Graph(graph) => commands::graph(&graph, &env),
         Command::Lint(lint) => commands::lint(lint.into_inner(), &env),
+        Command::Fmt(fmt) => commands::fmt(&fmt),
+        Command::New { command } => commands::new(&command, &env),
         Command::Explain(explain) => commands::explain(&explain, &env),
         Command::Eval(eval) => commands::eval(&eval, &env),
         Command::History(history) => commands::history(&history, &env),

@@ -13,7 +13,16 @@ use crate::text::{self, Entry, Kind, Limits, Node, SourceId, Span, Spanned};
 /// Guarantees: it never fails and says everything that is wrong, in the order of the text. A document that comes with
 /// an error holds what could be understood, and must not be run.
 pub fn parse(source: SourceId, text: &str, limits: &Limits) -> (Document, Vec<Diagnostic>) {
-    let (root, mut findings) = text::read(source, text, limits);
+    of_tree(source, text, text::read(source, text, limits), limits)
+}
+
+/// The same of a text that was read already, by what was read.
+pub fn of_tree(
+    source: SourceId,
+    text: &str,
+    (root, mut findings): (Option<Node>, Vec<Diagnostic>),
+    limits: &Limits,
+) -> (Document, Vec<Diagnostic>) {
     // Places do not count a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some(root) = root else { return (Document { source, ..Document::default() }, findings) };

@@ -5,6 +5,7 @@ mod block;
 mod build;
 pub use crate::diag::codes::text as codes;
 mod flow;
+mod format;
 mod limits;
 mod locate;
 pub mod node;
@@ -15,6 +16,7 @@ mod unquoted;
 
 pub use crate::source::{Source, SourceId, Sources, Span, Spanned};
 pub(crate) use build::shown;
+pub use format::{FormatError, Formatted, format};
 pub use limits::Limits;
 pub use locate::locate;
 pub(crate) use locate::locate_in;

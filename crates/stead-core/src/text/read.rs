@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use granit_parser::{Parser, ScanError};
+use granit_parser::{Options, Parser, ScanError};
 
 use super::build::{Builder, Stop};
 use super::limits::Limits;
@@ -81,20 +81,25 @@ enum Ended {
 }
 
 fn feed(builder: &mut Builder<'_>, text: &str, limits: &Limits) -> Result<(), Ended> {
-    let options = granit_parser::options! {
-        emit_anchor_events: true,
-        emit_unresolved_aliases: true,
-        emit_comments: false,
-        // YAML's own limit of 1024 would refuse JSON with longer keys.
-        simple_key_max_lookahead: 1 << 16,
-        flow_nesting_limit: limits.depth,
-        block_nesting_limit: limits.depth,
-    };
-    for event in Parser::new_from_str_with_options(text, options) {
+    for event in Parser::new_from_str_with_options(text, options(limits, false)) {
         let (event, span) = event.map_err(Ended::Fault)?;
         builder.event(event, span).map_err(|Stop| Ended::Stopped)?;
     }
     Ok(())
+}
+
+/// How the parser reads every text.
+pub(super) fn options(limits: &Limits, emit_comments: bool) -> Options {
+    granit_parser::options! {
+        emit_anchor_events: true,
+        emit_unresolved_aliases: true,
+        emit_comments: emit_comments,
+        max_buffered_comment_events: limits.bytes,
+        // YAML's own limit of 1024 would refuse JSON with longer keys.
+        simple_key_max_lookahead: 1 << 16,
+        flow_nesting_limit: limits.depth,
+        block_nesting_limit: limits.depth,
+    }
 }
 
 fn in_order(mut findings: Vec<Diagnostic>, faults: Vec<Diagnostic>) -> Vec<Diagnostic> {

@@ -89,10 +89,39 @@ impl Editor {
         );
     }
 
+    /// The edits that format the document.
+    pub(crate) fn format(&mut self) -> Vec<Json> {
+        let options = json!({ "tabSize": 4, "insertSpaces": true });
+        let params = json!({ "textDocument": { "uri": URI }, "options": options });
+        self.ask("textDocument/formatting", params).as_array().unwrap().clone()
+    }
+
     /// The parameters of a request about a place.
     pub(crate) fn place(line: u64, character: u64) -> Json {
         json!({ "textDocument": { "uri": URI }, "position": { "line": line, "character": character } })
     }
+}
+
+/// A text after edits, which are in its order and do not overlap.
+pub(crate) fn edited(text: &str, edits: &[Json]) -> String {
+    let byte = |position: &Json| {
+        let number = |of: &str| usize::try_from(position[of].as_u64().unwrap()).unwrap();
+        let start: usize = text.split_inclusive('\n').take(number("line")).map(str::len).sum();
+        let mut units = 0;
+        let before = text[start..].chars().take_while(|letter| {
+            units += letter.len_utf16();
+            units <= number("character")
+        });
+        start + before.map(char::len_utf8).sum::<usize>()
+    };
+    let (mut new, mut end) = (String::new(), 0);
+    for edit in edits {
+        let (start, after) = (byte(&edit["range"]["start"]), byte(&edit["range"]["end"]));
+        new += &text[end..start];
+        new += edit["newText"].as_str().unwrap();
+        end = after;
+    }
+    new + &text[end..]
 }
 
 impl Drop for Editor {

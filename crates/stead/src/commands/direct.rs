@@ -96,15 +96,19 @@ fn document(type_name: &str, name: String, properties: Object) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "  properties:{}", if properties.is_empty() { " {}" } else { "" });
     for (name, value) in properties {
-        let is_plain = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
-        let name = if is_plain { name } else { literal(Value::from(name)) };
-        let _ = writeln!(text, "    {name}: {}", literal(value));
+        let _ = writeln!(text, "    {}: {}", key(&name), literal(value));
     }
     text
 }
 
+/// The name of a property in YAML.
+pub(super) fn key(name: &str) -> String {
+    let is_plain = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+    if is_plain { name.to_owned() } else { literal(Value::from(name)) }
+}
+
 /// A value in a line of YAML that is read as that value: JSON, in which text that YAML does not take is escaped as well.
-fn literal(value: Value) -> String {
+pub(super) fn literal(value: Value) -> String {
     let json = escaped(value).to_redacted_json().to_string();
     json.chars().fold(String::with_capacity(json.len()), |mut text, char| {
         if matches!(char, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}') {

@@ -93,7 +93,8 @@ fn resource(subject: &str, session: &dyn Fn() -> Session) -> Result<String, Unkn
     }
 }
 
-fn find(name: &str, session: Session) -> Result<ResourceCall, InvokeError> {
+/// A resource by its type, or the part behind the slash.
+pub(super) fn find(name: &str, session: Session) -> Result<ResourceCall, InvokeError> {
     let built_in = built_in(name);
     match built_in.as_deref().or(name.contains('/').then_some(name)) {
         Some(type_name) => ResourceCall::find(session, type_name, None).map_err(InvokeError::from),

@@ -1,6 +1,5 @@
 //! `stead lint`: what is wrong with a document, without a look at the machine.
 
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
@@ -9,7 +8,6 @@ use stead_core::event::Mode;
 use stead_core::graph::Values;
 use stead_core::text::{SourceId, Sources};
 use stead_engine::{Session, json as forms};
-use stead_host::fs::{FsError, Ownership, Writes};
 
 use super::{Refusal, distinct, files, load, session_for, show_findings};
 use crate::args::{Lint, LintFormat, Output};
@@ -72,11 +70,12 @@ fn look(arguments: &Lint, env: &ProcessEnv) -> Result<Found, Exit> {
 /// Corrects the document in its file, and looks at it again.
 fn fix(arguments: &mut Lint, mut found: Found, env: &ProcessEnv) -> Result<Found, Exit> {
     let path = arguments.document.path().to_owned();
-    let Some(first) = document_text(&path, &found.session) else {
+    let Some(written) = document_text(&path, &found.session) else {
         complain("error: '--fix' requires a document that is read directly from a file");
         return Err(Exit::Unusable);
     };
-    let (mut text, mut corrected) = (first.clone(), 0);
+    let (mark, first) = without_mark(&written);
+    let (mut text, mut corrected) = (first.to_owned(), 0);
     for _ in 0..MOST_ROUNDS {
         let (new, count) = applied(&text, &found.findings);
         if count == 0 {
@@ -87,10 +86,7 @@ fn fix(arguments: &mut Lint, mut found: Found, env: &ProcessEnv) -> Result<Found
         found = look(arguments, env)?;
     }
     if text != first {
-        write(&path, &text).map_err(|error| {
-            complain(&format!("error: {}", stead_engine::error_chain(&error)));
-            Exit::Failed
-        })?;
+        files::correct(&path, &written, &format!("{mark}{text}"))?;
     }
     if corrected > 0 {
         complain(&format!("{}: fixed {}", path.display(), counted(corrected, "mistake")));
@@ -98,12 +94,17 @@ fn fix(arguments: &mut Lint, mut found: Found, env: &ProcessEnv) -> Result<Found
     Ok(found)
 }
 
-/// The text of the document, if it is that of its file.
+/// What is written in the file of the document, if that was read.
 fn document_text(path: &Path, session: &Session) -> Option<String> {
     let read = session.sources.get(SourceId(0))?;
     let written = std::fs::read_to_string(path).ok()?;
-    let is_same = written.strip_prefix('\u{feff}').unwrap_or(&written) == read.text.as_str();
-    (is_same && read.name == path.display().to_string()).then(|| read.text.to_string())
+    let is_same = without_mark(&written).1 == read.text.as_str() && read.name == path.display().to_string();
+    is_same.then_some(written)
+}
+
+/// A byte order mark, and the text behind it.
+fn without_mark(text: &str) -> (&str, &str) {
+    text.split_at(if text.starts_with('\u{feff}') { 3 } else { 0 })
 }
 
 /// A text with all corrections that are about it and do not overlap, and how many those are.
@@ -123,15 +124,6 @@ fn applied(text: &str, findings: &[Diagnostic]) -> (String, usize) {
     }
     corrected.push_str(text.get(end..).unwrap_or_default());
     (corrected, count)
-}
-
-/// Replaces the file, which keeps its mode and its owner. A link to it stays a link.
-fn write(path: &Path, text: &str) -> Result<(), FsError> {
-    let failed = |source| FsError::System { doing: "read", path: path.to_owned(), source };
-    let path = &std::fs::canonicalize(path).map_err(failed)?;
-    let former = std::fs::metadata(path).map_err(failed)?;
-    let ownership = Ownership { uid: Some(former.uid()), gid: Some(former.gid()) };
-    files::write_as(path, text.as_bytes(), (former.permissions().mode() & 0o7777, ownership), &Writes::default())
 }
 
 fn report(arguments: &Lint, found: &Found) -> Exit {

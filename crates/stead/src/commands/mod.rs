@@ -1,4 +1,4 @@
-//! The commands for users: plan, apply, check, graph, lint, explain, eval, sls, history, get, set, export, facts,
+//! The commands for users: plan, apply, check, graph, lint, fmt, new, explain, eval, sls, history, get, set, export, facts,
 //! doctor, invoke, puppetize.
 
 mod confirm;
@@ -10,9 +10,11 @@ mod eval;
 mod explain;
 mod facts;
 mod files;
+mod fmt;
 mod history;
 mod invoke;
 mod lint;
+mod new;
 mod puppetize;
 mod report;
 mod saved;
@@ -43,10 +45,12 @@ pub(crate) use doctor::doctor;
 pub(crate) use eval::eval;
 pub(crate) use explain::explain;
 pub(crate) use facts::facts;
+pub(crate) use fmt::fmt;
 use history::Recorder;
 pub(crate) use history::history;
 pub(crate) use invoke::invoke;
 pub(crate) use lint::lint;
+pub(crate) use new::new;
 pub(crate) use puppetize::puppetize;
 use report::{Printer, Style};
 pub(crate) use saved::show;

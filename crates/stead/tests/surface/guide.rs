@@ -22,7 +22,7 @@ fn the_guide_shows_the_examples() {
     }
 }
 
-fn has_python() -> bool {
+pub(crate) fn has_python() -> bool {
     ["/usr/local/bin/python3", "/usr/bin/python3"].iter().any(|python| Path::new(python).exists())
 }
 
@@ -62,9 +62,8 @@ fn the_example_in_python_keeps_to_it() {
     assert!(!file.exists());
 }
 
-#[test]
-fn the_example_in_rust_keeps_to_it() {
-    let place = Place::new();
+/// The program of the example in Rust.
+pub(crate) fn compiled_example() -> PathBuf {
     // It is of another package, which cargo does not build for this test.
     let built = Command::new(env!("CARGO"))
         .args([
@@ -82,8 +81,13 @@ fn the_example_in_rust_keeps_to_it() {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let messages = String::from_utf8_lossy(&built.stdout).into_owned();
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let program = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back().unwrap();
-    std::os::unix::fs::symlink(program, place.path().join("mode")).unwrap();
+    messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back().unwrap()
+}
+
+#[test]
+fn the_example_in_rust_keeps_to_it() {
+    let place = Place::new();
+    std::os::unix::fs::symlink(compiled_example(), place.path().join("mode")).unwrap();
     let file = place.write("file", "");
     for mode in ["640", "600", "1644"] {
         check(

@@ -55,16 +55,16 @@ fn an_editor_is_shown_what_is_wrong() {
     assert!(server.wait().unwrap().success());
 }
 
-/// What a user of Neovim sees: a mistake and its correction, a completion, documentation, a definition, and a new name.
+/// What a user of Neovim sees: a mistake and its correction, a completion, documentation, a definition, a new name, and regular blanks.
 #[test]
 fn neovim_is_helped() {
     const DOCUMENT: &str = "\
 $schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json
 parameters:
-  folder: {type: string, defaultValue: /srv}
+  folder: { type: string,defaultValue: /srv }
 resources:
 - name: page
-  type: Stead/File
+  type: Stead/File   # by hand
   properties:
     path: \"[concat(parameters('folder'), '/page')]\"
     contents: x
@@ -95,12 +95,14 @@ findings: 0
 hover: # Stead/File
 definition: line 3
 findings: 0
+formatting: 4 edits
+findings: 0
 $schema: https://aka.ms/dsc/schemas/v3/bundled/config/document.json
 parameters:
   root: {type: string, defaultValue: /srv}
 resources:
 - name: page
-  type: Stead/File
+  type: Stead/File # by hand
   properties:
     path: \"[concat(parameters('root'), '/page')]\"
     content: x

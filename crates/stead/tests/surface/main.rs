@@ -7,6 +7,7 @@ mod check;
 mod extensions;
 mod guide;
 mod lsp;
+mod new;
 mod schemas;
 #[cfg(feature = "server")]
 mod server;

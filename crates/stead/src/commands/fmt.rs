@@ -1,0 +1,141 @@
+//! `stead fmt`: regular white space, in files and folders.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use similar::TextDiff;
+use stead_core::text::{self, FormatError, Kind, Limits, Node, Source, SourceId, Sources};
+
+use super::{files, show_findings};
+use crate::args::Fmt;
+use crate::exit::Exit;
+use crate::input::{self, Text};
+use crate::output::{complain, print};
+
+/// Formats documents, or says which are not formatted. What cannot be formatted does not keep others from it.
+pub(crate) fn fmt(arguments: &Fmt) -> Exit {
+    let (mut files, mut exit) = (Vec::new(), Exit::Success);
+    for path in &arguments.paths {
+        // What is named is formatted, whatever it is called and holds.
+        if path.as_os_str() != "-" && path.is_dir() {
+            exit = worse(exit, documents(path, &mut files));
+        } else {
+            files.push(path.clone());
+        }
+    }
+    for path in &files {
+        exit = worse(exit, format(path, arguments));
+    }
+    exit
+}
+
+fn worse(one: Exit, other: Exit) -> Exit {
+    let rank =
+        |exit| [Exit::Success, Exit::Drifted, Exit::Failed, Exit::Unusable].iter().position(|each| *each == exit);
+    if rank(other) > rank(one) { other } else { one }
+}
+
+fn format(path: &Path, arguments: &Fmt) -> Exit {
+    let text = match input::read(path) {
+        Ok(text) => text,
+        Err(error) => {
+            complain(&format!("error: {error}"));
+            return Exit::Unusable;
+        }
+    };
+    let formatted = match text::format(&text.text, &Limits::default()) {
+        Ok(formatted) => formatted,
+        Err(FormatError::Unreadable(findings)) => {
+            show_findings(&findings, &sources(&text));
+            return Exit::Unusable;
+        }
+        Err(error) => {
+            complain(&format!("error: {}: {error}", text.name));
+            return Exit::Failed;
+        }
+    };
+    show_findings(&formatted.warnings, &sources(&text));
+    let is_formatted = formatted.text == text.text;
+    if arguments.check || arguments.diff {
+        show_changes(arguments, &text, &formatted.text);
+        return if is_formatted { Exit::Success } else { Exit::Drifted };
+    }
+    match (path.as_os_str() == "-", is_formatted) {
+        (true, _) => print(&formatted.text),
+        (false, true) => {}
+        (false, false) => match files::correct(path, &text.text, &formatted.text) {
+            Ok(()) => print(&format!("{}\n", text.name)),
+            Err(exit) => return exit,
+        },
+    }
+    Exit::Success
+}
+
+fn sources(text: &Text) -> Sources {
+    let mut sources = Sources::default();
+    sources.add(Source::new(text.name.clone(), &text.text));
+    sources
+}
+
+fn show_changes(arguments: &Fmt, text: &Text, formatted: &str) {
+    if arguments.check && text.text != formatted {
+        print(&format!("{}\n", text.name));
+    }
+    if arguments.diff {
+        let diff = TextDiff::from_lines(text.text.as_str(), formatted);
+        print(&diff.unified_diff().header(&text.name, &text.name).to_string());
+    }
+}
+
+/// Adds the documents in a folder and below it, by name. Links, and what begins with a dot, are left out.
+fn documents(folder: &Path, found: &mut Vec<PathBuf>) -> Exit {
+    let listed = fs::read_dir(folder).and_then(|entries| {
+        entries.map(|entry| entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?)))).collect()
+    });
+    let mut entries: Vec<(OsString, fs::FileType)> = match listed {
+        Ok(entries) => entries,
+        Err(error) => {
+            complain(&format!("error: cannot read {}: {}", folder.display(), stead_host::fs::reason(&error)));
+            return Exit::Unusable;
+        }
+    };
+    entries.retain(|(name, _)| !name.as_encoded_bytes().starts_with(b"."));
+    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let mut exit = Exit::Success;
+    for (name, kind) in entries {
+        let path = if folder == Path::new(".") { PathBuf::from(name) } else { folder.join(name) };
+        if kind.is_dir() {
+            exit = worse(exit, documents(&path, found));
+        } else if kind.is_file() && is_text(&path) && is_document(&path) {
+            found.push(path);
+        }
+    }
+    exit
+}
+
+fn is_text(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|each| extension == *each))
+}
+
+/// Whether the name of a file, or what is in it, is that of a document or a manifest: other files may be of others, who have
+/// rules of their own for them.
+fn is_document(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // What cannot be read is reported when it is to be formatted.
+    name.contains(".stead.") || name.contains(".dsc.") || input::read(path).is_ok_and(|text| has_instances(&text.text))
+}
+
+fn has_instances(text: &str) -> bool {
+    if !text.contains("resources") || !text.contains("type") {
+        return false;
+    }
+    match text::read(SourceId::default(), text, &Limits::default()) {
+        (Some(root), _) => root.get("resources").and_then(Node::items).is_some_and(|instances| {
+            let is_instance = |node: &Node| matches!(&node.kind, Kind::Object(_)) && node.get("type").is_some();
+            !instances.is_empty() && instances.iter().all(is_instance)
+        }),
+        // It would be passed over in silence otherwise.
+        (None, _) => text.lines().any(|line| line.starts_with("resources:")),
+    }
+}

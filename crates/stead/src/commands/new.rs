@@ -1,0 +1,300 @@
+//! `stead new`: documents and resources to start from.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value as Json, json};
+use stead_core::id::TypeName;
+use stead_core::value::Value;
+use stead_core::wire::results::DOCUMENT_SCHEMA;
+use stead_engine::{PropertyReference, Reference, error_chain};
+use stead_host::fs::FsError;
+use stead_resources::builtins;
+
+use super::direct::{key, literal};
+use super::{explain, files};
+use crate::args::{Language, New, NewDocument, NewResource};
+use crate::exit::Exit;
+use crate::input;
+use crate::output::{complain, print};
+use crate::process_env::ProcessEnv;
+
+/// Writes a document or a resource. Nothing that exists is overwritten.
+pub(crate) fn new(command: &New, env: &ProcessEnv) -> Exit {
+    let made = match command {
+        New::Document(arguments) => document(arguments, env),
+        New::Resource(arguments) => resource(arguments),
+    };
+    made.map_or_else(|exit| exit, |()| Exit::Success)
+}
+
+fn refused(message: &str, help: &str) -> Exit {
+    complain(&format!("error: {message}\nhelp: {help}"));
+    Exit::Unusable
+}
+
+/// Writes a file that is not there yet.
+fn create(path: &Path, text: &str, mode: u32) -> Result<(), Exit> {
+    created(path, files::create(path, text.as_bytes(), mode))?;
+    print(&format!("created {}\n", path.display()));
+    Ok(())
+}
+
+/// Reports why something was not created.
+fn created(path: &Path, created: Result<bool, FsError>) -> Result<(), Exit> {
+    match created {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(refused(&format!("'{}' already exists", path.display()), "choose another name, or remove it")),
+        Err(error) => {
+            complain(&format!("error: {}", error_chain(&error)));
+            Err(Exit::Failed)
+        }
+    }
+}
+
+/// An example that can be applied as it is, in the folder of the document.
+const BODY: &str = "
+# What differs from machine to machine: 'stead apply --set greeting=Welcome' states another value.
+parameters:
+  greeting:
+    type: string
+    defaultValue: Hello
+
+# What should be there. 'stead resource list' lists the types, 'stead explain file' explains one.
+resources:
+- name: folder
+  type: Stead/Directory
+  properties:
+    # A relative path starts at the folder of this document.
+    path: example
+- name: greeting
+  type: Stead/File
+  properties:
+    path: example/greeting.txt
+    # An expression stands in brackets.
+    content: \"[concat(parameters('greeting'), '!')]\"
+";
+
+fn document(arguments: &NewDocument, env: &ProcessEnv) -> Result<(), Exit> {
+    let file = &arguments.file;
+    if file.extension().is_some_and(|extension| extension == "json") {
+        return Err(refused("the document has comments, which JSON has not", "name a file that ends in .yaml"));
+    }
+    let body = if arguments.from.is_empty() { BODY.to_owned() } else { instances(&arguments.from, env)? };
+    let modeline = format!("# yaml-language-server: $schema={DOCUMENT_SCHEMA}");
+    let text = format!("{modeline}\n$schema: {DOCUMENT_SCHEMA}\n{body}");
+    if file.as_os_str() == "-" {
+        print(&text);
+        return Ok(());
+    }
+    create(file, &text, 0o644)?;
+    print(&format!("next: stead plan {}\n", shown(file)));
+    Ok(())
+}
+
+/// A path as a shell takes it.
+fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+=@%".contains(letter);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// One instance of each resource.
+fn instances(types: &[String], env: &ProcessEnv) -> Result<String, Exit> {
+    let (mut text, mut seen) = ("\nresources:\n".to_owned(), Vec::new());
+    for name in types {
+        let call = explain::find(name, env.host.session(input::current_folder())).map_err(|error| {
+            complain(&format!("error: {error}"));
+            complain(&format!("help: {}", error.help().unwrap_or("'stead resource list' lists what there is")));
+            Exit::Unusable
+        })?;
+        let reference = call.reference();
+        if !seen.contains(&reference.manifest.type_name) {
+            seen.push(reference.manifest.type_name.clone());
+            text.push_str(&instance(&reference));
+        }
+    }
+    Ok(text)
+}
+
+/// An instance with a comment on each of its properties, those included that it does not state.
+fn instance(reference: &Reference<'_>) -> String {
+    let type_name = &reference.manifest.type_name;
+    let example = reference.example.map_or_else(|| made_up(reference), str::to_owned);
+    let head = format!("# {type_name}: {}", sentence(reference.description()));
+    let mut lines = vec![head.trim_end_matches([':', ' ']).to_owned()];
+    let mut properties = reference.properties();
+    properties.retain(|each| !each.name.contains('.') && !each.marks.iter().any(|mark| mark == "read-only"));
+    // How deep the properties of the instance are, while its lines are those.
+    let mut within = None;
+    for line in example.lines().filter(|line| *line != "resources:") {
+        let depth = line.len() - line.trim_start().len();
+        if within.is_some_and(|within| depth < within) {
+            lines.extend(unstated(&mut properties, within.take()));
+        }
+        let starts_line = |name: &str| line.trim_start().strip_prefix(name).is_some_and(|rest| rest.starts_with(':'));
+        let of_line = |property: &PropertyReference<'_>| within == Some(depth) && starts_line(&key(&property.name));
+        if let Some(at) = properties.iter().position(of_line) {
+            lines.push(format!("{:depth$}# {}", "", about(&properties.remove(at))));
+        }
+        let is_type = |line: &String| line.trim_start_matches([' ', '-']) == format!("type: {type_name}");
+        if line.trim() == "properties:" && lines.last().is_some_and(is_type) {
+            within = Some(depth + 2);
+        }
+        lines.push(line.to_owned());
+    }
+    lines.extend(unstated(&mut properties, within));
+    lines.join("\n") + "\n"
+}
+
+/// Properties that are not stated, in comments.
+fn unstated(rest: &mut Vec<PropertyReference<'_>>, depth: Option<usize>) -> Vec<String> {
+    let depth = depth.unwrap_or_default();
+    rest.drain(..).map(|property| format!("{:depth$}# {}: {}", "", key(&property.name), about(&property))).collect()
+}
+
+fn about(property: &PropertyReference<'_>) -> String {
+    let kind: Vec<&str> = std::iter::once(&property.kind).chain(&property.marks).map(String::as_str).collect();
+    line(&format!("{} ({})", sentence(property.description), kind.join(", ")))
+}
+
+/// The first sentence of a description, without what ends it.
+fn sentence(description: &str) -> String {
+    line(description.split(". ").next().unwrap_or_default().trim_end_matches('.'))
+}
+
+/// A text on one line, without what a comment cannot hold.
+fn line(text: &str) -> String {
+    let words: Vec<&str> = text.split(|letter: char| letter.is_whitespace() || letter.is_control()).collect();
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// An instance that states what its schema requires.
+fn made_up(reference: &Reference<'_>) -> String {
+    let type_name = &reference.manifest.type_name;
+    let required = reference.schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+    let stated = |name: &str| {
+        let value = Value::from(sample(&reference.schema["properties"][name]));
+        format!("    {}: {} # to be filled in", key(name), literal(value))
+    };
+    let stated: Vec<String> = required.map(stated).collect();
+    let properties = if stated.is_empty() { "  properties: {}" } else { "  properties:" };
+    let head = [format!("- name: {}", type_name.short().to_lowercase()), format!("  type: {type_name}")];
+    [&head[..], &[properties.to_owned()], &stated].concat().join("\n")
+}
+
+/// A value that a schema may allow.
+fn sample(schema: &Json) -> Json {
+    let listed = ["default", "const"].iter().find_map(|word| schema.get(*word));
+    let first = ["enum", "examples"].iter().find_map(|word| schema.get(*word)?.get(0));
+    if let Some(value) = listed.or(first) {
+        return value.clone();
+    }
+    match schema.get("type").and_then(|kind| kind.as_str().or_else(|| kind.get(0)?.as_str())) {
+        Some("boolean") => json!(true),
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| json!(1)),
+        Some("array") => json!([]),
+        Some("object") => json!({}),
+        _ => json!("example"),
+    }
+}
+
+/// The examples of the guide for authors, from which new resources are made.
+macro_rules! example {
+    ($file:literal) => {
+        include_str!(concat!("../../../../examples/resources/", $file))
+    };
+}
+
+/// A resource to start from.
+struct Template {
+    type_name: &'static str,
+    /// How the manifest names the program, and how it names that of the new resource, where `NAME` is its name.
+    program: (&'static str, &'static str),
+    manifest: &'static str,
+    source: &'static str,
+    ending: &'static str,
+}
+
+impl Template {
+    fn of(language: Language) -> Self {
+        match language {
+            Language::Sh => Self {
+                type_name: "Example.Shell/Flag",
+                program: ("./flag.sh", "./NAME.sh"),
+                manifest: example!("shell/flag.dsc.resource.json"),
+                source: example!("shell/flag.sh"),
+                ending: "sh",
+            },
+            Language::Python => Self {
+                type_name: "Example.Python/Note",
+                program: ("./note.py", "./NAME.py"),
+                manifest: example!("python/note.dsc.resource.json"),
+                source: example!("python/note.py"),
+                ending: "py",
+            },
+            Language::Rust => Self {
+                type_name: "Example.Rust/Mode",
+                program: ("\"executable\": \"mode\"", "\"executable\": \"target/release/resource-NAME\""),
+                manifest: example!("rust/mode.dsc.resource.json"),
+                source: example!("rust/mode.rs"),
+                ending: "rs",
+            },
+        }
+    }
+
+    /// The files of a new resource, with their modes.
+    fn files(&self, type_name: &TypeName, name: &str) -> Vec<(String, String, u32)> {
+        let manifest = self.manifest.replace(self.type_name, type_name.as_str());
+        let manifest = manifest.replace(self.program.0, &self.program.1.replace("NAME", name));
+        let mode = if self.ending == "rs" { 0o644 } else { 0o755 };
+        let mut files = vec![
+            (format!("{name}.dsc.resource.json"), manifest, 0o644),
+            (format!("{name}.{}", self.ending), self.source.to_owned(), mode),
+        ];
+        if self.ending == "rs" {
+            files.push(("Cargo.toml".to_owned(), CARGO.replace("NAME", name), 0o644));
+        }
+        files
+    }
+}
+
+const CARGO: &str = "\
+[package]
+name = \"resource-NAME\"
+version = \"1.0.0\"
+edition = \"2024\"
+
+[[bin]]
+name = \"resource-NAME\"
+path = \"NAME.rs\"
+
+[dependencies]
+serde_json = \"1\"
+
+[workspace]
+";
+
+fn resource(arguments: &NewResource) -> Result<(), Exit> {
+    let type_name = TypeName::parse(&arguments.name)
+        .map_err(|error| refused(&error.to_string(), "write OWNER/NAME, such as Example.Notes/Note"))?;
+    if builtins().iter().any(|built_in| built_in.manifest.type_name == type_name) {
+        return Err(refused(&format!("'{type_name}' is built in"), "choose another name"));
+    }
+    let name = type_name.short().to_lowercase();
+    let folder = arguments.folder.clone().unwrap_or_else(|| PathBuf::from(&name));
+    created(&folder, files::create_directory(&folder))?;
+    let mut made = vec![folder.clone()];
+    for (file, text, mode) in Template::of(arguments.language).files(&type_name, &name) {
+        let file = folder.join(file);
+        // Half a resource is none.
+        create(&file, &text, mode).inspect_err(|_| files::discard(&made))?;
+        made.push(file);
+    }
+    let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
+    if arguments.language == Language::Rust {
+        print(&format!("next: cargo build --release --manifest-path {}\n", shown(&folder.join("Cargo.toml"))));
+    }
+    let state = r#"{"path": "/etc/hostname"}"#;
+    print(&format!("next: DSC_RESOURCE_PATH={} stead resource check {type_name} -i '{state}'\n", shown(&absolute)));
+    Ok(())
+}
