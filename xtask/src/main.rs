@@ -11,6 +11,8 @@ mod language;
 mod links;
 mod measure;
 mod mutants;
+mod notices;
+mod package;
 mod repository;
 mod tidy;
 
@@ -30,20 +32,21 @@ const USAGE: &str = "usage: cargo xtask NAME
   all       all of them
   book      the preprocessor of the book, which mdBook calls
   mutants   deliberate defects of xtask/mutants, or those that are named: each must make a test fail (takes long)
+  package   packages for users: deb, rpm, tar or folder (without a format: its options)
 ";
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
     let mut out = std::io::stdout().lock();
-    if name == "book" {
-        let arguments: Vec<String> = std::env::args().skip(2).collect();
-        return book(&arguments, &mut out);
-    }
-    match Repository::read().and_then(|repository| run(&name, &repository)) {
-        Ok((text, findings)) => {
-            let report = report(&text, &findings);
-            let written = out.write_all(report.as_bytes()).is_ok();
-            if findings.is_empty() && written { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let done = Repository::read().and_then(|repository| match name.as_str() {
+        "package" => package::run(&repository, &words()).map(|path| (format!("{}\n", path.display()), true)),
+        "book" => book::run(&repository, &words()).map(|text| (text, true)),
+        _ => run(&name, &repository).map(|(text, findings)| (report(&text, &findings), findings.is_empty())),
+    });
+    match done {
+        Ok((text, is_fine)) => {
+            let written = out.write_all(text.as_bytes()).is_ok();
+            if is_fine && written { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(message) => {
             // Nothing is left to do when this fails too.
@@ -53,17 +56,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Nothing but the book is for mdBook.
-fn book(arguments: &[String], out: &mut impl std::io::Write) -> ExitCode {
-    let written = Repository::read().and_then(|repository| book::run(&repository, arguments));
-    match written.and_then(|text| out.write_all(text.as_bytes()).map_err(|error| error.to_string())) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            // Nothing is left to do when this fails too.
-            let _ = writeln!(std::io::stderr(), "xtask: {message}");
-            ExitCode::from(2)
-        }
-    }
+/// What follows the name.
+fn words() -> Vec<String> {
+    std::env::args().skip(2).collect()
 }
 
 fn run(name: &str, repository: &Repository) -> Result<(String, Vec<Finding>), String> {
@@ -76,8 +71,7 @@ fn run(name: &str, repository: &Repository) -> Result<(String, Vec<Finding>), St
         "language" => language::check(repository).map(|findings| (String::new(), findings)),
         "all" => all(repository),
         "mutants" => {
-            let names: Vec<String> = std::env::args().skip(2).collect();
-            mutants::run(repository, &names, &mut std::io::stderr()).map(|findings| (String::new(), findings))
+            mutants::run(repository, &words(), &mut std::io::stderr()).map(|findings| (String::new(), findings))
         }
         _ => Err(USAGE.to_owned()),
     }

@@ -113,9 +113,13 @@ impl<'a> Package<'a> {
 
     /// The folder of a member, from the root of the repository.
     pub(crate) fn folder(self) -> String {
+        relative(&root(), self.directory())
+    }
+
+    /// Where its manifest is.
+    pub(crate) fn directory(self) -> &'a Path {
         let manifest = Path::new(string(self.0, "manifest_path"));
-        let folder = manifest.parent().unwrap_or(manifest);
-        relative(&root(), folder)
+        manifest.parent().unwrap_or(manifest)
     }
 }
 

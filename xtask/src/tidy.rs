@@ -115,7 +115,7 @@ fn core_needs(repository: &Repository) -> Vec<Finding> {
 }
 
 /// Names of all packages that are linked or built for a package, tests left out.
-fn reach<'a>(repository: &'a Repository, from: &'a str) -> BTreeSet<&'a str> {
+pub(crate) fn reach<'a>(repository: &'a Repository, from: &'a str) -> BTreeSet<&'a str> {
     let names: BTreeMap<&str, &str> = repository.packages().map(|package| (package.id(), package.name())).collect();
     let nodes = repository.metadata.get("resolve").map_or(&[][..], |resolve| array(resolve, "nodes"));
     let nodes: BTreeMap<&str, _> = nodes.iter().map(|node| (string(node, "id"), node)).collect();

@@ -1,6 +1,7 @@
 //! The agent as a service of systemd.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 
 use stead_host::fs::{Durability, Former, FsError, Ownership, Place, Replacement, Writes};
@@ -8,7 +9,10 @@ use stead_host::fs::{Durability, Former, FsError, Ownership, Place, Replacement,
 use crate::programs::run_command;
 
 /// Where the unit is placed: where systemd looks for the units of an administrator.
-pub const UNIT: &str = "/etc/systemd/system/stead-agent.service";
+const UNIT: &str = "/etc/systemd/system/stead-agent.service";
+
+/// Where the unit of a package is.
+const PACKAGED: &str = "/usr/lib/systemd/system/stead-agent.service";
 
 /// The unit that starts an agent, from this program and with its state in this folder.
 ///
@@ -52,16 +56,22 @@ fn quoted(path: &Path) -> String {
     format!("\"{escaped}\"")
 }
 
-/// Writes the unit, enables the service and starts it; one that runs is restarted.
-pub fn install(program: &Path, state: &Path) -> Result<(), String> {
-    write(Path::new(UNIT), &unit(program, state)).map_err(|error| stead_engine::error_chain(&error))?;
+/// Writes the unit, enables the service and starts it; one that runs is restarted. Returns where the unit is: that of a
+/// package which is the same stays alone, so that upgrades of the package reach it.
+pub fn install(program: &Path, state: &Path) -> Result<&'static str, String> {
+    let text = unit(program, state);
+    let is_packaged = fs::read_to_string(PACKAGED).is_ok_and(|packaged| packaged == text);
+    let place = if is_packaged && fs::symlink_metadata(UNIT).is_err() { PACKAGED } else { UNIT };
+    if place == UNIT {
+        write(Path::new(UNIT), &text).map_err(|error| stead_engine::error_chain(&error))?;
+    }
     let name = Path::new(UNIT).file_name().and_then(OsStr::to_str).unwrap_or_default();
     for words in [&["daemon-reload"][..], &["enable", name], &["restart", name]] {
         let command: Vec<String> =
             std::iter::once("systemctl").chain(words.iter().copied()).map(str::to_owned).collect();
         run_command(&command)?;
     }
-    Ok(())
+    Ok(place)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), FsError> {

@@ -29,7 +29,7 @@ pub use boot::{BOOT_ID, boot_id};
 pub use control::{CallError, Goal, Request, Response, call};
 
 pub use decide::{Moment, Next, Waiting};
-pub use install::{UNIT, install, unit};
+pub use install::{install, unit};
 pub use reports::{Reports, ReportsError};
 pub use service::{AgentError, Options, run};
 pub use settings::codes as settings_codes;

@@ -15,11 +15,13 @@ use clap::builder::{
 };
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 
 use stead_core::manifest::VersionRequirement;
 use stead_core::wait::Wait;
 use stead_engine::{ReconcileOptions, SavedPlan};
 
+use crate::completion;
 use crate::schemas::TYPES;
 use deferred::Deferred;
 pub(crate) use fmt::Fmt;
@@ -51,7 +53,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-const AFTER_HELP: &str = "\
+pub(crate) const AFTER_HELP: &str = "\
 Exit codes of plan, show, check, apply, lint, fmt, new, graph, explain, sls, history, get, set,
 export, facts, invoke, puppetize and serve:
   0    in the desired state; no findings (lint, sls)
@@ -217,6 +219,12 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Print the manual page of a command
+    #[command(hide = true)]
+    Manual {
+        /// The command, such as 'agent apply' [default: the program]
+        command: Vec<String>,
+    },
 }
 
 impl Command {
@@ -253,6 +261,7 @@ impl Command {
                     | Self::Puppetize(_)
                     | Self::Serve(_)
                     | Self::Lsp
+                    | Self::Manual { .. }
             )
     }
 
@@ -286,10 +295,10 @@ pub(crate) struct Document {
     #[command(flatten)]
     pub(crate) supplied: Supplied,
     /// Include only these instances and everything that they depend on
-    #[arg(long, value_name = "NAME|TYPE|TAG", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME|TYPE|TAG", value_delimiter = ',', add = ArgValueCandidates::new(completion::parts))]
     pub(crate) only: Vec<String>,
     /// Leave out these instances and everything that depends on them
-    #[arg(long, value_name = "NAME|TYPE|TAG", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME|TYPE|TAG", value_delimiter = ',', add = ArgValueCandidates::new(completion::parts))]
     pub(crate) skip: Vec<String>,
     /// Manage the operating system below FOLDER instead of the running one; relative paths start there as well
     #[arg(long, value_name = "FOLDER")]
@@ -333,7 +342,7 @@ pub(crate) struct Supplied {
     #[arg(long, value_name = "FILE", help = PARAMETERS_FILE)]
     pub(crate) parameters_file: Vec<PathBuf>,
     /// Set one parameter, overriding all others; parsed as JSON if valid, otherwise used as a string
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment, add = ArgValueCandidates::new(completion::parameters))]
     pub(crate) set: Vec<(String, String)>,
     /// Resolve relative paths in resources against FOLDER [default: the folder of the document]
     #[arg(long = "relative-to", value_name = "FOLDER")]
@@ -405,7 +414,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Any text. Completions offer the values that are known.
 #[derive(Clone)]
-struct Known(fn() -> Vec<String>);
+struct Known(fn() -> Vec<PossibleValue>);
 
 impl TypedValueParser for Known {
     type Value = String;
@@ -415,16 +424,13 @@ impl TypedValueParser for Known {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+        Some(Box::new((self.0)().into_iter()))
     }
 }
 
-const TYPE_NAMES: Known = Known(|| {
-    let built_in = stead_resources::builtins().into_iter();
-    built_in.map(|built_in| built_in.manifest.type_name.as_str().to_owned()).collect()
-});
+const TYPE_NAMES: Known = Known(completion::types);
 
-const SUBJECTS: Known = Known(crate::commands::subjects);
+const SUBJECTS: Known = Known(completion::subjects);
 
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
@@ -739,7 +745,7 @@ pub(crate) struct Graph {
     #[arg(long, value_enum, default_value_t = Drawing::Dot)]
     pub(crate) format: Drawing,
     /// Explain instead what an instance waits for and what waits for it, and why
-    #[arg(long, value_name = "NAME", conflicts_with = "format")]
+    #[arg(long, value_name = "NAME", conflicts_with = "format", add = ArgValueCandidates::new(completion::names))]
     pub(crate) why: Option<String>,
 }
 
@@ -749,7 +755,7 @@ pub(crate) struct Get {
     #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
     pub(crate) resource: String,
     /// Name the instance by the value of its key, or by properties [default: all instances]
-    #[arg(value_name = "KEY|NAME=VALUE")]
+    #[arg(value_name = "KEY|NAME=VALUE", add = ArgValueCompleter::new(completion::properties))]
     pub(crate) words: Vec<String>,
     /// Time limit of one program, in seconds [default: 600, and 60 during discovery]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -767,7 +773,7 @@ pub(crate) struct Set {
     pub(crate) resource: String,
     /// Name the instance by the value of its key, and set properties. Values are parsed as JSON if valid; for a property of
     /// type string only if they are in double quotes
-    #[arg(value_name = "KEY|NAME=VALUE", required = true)]
+    #[arg(value_name = "KEY|NAME=VALUE", required = true, add = ArgValueCompleter::new(completion::properties))]
     pub(crate) words: Vec<String>,
     /// Show what would change; changes nothing
     #[arg(short, long)]
@@ -815,13 +821,14 @@ pub(crate) struct Facts {
 #[derive(Debug, Args)]
 pub(crate) struct Invoke {
     /// The type of the resource; the part after the slash is enough if only one resource has that name
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
     pub(crate) resource: String,
     /// The method
     #[arg(short, long, value_enum, ignore_case = true)]
     pub(crate) method: Method,
     /// One property; parsed as JSON if valid and not declared as a string, otherwise used as a string
     #[arg(short, long = "property", value_name = "NAME=VALUE", value_parser = assignment)]
+    #[arg(add = ArgValueCompleter::new(completion::properties))]
     pub(crate) properties: Vec<(String, String)>,
     /// Properties as JSON or YAML; - reads standard input
     #[arg(short, long, value_name = "JSON")]
@@ -842,7 +849,8 @@ pub(crate) struct Invoke {
 #[derive(Debug, Args)]
 pub(crate) struct Puppetize {
     /// The resources: their types
-    #[arg(value_name = "TYPE", required_unless_present_any = ["adapter", "powershell_module"])]
+    #[arg(value_name = "TYPE", value_parser = TYPE_NAMES, hide_possible_values = true)]
+    #[arg(required_unless_present_any = ["adapter", "powershell_module"])]
     pub(crate) types: Vec<String>,
     /// All resources that this adapter lists
     #[arg(long, value_name = "TYPE")]

@@ -3,10 +3,12 @@
 mod agent;
 mod args;
 mod commands;
+mod completion;
 mod dsc;
 mod exit;
 mod input;
 mod interrupt;
+mod manual;
 mod output;
 mod process_env;
 #[cfg(test)]
@@ -38,6 +40,9 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|word| word == interrupt::SUPERVISE) {
         let supervised = stead_host::process::supervise(&words.next().unwrap_or_default());
         return if supervised.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    if let Some(exit) = completion::answer() {
+        return output::finish(exit).into();
     }
     let _supervision = interrupt::prepare();
     let (arguments, program) = match parse(std::env::args_os().collect()) {
@@ -146,6 +151,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         },
         #[cfg(feature = "server")]
         Command::Server => server::serve(env),
-        Command::Completer { shell } => dsc::completer(shell, program),
+        Command::Completer { shell } => completion::script(shell, program),
+        Command::Manual { command } => manual::manual(&command),
     }
 }

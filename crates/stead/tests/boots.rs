@@ -7,6 +7,8 @@
 
 #[path = "boots/debian.rs"]
 mod debian;
+#[path = "boots/installed.rs"]
+mod installed;
 #[path = "support/restart.rs"]
 mod restart;
 #[path = "boots/server.rs"]

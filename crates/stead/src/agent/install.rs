@@ -14,8 +14,8 @@ pub(super) fn install(directory: &Path, print_only: bool) -> Exit {
         return Exit::Success;
     }
     match stead_agent::install(&program, &directory) {
-        Ok(()) => {
-            print(&format!("{} is installed; the agent is running\n", stead_agent::UNIT));
+        Ok(unit) => {
+            print(&format!("{unit} is installed; the agent is running\n"));
             Exit::Success
         }
         Err(message) => {

@@ -380,13 +380,6 @@ pub(crate) fn codes() -> Vec<diag::Code> {
     codes
 }
 
-/// What can be explained, as far as that is known without looking for resources.
-pub(crate) fn subjects() -> Vec<String> {
-    let functions = stead_core::expr::functions().iter().map(|function| function.name.to_owned());
-    let types = stead_resources::builtins().into_iter().map(|built_in| built_in.manifest.type_name.to_string());
-    codes().into_iter().map(|code| code.id.to_owned()).chain(functions).chain(types).collect()
-}
-
 /// The instance that an event settles.
 fn settled(event: &Event) -> Option<stead_core::id::NodeId> {
     match &event.kind {

@@ -12,15 +12,12 @@ pub(crate) mod validate;
 
 use std::path::Path;
 
-use clap::CommandFactory;
-use clap_complete::Shell;
 use stead_core::diag::{Diagnostic, Severity};
 use stead_core::text::Sources;
 
-use crate::args::{Arguments, Extension, Function, Schema};
+use crate::args::{Extension, Function, Schema};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, Text, Unreadable};
-use crate::output::print;
 use crate::process_env::ProcessEnv;
 use stead_engine::Session;
 use stead_engine::finding_line;
@@ -38,20 +35,6 @@ pub(crate) fn extension(command: &Extension, env: &ProcessEnv) -> Exit {
 
 pub(crate) fn schema(command: &Schema) -> Exit {
     listing::schema(command)
-}
-
-/// Prints the script for the program of that name: it is completed as it is called.
-pub(crate) fn completer(shell: Shell, program: &str) -> Exit {
-    let mut command = Arguments::command();
-    // So that what is completed behind `help` is all that there is.
-    for each in command.get_subcommands_mut() {
-        each.set_bin_name(format!("{program} {}", each.get_name()));
-        each.build();
-    }
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, program, &mut script);
-    print(&String::from_utf8_lossy(&script));
-    Exit::Success
 }
 
 /// The text that `--input` or `--file` names; `None` when neither is there.

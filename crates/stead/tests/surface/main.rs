@@ -1,12 +1,14 @@
-//! The program as others see it: settings files, extensions, schemas, the server, checks of resources.
+//! The program as others see it: settings files, extensions, schemas, the server, checks of resources, completions, the manual.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
 
 mod budgets;
 mod check;
+mod completions;
 mod extensions;
 mod guide;
 mod lsp;
+mod manual;
 mod new;
 mod schemas;
 #[cfg(feature = "server")]

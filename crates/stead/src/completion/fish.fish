@@ -1,0 +1,1 @@
+complete --command NAME --no-files --keep-order --arguments '(STEAD_COMPLETE=fish NAME -- (commandline --current-process --tokenize --cut-at-cursor) (commandline --current-token --cut-at-cursor) 2>/dev/null)'

@@ -1,0 +1,114 @@
+//! Manual pages, made of the same declarations as `--help`.
+
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use crate::args::{AFTER_HELP, Arguments};
+use crate::exit::Exit;
+use crate::output::{complain, print};
+
+/// Variables of the environment that no option names.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("STEAD_PARAM_NAME", "The value of the parameter NAME of a document, unless a file or an option states it."),
+    ("STEAD_RECORD", "If it is 1, apply records its run, as with --record."),
+    ("STEAD_RUNS_FOLDER", "The directory of recorded runs, as --runs names it."),
+    ("STEAD_RECONCILE", "How apply runs again what is pending, as --reconcile names it."),
+    ("STEAD_STATE", "The state directory of the agent, as --state names it."),
+    ("STEAD_COMPAT", "What config prints when something failed, as --compat names it: results or strict."),
+    (
+        "STEAD_LOCKS",
+        "The absolute path of the directory of locks. Runs that use different ones do not wait for each other.",
+    ),
+    ("STEAD_COMPLETE", "Set by the scripts of 'stead completer' when they ask for completions."),
+    ("DSC_RESOURCE_PATH", "Directories in which manifests of resources are looked for, in place of those of PATH."),
+    ("DSC_RESTRICTED_PATH", "Directories for manifests and programs, in place of PATH and DSC_RESOURCE_PATH."),
+    ("DSC_CONFIG_ROOT", "The folder that relative paths start from when config reads a document that is not a file."),
+    ("DSC_TRACE_LEVEL", "The log level, unless --trace-level states it."),
+    ("DSC_IGNORE_SETTINGS_FILE", "If it is set, settings files are ignored, as with --ignore-settings-file."),
+    ("PSModulePath", "Where modules of PowerShell are looked for first."),
+    ("NO_COLOR", "If it is set and not empty, nothing is printed in colour."),
+];
+
+const FILES: &[(&str, &str)] = &[
+    ("/etc/dsc/dsc.settings.json", "The policy of the administrator. It overrides all other settings and options."),
+    ("dsc.settings.json, dsc_default.settings.json", "Settings and their defaults, in the directory of the program."),
+    (
+        "/var/lib/stead, ~/.local/state/stead",
+        "What root or another user keeps: the record, the documents and the reports of the agent, and in runs the recorded runs.",
+    ),
+    ("/run/stead, $XDG_RUNTIME_DIR/stead", "Locks between runs."),
+    ("~/.cache/stead", "Indexes of resources; they can be removed."),
+];
+
+/// Prints the page of a command.
+pub(crate) fn manual(words: &[String]) -> Exit {
+    let mut all = Arguments::command().disable_help_subcommand(true);
+    all.build();
+    let mut command = &all;
+    for word in words {
+        let Some(found) = command.find_subcommand(word) else {
+            complain(&format!("error: there is no command '{}'", words.join(" ")));
+            return Exit::Unusable;
+        };
+        command = found;
+    }
+    match page(command.clone(), words.is_empty()) {
+        Ok(page) => {
+            print(&page);
+            Exit::Success
+        }
+        Err(error) => {
+            complain(&format!("error: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+fn page(command: Command, is_program: bool) -> std::io::Result<String> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let has_options = command.get_arguments().any(|each| !each.is_hide_set());
+    let has_commands = command.get_subcommands().any(|each| !each.is_hide_set());
+    let page = Man::new(command);
+    let mut text = Vec::new();
+    page.render_name_section(&mut text)?;
+    page.render_synopsis_section(&mut text)?;
+    page.render_description_section(&mut text)?;
+    if has_options {
+        page.render_options_section(&mut text)?;
+    }
+    if has_commands {
+        page.render_subcommands_section(&mut text)?;
+    }
+    let mut rest = Roff::new();
+    if is_program {
+        exit_status(&mut rest);
+        table(&mut rest, "ENVIRONMENT", ENVIRONMENT);
+        table(&mut rest, "FILES", FILES);
+    } else {
+        rest.control("SH", ["SEE ALSO"]).text([bold("stead"), roman("(1)")]);
+    }
+    rest.to_writer(&mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    // Without a date, which the library would leave out in place of leaving it empty. Each section defines the apostrophe.
+    let title = format!(".TH {name} 1 \"\" \"stead {}\" \"stead manual\"", env!("CARGO_PKG_VERSION"));
+    let (apostrophe, sections): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.contains(".ds Aq "));
+    let lines = apostrophe.into_iter().take(2).chain([title.as_str()]).chain(sections);
+    Ok(lines.flat_map(|line| [line, "\n"]).collect())
+}
+
+/// The table of the help, as it is.
+fn exit_status(roff: &mut Roff) {
+    roff.control("SH", ["EXIT STATUS"]).control("nf", []);
+    for line in AFTER_HELP.lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+}
+
+fn table(roff: &mut Roff, heading: &str, rows: &[(&str, &str)]) {
+    roff.control("SH", [heading]);
+    for (name, text) in rows {
+        roff.control("TP", []).text([bold(*name)]).text([roman(*text)]);
+    }
+}

@@ -1,0 +1,344 @@
+//! `cargo xtask package FORMAT`: what users install, made by the tools of the distributions.
+//!
+//! All formats have the same files, which are staged once: the program, its manual pages and completions, which it prints
+//! itself, the unit of the agent, schemas and notices. The same sources and the same `SOURCE_DATE_EPOCH` give the same bytes.
+
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use crate::notices::notices;
+use crate::repository::{Repository, root};
+
+const USAGE: &str = "usage: cargo xtask package FORMAT [--binary FILE] [--out FOLDER]
+
+  deb     a package for Debian and its derivatives; needs dpkg-dev
+  rpm     a package for Fedora and its relatives; needs rpmbuild
+  tar     an archive to unpack below /usr/local, without the unit of the agent
+  folder  the files of an installation below FOLDER
+
+  --binary FILE  the program [default: what cargo build --release builds]
+  --out FOLDER   where the result is placed [default: target/package]";
+
+/// Where a format has what others have elsewhere.
+struct Layout {
+    zsh: &'static str,
+    licences: &'static str,
+    unit: Option<&'static str>,
+}
+
+const UNIT: &str = "usr/lib/systemd/system/stead-agent.service";
+
+const DEBIAN: Layout =
+    Layout { zsh: "usr/share/zsh/vendor-completions", licences: "usr/share/doc/stead", unit: Some(UNIT) };
+const FEDORA: Layout =
+    Layout { zsh: "usr/share/zsh/site-functions", licences: "usr/share/licenses/stead", unit: Some(UNIT) };
+const PLAIN: Layout = Layout { unit: None, ..FEDORA };
+
+/// Makes a package. Returns where it is.
+pub(crate) fn run(repository: &Repository, words: &[String]) -> Result<PathBuf, String> {
+    let (mut format, mut binary, mut out) = (None, None, root().join("target/package"));
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--binary" => binary = Some(PathBuf::from(words.next().ok_or(USAGE)?)),
+            "--out" => out = PathBuf::from(words.next().ok_or(USAGE)?),
+            word if format.is_none() && !word.starts_with('-') => format = Some(word),
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    let make = match format.ok_or(USAGE)? {
+        "deb" => deb,
+        "rpm" => rpm,
+        "tar" => tar,
+        "folder" => folder,
+        _ => return Err(USAGE.to_owned()),
+    };
+    let package = Package {
+        binary: binary.map_or_else(release_build, Ok)?,
+        version: env!("CARGO_PKG_VERSION"),
+        epoch: epoch()?,
+        notices: notices(repository)?,
+    };
+    fs::create_dir_all(&out).map_err(failed(&out))?;
+    make(&package, &fs::canonicalize(&out).map_err(failed(&out))?)
+}
+
+/// When the sources were changed last.
+fn epoch() -> Result<u64, String> {
+    let stated = std::env::var("SOURCE_DATE_EPOCH");
+    let text = stated.or_else(|_| output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root())));
+    text.ok()
+        .and_then(|text| text.trim().parse().ok())
+        .ok_or("SOURCE_DATE_EPOCH must be a number of seconds".to_owned())
+}
+
+fn release_build() -> Result<PathBuf, String> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--release", "--locked", "-p", "stead"]).current_dir(root());
+    if !cargo.status().is_ok_and(|status| status.success()) {
+        return Err("the program cannot be built".to_owned());
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    Ok(root().join(target).join("release/stead"))
+}
+
+struct Package {
+    binary: PathBuf,
+    version: &'static str,
+    epoch: u64,
+    notices: String,
+}
+
+/// Where the files are that a package of Debian has besides.
+const OF_DEBIAN: &str = "packaging/debian";
+
+/// The revision of the package among those of one version.
+const REVISION: &str = "1";
+
+fn deb(package: &Package, out: &Path) -> Result<PathBuf, String> {
+    const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+    let work = Work::below(out)?;
+    let stage = work.0.join("stage");
+    package.stage(&stage, &DEBIAN)?;
+    let architecture = output(Command::new("dpkg").arg("--print-architecture"))?.trim().to_owned();
+    let version = format!("{}-{REVISION}", package.version);
+    debian_documents(package, &version, &stage.join("usr/share/doc/stead"))?;
+    let sums = ["-c", "find usr -type f | LC_ALL=C sort | xargs md5sum"];
+    let sums = output(Command::new("sh").args(sums).current_dir(&stage))?;
+    let size = output(Command::new("du").args(["-sk", "--apparent-size"]).arg(&stage))?;
+    // dpkg-shlibdeps wants to know whose libraries it looks for.
+    write(&work.0.join("debian/control"), "Source: stead\n\nPackage: stead\nArchitecture: any\n")?;
+    let libraries = output(Command::new("dpkg-shlibdeps").args(["-O", "stage/usr/bin/stead"]).current_dir(&work.0))?;
+    let control = read(&root().join(OF_DEBIAN).join("control"))?
+        .replace("@VERSION@", &version)
+        .replace("@ARCHITECTURE@", &architecture)
+        .replace("@SIZE@", size.split_whitespace().next().unwrap_or("0"))
+        .replace("@DEPENDS@", libraries.trim().trim_start_matches("shlibs:Depends="));
+    let about = stage.join("DEBIAN");
+    write(&about.join("control"), &control)?;
+    write(&about.join("md5sums"), &sums)?;
+    for name in SCRIPTS {
+        write(&about.join(name), &read(&root().join(OF_DEBIAN).join(name))?)?;
+    }
+    package.seal(&stage)?;
+    for name in SCRIPTS {
+        set_mode(&about.join(name), 0o755)?;
+    }
+    let file = out.join(format!("stead_{version}_{architecture}.deb"));
+    let mut pack = Command::new("dpkg-deb");
+    pack.args(["--root-owner-group", "--build"]).arg(&stage).arg(&file);
+    output(pack.env("SOURCE_DATE_EPOCH", package.epoch.to_string()))?;
+    Ok(file)
+}
+
+/// What the policy of Debian asks for.
+fn debian_documents(package: &Package, version: &str, folder: &Path) -> Result<(), String> {
+    let mit = read(&root().join("LICENSE-MIT"))?;
+    let copyright = read(&root().join(OF_DEBIAN).join("copyright"))?.replace("@MIT@", &as_field(&mit));
+    write(&folder.join("copyright"), &copyright)?;
+    let time = format!("--date=@{}", package.epoch);
+    let time = output(Command::new("date").args(["--utc", "--rfc-email", &time]))?;
+    let changes = format!(
+        "stead ({version}) unstable; urgency=medium\n\n  * changelog.gz has what changed.\n\n \
+         -- The stead developers <stead@example.invalid>  {}\n",
+        time.trim()
+    );
+    write(&folder.join("changelog.Debian"), &changes)?;
+    compress(&folder.join("changelog.Debian")).map(drop)
+}
+
+fn rpm(package: &Package, out: &Path) -> Result<PathBuf, String> {
+    let work = Work::below(out)?;
+    let stage = work.0.join("stage");
+    package.stage(&stage, &FEDORA)?;
+    package.seal(&stage)?;
+    let results = work.0.join("results");
+    let mut rpmbuild = Command::new("rpmbuild");
+    for (name, value) in [
+        ("_topdir", work.0.display().to_string()),
+        ("_rpmdir", results.display().to_string()),
+        ("_buildhost", "reproducible".to_owned()),
+        ("use_source_date_epoch_as_buildtime", "1".to_owned()),
+        ("clamp_mtime_to_source_date_epoch", "1".to_owned()),
+        ("stage", stage.display().to_string()),
+        ("stead_version", package.version.to_owned()),
+    ] {
+        rpmbuild.args(["--define", &format!("{name} {value}")]);
+    }
+    rpmbuild.args(["-bb", "--quiet"]).arg(root().join("packaging/rpm/stead.spec"));
+    output(rpmbuild.env("SOURCE_DATE_EPOCH", package.epoch.to_string()))?;
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rpm");
+    let result = files(&results)?.into_iter().find(is_package).ok_or("rpmbuild made no package")?;
+    let file = out.join(result.file_name().unwrap_or_default());
+    fs::copy(&result, &file).map_err(failed(&file))?;
+    Ok(file)
+}
+
+fn tar(package: &Package, out: &Path) -> Result<PathBuf, String> {
+    let work = Work::below(out)?;
+    let stage = work.0.join("stage");
+    package.stage(&stage, &PLAIN)?;
+    package.seal(&stage)?;
+    let name = format!("stead-{}-{}-linux-gnu", package.version, std::env::consts::ARCH);
+    let archive = work.0.join(format!("{name}.tar"));
+    let mut pack = Command::new("tar");
+    pack.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"]);
+    pack.arg(format!("--transform=s,^usr,{name},")).arg("-C").arg(&stage).arg("-cf").arg(&archive).arg("usr");
+    output(&mut pack)?;
+    let (packed, file) = (compress(&archive)?, out.join(format!("{name}.tar.gz")));
+    fs::rename(packed, &file).map_err(failed(&file))?;
+    Ok(file)
+}
+
+fn folder(package: &Package, out: &Path) -> Result<PathBuf, String> {
+    package.stage(out, &FEDORA)?;
+    Ok(out.to_owned())
+}
+
+impl Package {
+    /// Places all files below a folder, as they are below the root of a machine.
+    fn stage(&self, stage: &Path, layout: &Layout) -> Result<(), String> {
+        let program = stage.join("usr/bin/stead");
+        // One that runs cannot be written to.
+        let _ = fs::remove_file(&program);
+        write(&program, "")?;
+        fs::copy(&self.binary, &program).map_err(failed(&self.binary))?;
+        output(Command::new("strip").args(["--remove-section=.comment", "--remove-section=.note"]).arg(&program))?;
+        set_mode(&program, 0o755)?;
+        let of_program = |words: &[&str]| output(Command::new(&program).args(words).env("HOME", "/nonexistent"));
+        for (shell, path) in [
+            ("bash", "usr/share/bash-completion/completions/stead".to_owned()),
+            ("zsh", format!("{}/_stead", layout.zsh)),
+            ("fish", "usr/share/fish/vendor_completions.d/stead.fish".to_owned()),
+        ] {
+            write(&stage.join(path), &of_program(&["completer", shell])?)?;
+        }
+        if let Some(path) = layout.unit {
+            let unit = of_program(&["agent", "--state", "/var/lib/stead", "install", "--print"])?;
+            // It names the program where it is now.
+            let here = fs::canonicalize(stage).map_err(failed(stage))?;
+            write(&stage.join(path), &unit.replace(&here.display().to_string(), ""))?;
+        }
+        manual(&of_program, &stage.join("usr/share/man/man1"), "stead")?;
+        for schema in files(&root().join("schemas"))? {
+            let name = schema.file_name().unwrap_or_default();
+            write(&stage.join("usr/share/stead/schemas").join(name), &read(&schema)?)?;
+        }
+        let documents = stage.join("usr/share/doc/stead");
+        write(&documents.join("changelog"), &read(&root().join("CHANGELOG.md"))?)?;
+        write(&documents.join("THIRD-PARTY"), &self.notices)?;
+        compress(&documents.join("changelog"))?;
+        compress(&documents.join("THIRD-PARTY"))?;
+        if layout.licences != DEBIAN.licences {
+            for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
+                write(&stage.join(layout.licences).join(name), &read(&root().join(name))?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives everything below a folder the modes and the time of a package.
+    fn seal(&self, path: &Path) -> Result<(), String> {
+        let is_program = path.ends_with("usr/bin/stead");
+        set_mode(path, if path.is_dir() || is_program { 0o755 } else { 0o644 })?;
+        if path.is_dir() {
+            for entry in entries(path)? {
+                self.seal(&entry)?;
+            }
+        }
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(self.epoch);
+        let times = FileTimes::new().set_accessed(time).set_modified(time);
+        File::open(path).and_then(|file| file.set_times(times)).map_err(failed(path))
+    }
+}
+
+/// Writes the page of a command, and those of the commands that it names.
+fn manual(of_program: &dyn Fn(&[&str]) -> Result<String, String>, folder: &Path, name: &str) -> Result<(), String> {
+    let words: Vec<&str> = name.split('-').skip(1).collect();
+    let page = of_program(&[&["manual"], words.as_slice()].concat())?;
+    let path = folder.join(format!("{name}.1"));
+    write(&path, &page)?;
+    compress(&path)?;
+    let named = page.lines().filter_map(|line| Some(line.strip_suffix("(1)")?.replace("\\-", "-")));
+    for command in named.filter(|command| command.starts_with(&format!("{name}-"))) {
+        manual(of_program, folder, &command)?;
+    }
+    Ok(())
+}
+
+/// A folder for what is not the result, removed in the end.
+struct Work(PathBuf);
+
+impl Work {
+    fn below(out: &Path) -> Result<Self, String> {
+        let folder = out.join(format!(".work-{}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(failed(&folder))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A text as the value of a field of Debian.
+fn as_field(text: &str) -> String {
+    let lines = text.trim().lines().map(|line| if line.is_empty() { " .".to_owned() } else { format!(" {line}") });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Replaces a file by its compressed form, which does not depend on when that is done.
+fn compress(path: &Path) -> Result<PathBuf, String> {
+    output(Command::new("gzip").args(["--best", "--no-name", "--force"]).arg(path))?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(".gz");
+    Ok(PathBuf::from(name))
+}
+
+/// What a program prints.
+fn output(command: &mut Command) -> Result<String, String> {
+    let program = command.get_program().display().to_string();
+    let output = command.output().map_err(|error| format!("cannot run {program}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{program} failed: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(failed(path))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::create_dir_all(path.parent().unwrap_or(path)).and_then(|()| fs::write(path, text)).map_err(failed(path))
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<(), String> {
+    fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed(path))
+}
+
+/// What is in a folder, in order.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    let mut entries: Vec<PathBuf> = entries.map_err(failed(folder))?;
+    entries.sort();
+    Ok(entries)
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    for entry in entries(folder)? {
+        if entry.is_dir() { found.extend(files(&entry)?) } else { found.push(entry) }
+    }
+    Ok(found)
+}
+
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> String {
+    move |error| format!("{}: {error}", path.display())
+}
