@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     declared(&file, &Nothing);
 
     let text = Text::decode(bytes);
-    let context = Context { folder: "/m", environment: &|_| None };
+    let context = Context { folder: "/m", environment: &|_| None, variables: None };
     if let Err(fault) = manifest::read(text.as_str(), &context) {
         assert!(fault.offset <= text.as_str().len());
     }
