@@ -597,7 +597,7 @@ fn assert_tested_again(scene: &Scene, journal: &[Event], log: &Log) {
 
 /// A run with a break has the same outcome as one without. Of a resource that only tests for itself nobody knows whether an
 /// interrupted set changed anything: it counts as changed, and so may be visible to what waits for its changes. What failed in
-/// the call that was interrupted, and fails no more, succeeds.
+/// the call that was interrupted, and fails no more, succeeds, and so does work that came to its end in it.
 fn assert_same(scene: &Scene, whole: (&Run, &World), again: (&Run, &World), interrupted: &BTreeSet<NodeId>, at: usize) {
     // A set that fails after work that outlasts a call begins that work anew: whether the last try finds it unfinished or
     // failed depends on how many there were.
@@ -616,12 +616,17 @@ fn assert_same(scene: &Scene, whole: (&Run, &World), again: (&Run, &World), inte
             && status(whole.0, *id) == Some(Status::InState)
             && status(again.0, *id) == Some(Status::Changed)
     };
-    // A failure that passes does so as well if its answer is lost.
-    let failed_unseen = |id: &NodeId| {
-        let passes = scene.world.0.get(&*scene.graph.node(*id).name).is_some_and(|thing| thing.failures > 0);
-        passes && status(whole.0, *id) == Some(Status::Failed) && status(again.0, *id) != Some(Status::Failed)
+    // A failure that passes does so as well if its answer is lost, and work goes on.
+    let passed_unseen = |id: &NodeId| {
+        let thing = scene.world.0.get(&*scene.graph.node(*id).name);
+        let passes = thing.is_some_and(|thing| match status(whole.0, *id) {
+            Some(Status::Failed) => thing.failures > 0,
+            Some(Status::Pending) => thing.job.is_some(),
+            _ => false,
+        });
+        passes && status(again.0, *id) != status(whole.0, *id)
     };
-    let is_unclear = |id: &NodeId| changes_unseen(id) || failed_unseen(id);
+    let is_unclear = |id: &NodeId| changes_unseen(id) || passed_unseen(id);
     let unclear: BTreeSet<NodeId> = interrupted.iter().copied().filter(is_unclear).collect();
     let affected = affected(&scene.graph, unclear);
     for (id, node) in scene.graph.iter().filter(|(id, _)| !affected.contains(id)) {
