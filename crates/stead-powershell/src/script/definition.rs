@@ -346,7 +346,7 @@ impl Parser<'_, '_> {
 
     fn type_of_member(&mut self, modifiers: &mut Modifiers, ty: TypeName) {
         if modifiers.ty.is_some() {
-            self.report(&codes::MEMBER, ty.at, "a member has one type only");
+            self.report_at(&codes::MEMBER, ty.at, "a member has one type only");
         } else {
             modifiers.ty = Some(ty);
         }

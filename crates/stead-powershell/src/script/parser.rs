@@ -144,9 +144,13 @@ impl<'a, 'p> Parser<'a, 'p> {
     }
 
     pub(super) fn report(&mut self, code: Code, at: usize, message: impl Into<String>) {
+        self.report_at(code, self.place(at), message);
+    }
+
+    /// The same of what has its place in the file already.
+    pub(super) fn report_at(&mut self, code: Code, place: usize, message: impl Into<String>) {
         if !self.stopped {
-            let at = self.place(at);
-            self.script.problems.push(Problem::new(code, at, message));
+            self.script.problems.push(Problem::new(code, place, message));
         }
     }
 
