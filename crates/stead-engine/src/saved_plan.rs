@@ -167,9 +167,12 @@ fn label(instance: &Json) -> String {
 fn in_words(instance: &Json) -> String {
     let Some(action) = instance["action"].as_str() else {
         let status = instance["status"].as_str().unwrap_or_default();
-        return instance["message"]
-            .as_str()
-            .map_or_else(|| status.to_owned(), |why| format!("{status}: {}", shortened(why)));
+        return match instance["message"].as_str().map(shortened) {
+            // The reason says so itself.
+            Some(why) if status == "skipped" => why,
+            Some(why) => format!("{status}: {why}"),
+            None => status.to_owned(),
+        };
     };
     let changes = instance["changes"].as_array().into_iter().flatten();
     let change = |change: &Json| {
