@@ -21,17 +21,24 @@ const FILES: &[&str] = &[
     "usr/share/zsh/site-functions/_stead",
 ];
 
-#[test]
-fn an_installation_has_what_belongs_to_it() {
-    // Tests of the whole workspace build it, too.
+/// Makes a package of what the tests of the whole workspace built. `None`, which is reported, if they are not those.
+fn package(test: &str, format: &str, out: &Path) -> Option<String> {
     let program = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name("stead");
     if !program.exists() {
-        return stead_testkit::skip("an_installation_has_what_belongs_to_it", "stead is not built");
+        stead_testkit::skip(test, "stead is not built");
+        return None;
     }
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut package = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    package.args(["package", "folder", "--binary"]).arg(program).arg("--out").arg(folder.path());
-    succeeds(package.env("SOURCE_DATE_EPOCH", "0"));
+    package.args(["package", format, "--binary"]).arg(program).arg("--out").arg(out);
+    Some(succeeds(package.env("SOURCE_DATE_EPOCH", "0")).trim().to_owned())
+}
+
+#[test]
+fn an_installation_has_what_belongs_to_it() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    if package("an_installation_has_what_belongs_to_it", "folder", folder.path()).is_none() {
+        return;
+    }
     let all = files(folder.path(), folder.path());
     let below = |path: &str| all.iter().filter(|file| file.starts_with(path)).count();
     let (manual, schemas) = ("usr/share/man/man1/", "usr/share/stead/schemas/");
@@ -51,6 +58,31 @@ fn an_installation_has_what_belongs_to_it() {
         let unpacked = succeeds(Command::new("gzip").args(["-dcf"]).arg(folder.path().join(file)));
         assert!(!unpacked.contains(&staged), "{file}");
     }
+}
+
+/// It has no unit, and nothing of whoever made it, or when.
+#[test]
+fn an_archive_has_an_installation_below_one_folder() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let package = package("an_archive_has_an_installation_below_one_folder", "tar", folder.path());
+    let Some(archive) = package else { return };
+    let name = Path::new(&archive).file_name().unwrap().to_str().unwrap().trim_end_matches(".tar.gz").to_owned();
+    let mut list = Command::new("tar");
+    list.args(["--list", "--verbose", "--numeric-owner", "--utc", "--full-time", "--file", &archive]);
+    let listed = succeeds(&mut list);
+    let mut found = BTreeSet::new();
+    for line in listed.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [mode, owner, _, date, time, path] = words[..] else { panic!("{line}") };
+        let expected = if mode.starts_with('d') || path.ends_with("bin/stead") { "rwxr-xr-x" } else { "rw-r--r--" };
+        assert_eq!((&mode[1..], owner, date, time), (expected, "0/0", "1970-01-01", "00:00:00"), "{line}");
+        found.insert(format!("usr{}", path.strip_prefix(&name).unwrap()));
+    }
+    let lacking: Vec<&str> = FILES.iter().copied().filter(|file| !found.contains(*file)).collect();
+    assert_eq!(lacking, ["usr/lib/systemd/system/stead-agent.service"]);
+    // The time in the header of gzip.
+    assert_eq!(fs::read(&archive).unwrap()[4..8], [0; 4]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "what is not the result stays");
 }
 
 fn succeeds(command: &mut Command) -> String {

@@ -80,7 +80,11 @@ fn words() -> Option<Vec<OsString>> {
 fn line(shell: Shell, value: &str, help: &str, current: &str) -> String {
     match shell {
         // It inserts what it gets, behind the quote that the word begins with.
-        Shell::Bash => format!("{}\n", quoted(value, current.chars().next())),
+        Shell::Bash => match value.strip_prefix("~/").filter(|_| current.starts_with("~/")) {
+            // In quotes it would be a name like any other.
+            Some(below_home) => format!("~/{}\n", quoted(below_home, None)),
+            None => format!("{}\n", quoted(value, current.chars().next())),
+        },
         Shell::Elvish => format!("{value}\n"),
         _ => format!("{value}\t{help}\n"),
     }
@@ -199,7 +203,9 @@ fn document() -> Option<Node> {
             (Some(rest), Some(home)) => home.join(rest),
             _ => PathBuf::from(word),
         };
-        let text = path.is_file().then(|| input::read(&path).ok()).flatten()?.text;
+        // Whoever completes still types, and nothing ends standard input.
+        let is_file = path.as_os_str() != "-" && path.is_file();
+        let text = is_file.then(|| input::read(&path).ok()).flatten()?.text;
         text::read(SourceId::default(), &text, &Limits::default()).0.filter(|root| root.get("resources").is_some())
     })
 }

@@ -9,6 +9,7 @@ use stead_core::text::Limits;
 use stead_engine::error_chain;
 use stead_host::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Writes};
 
+use super::values::plain;
 use crate::exit::Exit;
 use crate::output::complain;
 
@@ -51,7 +52,7 @@ pub(super) fn discard(made: &[PathBuf]) {
 /// Replaces the content of a file that users write, and reports what keeps it from that.
 pub(super) fn correct(path: &Path, former: &str, new: &str) -> Result<(), Exit> {
     rewrite(path, former.as_bytes(), new.as_bytes()).map_err(|error| {
-        complain(&format!("error: {}", error_chain(&error)));
+        complain(&format!("error: {}", plain(&error_chain(&error))));
         if matches!(error, FsError::WrongKind { found: Kind::Symlink, .. }) {
             complain("help: another user could have placed it; name the path that it leads to");
         }

@@ -2,15 +2,17 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 use stead_core::text::{self, FormatError, Kind, Limits, Node, Source, SourceId, Sources};
 
+use super::values::plain;
 use super::{files, show_findings};
 use crate::args::Fmt;
 use crate::exit::Exit;
-use crate::input::{self, Text};
+use crate::input::{self, Text, Unreadable};
 use crate::output::{complain, print};
 
 /// Formats documents, or says which are not formatted. What cannot be formatted does not keep others from it.
@@ -40,7 +42,11 @@ fn format(path: &Path, arguments: &Fmt) -> Exit {
     let text = match input::read(path) {
         Ok(text) => text,
         Err(error) => {
-            complain(&format!("error: {error}"));
+            let message = match error {
+                Unreadable::Empty => format!("{}: the text holds no document", path.display()),
+                error => error.to_string(),
+            };
+            complain(&format!("error: {}", plain(&message)));
             return Exit::Unusable;
         }
     };
@@ -51,7 +57,7 @@ fn format(path: &Path, arguments: &Fmt) -> Exit {
             return Exit::Unusable;
         }
         Err(error) => {
-            complain(&format!("error: {}: {error}", text.name));
+            complain(&format!("error: {}: {error}", plain(&text.name)));
             return Exit::Failed;
         }
     };
@@ -65,7 +71,7 @@ fn format(path: &Path, arguments: &Fmt) -> Exit {
         (true, _) => print(&formatted.text),
         (false, true) => {}
         (false, false) => match files::correct(path, &text.text, &formatted.text) {
-            Ok(()) => print(&format!("{}\n", text.name)),
+            Ok(()) => print(&format!("{}\n", plain(&text.name))),
             Err(exit) => return exit,
         },
     }
@@ -79,12 +85,13 @@ fn sources(text: &Text) -> Sources {
 }
 
 fn show_changes(arguments: &Fmt, text: &Text, formatted: &str) {
+    let name = plain(&text.name);
     if arguments.check && text.text != formatted {
-        print(&format!("{}\n", text.name));
+        print(&format!("{name}\n"));
     }
     if arguments.diff {
         let diff = TextDiff::from_lines(text.text.as_str(), formatted);
-        print(&diff.unified_diff().header(&text.name, &text.name).to_string());
+        print(&diff.unified_diff().header(&name, &name).to_string());
     }
 }
 
@@ -96,7 +103,8 @@ fn documents(folder: &Path, found: &mut Vec<PathBuf>) -> Exit {
     let mut entries: Vec<(OsString, fs::FileType)> = match listed {
         Ok(entries) => entries,
         Err(error) => {
-            complain(&format!("error: cannot read {}: {}", folder.display(), stead_host::fs::reason(&error)));
+            let folder = folder.display().to_string();
+            complain(&format!("error: cannot read {}: {}", plain(&folder), stead_host::fs::reason(&error)));
             return Exit::Unusable;
         }
     };
@@ -122,8 +130,15 @@ fn is_text(path: &Path) -> bool {
 /// rules of their own for them.
 fn is_document(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // What cannot be read is reported when it is to be formatted.
-    name.contains(".stead.") || name.contains(".dsc.") || input::read(path).is_ok_and(|text| has_instances(&text.text))
+    if name.contains(".stead.") || name.contains(".dsc.") {
+        return true;
+    }
+    match input::read(path) {
+        Ok(text) => has_instances(&text.text),
+        // It may be a document: that it cannot be read is reported when it is to be formatted.
+        Err(Unreadable::File { source, .. }) => source.kind() != ErrorKind::InvalidData,
+        Err(_) => false,
+    }
 }
 
 fn has_instances(text: &str) -> bool {

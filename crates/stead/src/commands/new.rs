@@ -34,9 +34,7 @@ fn refused(message: &str, help: &str) -> Exit {
 
 /// Writes a file that is not there yet.
 fn create(path: &Path, text: &str, mode: u32) -> Result<(), Exit> {
-    created(path, files::create(path, text.as_bytes(), mode))?;
-    print(&format!("created {}\n", path.display()));
-    Ok(())
+    created(path, files::create(path, text.as_bytes(), mode))
 }
 
 /// Reports why something was not created.
@@ -77,7 +75,10 @@ resources:
 fn document(arguments: &NewDocument, env: &ProcessEnv) -> Result<(), Exit> {
     let file = &arguments.file;
     if file.extension().is_some_and(|extension| extension == "json") {
-        return Err(refused("the document has comments, which JSON has not", "name a file that ends in .yaml"));
+        return Err(refused(
+            "a document to start from has comments, and JSON allows none",
+            "name a file that ends in .yaml",
+        ));
     }
     let body = if arguments.from.is_empty() { BODY.to_owned() } else { instances(&arguments.from, env)? };
     let modeline = format!("# yaml-language-server: $schema={DOCUMENT_SCHEMA}");
@@ -87,7 +88,7 @@ fn document(arguments: &NewDocument, env: &ProcessEnv) -> Result<(), Exit> {
         return Ok(());
     }
     create(file, &text, 0o644)?;
-    print(&format!("next: stead plan {}\n", shown(file)));
+    print(&format!("created {}\nnext: stead plan {}\n", file.display(), shown(file)));
     Ok(())
 }
 
@@ -198,13 +199,6 @@ fn sample(schema: &Json) -> Json {
     }
 }
 
-/// The examples of the guide for authors, from which new resources are made.
-macro_rules! example {
-    ($file:literal) => {
-        include_str!(concat!("../../../../examples/resources/", $file))
-    };
-}
-
 /// A resource to start from.
 struct Template {
     type_name: &'static str,
@@ -215,30 +209,27 @@ struct Template {
     ending: &'static str,
 }
 
+/// The template that an example of the guide for authors is.
+macro_rules! template {
+    ($type_name:literal, $example:literal, $ending:literal, $program:literal => $of_new:literal) => {
+        Template {
+            type_name: $type_name,
+            program: ($program, $of_new),
+            manifest: include_str!(concat!("../../../../examples/resources/", $example, ".dsc.resource.json")),
+            source: include_str!(concat!("../../../../examples/resources/", $example, ".", $ending)),
+            ending: $ending,
+        }
+    };
+}
+
 impl Template {
     fn of(language: Language) -> Self {
         match language {
-            Language::Sh => Self {
-                type_name: "Example.Shell/Flag",
-                program: ("./flag.sh", "./NAME.sh"),
-                manifest: example!("shell/flag.dsc.resource.json"),
-                source: example!("shell/flag.sh"),
-                ending: "sh",
-            },
-            Language::Python => Self {
-                type_name: "Example.Python/Note",
-                program: ("./note.py", "./NAME.py"),
-                manifest: example!("python/note.dsc.resource.json"),
-                source: example!("python/note.py"),
-                ending: "py",
-            },
-            Language::Rust => Self {
-                type_name: "Example.Rust/Mode",
-                program: ("\"executable\": \"mode\"", "\"executable\": \"target/release/resource-NAME\""),
-                manifest: example!("rust/mode.dsc.resource.json"),
-                source: example!("rust/mode.rs"),
-                ending: "rs",
-            },
+            Language::Sh => template!("Example.Shell/Flag", "shell/flag", "sh", "./flag.sh" => "./NAME.sh"),
+            Language::Python => template!("Example.Python/Note", "python/note", "py", "./note.py" => "./NAME.py"),
+            Language::Rust => {
+                template!("Example.Rust/Mode", "rust/mode", "rs", "\"mode\"," => "\"target/release/resource-NAME\",")
+            }
         }
     }
 
@@ -278,7 +269,7 @@ fn resource(arguments: &NewResource) -> Result<(), Exit> {
     let type_name = TypeName::parse(&arguments.name)
         .map_err(|error| refused(&error.to_string(), "write OWNER/NAME, such as Example.Notes/Note"))?;
     if builtins().iter().any(|built_in| built_in.manifest.type_name == type_name) {
-        return Err(refused(&format!("'{type_name}' is built in"), "choose another name"));
+        return Err(refused(&format!("'{type_name}' is a built-in resource"), "choose another name"));
     }
     let name = type_name.short().to_lowercase();
     let folder = arguments.folder.clone().unwrap_or_else(|| PathBuf::from(&name));
@@ -289,6 +280,9 @@ fn resource(arguments: &NewResource) -> Result<(), Exit> {
         // Half a resource is none.
         create(&file, &text, mode).inspect_err(|_| files::discard(&made))?;
         made.push(file);
+    }
+    for file in &made[1..] {
+        print(&format!("created {}\n", file.display()));
     }
     let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
     if arguments.language == Language::Rust {

@@ -1,8 +1,11 @@
 #compdef NAME
 _NAME() {
-    local line value help
+    local line value help current=${(Q)PREFIX} home=
     local -a open closed
-    for line in "${(@f)$(STEAD_COMPLETE=zsh NAME -- "${(@Q)words[1,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}"; do
+    # What is matched is quoted, and the home directory is none in quotes.
+    compset -P '\~/' && home='~/'
+    for line in "${(@f)$(STEAD_COMPLETE=zsh NAME -- "${(@Q)words[1,CURRENT-1]}" "$current" 2>/dev/null)}"; do
+        line=${line#"$home"}
         value=${line%%$'\t'*}
         [[ -n $value ]] || continue
         help=${line#*$'\t'}

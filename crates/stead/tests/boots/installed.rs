@@ -60,6 +60,7 @@ fn a_package_of_debian_is_installed_used_and_purged() {
     is_a_service_when_it_is_asked_for(&machine);
     is_upgraded(&machine);
     upgrades_itself(&machine);
+    is_kept_after_all(&machine);
     is_removed(&machine);
     machine.ok(&["dpkg", "--purge", "stead"]);
     assert_eq!(files(&machine).symmetric_difference(&before).collect::<Vec<_>>(), Vec::<&String>::new());
@@ -120,6 +121,15 @@ fn upgrades_itself(machine: &Debian) {
     );
     assert_eq!(process(machine), former);
     assert_eq!(machine.ok(&["dpkg", "--audit"]), "");
+}
+
+/// The agent runs again when dpkg does not go on with a removal, as for a package in place of this one that cannot be unpacked.
+fn is_kept_after_all(machine: &Debian) {
+    for (script, word, state) in [("prerm", "remove", "inactive"), ("postinst", "abort-remove", "active")] {
+        machine.ok(&[&format!("/var/lib/dpkg/info/stead.{script}"), word, "in-favour", "other", "1.0"]);
+        let printed = machine.run(&["systemctl", "is-active", UNIT]).stdout;
+        assert_eq!(String::from_utf8_lossy(&printed).trim(), state, "{script}");
+    }
 }
 
 /// What it did and knows is kept until it is purged, and the agent comes back with the package.

@@ -5,8 +5,12 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+/// How long nothing may happen on the screen.
+const LONGEST: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
 
 /// A program, and the end of its terminal at which somebody sits.
 pub(crate) struct AtTerminal {
@@ -33,8 +37,8 @@ impl AtTerminal {
         Self { program, screen: File::from(screen) }
     }
 
-    pub(crate) fn types(mut self, answer: &str) -> Self {
-        self.screen.write_all(answer.as_bytes()).unwrap();
+    pub(crate) fn types(&mut self, text: &str) -> &mut Self {
+        self.screen.write_all(text.as_bytes()).unwrap();
         self
     }
 
@@ -42,14 +46,17 @@ impl AtTerminal {
     pub(crate) fn until(&mut self, text: &str) -> String {
         let (mut seen, mut byte) = (Vec::new(), [0]);
         while !String::from_utf8_lossy(&seen).contains(text) {
-            self.screen.read_exact(&mut byte).unwrap();
+            let mut readable = [PollFd::new(&self.screen, PollFlags::IN)];
+            let is_there =
+                poll(&mut readable, Some(&LONGEST)).unwrap() == 1 && self.screen.read_exact(&mut byte).is_ok();
+            assert!(is_there, "no '{text}' in {}", String::from_utf8_lossy(&seen));
             seen.extend(byte);
         }
         String::from_utf8_lossy(&seen).into_owned()
     }
 
     /// What is on the screen in the end, and the exit code.
-    pub(crate) fn ends(mut self) -> (String, Option<i32>) {
+    pub(crate) fn ends(&mut self) -> (String, Option<i32>) {
         let mut seen = Vec::new();
         // When the last one has closed the terminal, reading from it fails.
         let _ = self.screen.read_to_end(&mut seen);

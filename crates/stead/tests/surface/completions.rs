@@ -1,18 +1,10 @@
 //! Completions, as bash, zsh and fish insert them when the tab key is pressed in a terminal.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use tempfile::TempDir;
-
-/// How long nothing may happen on the screen.
-const LONGEST: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
+use super::terminal::AtTerminal;
 
 const DOCUMENT: &str = "
 parameters:
@@ -55,6 +47,8 @@ const CASES: &[(&str, &str)] = &[
     ("stead plan do", "stead plan doc.yaml "),
     ("stead plan --output=yaml do", "stead plan --output=yaml doc.yaml "),
     ("stead plan fol", "stead plan folder/"),
+    ("stead plan ~/do", "stead plan ~/doc.yaml "),
+    ("stead plan ~/fol", "stead plan ~/folder/"),
     ("stead plan sp", r"stead plan sp\ a\;ce.yaml "),
     ("stead plan 'sp", "stead plan 'sp a;ce.yaml' "),
     // What the document has.
@@ -109,80 +103,26 @@ fn zsh_completes_at_the_first_tab() {
 
 /// In a shell that is prepared by these commands, and has the prompt `ready>` then, Ctrl-O prints the line.
 fn completes(shell: &str, options: &[&str], prepare: &str) {
-    let Ok(mut at) = Terminal::open(shell, options) else {
+    if Command::new(shell).args(["-c", ":"]).status().is_err() {
         return stead_testkit::skip(&format!("{shell}_completes"), &format!("there is no {shell}"));
-    };
-    at.types(&format!("{prepare}\n"));
-    at.until("ready>");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["doc.yaml", "sp a;ce.yaml"] {
+        fs::write(folder.path().join(name), DOCUMENT).unwrap();
+    }
+    fs::create_dir(folder.path().join("folder")).unwrap();
+    let beside = Path::new(env!("CARGO_BIN_EXE_stead")).parent().unwrap();
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "--wait", shell]).args(options).current_dir(folder.path());
+    command.env_clear().envs([("TERM", "xterm"), ("LANG", "C.UTF-8")]).env("HOME", folder.path());
+    command.env("PATH", format!("{}:{}", beside.display(), std::env::var("PATH").unwrap()));
+    let mut at = AtTerminal::run(command);
+    at.types(&format!("{prepare}\n")).until("ready>");
     for (typed, expected) in CASES {
-        at.types(&format!("{typed}\t\x0f\x15"));
-        at.until("<<<");
+        at.types(&format!("{typed}\t\x0f\x15")).until("<<<");
         let shown = at.until(">>>");
         assert_eq!(shown.trim_end_matches(">>>"), *expected, "{shell}: {typed}");
     }
-    assert!(!at.folder.path().join("executed").exists(), "{shell} executed a name");
-}
-
-/// A shell in a terminal, in a folder with a document.
-struct Terminal {
-    folder: TempDir,
-    shell: Child,
-    screen: File,
-}
-
-impl Terminal {
-    fn open(shell: &str, options: &[&str]) -> std::io::Result<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["doc.yaml", "sp a;ce.yaml"] {
-            fs::write(folder.path().join(name), DOCUMENT).unwrap();
-        }
-        fs::create_dir(folder.path().join("folder")).unwrap();
-        Command::new(shell).args(["-c", ":"]).status()?;
-        let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&screen).unwrap();
-        unlockpt(&screen).unwrap();
-        let name = ptsname(&screen, Vec::new()).unwrap();
-        let no_control = OFlags::NOCTTY.bits().cast_signed();
-        let open = OpenOptions::new().read(true).write(true).custom_flags(no_control).open(name.to_str().unwrap());
-        let terminal = open.unwrap();
-        let beside = Path::new(env!("CARGO_BIN_EXE_stead")).parent().unwrap();
-        let path = format!("{}:{}", beside.display(), std::env::var("PATH").unwrap());
-        let shell = Command::new("setsid")
-            .args(["--ctty", "--wait", shell])
-            .args(options)
-            .current_dir(folder.path())
-            .env_clear()
-            .envs([("PATH", path.as_str()), ("TERM", "xterm"), ("LANG", "C.UTF-8")])
-            .env("HOME", folder.path())
-            .stdin(terminal.try_clone().unwrap())
-            .stdout(terminal.try_clone().unwrap())
-            .stderr(terminal)
-            .spawn()?;
-        Ok(Self { folder, shell, screen: File::from(screen) })
-    }
-
-    fn types(&mut self, text: &str) {
-        self.screen.write_all(text.as_bytes()).unwrap();
-    }
-
-    /// Reads the screen until a text is on it.
-    fn until(&mut self, text: &str) -> String {
-        let (mut seen, mut byte) = (Vec::new(), [0]);
-        while !String::from_utf8_lossy(&seen).ends_with(text) {
-            let mut readable = [PollFd::new(&self.screen, PollFlags::IN)];
-            let is_there =
-                poll(&mut readable, Some(&LONGEST)).unwrap() == 1 && self.screen.read_exact(&mut byte).is_ok();
-            assert!(is_there, "no '{text}' in {}", String::from_utf8_lossy(&seen));
-            seen.extend(byte);
-        }
-        String::from_utf8_lossy(&seen).into_owned()
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        // The end of its terminal is the end of the shell.
-        let _ = self.shell.kill();
-        let _ = self.shell.wait();
-    }
+    at.types("exit\n").ends();
+    assert!(!folder.path().join("executed").exists(), "{shell} executed a name");
 }

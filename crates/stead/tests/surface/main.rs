@@ -14,6 +14,8 @@ mod schemas;
 #[cfg(feature = "server")]
 mod server;
 mod settings;
+#[path = "../support/terminal.rs"]
+mod terminal;
 
 use std::fs;
 use std::path::{Path, PathBuf};
