@@ -185,20 +185,25 @@ impl Claims {
         self
     }
 
-    /// The same by all names of the paths: `other` says which one a path has besides, if links lead to it.
+    /// The same by all names of the paths: `others` says which ones a path has besides, if links lead to it.
     #[must_use]
-    pub fn with_other_paths(mut self, other: impl Fn(&Path) -> Option<PathBuf>) -> Self {
+    pub fn with_other_paths<O: IntoIterator<Item = PathBuf>>(mut self, others: impl Fn(&Path) -> O) -> Self {
         let again = |Claim::Path { path, extent }: &Claim| {
-            let elsewhere = match extent {
-                Extent::Link { target: Some(target) } => other(target),
-                _ => None,
-            };
-            let path = other(path).map(Arc::from).or_else(|| elsewhere.is_some().then(|| Arc::clone(path)))?;
-            let extent = match elsewhere {
-                Some(target) => Extent::Link { target: Some(target.into()) },
-                None => extent.clone(),
-            };
-            Some(Claim::Path { path, extent })
+            let extent = extent.clone();
+            others(path).into_iter().map(move |path| Claim::Path { path: path.into(), extent: extent.clone() })
+        };
+        let others: Vec<Claim> = self.0.iter().flat_map(again).collect();
+        self.0.extend(others);
+        self
+    }
+
+    /// The same with links to all names of what they lead to. Of a target that is a link itself, that is where it leads.
+    #[must_use]
+    pub(crate) fn with_other_targets(mut self, other: impl Fn(&Path) -> Option<PathBuf>) -> Self {
+        let again = |Claim::Path { path, extent }: &Claim| {
+            let Extent::Link { target: Some(target) } = extent else { return None };
+            let inside = other(&target.join("inside"))?;
+            Some(Claim::Path { path: Arc::clone(path), extent: Extent::Link { target: Some(inside.parent()?.into()) } })
         };
         let others: Vec<Claim> = self.0.iter().filter_map(again).collect();
         self.0.extend(others);
@@ -227,7 +232,7 @@ impl Claims {
 ///
 /// A path that goes through one of them means another path, and what is done at one of the two is done at both.
 #[derive(Debug, Default)]
-pub struct Links(HashMap<PathBuf, Arc<Path>>);
+pub struct Links(HashMap<PathBuf, Vec<Arc<Path>>>);
 
 impl Links {
     /// As many as are followed in one path, as in Linux.
@@ -240,11 +245,15 @@ impl Links {
         links
     }
 
-    /// Adds those of an instance. Of two at one path the first one counts.
+    /// Adds those of an instance.
     pub fn add(&mut self, claims: &Claims) {
         for Claim::Path { path, extent } in &claims.0 {
-            if let Extent::Link { target: Some(target) } = extent {
-                self.0.entry(path.to_path_buf()).or_insert_with(|| Arc::clone(target));
+            let Extent::Link { target: Some(target) } = extent else { continue };
+            for path in self.others(path).into_iter().chain([path.to_path_buf()]) {
+                let targets = self.0.entry(path).or_default();
+                if targets.len() < Self::LIMIT && !targets.contains(target) {
+                    targets.push(Arc::clone(target));
+                }
             }
         }
     }
@@ -254,21 +263,29 @@ impl Links {
         self.0.is_empty()
     }
 
-    /// What a path means that leads through any of them; `None` for others, and where they lead in a circle.
-    pub fn other(&self, path: &Path) -> Option<PathBuf> {
-        let mut meant = self.step(path)?;
-        for _ in 1..Self::LIMIT {
-            let Some(next) = self.step(&meant) else { return Some(meant) };
-            meant = next;
+    /// What a path means besides that leads through any of them, behind each link.
+    pub fn others(&self, path: &Path) -> Vec<PathBuf> {
+        let mut found = self.step(path);
+        let mut at = 0;
+        while let Some(next) = found.get(at).filter(|_| found.len() < Self::LIMIT) {
+            for other in self.step(next) {
+                if other != path && !found.contains(&other) {
+                    found.push(other);
+                }
+            }
+            at += 1;
         }
-        None
+        found
     }
 
     /// The same path behind the first link that it leads through.
-    fn step(&self, path: &Path) -> Option<PathBuf> {
-        let found = path.ancestors().skip(1).filter_map(|above| Some((above, self.0.get(above)?)));
-        let (link, target) = found.last()?;
-        Some(target.join(path.strip_prefix(link).ok()?))
+    fn step(&self, path: &Path) -> Vec<PathBuf> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let first = path.ancestors().skip(1).filter_map(|above| Some((above, self.0.get(above)?))).last();
+        let behind = first.and_then(|(link, targets)| Some((path.strip_prefix(link).ok()?, targets)));
+        behind.map_or_else(Vec::new, |(below, targets)| targets.iter().map(|target| target.join(below)).collect())
     }
 }
 

@@ -66,7 +66,7 @@ impl Footprint {
     /// The same by all names of the paths: `other` says which one a path has besides, if links lead to it.
     #[must_use]
     pub fn with_other_paths(mut self, other: impl Fn(&Path) -> Option<PathBuf>) -> Self {
-        self.claims = self.claims.with_other_paths(&other);
+        self.claims = self.claims.with_other_targets(&other).with_other_paths(&other);
         if let Some(writes) = &mut self.predicted {
             let others = writes.iter().filter_map(|write| Some(Write { path: other(&write.path)?, ..write.clone() }));
             let others: Vec<Write> = others.collect();
@@ -251,15 +251,19 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    /// Adds what an instance with this footprint alters.
-    pub(crate) fn add(&mut self, id: NodeId, footprint: &Footprint, writes: Vec<Write>) {
-        self.links.add(&footprint.claims);
+    /// Adds what an instance alters.
+    pub(crate) fn add(&mut self, id: NodeId, writes: Vec<Write>) {
         for Write { path, kind } in writes {
-            if let Some(other) = self.links.other(&path) {
+            for other in self.links.others(&path) {
                 self.by_path.entry(other).or_default().entry(kind.clone()).or_insert(id);
             }
             self.by_path.entry(path).or_default().entry(kind).or_insert(id);
         }
+    }
+
+    /// Adds the links that an instance with this footprint creates.
+    pub(crate) fn add_links(&mut self, footprint: &Footprint) {
+        self.links.add(&footprint.claims);
     }
 
     /// The instance that creates a directory at a path.
@@ -361,7 +365,7 @@ mod tests {
     /// Whether a write is of what the prediction for an instance with these claims depends on.
     fn is_seen(at: &str, kind: &WriteKind, claims: &Claims) -> bool {
         let mut writes = Writes::default();
-        writes.add(NodeId(0), &Footprint::default(), vec![write(Path::new(at), kind.clone())]);
+        writes.add(NodeId(0), vec![write(Path::new(at), kind.clone())]);
         writes.reach(&Footprint { claims: claims.clone(), predicted: None }).is_some()
     }
 

@@ -181,13 +181,42 @@ fn a_path_behind_links_means_where_they_lead() {
         let claims = Claims::path(path, Extent::Link { target: Some(Path::new(target).into()) });
         claims.resolved(|path| path.into())
     };
-    let links =
-        [link("/l", "d"), link("/d/m", "../e/./f"), link("/deep/er", "/l/m"), link("/o", "/p"), link("/p", "o")];
+    let links = [
+        link("/l", "d"),
+        link("/d/m", "../e/./f"),
+        link("/deep/er", "/l/m"),
+        link("/l/n", "/g"),
+        link("/o", "/p"),
+        link("/p", "o"),
+        link("/q", "/q/r"),
+        link("/two", "/d"),
+        link("/two", "/e"),
+    ];
     let links = Links::of(&links);
-    let other = |path: &str| links.other(Path::new(path)).map(|path| path.display().to_string());
-    assert_eq!(other("/l/x").as_deref(), Some("/d/x"));
-    assert_eq!(other("/l/m/x").as_deref(), Some("/e/f/x"));
-    assert_eq!(other("/deep/er/x/y").as_deref(), Some("/e/f/x/y"));
-    // The link itself is where it is; a circle leads nowhere.
-    assert_eq!((other("/l"), other("/x"), other("/o/x")), (None, None, None));
+    let others = |path: &str| -> Vec<String> {
+        links.others(Path::new(path)).iter().map(|path| path.display().to_string()).collect()
+    };
+    assert_eq!(others("/l/x"), ["/d/x"]);
+    assert_eq!(others("/l/m/x"), ["/d/m/x", "/e/f/x"]);
+    assert_eq!(others("/deep/er/x/y"), ["/l/m/x/y", "/d/m/x/y", "/e/f/x/y"]);
+    // A link that lies behind another one is at both paths.
+    assert_eq!(
+        (others("/l/n/x"), others("/d/n/x")),
+        (vec!["/d/n/x".to_owned(), "/g/x".to_owned()], vec!["/g/x".to_owned()])
+    );
+    assert_eq!(others("/two/x"), ["/d/x", "/e/x"]);
+    // The link itself is where it is; a circle has an end.
+    assert_eq!((others("/l").len(), others("/x").len()), (0, 0));
+    assert_eq!((others("/o/x"), others("/q/x").len()), (vec!["/p/x".to_owned()], 40));
+}
+
+#[test]
+fn many_links_take_little_time() {
+    let link = |at: usize| {
+        let path = if at.is_multiple_of(2) { "/l".to_owned() } else { format!("/l/{at}") };
+        Claims::path(path, Extent::Link { target: Some(Path::new(&format!("/d/{at}")).into()) })
+    };
+    let links: Vec<Claims> = (0..10_000).map(link).collect();
+    let links = Links::of(&links);
+    assert_eq!(links.others(Path::new("/l/1/x")).len(), 40);
 }

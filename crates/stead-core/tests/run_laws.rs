@@ -984,7 +984,7 @@ fn a_hundred_thousand_instances_take_linear_time() {
         for at in 0..count {
             writeln!(text, "- {{type: Test/Echo, name: '{at}', dependsOn: [{}]}}", need(at)).unwrap();
         }
-        let steps = steps(&text, World::default());
+        let steps = steps(Mode::APPLY, &text, World::default());
         assert!(steps <= 4 * count, "{shape}: {steps} steps");
     }
 }
@@ -1001,12 +1001,27 @@ fn many_alternatives_that_fail_take_little() {
     }
     let ids: Vec<String> = (0..count).map(|at| format!("'Test/Echo:{at}'")).collect();
     writeln!(text, "- {{type: Test/Echo, name: last, directives: {{requireAny: [{}]}}}}", ids.join(", ")).unwrap();
-    assert!(steps(&text, world) <= 4 * count);
+    assert!(steps(Mode::APPLY, &text, world) <= 4 * count);
+}
+
+/// What is for the failure of the last one of a chain does not look at the whole chain.
+#[test]
+fn many_that_are_for_a_failure_take_little() {
+    let count = 10_000;
+    let mut text = "$schema: s\nresources:\n- {type: Test/Echo, name: '0'}\n".to_owned();
+    for at in 1..count {
+        writeln!(text, "- {{type: Test/Echo, name: '{at}', dependsOn: ['Test/Echo:{}']}}", at - 1).unwrap();
+    }
+    for at in 0..count {
+        let directives = format!("{{onFailure: ['Test/Echo:{}']}}", count - 1);
+        writeln!(text, "- {{type: Test/Echo, name: 'r{at}', directives: {directives}}}").unwrap();
+    }
+    assert!(steps(Mode::PLAN, &text, World::default()) <= 8 * count);
 }
 
 /// How often a run is asked what comes next.
-fn steps(text: &str, mut world: World) -> usize {
-    let mut run = Run::new(setup(text, Mode::APPLY));
+fn steps(mode: Mode, text: &str, mut world: World) -> usize {
+    let mut run = Run::new(setup(text, mode));
     let mut driver = Driver {
         room: Room { total: 8, lanes: [(Lane::Programs, 2)].into() },
         pick: &mut |_| 0,

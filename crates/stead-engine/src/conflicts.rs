@@ -162,7 +162,7 @@ impl Session {
 
 /// The same with the paths that are meant by those that lead through links that the document creates.
 fn through(links: &Links, claims: Claims) -> Claims {
-    claims.with_other_paths(|path| links.other(path))
+    claims.with_other_paths(|path| links.others(path))
 }
 
 /// The properties without those that are not known.

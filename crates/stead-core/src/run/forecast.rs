@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::footprint::{Footprint, Writes};
-use crate::graph::{Graph, Role};
+use crate::graph::{Graph, Need, NeedKind, Role};
 use crate::id::NodeId;
 
 /// Changes that are predicted, and what they alter.
@@ -22,6 +22,8 @@ pub(super) struct Forecast {
     after_anything: BTreeMap<NodeId, NodeId>,
     /// The changes that will be made.
     certain: BTreeSet<NodeId>,
+    /// For each node an unknown one without which it would be skipped, itself included.
+    unknown: BTreeMap<NodeId, NodeId>,
     writes: Writes,
 }
 
@@ -42,22 +44,40 @@ impl Forecast {
             self.after_anything.insert(id, id);
             return;
         };
+        self.writes.add_links(footprint);
         match certainty {
             Certainty::Predicted => {
                 self.certain.insert(id);
-                self.writes.add(id, footprint, footprint.writes());
+                self.writes.add(id, footprint.writes());
             }
-            Certainty::Possible => self.writes.add(id, footprint, footprint.possible_writes()),
+            Certainty::Possible => self.writes.add(id, footprint.possible_writes()),
         }
     }
 
     /// Notes that an instance will fail, and may have altered something until then.
     pub(super) fn fails(&mut self, id: NodeId, footprint: &Footprint) {
-        self.writes.add(id, footprint, footprint.writes_of_failure());
+        self.writes.add(id, footprint.writes_of_failure());
+    }
+
+    /// Notes that it is unknown what becomes of a node.
+    pub(super) fn unknown(&mut self, id: NodeId) {
+        self.unknown.insert(id, id);
+    }
+
+    /// Of an instance that is for failures of others: what is unknown, and would have one of those skipped if it failed.
+    pub(super) fn may_fail(&self, graph: &Graph, id: NodeId) -> Option<NodeId> {
+        let needs = graph.node(id).needs.iter().filter(|need| need.kind == NeedKind::OnFailure);
+        needs.map(|need| need.node).find_map(|other| self.unknown.get(&other).copied())
     }
 
     /// Notes that a node is settled: what depends on it depends on what it depended on.
     pub(super) fn settled(&mut self, graph: &Graph, id: NodeId) {
+        if !self.unknown.is_empty() && !self.unknown.contains_key(&id) {
+            let mut needs = needs(graph, id).filter(|need| !matches!(need.kind, NeedKind::OnFailure | NeedKind::Order));
+            if let Some(unknown) = needs.find_map(|need| self.unknown.get(&need.node).copied()) {
+                self.unknown.insert(id, unknown);
+            }
+        }
         if self.after.is_empty() {
             return;
         }
@@ -107,8 +127,11 @@ impl Forecast {
 
 /// What comes directly before a node: what it needs, and what those need that hold it.
 fn before(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-    let outward = std::iter::successors(Some(id), |id| graph.container(*id));
-    outward.flat_map(|id| graph.node(id).needs.iter().map(|need| need.node))
+    needs(graph, id).map(|need| need.node)
+}
+
+fn needs(graph: &Graph, id: NodeId) -> impl Iterator<Item = &Need> + '_ {
+    std::iter::successors(Some(id), |id| graph.container(*id)).flat_map(|id| &graph.node(id).needs)
 }
 
 fn members(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {

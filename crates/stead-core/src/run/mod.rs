@@ -531,6 +531,9 @@ impl Run {
         let is_instance = self.graph.node(id).role == Role::Instance;
         let footprint = self.footprints.remove(&id).filter(|_| is_instance);
         let footprint = footprint.as_deref();
+        if matches!(status, Status::Unknown(_)) {
+            self.forecast.unknown(id);
+        }
         match status {
             Status::Changed if is_instance => self.forecast.changes(id, Certainty::Predicted, footprint),
             Status::Unknown(_) if is_instance => self.forecast.changes(id, Certainty::Possible, footprint),

@@ -156,32 +156,13 @@ impl Run {
             Gate::Begin => self.any_of(id, NeedKind::OnFailure, Status::blocks, SkipReason::NoFailure),
             gate => return gate,
         };
-        match (failures, self.mode.execution) {
-            (Gate::Skip(reason), Execution::WhatIf) => match self.at_stake(id) {
+        match failures {
+            Gate::Skip(reason) => match self.forecast.may_fail(&self.graph, id) {
                 Some(other) => Gate::Unknown(other),
                 None => Gate::Skip(reason),
             },
-            (gate, _) => gate,
+            gate => gate,
         }
-    }
-
-    /// In what-if, of an instance that is for failures of others: what is unknown and would have those skipped if it failed.
-    fn at_stake(&self, id: NodeId) -> Option<NodeId> {
-        let mut found: Vec<NodeId> = self.needs_of(id, NeedKind::OnFailure).collect();
-        let mut seen: BTreeSet<NodeId> = BTreeSet::new();
-        while let Some(other) = found.pop() {
-            if matches!(self.report.status(other), Some(Status::Unknown(_))) {
-                return Some(other);
-            }
-            if seen.insert(other) {
-                let needs =
-                    self.graph.node(other).needs.iter().filter(|need| {
-                        matches!(need.kind, NeedKind::Require | NeedKind::RequireAny | NeedKind::OnChanges)
-                    });
-                found.extend(needs.map(|need| need.node).chain(self.graph.container(other)));
-            }
-        }
-        None
     }
 
     /// Whether one of the needs of a kind ended as wanted.
