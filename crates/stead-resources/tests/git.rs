@@ -355,7 +355,7 @@ fn a_repository_of_somebody_else_on_this_machine_is_refused() {
         chown(origin.path(name), Some(1), None).unwrap();
     }
     let refused = origin.refuses(&desired("main"));
-    assert!(refused.contains("it belongs to another user. Let it belong to the user who runs stead"), "{refused}");
+    assert!(refused.contains("it belongs to another user. Change its owner to the user who runs stead"), "{refused}");
 }
 
 #[test]

@@ -150,9 +150,9 @@ pub(crate) enum Command {
     Graph(Deferred<Graph>),
     /// Check a document without looking at the machine
     Lint(Deferred<Lint>),
-    /// Format documents: regular white space, and nothing else changes
+    /// Format documents; changes only white space
     Fmt(Deferred<Fmt>),
-    /// Write a document or a resource to start from
+    /// Create a document or a resource to start from
     New {
         #[command(subcommand)]
         command: Deferred<New>,

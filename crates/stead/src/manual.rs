@@ -10,35 +10,35 @@ use crate::output::{complain, print};
 
 /// Variables of the environment that no option names.
 const ENVIRONMENT: &[(&str, &str)] = &[
-    ("STEAD_PARAM_NAME", "The value of the parameter NAME of a document, unless a file or an option states it."),
-    ("STEAD_RECORD", "If it is 1, apply records its run, as with --record."),
-    ("STEAD_RUNS_FOLDER", "The directory of recorded runs, as --runs names it."),
-    ("STEAD_RECONCILE", "How apply runs again what is pending, as --reconcile names it."),
-    ("STEAD_STATE", "The state directory of the agent, as --state names it."),
-    ("STEAD_COMPAT", "What config prints when something failed, as --compat names it: results or strict."),
+    ("STEAD_PARAM_NAME", "Value of the parameter NAME of a document. Parameter files and options override it."),
+    ("STEAD_RECORD", "If set to 1, apply records its run, as with --record."),
+    ("STEAD_RUNS_FOLDER", "The directory of recorded runs, as with --runs."),
+    ("STEAD_RECONCILE", "How apply runs again what is pending, as with --reconcile."),
+    ("STEAD_STATE", "The state directory of the agent, as with --state."),
+    ("STEAD_COMPAT", "What config prints when something failed, as with --compat: results or strict."),
     (
         "STEAD_LOCKS",
-        "The absolute path of the directory of locks. Runs that use different ones do not wait for each other.",
+        "The directory of locks, an absolute path. Runs with different directories do not wait for each other.",
     ),
     ("STEAD_COMPLETE", "Set by the scripts of 'stead completer' when they ask for completions."),
-    ("DSC_RESOURCE_PATH", "Directories in which manifests of resources are looked for, in place of those of PATH."),
-    ("DSC_RESTRICTED_PATH", "Directories for manifests and programs, in place of PATH and DSC_RESOURCE_PATH."),
-    ("DSC_CONFIG_ROOT", "The folder that relative paths start from when config reads a document that is not a file."),
-    ("DSC_TRACE_LEVEL", "The log level, unless --trace-level states it."),
-    ("DSC_IGNORE_SETTINGS_FILE", "If it is set, settings files are ignored, as with --ignore-settings-file."),
-    ("PSModulePath", "Where modules of PowerShell are looked for first."),
-    ("NO_COLOR", "If it is set and not empty, nothing is printed in colour."),
+    ("DSC_RESOURCE_PATH", "Directories searched for resource manifests, instead of those in PATH."),
+    ("DSC_RESTRICTED_PATH", "Directories searched for manifests and programs, instead of PATH and DSC_RESOURCE_PATH."),
+    ("DSC_CONFIG_ROOT", "The folder for relative paths if config does not read the document from a file."),
+    ("DSC_TRACE_LEVEL", "The log level. --trace-level overrides it."),
+    ("DSC_IGNORE_SETTINGS_FILE", "If set, settings files are ignored, as with --ignore-settings-file."),
+    ("PSModulePath", "Directories searched first for PowerShell modules."),
+    ("NO_COLOR", "If set and not empty, output has no colours."),
 ];
 
 const FILES: &[(&str, &str)] = &[
     ("/etc/dsc/dsc.settings.json", "The policy of the administrator. It overrides all other settings and options."),
-    ("dsc.settings.json, dsc_default.settings.json", "Settings and their defaults, in the directory of the program."),
+    ("dsc.settings.json, dsc_default.settings.json", "Settings and default settings, in the directory of the program."),
     (
         "/var/lib/stead, ~/.local/state/stead",
-        "What root or another user keeps: the record, the documents and the reports of the agent, and in runs the recorded runs.",
+        "State of root and of other users: record, documents and reports of the agent, and recorded runs in runs.",
     ),
     ("/run/stead, $XDG_RUNTIME_DIR/stead", "Locks between runs."),
-    ("~/.cache/stead", "Indexes of resources; they can be removed."),
+    ("~/.cache/stead", "Indexes of resources; can be deleted."),
 ];
 
 /// Prints the page of a command.

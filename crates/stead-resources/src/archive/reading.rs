@@ -164,7 +164,7 @@ impl<R: BufRead> Read for Frames<R> {
                 let decoded = self.decoder.decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1));
                 decoded.map_err(fault)?;
             } else if self.is_damaged() {
-                return Err(io::Error::other("a checksum in it is not that of its content"));
+                return Err(io::Error::other("a checksum does not match its content"));
             } else if self.source.fill_buf()?.is_empty() {
                 return Ok(0);
             } else {

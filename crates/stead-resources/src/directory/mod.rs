@@ -64,8 +64,8 @@ struct Properties<'a> {
     /// The name or number of the group that the directory itself belongs to.
     #[serde(borrow)]
     group: Option<AccountName<'a>>,
-    /// Whether missing parent directories are created, with mode 0755. They are not removed with it, and their mode and owner are not
-    /// managed; use Stead/Directory for that.
+    /// Whether missing parent directories are created, with mode 0755. They stay when it is removed, and their mode and owner are
+    /// not managed; use Stead/Directory for that.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     parents: bool,

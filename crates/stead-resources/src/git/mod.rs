@@ -43,8 +43,8 @@ const PROFILE: Profile = Profile {
 
 /// A working tree of a Git repository, at a revision. What is checked out is read from the files of the repository; to
 /// change it, the program git is called, which asks nobody, ignores the settings of the user and the system, and runs no
-/// hooks. HEAD is detached. Submodules are not fetched. Files that Git does not track stay. Where root runs git, nobody
-/// else may be able to write to the repository or to a directory above it; for others there is 'user'.
+/// hooks. HEAD is detached. Submodules are not fetched. Files that Git does not track stay. If git runs as root,
+/// nobody else may be able to write to the repository or to a directory above it; state 'user' for a repository of another user.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/Git")]
@@ -73,8 +73,8 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     force: bool,
-    /// The user whom git runs as, with the keys for SSH in the home directory of that user. The working tree belongs to this
-    /// user; a new one is created so. By default git runs as the user who runs stead. Only root can state another user.
+    /// The user that git runs as, with the SSH keys in the home directory of that user. The working tree must belong to this
+    /// user; a new one does. By default git runs as the user who runs stead. Only root can state another user.
     #[serde(borrow)]
     #[schemars(extend("writeOnly" = true))]
     user: Option<NewAccountName<'a>>,

@@ -170,7 +170,7 @@ impl Git<'_> {
         let failure = ended.failure(&format!("git {}", arguments.first().unwrap_or(&"")));
         if failure.message.contains("dubious ownership") {
             let user = self.user.map_or("user who runs stead".to_owned(), |user| format!("user '{}'", user.name));
-            let hint = format!("Let it belong to the {user}, or fetch it over SSH or HTTPS");
+            let hint = format!("Change its owner to the {user}, or fetch it over SSH or HTTPS");
             let problem = format!("git refuses to read '{}': it belongs to another user", self.address()?);
             return Err(refused("repository", format!("{problem}. {hint}")));
         }

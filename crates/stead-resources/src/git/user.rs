@@ -54,7 +54,7 @@ impl<'a> AsUser<'a> {
             return Ok(());
         }
         let problem = format!("'{}' does not belong to the user '{}'", path.display(), self.name);
-        let hint = "Let the user own it, or leave out 'user'";
+        let hint = "Change its owner to that user, or remove 'user'";
         Err(Presumed { failure: refused("user", format!("{problem}. {hint}")), paths: vec![path] })
     }
 

@@ -151,8 +151,9 @@ fn run(cx: &Context, name: &str, arguments: &[&str]) -> Result<String, Failure> 
 /// Snippets of settings are not read: their hooks are commands for the system that they are in, and would be run in this one.
 fn settings(cx: &Context, root: &Path) -> Result<Settings, Failure> {
     let quoted = root.to_str().filter(|path| !path.contains(['"', '\\', '\n']));
-    let quoted = quoted
-        .ok_or_else(|| refused("", "the path of the root has characters that apt cannot take in its settings"))?;
+    let quoted = quoted.ok_or_else(|| {
+        refused("", "apt cannot use a system root whose path contains quotes, backslashes or newlines")
+    })?;
     let mut text = format!("Dir \"{quoted}\";\nDir::State::status \"{quoted}/{}\";\n", dpkg::STATUS);
     text += "Dir::Etc::main \"/dev/null\";\nDir::Etc::parts \"/dev/null\";\n";
     for option in dpkg_options(cx) {

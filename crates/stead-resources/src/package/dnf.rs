@@ -98,7 +98,8 @@ impl PackageManager for Dnf {
 
     fn plan(&self, cx: &Context, transaction: &Transaction) -> Result<Plan, Failure> {
         if transaction.hold.iter().any(|(_, on)| *on) && !locks::are_obeyed(cx) {
-            let message = "nothing makes dnf keep a version. Install the package python3-dnf-plugin-versionlock first";
+            let message =
+                "dnf cannot hold packages without its plugin versionlock. Install python3-dnf-plugin-versionlock first";
             return Err(Failure::new(FailureKind::Start, message));
         }
         if !transaction.moves_packages() {

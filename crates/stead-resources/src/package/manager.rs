@@ -59,7 +59,7 @@ impl Settings {
             Ok(file)
         };
         made().map(Self).map_err(|error| {
-            let message = format!("cannot hand settings to the package manager: {error}");
+            let message = format!("cannot pass settings to the package manager: {error}");
             Failure::new(FailureKind::System, message)
         })
     }

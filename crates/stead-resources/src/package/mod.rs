@@ -38,9 +38,9 @@ const PROFILE: Profile = Profile {
     schema: schema::of::<Properties<'_>>,
 };
 
-/// Packages of the operating system, of apt or of dnf (version 4). What is installed is read from the database of the package
-/// manager; programs are run only to change something and to read the database of rpm, without asking questions. The packages
-/// of one instance are installed or removed in one transaction.
+/// Packages of the operating system, with apt or dnf (version 4). What is installed is read from the database of the package
+/// manager, that of rpm with `rpm`. The package manager itself runs only to plan or make a change, and asks no questions. The
+/// packages of one instance are installed or removed in one transaction.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/Package", extend("dependentSchemas" = { "name": { "properties": { "names": false } } }))]
@@ -59,7 +59,7 @@ struct Properties<'a> {
     #[serde(borrow)]
     version: Option<PackageVersion<'a>>,
     /// Whether the package is held at its version. A held package is changed only by an instance that states this
-    /// property. dnf needs its plugin versionlock for it.
+    /// property. With dnf, this requires its plugin versionlock.
     hold: Option<bool>,
     /// Whether it is marked as automatically installed, so that it can be removed when no other package requires it. Only
     /// with apt.
@@ -143,15 +143,14 @@ impl Packages {
             return Ok(&self.apt);
         }
         if let Some((_, other)) = OTHERS.iter().find(|(place, _)| path(cx, place).exists()) {
-            return Err(refused("", format!("{other} is not supported as a package manager; apt and dnf are")));
+            return Err(refused("", format!("the package manager {other} is not supported, only apt and dnf")));
         }
         match (rpm::exists(cx), status) {
             (true, _) => Ok(&self.dnf),
             (false, Ok(_)) => Ok(&self.apt),
-            (false, Err(_)) => Err(refused(
-                "",
-                "there is no database of packages. Package managers that are supported are apt and dnf",
-            )),
+            (false, Err(_)) => {
+                Err(refused("", "no package database found. Supported package managers are apt and dnf"))
+            }
         }
     }
 

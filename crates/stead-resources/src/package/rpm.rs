@@ -35,7 +35,7 @@ pub(super) fn check_place(cx: &Context) -> Result<(), Failure> {
         return Ok(());
     }
     let message =
-        format!("the rpm of this system keeps its database in '{expected}', and that of the root is in '/{folder}'");
+        format!("rpm on this system uses the database in '{expected}', but the system root has it in '/{folder}'");
     Err(refused("", format!("{message}. Set the macro %_dbpath")))
 }
 

@@ -233,7 +233,7 @@ impl Services {
         let (root, name) = (cx.managed_root(), desired.name.whole());
         if has_other_init(root) {
             // Unit files and links, which packages bring anyway, start nothing there.
-            return Err(refused("name", "this system is started by sysvinit; only services of systemd are supported"));
+            return Err(refused("name", "this system uses sysvinit; only systemd services are supported"));
         }
         let read = |path: &str| unit::text_of(root, path);
         let mut found = Found {

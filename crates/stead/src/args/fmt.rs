@@ -4,7 +4,7 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct Fmt {
-    /// Documents, YAML or JSON, or folders, whose documents are formatted; - formats standard input to standard output
+    /// YAML or JSON documents, or folders with documents; - formats standard input to standard output
     #[arg(value_name = "FILE|FOLDER", default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
     /// List files that are not formatted, and exit with 2 if there are any; changes nothing

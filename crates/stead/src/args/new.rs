@@ -4,28 +4,28 @@ use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum New {
-    /// Write a document to start from
+    /// Create a document to start from
     Document(NewDocument),
-    /// Write a resource to start from: a folder with a manifest and a program
+    /// Create a resource to start from: a folder with a manifest and a program
     Resource(NewResource),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct NewDocument {
-    /// The file; - prints the document
+    /// The file to create; - prints the document
     #[arg(value_name = "FILE", default_value = "main.stead.yaml")]
     pub(crate) file: PathBuf,
-    /// Resources, separated by commas, such as file,line: one instance of each, with comments on its properties
+    /// Add an instance of each of these resources, such as file,line, with comments on its properties
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub(crate) from: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct NewResource {
-    /// The type, such as Example.Notes/Note
+    /// The type of the resource, such as Example.Notes/Note
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// The folder [default: the part of the name behind the slash]
+    /// The folder to create [default: the part of NAME after the slash, in lower case]
     #[arg(value_name = "FOLDER")]
     pub(crate) folder: Option<PathBuf>,
     /// The language of the program
@@ -35,10 +35,10 @@ pub(crate) struct NewResource {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Language {
-    /// A shell script that gets and sets
+    /// A shell script with get and set
     Sh,
-    /// A script that also tests, removes and predicts
+    /// A Python script that also has test, delete and what-if
     Python,
-    /// A program to be compiled by cargo
+    /// A program to build with cargo
     Rust,
 }

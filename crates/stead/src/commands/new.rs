@@ -51,13 +51,13 @@ fn created(path: &Path, created: Result<bool, FsError>) -> Result<(), Exit> {
 
 /// An example that can be applied as it is, in the folder of the document.
 const BODY: &str = "
-# What differs from machine to machine: 'stead apply --set greeting=Welcome' states another value.
+# Values that differ between machines. To override one: stead apply --set greeting=Welcome
 parameters:
   greeting:
     type: string
     defaultValue: Hello
 
-# What should be there. 'stead resource list' lists the types, 'stead explain file' explains one.
+# The desired state. 'stead resource list' lists the types, 'stead explain file' explains one.
 resources:
 - name: folder
   type: Stead/Directory
@@ -68,17 +68,14 @@ resources:
   type: Stead/File
   properties:
     path: example/greeting.txt
-    # An expression stands in brackets.
+    # Text in brackets is an expression.
     content: \"[concat(parameters('greeting'), '!')]\"
 ";
 
 fn document(arguments: &NewDocument, env: &ProcessEnv) -> Result<(), Exit> {
     let file = &arguments.file;
     if file.extension().is_some_and(|extension| extension == "json") {
-        return Err(refused(
-            "a document to start from has comments, and JSON allows none",
-            "name a file that ends in .yaml",
-        ));
+        return Err(refused("JSON cannot hold the comments of a new document", "name a file that ends in .yaml"));
     }
     let body = if arguments.from.is_empty() { BODY.to_owned() } else { instances(&arguments.from, env)? };
     let modeline = format!("# yaml-language-server: $schema={DOCUMENT_SCHEMA}");
@@ -175,7 +172,7 @@ fn made_up(reference: &Reference<'_>) -> String {
     let required = reference.schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
     let stated = |name: &str| {
         let value = Value::from(sample(&reference.schema["properties"][name]));
-        format!("    {}: {} # to be filled in", key(name), literal(value))
+        format!("    {}: {} # fill in", key(name), literal(value))
     };
     let stated: Vec<String> = required.map(stated).collect();
     let properties = if stated.is_empty() { "  properties: {}" } else { "  properties:" };

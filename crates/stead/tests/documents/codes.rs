@@ -52,8 +52,8 @@ fn pages(kinds: &BTreeMap<String, BTreeMap<String, Code>>) -> (BTreeMap<String, 
     let mut pages = BTreeMap::new();
     let mut list = Vec::new();
     let mut index = String::from(
-        "# Troubleshooting by code\n\nErrors and warnings have a code, in `error[E0104]` the E0104. `stead explain CODE` prints what is said \
-         here.\n",
+        "# Troubleshooting by code\n\nErrors and warnings have a code, such as E0104 in `error[E0104]`. `stead explain CODE` prints its \
+         entry.\n",
     );
     for (kind, codes) in kinds {
         let (_, title) = KINDS.iter().find(|(known, _)| known == kind).unwrap_or_else(|| panic!("{kind} has no title"));

@@ -19,8 +19,8 @@ crate::codes! {
          they require different modes, or one a file and the other a directory; or one replaces a directory with\n\
          a symbolic link after the other has worked in it.\n\
          Each run applies both, so the machine never converges, and between the two things are as the first one states.\n\
-         Paths are compared as they are written, and as they are meant behind links that the document itself creates; other\n\
-         links are not resolved.";
+         Paths are compared as they are written. Links that the document itself creates are followed; other links are not\n\
+         resolved.";
     NOT_RUN_YET = "E0523", "an instance is referred to that has not run",
         "`reference()` gives what an instance answered, so that instance must run first. Where the id is known\n\
          before anything runs, this is arranged automatically; otherwise name the instance in `dependsOn`.";

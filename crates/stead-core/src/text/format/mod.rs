@@ -34,10 +34,10 @@ pub enum FormatError {
     #[error("the text cannot be read")]
     Unreadable(Vec<Diagnostic>),
     /// It would be longer than a text may be.
-    #[error("formatted, the text would be longer than {0} bytes, which is the limit; it stays as it is")]
+    #[error("the formatted text would exceed the limit of {0} bytes; nothing was changed")]
     TooLong(usize),
     /// It would mean something else.
-    #[error("the formatted text would not mean the same, so it stays as it is; please report this bug")]
+    #[error("internal error: formatting would change the meaning; nothing was changed; please report this bug")]
     Meaning,
 }
 

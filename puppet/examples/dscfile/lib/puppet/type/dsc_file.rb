@@ -7,7 +7,7 @@ Puppet::ResourceApi.register_type(
   name: 'dsc_file',
   docs: 'A file with its content, mode and owner. New content appears at once and complete; the file gets a new inode then, so other hard links keep the former content. What is not mentioned stays as it is.',
   features: ['simple_get_filter', 'custom_insync'],
-  stead: { type: 'Stead/File', digest: 'sha256:09df1b2cb486244a99c80787d84c38bd24ea152b8d038548244969d4469a858b' },
+  stead: { type: 'Stead/File', digest: 'sha256:8f5705af6ce097794a242b74e11986b7a0ff8b5248f64183546b3941c8d6e804' },
   autorequire: { file: '$dsc_path', group: '$dsc_group', user: '$dsc_owner' },
   attributes: {
     ensure: {
@@ -72,7 +72,7 @@ Puppet::ResourceApi.register_type(
     },
     dsc_parents: {
       type: 'Optional[Boolean]',
-      desc: 'Whether missing parent directories are created, with mode 0755. They are not removed with it, and their mode and owner are not managed; use Stead/Directory for that. Default: false.',
+      desc: 'Whether missing parent directories are created, with mode 0755. They stay when it is removed, and their mode and owner are not managed; use Stead/Directory for that. Default: false.',
       behaviour: :parameter,
       property: 'parents',
     },
