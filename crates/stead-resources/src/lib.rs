@@ -29,6 +29,7 @@ mod ini;
 mod input;
 mod kernel_module;
 mod keys;
+mod known;
 mod limit;
 mod line;
 mod locale;

@@ -2,28 +2,37 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+#[path = "support/packages.rs"]
+mod packages;
 mod support;
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use serde_json::{Value as Json, json};
+use packages::{Packages, words};
+use serde_json::json;
 use stead_core::call::Execution;
-use stead_host::provider::{Plain, SetReply};
+use stead_host::provider::Plain;
 use support::{Tree, World, provider};
 
 /// Says that the process has the home directory of a test, with settings of rpm.
 const HOME: &str = "STEAD_TEST_HOME";
 
 /// The packages of the repository: names, versions and further lines.
-const PACKAGES: [(&str, &str, &str); 6] = [
+const PACKAGES: [(&str, &str, &str); 11] = [
     ("web", "1.0", "Requires: lib >= 1\n"),
     ("web", "1.1~rc1", "Requires: lib >= 1\n"),
     ("web", "1.1", "Requires: lib >= 1\n"),
     ("lib", "1.0", ""),
     ("conflicting", "2", "Conflicts: lib\n"),
     ("tool", "0.1", "Epoch: 1\n"),
+    ("kernel", "1", ""),
+    ("kernel", "2", ""),
+    ("base", "1", ""),
+    ("base", "2", ""),
+    ("tied", "1", "Requires: base = 1\n"),
 ];
 
 /// A system that has no packages, and a repository that it takes them from.
@@ -68,6 +77,19 @@ impl System {
         self.world.root.path().join(path)
     }
 
+    /// The version of a package, as rpm says it.
+    fn version(&self, name: &str) -> Option<String> {
+        let query = ["-q", "--qf", "%{EPOCHNUM}:%{VERSION}-%{RELEASE}", name];
+        let output = Command::new("rpm").arg("--root").arg(self.world.root.path()).args(query).output().unwrap();
+        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+    }
+}
+
+impl Packages for System {
+    fn world(&self) -> &World {
+        &self.world
+    }
+
     /// What is there, but for what every call of rpm and dnf writes: their logs, and the files beside the databases.
     fn imprint(&self) -> Tree {
         let mut tree = self.world.imprint();
@@ -79,48 +101,6 @@ impl System {
                 && !path.ends_with("-wal")
         });
         tree
-    }
-
-    fn reply(&self, desired: &Json, execution: Execution) -> Result<SetReply, String> {
-        let cx = self.world.context_for("Stead/Package");
-        let reply = provider("Stead/Package").set(&cx, &Plain::new(desired.clone()), execution);
-        reply.map_err(|failure| failure.message)
-    }
-
-    /// Sets as the what-if says, and a second time without an effect. Returns what was done in words, and what was destroyed.
-    fn set(&self, desired: &Json) -> (Vec<String>, Vec<String>) {
-        let before = self.imprint();
-        let predicted = self.reply(desired, Execution::WhatIf).unwrap();
-        assert!(self.imprint() == before, "{desired}: the what-if changed something");
-        if let Some(presumed) = predicted.presumed {
-            panic!("{desired}: {}", presumed.failure.message);
-        }
-        let done = self.reply(desired, Execution::Actual).unwrap();
-        assert_eq!(predicted.changed, done.changed, "{desired}");
-        assert_eq!(predicted.effects, done.effects, "{desired}");
-        assert_eq!(predicted.after.map(|after| after.to_json()), done.after.map(|after| after.to_json()), "{desired}");
-        let settled = self.imprint();
-        let again = self.reply(desired, Execution::Actual).unwrap();
-        assert!(again.changed.is_none_or(|changed| changed.is_empty()), "{desired}: the second set changed something");
-        assert!(self.imprint() == settled, "{desired}: the second set changed files");
-        let cx = self.world.context_for("Stead/Package");
-        let tested = provider("Stead/Package").test(&cx, &Plain::new(desired.clone())).ok().unwrap();
-        assert_eq!(tested.in_desired_state, Some(true), "{desired}");
-        (predicted.what_if, done.effects.destroys.items().iter().map(ToString::to_string).collect())
-    }
-
-    fn refused(&self, desired: &Json) -> String {
-        let predicted = self.reply(desired, Execution::WhatIf);
-        let failed = self.reply(desired, Execution::Actual).err().unwrap();
-        assert!(predicted.map_or(true, |reply| reply.presumed.is_some()), "{desired}: the failure was not predicted");
-        failed
-    }
-
-    /// The version of a package, as rpm says it.
-    fn version(&self, name: &str) -> Option<String> {
-        let query = ["-q", "--qf", "%{EPOCHNUM}:%{VERSION}-%{RELEASE}", name];
-        let output = Command::new("rpm").arg("--root").arg(self.world.root.path()).args(query).output().unwrap();
-        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
     }
 }
 
@@ -151,10 +131,6 @@ fn build(home: &Path, repository: &Path, name: &str, version: &str, lines: &str)
     must(&mut command);
 }
 
-fn words(list: &[&str]) -> Vec<String> {
-    list.iter().map(|&each| each.to_owned()).collect()
-}
-
 #[test]
 fn packages_of_rpm_are_installed_held_changed_and_removed() {
     let Some(system) = System::new("packages_of_rpm_are_installed_held_changed_and_removed") else { return };
@@ -183,6 +159,11 @@ fn packages_of_rpm_are_installed_held_changed_and_removed() {
     let (done, _) = system.set(&json!({"name": "web", "version": "1.0", "hold": false, "allowDowngrade": true}));
     assert_eq!(done, ["change web from 1.1-1 to 1.0-1", "release the hold of web"]);
     assert_eq!(list(), "");
+    // A lock of several packages is not given up for one of them.
+    fs::write(system.path("etc/dnf/plugins/versionlock.list"), "we*\n").unwrap();
+    assert!(system.refused(&json!({"name": "web", "hold": false})).contains("the lock 'we*'"));
+    assert_eq!(list(), "we*\n");
+    fs::write(system.path("etc/dnf/plugins/versionlock.list"), "").unwrap();
 
     // What a removal takes away is named.
     let (done, destroyed) = system.set(&json!({"name": "lib", "_exist": false}));
@@ -223,4 +204,54 @@ fn packages_of_rpm_that_are_exported_are_in_state() {
         let tested = provider("Stead/Package").test(&cx, &Plain::new(found.properties.clone())).ok().unwrap();
         assert_eq!(tested.differing, Some(Vec::new()), "{:?}", found.properties);
     }
+}
+
+#[test]
+fn a_kernel_is_installed_beside_the_former_one() {
+    let Some(system) = System::new("a_kernel_is_installed_beside_the_former_one") else { return };
+    system.reply(&json!({"name": "kernel", "version": "1"}), Execution::Actual).unwrap();
+    let (done, destroyed) = system.set(&json!({"name": "kernel", "version": "latest"}));
+    assert_eq!((done, destroyed), (words(&["install kernel 2-1"]), Vec::new()));
+    let exported = provider("Stead/Package").export(&system.world.context_for("Stead/Package"), &Plain::default());
+    let exported = exported.ok().unwrap();
+    let versions: Vec<_> = exported.iter().map(|each| each.properties.get("version").unwrap().as_str()).collect();
+    assert_eq!(versions, [Some("2-1")]);
+    let (_, destroyed) = system.set(&json!({"name": "kernel", "_exist": false}));
+    assert_eq!(destroyed, ["package kernel (1-1)", "package kernel (2-1)"]);
+}
+
+#[test]
+fn what_others_need_is_not_made_older_unless_that_is_allowed() {
+    let Some(system) = System::new("what_others_need_is_not_made_older_unless_that_is_allowed") else { return };
+    system.reply(&json!({"name": "base"}), Execution::Actual).unwrap();
+    let tied = json!({"name": "tied"});
+    let refused = system.refused(&tied);
+    assert!(refused.contains("'base'") && refused.contains("allowDowngrade"), "{refused}");
+    assert_eq!(system.version("base").as_deref(), Some("0:2-1"));
+    let (done, _) = system.set(&json!({"name": "tied", "allowDowngrade": true}));
+    assert_eq!(done, ["install tied 1-1", "change base from 2-1 to 1-1"]);
+}
+
+/// A process that has the database open keeps what others change from its file.
+#[test]
+fn a_change_is_noticed_while_the_database_is_open() {
+    let Some(system) = System::new("a_change_is_noticed_while_the_database_is_open") else { return };
+    let desired = json!({"name": "tool"});
+    system.reply(&desired, Execution::Actual).unwrap();
+    let database = system.path("var/lib/rpm/rpmdb.sqlite");
+    let age = || database.metadata().unwrap().modified().unwrap().elapsed().ok();
+    stead_testkit::until(|| age().filter(|age| age.as_millis() > 200));
+    let script = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('begin'); \
+                  c.execute('select count(*) from Packages').fetchone(); print(1,flush=True); sys.stdin.read()";
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", script]).arg(&database).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut reader = command.spawn().unwrap();
+    reader.stdout.as_mut().unwrap().read_exact(&mut [0; 2]).unwrap();
+    let (package, cx) = (provider("Stead/Package"), system.world.context_for("Stead/Package"));
+    let is_there = || package.test(&cx, &Plain::new(desired.clone())).ok().unwrap().in_desired_state;
+    assert_eq!(is_there(), Some(true));
+    must(Command::new("rpm").arg("--root").arg(system.world.root.path()).args(["-e", "tool"]));
+    assert_eq!(is_there(), Some(false));
+    drop(reader.stdin.take());
+    assert!(reader.wait().unwrap().success());
 }

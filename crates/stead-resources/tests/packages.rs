@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may end with a panic wherever it is")]
 
+#[path = "support/packages.rs"]
+mod packages;
 mod support;
 
 use std::fmt::Write as _;
@@ -10,12 +12,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
+use packages::{Packages, words};
 use proptest::sample::select;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value as Json, json};
 use stead_core::call::{Execution, FailureKind};
-use stead_host::provider::{Plain, SetReply};
+use stead_host::provider::Plain;
 use support::{World, provider};
 
 /// A system that has no packages, and a repository that it takes them from.
@@ -57,7 +60,7 @@ impl System {
         system.fill_repository();
         let uri = format!("file:{}", system.repository.path().display());
         let local = json!({"name": "local", "uris": [uri], "suites": ["./"], "trusted": true});
-        system.set_type("Stead/AptRepository", &local, Execution::Actual).unwrap();
+        system.add_repository(&local);
         Some(system)
     }
 
@@ -86,40 +89,10 @@ impl System {
         fs::write(self.repository.path().join("Packages"), index).unwrap();
     }
 
-    fn set_type(&self, type_name: &str, desired: &Json, execution: Execution) -> Result<SetReply, String> {
-        let cx = self.world.context_for(type_name);
-        let reply = provider(type_name).set(&cx, &Plain::new(desired.clone()), execution);
-        reply.map_err(|failure| failure.message)
-    }
-
-    /// Sets as the what-if says, and a second time without an effect. Returns what was done in words, and what was destroyed.
-    fn set(&self, desired: &Json) -> (Vec<String>, Vec<String>) {
-        let before = self.world.imprint();
-        let predicted = self.set_type("Stead/Package", desired, Execution::WhatIf).unwrap();
-        assert!(self.world.imprint() == before, "{desired}: the what-if changed something");
-        if let Some(presumed) = predicted.presumed {
-            panic!("{desired}: {}", presumed.failure.message);
-        }
-        let done = self.set_type("Stead/Package", desired, Execution::Actual).unwrap();
-        assert_eq!(predicted.changed, done.changed, "{desired}");
-        assert_eq!(predicted.effects, done.effects, "{desired}");
-        assert_eq!(predicted.after.map(|after| after.to_json()), done.after.map(|after| after.to_json()), "{desired}");
-        let settled = self.world.imprint();
-        let again = self.set_type("Stead/Package", desired, Execution::Actual).unwrap();
-        assert!(again.changed.is_none_or(|changed| changed.is_empty()), "{desired}: the second set changed something");
-        assert!(self.world.imprint() == settled, "{desired}: the second set changed files");
-        let cx = self.world.context_for("Stead/Package");
-        let tested = provider("Stead/Package").test(&cx, &Plain::new(desired.clone())).ok().unwrap();
-        assert_eq!(tested.in_desired_state, Some(true), "{desired}");
-        let destroyed = done.effects.destroys.items().iter().map(ToString::to_string).collect();
-        (predicted.what_if, destroyed)
-    }
-
-    fn refused(&self, desired: &Json) -> String {
-        let predicted = self.set_type("Stead/Package", desired, Execution::WhatIf);
-        let failed = self.set_type("Stead/Package", desired, Execution::Actual).err().unwrap();
-        assert!(predicted.map_or(true, |reply| reply.presumed.is_some()), "{desired}: the failure was not predicted");
-        failed
+    fn add_repository(&self, desired: &Json) {
+        let cx = self.world.context_for("Stead/AptRepository");
+        let added = provider("Stead/AptRepository").set(&cx, &Plain::new(desired.clone()), Execution::Actual);
+        assert!(added.is_ok(), "{desired}");
     }
 
     /// The status of dpkg about a package, and its version.
@@ -132,8 +105,10 @@ impl System {
     }
 }
 
-fn words(list: &[&str]) -> Vec<String> {
-    list.iter().map(|&each| each.to_owned()).collect()
+impl Packages for System {
+    fn world(&self) -> &World {
+        &self.world
+    }
 }
 
 fn installed(version: &str) -> (String, String) {
@@ -159,10 +134,10 @@ fn packages_are_installed_held_changed_and_purged() {
     let own = own_databases();
     // The lists are not there yet: what is to be known from them is presumed missing, and then it is got.
     let first = json!({"name": "web", "version": "< 1.1", "maximumListAge": 3600});
-    let predicted = system.set_type("Stead/Package", &first, Execution::WhatIf).unwrap();
+    let predicted = system.reply(&first, Execution::WhatIf).unwrap();
     assert_eq!(predicted.what_if, ["update the package lists"]);
     assert!(predicted.presumed.is_some());
-    system.set_type("Stead/Package", &first, Execution::Actual).unwrap();
+    system.reply(&first, Execution::Actual).unwrap();
     assert_eq!(system.status("web"), Some(installed("1.1~rc1")));
     assert_eq!(system.status("lib"), Some(installed("1.0-1")));
 
@@ -205,19 +180,19 @@ fn what_cannot_be_installed_is_refused() {
 #[test]
 fn a_changed_repository_makes_its_lists_stale() {
     let Some(system) = System::new("a_changed_repository_makes_its_lists_stale") else { return };
-    system.set_type("Stead/Package", &json!({"name": "lib"}), Execution::Actual).unwrap();
-    let predicted = system.set_type("Stead/Package", &json!({"name": "tool"}), Execution::WhatIf).unwrap();
+    system.reply(&json!({"name": "lib"}), Execution::Actual).unwrap();
+    let predicted = system.reply(&json!({"name": "tool"}), Execution::WhatIf).unwrap();
     assert_eq!(predicted.what_if, ["install tool 1:0.1"]);
     let enabled = json!({"name": "local", "enabled": true, "architectures": ["all", "amd64"]});
-    system.set_type("Stead/AptRepository", &enabled, Execution::Actual).unwrap();
-    let predicted = system.set_type("Stead/Package", &json!({"name": "tool"}), Execution::WhatIf).unwrap();
+    system.add_repository(&enabled);
+    let predicted = system.reply(&json!({"name": "tool"}), Execution::WhatIf).unwrap();
     assert_eq!(predicted.what_if.first().map(String::as_str), Some("update the package lists"));
 }
 
 #[test]
 fn what_is_exported_is_in_state() {
     let Some(system) = System::new("what_is_exported_is_in_state") else { return };
-    system.set_type("Stead/Package", &json!({"name": "web", "hold": true}), Execution::Actual).unwrap();
+    system.reply(&json!({"name": "web", "hold": true}), Execution::Actual).unwrap();
     let cx = system.world.context_for("Stead/Package");
     let exported = provider("Stead/Package").export(&cx, &Plain::default()).ok().unwrap();
     let names: Vec<_> = exported.iter().filter_map(|each| each.name.as_deref()).collect();
@@ -232,7 +207,7 @@ fn what_is_exported_is_in_state() {
 #[test]
 fn a_sequence_of_states_is_predicted() {
     let Some(system) = System::new("a_sequence_of_states_is_predicted") else { return };
-    system.set_type("Stead/Package", &json!({"name": "lib"}), Execution::Actual).unwrap();
+    system.reply(&json!({"name": "lib"}), Execution::Actual).unwrap();
     let states = [
         json!({"name": "web"}),
         json!({"name": "web", "version": "latest", "hold": true}),
@@ -248,7 +223,7 @@ fn a_sequence_of_states_is_predicted() {
     let mut runner = TestRunner::new_with_rng(Config::default(), inputs);
     for _ in 0..stead_testkit::times("STEAD_STATES", 12) {
         let desired = select(states.to_vec()).new_tree(&mut runner).unwrap().current();
-        let predicted = system.set_type("Stead/Package", &desired, Execution::WhatIf);
+        let predicted = system.reply(&desired, Execution::WhatIf);
         if predicted.is_ok_and(|reply| reply.presumed.is_none()) {
             system.set(&desired);
         } else {

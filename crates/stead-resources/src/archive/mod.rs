@@ -47,8 +47,9 @@ const PROFILE: Profile = Profile {
 /// differ from the archive are replaced, each at once; what the archive does not have stays, and directories that exist keep
 /// their mode and owner. An archive with an absolute path, a path or link that leads out of the directory, a device, or a
 /// control character in a name is refused as a whole. So is one that is truncated or damaged, or has more than 250000
-/// entries, 64 GiB of content, or 200 times its own size (256 MiB are always allowed). Owners, times, set-user-id, set-group-id and sticky bits are not taken from it. Files of a zip archive that was made on
-/// Windows get 0644, its directories 0755.
+/// entries, 64 GiB of content, or 200 times its own size (256 MiB are always allowed). Owners, times, set-user-id,
+/// set-group-id and sticky bits are not taken from it. Files of a zip archive that was made on Windows get 0644, its
+/// directories 0755.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "Stead/Archive")]

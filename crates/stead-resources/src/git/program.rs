@@ -14,9 +14,10 @@ use crate::input::{refused, required};
 use crate::program::{Ended, Invocation, run};
 
 /// Settings that hold in every call, whatever those of the repository are. Those of the user and the system are ignored.
-const SETTINGS: [&str; 7] = [
+const SETTINGS: [&str; 8] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
     "credential.helper=",
     "protocol.ext.allow=never",
     "submodule.recurse=false",
@@ -126,6 +127,7 @@ impl Git<'_> {
         let fixed = [
             ("GIT_CONFIG_GLOBAL", "/dev/null"),
             ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_ATTR_NOSYSTEM", "1"),
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
             ("GIT_SSH_COMMAND", "ssh -o BatchMode=yes"),

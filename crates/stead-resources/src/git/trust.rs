@@ -15,13 +15,16 @@ const MAX_DEPTH: usize = 16;
 /// Refuses to call git for a working tree, where it is root who would, and somebody else can write to the repository or
 /// exchange a part of its path.
 ///
-/// Where an instance states a user, git runs as this one, and what belongs to it is its own affair.
+/// Where an instance states another user, git runs as this one, and what belongs to it is its own affair.
 ///
 /// Guarantees: what was accepted stays so until root changes it. Of objects only the directories are looked at: what they
 /// hold was made by who can write to those. Where there is no repository yet, its path is judged as far as there is one.
 pub(super) fn check(tree: &Path, user: Option<&AsUser<'_>>) -> Result<(), Presumed> {
     if let Some(user) = user {
-        return user.check(tree);
+        user.check(tree)?;
+    }
+    if user.is_some_and(|user| !user.is_caller()) {
+        return Ok(());
     }
     let trust = User::current().trust();
     if trust == Trust::Everyone {

@@ -35,6 +35,11 @@ impl<'a> AsUser<'a> {
         self.account.as_ref().ok().map(|account| account.uid)
     }
 
+    /// Whether it is the one who runs stead.
+    pub(super) fn is_caller(&self) -> bool {
+        self.uid() == Some(rustix::process::geteuid().as_raw())
+    }
+
     /// That what is created belongs to the user.
     pub(super) fn ownership(&self) -> Ownership {
         self.account.as_ref().map(Account::ownership).unwrap_or_default()
@@ -43,8 +48,7 @@ impl<'a> AsUser<'a> {
     /// Refuses to call git where it could not run as the user, or would find what is another one's.
     pub(super) fn check(&self, tree: &Path) -> Result<(), Presumed> {
         let account = self.account.as_ref().map_err(Clone::clone)?;
-        let own = rustix::process::geteuid();
-        if !own.is_root() && own.as_raw() != account.uid {
+        if !rustix::process::geteuid().is_root() && !self.is_caller() {
             let failure = refused("user", "only root can run git as another user");
             return Err(Presumed { failure, paths: Vec::new() });
         }
@@ -64,7 +68,7 @@ impl<'a> AsUser<'a> {
         let account = self.account.as_ref().map_err(|presumed| presumed.failure.clone())?;
         let [setsid, setpriv, git] =
             [SETSID.find()?, SETPRIV.find()?, GIT.find()?].map(|path| path.display().to_string());
-        if rustix::process::geteuid().as_raw() == account.uid {
+        if self.is_caller() {
             return Ok((git, Vec::new()));
         }
         let ids = [format!("--reuid={}", account.uid), format!("--regid={}", account.gid), self.groups.to_owned()];

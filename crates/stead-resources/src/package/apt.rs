@@ -9,18 +9,17 @@ use stead_core::call::Failure;
 use stead_host::provider::Context;
 
 use super::dpkg;
-use super::manager::{
-    Available, Install, Installed, Known, PackageManager, Plan, Remove, Settings, Transaction, are_stale,
-};
+use super::manager::{Available, Install, Installed, PackageManager, Plan, Remove, Settings, Transaction, are_stale};
 use super::version::{Order, debian_order};
 use crate::accounts::path;
 use crate::input::refused;
+use crate::known::Known;
 use crate::program::{self, Invocation, search_path};
 
 /// apt and dpkg.
 #[derive(Default)]
 pub(super) struct Apt {
-    known: Known,
+    known: Known<Installed>,
 }
 
 /// Nothing is asked, and configuration files that were changed stay.

@@ -10,18 +10,19 @@ use stead_host::provider::Context;
 
 use super::locks;
 use super::manager::{
-    Available, Install, Installed, Known, PackageManager, Plan, Remove, Settings, Transaction, Unsupported, are_stale,
+    Available, Install, Installed, PackageManager, Plan, Remove, Settings, Transaction, Unsupported, are_stale,
 };
 use super::rpm;
 use super::version::{Order, rpm_order};
 use crate::accounts::path;
 use crate::edit::{Edit, FileLocks, Files, Missing, Outcome};
+use crate::known::Known;
 use crate::pending;
 use crate::program::{self, Ended, Invocation, SystemProgram, search_path};
 
 /// dnf and rpm.
 pub(super) struct Dnf {
-    known: Known,
+    known: Known<Installed>,
     files: Files<String>,
 }
 
@@ -32,6 +33,9 @@ const CACHE: &str = "var/cache/dnf";
 
 /// What is in the lists that were read is what counts, however old they are.
 const AS_LISTED: &str = "--setopt=*.metadata_expire=-1";
+
+/// Locks hide the versions that they exclude.
+const UNLOCKED: &str = "--disableplugin=versionlock";
 
 impl Default for Dnf {
     fn default() -> Self {
@@ -62,11 +66,10 @@ impl PackageManager for Dnf {
 
     fn available(&self, cx: &Context, names: &[&str], _release: Option<&str>) -> Result<Vec<Available>, Failure> {
         let format = "--queryformat=%{name}\\t%{epoch}\\t%{version}-%{release}\\t%{arch}";
-        let specs: Vec<String> = names.iter().map(|name| spec(name)).collect();
-        let query = ["-C", "-q", "repoquery", "--available", "--showduplicates", format, "--"];
-        let arguments: Vec<&str> = query.into_iter().chain(specs.iter().map(String::as_str)).collect();
+        let query = ["-C", "-q", UNLOCKED, "repoquery", "--available", "--showduplicates", format, "--"];
+        let arguments = query.map(str::to_owned).into_iter().chain(names.iter().map(|name| spec(name)));
         let installed = self.installed(cx)?;
-        let found = rpm::packages(&succeeded(run(cx, &arguments)?)?, |_| false);
+        let found = rpm::packages(&succeeded(run(cx, arguments)?)?, |_| false);
         let of = |name: &&str| {
             let (bare, architecture) = name.split_once(':').map_or((*name, None), |(name, of)| (name, Some(of)));
             let is_own = |package: &&super::Package| {
@@ -93,7 +96,7 @@ impl PackageManager for Dnf {
     }
 
     fn update_lists(&self, cx: &Context) -> Result<(), Failure> {
-        succeeded(run(cx, &["-q", "makecache", "--refresh"])?).map(|_| ())
+        succeeded(run(cx, ["-q", "makecache", "--refresh"].map(str::to_owned))?).map(|_| ())
     }
 
     fn plan(&self, cx: &Context, transaction: &Transaction) -> Result<Plan, Failure> {
@@ -102,33 +105,33 @@ impl PackageManager for Dnf {
                 "dnf cannot hold packages without its plugin versionlock. Install python3-dnf-plugin-versionlock first";
             return Err(Failure::new(FailureKind::Start, message));
         }
+        let installed = self.installed(cx)?;
+        locks::edited(&locks::obeyed(cx)?, &transaction.hold, &installed)?;
         if !transaction.moves_packages() {
             return Ok(Plan::default());
         }
-        let arguments: Vec<String> =
-            ["-C".to_owned(), "--assumeno".to_owned()].into_iter().chain(arguments(transaction)).collect();
-        let ended = run(cx, &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let own = ["-C", "--assumeno"].map(str::to_owned);
+        let ended = run(cx, own.into_iter().chain(arguments(transaction, &installed)))?;
         // It ends like one that failed: nobody agreed to it.
         let is_planned = ended.output.lines().any(|line| line == "Transaction Summary");
         let printed = if is_planned { ended.output } else { succeeded(ended)? };
-        let installed = self.installed(cx)?;
         Ok(planned(&printed, &installed))
     }
 
     fn carry_out(&self, cx: &Context, transaction: &Transaction) -> Result<(), Failure> {
         if transaction.moves_packages() {
-            let arguments: Vec<String> =
-                ["-y".to_owned(), AS_LISTED.to_owned()].into_iter().chain(arguments(transaction)).collect();
-            succeeded(run(cx, &arguments.iter().map(String::as_str).collect::<Vec<_>>())?)?;
+            let own = ["-y", AS_LISTED].map(str::to_owned);
+            let installed = self.installed(cx)?;
+            succeeded(run(cx, own.into_iter().chain(arguments(transaction, &installed)))?)?;
         }
-        if transaction.hold.is_empty() {
+        if transaction.hold.is_empty() || !locks::are_obeyed(cx) {
             return Ok(());
         }
         let (list, installed) = (path(cx, &locks::list(cx)?), self.installed(cx)?);
         let place = Place::find(&list, &cx.writes)?.ok_or_else(|| pending::no_directory(&list))?;
         self.files.edit(cx, &place, Missing::create_if(true), |text| {
             let former = text.map_or("", |text| text.content.as_str());
-            let edited = locks::edited(former, &transaction.hold, &installed);
+            let edited = locks::edited(former, &transaction.hold, &installed)?;
             let outcome = if edited == former { Outcome::Keep } else { Outcome::Write(edited.into_bytes()) };
             Ok(Edit { outcome, result: () })
         })
@@ -136,11 +139,10 @@ impl PackageManager for Dnf {
 }
 
 /// What dnf is called with for a transaction.
-fn arguments(transaction: &Transaction) -> Vec<String> {
+fn arguments(transaction: &Transaction, installed: &Installed) -> Vec<String> {
     // What nobody requires any more stays.
     let mut arguments = vec!["--setopt=clean_requirements_on_remove=False".to_owned()];
-    // A lock of a package would hide the version that is asked for.
-    arguments.extend(transaction.changes_held.then(|| "--disableplugin=versionlock".to_owned()));
+    arguments.extend(transaction.changes_held.then(|| UNLOCKED.to_owned()));
     let recommends = |wanted| format!("--setopt=install_weak_deps={}", if wanted { "True" } else { "False" });
     arguments.extend(transaction.recommends.map(recommends));
     let action = if transaction.install.is_empty() { "remove" } else { "install" };
@@ -154,7 +156,11 @@ fn arguments(transaction: &Transaction) -> Vec<String> {
         }
         None => spec(name),
     }));
-    arguments.extend(transaction.remove.iter().map(|name| spec(name)));
+    // By its name alone, a package of another architecture would go as well.
+    arguments.extend(transaction.remove.iter().map(|name| match installed.find(name) {
+        Some(package) => format!("{}.{}", package.name, package.architecture),
+        None => spec(name),
+    }));
     arguments
 }
 
@@ -167,7 +173,7 @@ fn spec(name: &str) -> String {
 ///
 /// Below another root its plugins do not run and its settings are not read: both are of the system that they are in, and
 /// would act on this one. What is not signed is installed there only from a repository that says so itself.
-fn run(cx: &Context, arguments: &[&str]) -> Result<Ended, Failure> {
+fn run(cx: &Context, arguments: impl IntoIterator<Item = String>) -> Result<Ended, Failure> {
     let (mut own, mut settings) = (Vec::new(), None);
     if !cx.manages_running_system() {
         rpm::check_place(cx)?;
@@ -177,7 +183,7 @@ fn run(cx: &Context, arguments: &[&str]) -> Result<Ended, Failure> {
     }
     let invocation = Invocation {
         program: DNF.find()?.to_string_lossy().into_owned(),
-        arguments: own.into_iter().chain(arguments.iter().map(|&argument| argument.to_owned())).collect(),
+        arguments: own.into_iter().chain(arguments).collect(),
         environment: vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("PATH".to_owned(), search_path())],
         directory: PathBuf::from("/"),
         timeout: None,
@@ -206,7 +212,10 @@ fn planned(printed: &str, installed: &Installed) -> Plan {
             }));
             continue;
         }
-        // A row that is too wide is continued on the next line.
+        // A row begins behind one space. After what is too wide for its column it is continued on the next line.
+        if !line.starts_with("  ") {
+            row.clear();
+        }
         row.extend(words);
         let [name, architecture, version, _repository, ..] = row.as_slice() else { continue };
         let (name, version) = (installed.name_of(name, architecture), (*version).to_owned());
@@ -216,7 +225,9 @@ fn planned(printed: &str, installed: &Installed) -> Plan {
             .iter()
             .any(|word| section.starts_with(word))
         {
-            let former = installed.find(&name).map(|package| package.version.to_string());
+            // A kernel is installed beside those that are there.
+            let replaced = (!section.starts_with("Installing")).then(|| installed.find(&name)).flatten();
+            let former = replaced.map(|package| package.version.to_string());
             plan.installs.push(Install { name, former, version });
         }
         row = Vec::new();
@@ -229,11 +240,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_removal_is_of_one_architecture() {
+        let known = rpm::packages("rpm\t0\t1-1\tx86_64\nlib\t0\t1-1\tx86_64\nlib\t0\t1-1\ti686\n", |_| false);
+        let installed = Installed::new(known, "x86_64".to_owned());
+        for (stated, spec) in [("lib", "lib.x86_64"), ("lib:i686", "lib.i686")] {
+            let transaction = Transaction { remove: vec![stated.to_owned()], ..Transaction::default() };
+            let arguments = arguments(&transaction, &installed);
+            assert!(arguments.ends_with(&["remove", "--", spec].map(str::to_owned)), "{arguments:?}");
+        }
+    }
+
+    #[test]
     fn a_transaction_is_read() {
         let known = rpm::packages("web\t0\t1.0-1\tx86_64\nlib\t0\t1.0-1\tx86_64\nold\t1\t3-1\tnoarch\n", |_| false);
         let installed = Installed::new(known, "x86_64".to_owned());
         let printed = "Dependencies resolved.\n====\n Package  Arch  Version  Repo  Size\n====\nUpgrading:\n web  x86_64  1.1-1  local  5.9 k\n\
-                       \x20    replacing  old.noarch 1:3-1\nInstalling dependencies:\n a-long-name\n    i686  2:4-1  local  12  \nRemoving dependent packages:\n \
+                       \x20    replacing  old.noarch 1:3-1\nInstalling dependencies:\n a-long-name\n    i686  2:4-1  local  12  \n \
+                       new  noarch  1-1  rhel-9-for-x86_64-appstream-rpms\n          4.7 M\n lib  x86_64  2.0-1  local  4  \nRemoving dependent packages:\n \
                        lib  x86_64  1.0-1  @local  4  \n\nTransaction Summary\n====\nInstall  1 Package\n\nTotal size: 6.7 k\n";
         let plan = planned(printed, &installed);
         let install = |name: &str, former: Option<&str>, version: &str| Install {
@@ -242,7 +265,15 @@ mod tests {
             version: version.to_owned(),
         };
         let remove = |name: &str, version: &str| Remove { name: name.to_owned(), version: version.to_owned() };
-        assert_eq!(plan.installs, [install("web", Some("1.0-1"), "1.1-1"), install("a-long-name:i686", None, "2:4-1")]);
+        assert_eq!(
+            plan.installs,
+            [
+                install("web", Some("1.0-1"), "1.1-1"),
+                install("a-long-name:i686", None, "2:4-1"),
+                install("new", None, "1-1"),
+                install("lib", None, "2.0-1")
+            ]
+        );
         assert_eq!(plan.removes, [remove("old", "1:3-1"), remove("lib", "1.0-1")]);
     }
 }

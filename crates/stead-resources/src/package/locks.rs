@@ -7,6 +7,7 @@ use stead_host::fs;
 use stead_host::provider::Context;
 
 use super::manager::Installed;
+use crate::input::refused;
 
 const SETTINGS: &str = "etc/dnf/plugins/versionlock.conf";
 const LIST: &str = "etc/dnf/plugins/versionlock.list";
@@ -64,24 +65,35 @@ pub(super) fn list(cx: &Context) -> Result<String, Failure> {
     Ok(stated.unwrap_or_else(|| LIST.to_owned()))
 }
 
-/// What is kept; nothing where the plugin is not there to do so.
-pub(super) fn locked(cx: &Context) -> Result<Vec<Lock>, Failure> {
+/// The text of the list; none where the plugin is not there to obey it.
+pub(super) fn obeyed(cx: &Context) -> Result<String, Failure> {
     let list = if are_obeyed(cx) { text(cx, &list(cx)?)? } else { None };
-    Ok(list.iter().flat_map(|list| list.lines()).filter_map(Lock::of).collect())
+    Ok(list.unwrap_or_default())
 }
 
-/// The list with these packages kept at the versions in which they are installed, or free.
-pub(super) fn edited(list: &str, wanted: &[(String, bool)], installed: &Installed) -> String {
+/// What is kept.
+pub(super) fn locked(cx: &Context) -> Result<Vec<Lock>, Failure> {
+    Ok(obeyed(cx)?.lines().filter_map(Lock::of).collect())
+}
+
+/// The list with these packages kept at the versions in which they are installed, or free. Fails where a line keeps others
+/// with them.
+pub(super) fn edited(list: &str, wanted: &[(String, bool)], installed: &Installed) -> Result<String, Failure> {
     let bare = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
     let is_stated =
         |line: &str| Lock::of(line).is_some_and(|lock| wanted.iter().any(|(name, _)| lock.is_of(&bare(name))));
+    let is_shared = |line: &&str| is_stated(line) && Lock::of(line).is_some_and(|lock| lock.is_begin);
+    if let Some(line) = list.lines().find(is_shared) {
+        let message = format!("the lock '{}' of dnf's plugin versionlock may hold other packages as well", line.trim());
+        return Err(refused("hold", format!("{message}. Replace it by a lock of each package")));
+    }
     let mut lines: Vec<String> = list.lines().filter(|line| !is_stated(line)).map(str::to_owned).collect();
     for (name, _) in wanted.iter().filter(|(_, on)| *on) {
         let Some(package) = installed.find(name) else { continue };
         let epoch = if package.version.contains(':') { "" } else { "0:" };
         lines.push(format!("{}-{epoch}{}.*", bare(name), package.version));
     }
-    lines.into_iter().map(|line| line + "\n").collect()
+    Ok(lines.into_iter().map(|line| line + "\n").collect())
 }
 
 #[cfg(test)]

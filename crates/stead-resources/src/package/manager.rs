@@ -3,14 +3,12 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, CWD, MemfdFlags, memfd_create, statat};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::fs::{MemfdFlags, memfd_create};
 use stead_core::call::{Failure, FailureKind};
-use stead_host::fs::{Identity, Status};
 use stead_host::provider::Context;
 
 use super::version::Order;
@@ -67,44 +65,6 @@ impl Settings {
     /// Where the program finds them while this value lives.
     pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
-    }
-}
-
-/// The packages as they were last read from a database.
-#[derive(Default)]
-pub(super) struct Known(Mutex<Option<(Stamp, Arc<Installed>)>>);
-
-/// The files of a database, and what tells one state of them from every other. What does not exist is none.
-type Stamp = Vec<(PathBuf, Option<Identity>)>;
-
-impl Known {
-    /// The packages of the database that these files are. What has not changed is not read again.
-    pub(super) fn of(
-        &self,
-        files: Vec<PathBuf>,
-        read: impl FnOnce() -> Result<Installed, Failure>,
-    ) -> Result<Arc<Installed>, Failure> {
-        let identity = |path: &Path| statat(CWD, path, AtFlags::empty()).ok().map(|stat| Status::from(stat).identity);
-        let with_identity = |path: PathBuf| {
-            let identity = identity(&path);
-            (path, identity)
-        };
-        let stamp: Stamp = files.into_iter().map(with_identity).collect();
-        let clock = clock_gettime(ClockId::Realtime);
-        // A change since could have left it as it is.
-        let is_fresh = |(_, identity): &(PathBuf, Option<Identity>)| {
-            identity.as_ref().is_some_and(|identity| identity.is_fresh((clock.tv_sec, clock.tv_nsec)))
-        };
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, installed)) = last.as_ref()
-            && *known == stamp
-            && !stamp.iter().any(is_fresh)
-        {
-            return Ok(Arc::clone(installed));
-        }
-        let installed = Arc::new(read()?);
-        *last = Some((stamp, Arc::clone(&installed)));
-        Ok(installed)
     }
 }
 

@@ -26,7 +26,7 @@ mod version;
 
 use apt::Apt;
 use dnf::Dnf;
-use manager::{Available, Installed, Package, PackageManager, Plan, Presence, Remove, Transaction};
+use manager::{Available, Install, Installed, Package, PackageManager, Plan, Presence, Remove, Transaction};
 pub(crate) use version::Requirement;
 
 const PROFILE: Profile = Profile {
@@ -447,6 +447,7 @@ impl<'a> Properties<'a> {
             return Err(refused("name", format!("the package manager has no package '{name}' to install")));
         }
         self.check_held(&system, &plan)?;
+        self.check_order(&system, &plan)?;
         Ok(Change { differing, transaction, plan })
     }
 
@@ -460,6 +461,19 @@ impl<'a> Properties<'a> {
             Some(name) => {
                 let message = format!("the package '{name}', which is held at its version, would change as well");
                 Err(refused("name", format!("{message}. Add it to 'names', or release its hold")))
+            }
+        }
+    }
+
+    /// Fails where others than the stated packages would get an older version, which not every package manager refuses.
+    fn check_order(&self, system: &System<'_>, plan: &Plan) -> Result<(), Failure> {
+        let order = system.manager.order();
+        let is_older = |new: &&Install| new.former.as_deref().is_some_and(|former| order(&new.version, former).is_lt());
+        match plan.installs.iter().find(is_older).filter(|_| !self.allow_downgrade) {
+            None => Ok(()),
+            Some(Install { name, version, .. }) => {
+                let message = format!("the package '{name}' would be changed to the older version {version}");
+                Err(refused("name", format!("{message}. Add 'allowDowngrade: true' to allow it")))
             }
         }
     }
@@ -626,7 +640,6 @@ fn is_same(planned: &str, stated: &str) -> bool {
     planned == stated || stated.split_once(':').is_some_and(|(name, _)| name == planned)
 }
 
-/// In what-if: that only root can change packages.
 /// Fails where the package lists that were updated let more packages be removed than those before, which a plan showed.
 fn check_removals(known: Option<&[Remove]>, plan: &Plan) -> Result<(), Failure> {
     let Some(known) = known else { return Ok(()) };
@@ -640,6 +653,7 @@ fn check_removals(known: Option<&[Remove]>, plan: &Plan) -> Result<(), Failure> 
     }
 }
 
+/// In what-if: that only root can change packages.
 fn not_root() -> Option<Presumed> {
     let failure = || refused("", "only root can install and remove packages");
     (!rustix::process::geteuid().is_root()).then(|| Presumed { failure: failure(), paths: Vec::new() })

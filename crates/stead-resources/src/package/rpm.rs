@@ -17,6 +17,9 @@ const RPM: SystemProgram = SystemProgram { name: "rpm", package: "rpm" };
 const FOLDERS: [&str; 2] = ["usr/lib/sysimage/rpm", "var/lib/rpm"];
 const FILES: [&str; 3] = ["rpmdb.sqlite", "Packages.db", "Packages"];
 
+/// The log of that database, which changes before it does while another process has it open.
+const LOG: &str = "rpmdb.sqlite-wal";
+
 /// Whether a system has such a database.
 pub(super) fn exists(cx: &Context) -> bool {
     folder(cx).is_some()
@@ -41,7 +44,8 @@ pub(super) fn check_place(cx: &Context) -> Result<(), Failure> {
 
 /// The files of which one has changed when the database has.
 pub(super) fn files(cx: &Context) -> Vec<PathBuf> {
-    let files = FOLDERS.iter().flat_map(|folder| FILES.iter().map(move |file| format!("{folder}/{file}")));
+    let files =
+        FOLDERS.iter().flat_map(|folder| FILES.iter().chain([&LOG]).map(move |file| format!("{folder}/{file}")));
     files.map(|file| path(cx, &file)).collect()
 }
 
@@ -53,9 +57,14 @@ pub(super) fn installed(cx: &Context, is_held: impl Fn(&str) -> bool) -> Result<
     let arguments: Vec<&str> = root.as_deref().into_iter().chain(place.as_deref()).chain(query).collect();
     let mut packages = packages(&RPM.run(cx, &arguments)?, is_held);
     // Of a package that is installed in several versions, such as a kernel, the newest counts.
-    packages.sort_by(|left, right| rpm_order(&right.version, &left.version));
+    packages.sort_by(|left, right| key(left).cmp(&key(right)).then_with(|| rpm_order(&right.version, &left.version)));
+    packages.dedup_by(|older, newest| key(older) == key(newest));
     let native = native("rpm", &packages);
     Ok(Installed::new(packages, native))
+}
+
+fn key(package: &Package) -> (&str, &str) {
+    (&package.name, &package.architecture)
 }
 
 /// Packages from lines of name, epoch, version and architecture.

@@ -1,16 +1,15 @@
 //! Unit files of systemd, and the links that enable and mask them, below a root.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, statat};
-use rustix::time::{ClockId, clock_gettime};
-use stead_host::fs::{Identity, Status};
+use crate::known::Known;
 
 /// Where an administrator's unit files and links are, relative to the root.
 pub(super) const ADMINISTRATOR: &str = "etc/systemd/system";
@@ -147,26 +146,12 @@ struct Enabling {
 }
 
 /// The directory as it was last read: links come and go only with a change of it.
-static ENABLING: Mutex<Option<(PathBuf, Identity, Arc<Enabling>)>> = Mutex::new(None);
+static ENABLING: Known<Enabling> = Known::new();
 
 impl Enabling {
     fn of(root: &Path) -> Arc<Self> {
         let directory = root.join(ADMINISTRATOR);
-        let Ok(identity) = statat(CWD, &directory, AtFlags::empty()).map(|stat| Status::from(stat).identity) else {
-            return Arc::default();
-        };
-        let clock = clock_gettime(ClockId::Realtime);
-        let is_fresh = identity.is_fresh((clock.tv_sec, clock.tv_nsec));
-        let mut last = ENABLING.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((path, then, known)) = last.as_ref()
-            && *path == directory
-            && *then == identity
-            && !is_fresh
-        {
-            return Arc::clone(known);
-        }
-        let read = Arc::new(Self::read(&directory));
-        *last = Some((directory, identity, Arc::clone(&read)));
+        let Ok(read) = ENABLING.of(vec![directory.clone()], || Ok::<_, Infallible>(Self::read(&directory)));
         read
     }
 

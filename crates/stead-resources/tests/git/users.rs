@@ -80,6 +80,21 @@ fn a_working_tree_belongs_to_the_user_whom_git_runs_as() {
     assert!(!origin.path("w").exists());
 }
 
+/// What users say about all of their repositories does not count: what is checked out would depend on it.
+#[test]
+fn attributes_of_the_user_are_ignored() {
+    let Some(origin) = origin("attributes_of_the_user_are_ignored") else { return };
+    let home = origin.path("home");
+    let passwd = format!("deploy:x:{UID}:{UID}::{}:/bin/sh\n", home.display());
+    fs::write(origin.path("etc/passwd"), passwd).unwrap();
+    fs::create_dir_all(home.join(".config/git")).unwrap();
+    fs::write(home.join(".config/git/attributes"), "f text eol=crlf\n").unwrap();
+    own(&origin, "home", UID);
+    commit(&origin, "a\n");
+    assert_eq!(origin.sets(&desired("w")), ["_exist"]);
+    assert_eq!(origin.text(), "a\n");
+}
+
 #[test]
 fn git_runs_as_a_user_only_for_what_belongs_to_this_one() {
     let Some(origin) = origin("git_runs_as_a_user_only_for_what_belongs_to_this_one") else { return };
@@ -98,6 +113,20 @@ fn git_runs_as_a_user_only_for_what_belongs_to_this_one() {
     );
     chown(origin.path("w/.git"), Some(2), None).unwrap();
     assert!(origin.refuses(&updated).contains("belongs to another user"));
+}
+
+/// Who states root asks for what happens without a user: others could have written what git would run.
+#[test]
+fn root_as_the_user_runs_git_only_where_nobody_else_writes() {
+    let Some(origin) = origin("root_as_the_user_runs_git_only_where_nobody_else_writes") else { return };
+    own(&origin, "srv/r", 0);
+    let passwd = fs::read_to_string(origin.path("etc/passwd")).unwrap() + "root:x:0:0::/root:/bin/sh\n";
+    fs::write(origin.path("etc/passwd"), passwd).unwrap();
+    let stated = with(desired("w"), "user", "root");
+    assert_eq!(origin.sets(&stated), ["_exist"]);
+    chown(origin.path("w/.git/config"), Some(UID), None).unwrap();
+    let refused = origin.refuses(&with(with(stated, "update", true), "force", true));
+    assert!(refused.contains("git would run programs as root that a repository names"), "{refused}");
 }
 
 #[test]
