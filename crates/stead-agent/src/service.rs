@@ -334,7 +334,7 @@ impl Agent {
             Drift::Instances(instances) => inner.drifted.extend(instances),
             Drift::Anything => {
                 self.log.write("watchOverflowed", json!({}));
-                inner.state.next_check = None;
+                inner.state.check_at_once();
             }
         }
         self.changed.notify_all();
@@ -347,7 +347,7 @@ impl Agent {
             inner.unwatched = unwatched;
             if is_new {
                 // Something may have changed between the look at it and now.
-                inner.state.next_check = None;
+                inner.state.check_at_once();
             }
         }
     }

@@ -49,6 +49,8 @@ pub struct State {
     pub restart: Option<RestartDue>,
     /// The restarts of the machine so far.
     pub restarts: Restarts,
+    /// Whether something was asked for since the job began, which it may not have seen.
+    pub is_overtaken: bool,
     /// When the current document is checked next.
     pub next_check: Option<Timestamp>,
     /// Whether an operator asked for the current document to be applied, whatever its mode.

@@ -137,8 +137,15 @@ impl State {
     /// Changes the settings. What is staged is worked on or checked at once, by the new ones.
     pub fn configure(&mut self, settings: Settings) {
         self.settings = settings;
-        self.next_check = None;
         self.progress.not_before = None;
+        self.check_at_once();
+    }
+
+    /// Has what is current checked at once. A job that is under way may have looked already at what this is about: another one
+    /// follows it.
+    pub fn check_at_once(&mut self) {
+        self.next_check = None;
+        self.is_overtaken = self.job.is_some();
     }
 
     /// Takes the document of a stage away; nothing becomes of it any more.
@@ -177,8 +184,8 @@ impl State {
     pub fn use_existing(&mut self) -> Result<u64, Refusal> {
         let number = self.pending.or(self.current).ok_or(Refusal::Nothing(Stage::Pending))?;
         self.start_anew();
-        self.next_check = None;
         self.progress = Progress::default();
+        self.check_at_once();
         self.apply_requested = self.pending.is_none();
         Ok(number)
     }
@@ -187,6 +194,7 @@ impl State {
     pub fn begin(&mut self, job: Job) {
         self.restarts.just_now = false;
         self.crashes.is_counted = false;
+        self.is_overtaken = false;
         self.job = Some(job);
     }
 
@@ -216,8 +224,11 @@ impl State {
             self.end_of_pending(job.work, outcome.result, (now, spread), next_check);
         } else if self.current == Some(job.generation) && is_whole {
             self.next_check = Some(next_check);
-            self.apply_requested &= job.work == Work::Test;
+            self.apply_requested &= job.work == Work::Test || self.is_overtaken;
             self.drift_found = job.work == Work::Test && outcome.result != JobResult::Converged;
+        }
+        if std::mem::take(&mut self.is_overtaken) {
+            (self.next_check, self.progress.not_before) = (None, None);
         }
         if !is_whole && outcome.result == JobResult::Converged && !had_converged {
             // What was wrong may be right again; only a look at everything tells.

@@ -132,6 +132,12 @@ pub(crate) fn quarantine(state: &State) -> Law {
     law(innocent.is_none(), || format!("{innocent:?} is left out"))
 }
 
+/// What is asked for during a job is done after it, and not when it would have been done anyway.
+pub(crate) fn asked(was_asked: bool, next: &Next) -> Law {
+    let waits = matches!(next, Next::Wait { because: Waiting::Check | Waiting::Retry, .. });
+    law(!(was_asked && waits), || format!("after what was asked for during a job: {next:?}"))
+}
+
 /// What changes the machine is done inside of windows only, and not while a restart is due. Waits are bounded.
 pub(crate) fn decision(next: &Next, state: &State, moment: &Moment, machine: &Machine) -> Law {
     let open = |intent| opening(&state.settings.windows, intent, moment.now, &moment.zone) == Opening::Open;

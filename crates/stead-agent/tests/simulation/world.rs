@@ -50,6 +50,8 @@ pub(crate) struct World {
     /// Whether the current document is watched, and whether a change was noticed that is to be looked at.
     watches: bool,
     noticed: bool,
+    /// Whether somebody asked for everything to be looked at since the job began.
+    asked: bool,
     parts: usize,
 }
 
@@ -76,6 +78,7 @@ impl World {
             starts: 0,
             watches: false,
             noticed: false,
+            asked: false,
             parts: 0,
         }
     }
@@ -136,6 +139,11 @@ impl World {
             return Err("what is read is not what was saved".to_owned());
         }
         laws::change(&cause, &self.state, &after, &self.machine)?;
+        match cause {
+            Cause::UseExisting | Cause::Configure => self.asked = true,
+            Cause::Start => self.asked = false,
+            _ => {}
+        }
         if matches!(cause, Cause::Submit(Ok(_)) | Cause::UseExisting) {
             (self.ordered, self.crashes) = (0, 0);
         }
@@ -355,6 +363,7 @@ impl World {
 
     fn job(&mut self, job: &Job) -> Law {
         self.begun.push(self.elapsed);
+        self.asked = false;
         self.note(format!("{:?} {:?} generation {}", job.kind, job.work, job.generation));
         self.is_bounded()?;
         self.is_continued(job)?;
@@ -412,7 +421,8 @@ impl World {
                     Cause::End(job.clone(), outcome)
                 })?;
                 self.watches |= job.only.is_empty() && self.state.current == Some(job.generation);
-                Ok(())
+                let next = self.state.next(&self.moment());
+                laws::asked(std::mem::take(&mut self.asked), &next)
             }
         }
     }

@@ -8,12 +8,14 @@ use stead_testkit::until;
 
 use crate::machine::Machine;
 
-/// The newest report, by instance; `None` if there is none yet that is as wanted.
-fn newest(machine: &Machine, is_wanted: impl Fn(&Json) -> bool) -> Option<BTreeMap<String, Json>> {
-    let reports = machine.json(&["report", "-n", "1"]);
-    let report = &reports["reports"][0]["report"];
+/// A report that is as wanted, by instance; `None` if there is none yet. It need not be the newest: whatever is watched may
+/// have been looked at once more since.
+fn reported(machine: &Machine, is_wanted: impl Fn(&Json) -> bool) -> Option<BTreeMap<String, Json>> {
+    let reports = machine.json(&["report", "-n", "20"]);
+    let report =
+        reports["reports"].as_array().unwrap().iter().map(|each| &each["report"]).find(|each| is_wanted(each))?;
     let by_name = |each: &Json| (each["name"].as_str().unwrap().to_owned(), each.clone());
-    is_wanted(report).then(|| report["instances"].as_array().unwrap().iter().map(by_name).collect())
+    Some(report["instances"].as_array().unwrap().iter().map(by_name).collect())
 }
 
 fn file(machine: &Machine, name: &str) -> Json {
@@ -32,7 +34,7 @@ fn what_was_not_processed_has_a_reason() {
     behind["dependsOn"] = json!(["Stead/Command:fails"]);
     let asks = json!({"name": "asks", "type": "Test/Restart", "properties": {"path": machine.path("asks")}});
     machine.deliver("one", &json!([fails, behind, file(&machine, "before"), asks, file(&machine, "after")]));
-    let found = until(|| newest(&machine, |report| report["result"] == "failed"));
+    let found = until(|| reported(&machine, |report| report["result"] == "failed"));
     let said = |name: &str| (found[name]["status"].as_str().unwrap(), found[name]["message"].as_str().unwrap_or(""));
     assert_eq!(found.len(), 5);
     assert_eq!(said("before").0, "changed", "what does not need it goes on");
@@ -62,7 +64,7 @@ fn drift_that_is_not_corrected_has_a_reason() {
     // Everything is tested at once by new settings.
     machine.ok(&["settings", "set", &window]);
     let both = |report: &Json| report["totals"]["drifted"] == 2;
-    let found = until(|| newest(&machine, both));
+    let found = until(|| reported(&machine, both));
     assert_eq!(found["corrected"]["notCorrected"], "no maintenance window is open");
     assert_eq!(found["monitored"]["notCorrected"], "its mode is ApplyAndMonitor");
     machine.stop();
@@ -78,7 +80,7 @@ fn a_report_is_json_whatever_it_is_about() {
     let set = "printf 'it says \"no\"\\tand \\\\\n' >&2; exit 1";
     machine
         .deliver("one", &json!([{"name": name, "type": "Stead/Command", "properties": {"test": "false", "set": set}}]));
-    let found = until(|| newest(&machine, |report| report["result"] == "failed"));
+    let found = until(|| reported(&machine, |report| report["result"] == "failed"));
     let message = found[name].to_string();
     assert!(message.contains(r#"it says \"no\"\tand \\"#), "{message}");
     machine.stop();
