@@ -2,8 +2,8 @@
 # frozen_string_literal: true
 
 # Compares how long Puppet applies resources of the generated type `stead_file` with how long it applies those of its own type
-# `file`, in turns. Arguments: `wall` or `cpu`, and numbers of resources, 1000 by default. STEAD_TEST_ENGINE names the engine, a
-# release build.
+# `file`, in turns. A type that does nothing is the floor: no type of Puppet is faster. Arguments: `wall` or `cpu`, and numbers of
+# resources, 1000 by default. STEAD_TEST_ENGINE names the engine, a release build.
 require 'tmpdir'
 require_relative '../tests/puppet_run'
 
@@ -15,6 +15,7 @@ class Contestant
     @type = type
     @per_call = per_call
     @run = PuppetRun.new(File.join(directory, name), engine: File.expand_path(ENGINE))
+    File.symlink(File.join(__dir__, 'nothing'), File.join(@run.modules, 'nothing'))
     @times = Hash.new { |hash, key| hash[key] = [] }
   end
 
@@ -39,7 +40,8 @@ class Contestant
 
   # @return [Float] the time in the apply phase, of Puppet and its engine
   def seconds(manifest, code)
-    result = @run.apply(manifest, preload: File.join(__dir__, 'clocks.rb'), env: { 'ENGINE_PER_CALL' => @per_call })
+    env = { 'ENGINE_PER_CALL' => @per_call, 'FOUND' => code.zero? ? 'present' : 'absent' }
+    result = @run.apply(manifest, preload: File.join(__dir__, 'clocks.rb'), env: env)
     abort result.text.lines.first(5).join unless result.code == code
     result.text[/#{CLOCK} ([0-9.]+)/, 1].to_f
   end
@@ -61,12 +63,14 @@ end
 Dir.mktmpdir('stead') do |directory|
   file = Contestant.new('file', 'file', directory)
   stead = Contestant.new('stead', 'stead_file', directory)
+  nothing = Contestant.new('nothing', 'nothing', directory)
   per_call = Contestant.new('per_call', 'stead_file', directory, per_call: 'yes')
   puts %w[resources phase engine file_s engine_s ratio].join("\t")
   [file, per_call].each { |one| one.measure(FEW) }
   show(FEW, 'per_call', file, per_call)
   COUNTS.each do |count|
-    ROUNDS.times { [file, stead].each { |one| one.measure(count) } }
+    ROUNDS.times { [file, stead, nothing].each { |one| one.measure(count) } }
     show(count, 'one', file, stead)
+    show(count, 'none', file, nothing)
   end
 end

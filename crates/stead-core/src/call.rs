@@ -66,6 +66,8 @@ pub struct Call {
     pub pending: Option<Arc<Value>>,
     /// `metadata` of the instance, passed on as `_metadata` where the schema of the resource has that property.
     pub metadata: Option<Arc<Value>>,
+    /// For `Test`: nobody reads the state of an instance that is in its desired state, so that a resource need not tell it.
+    pub verdict_suffices: bool,
 }
 
 impl Call {

@@ -61,7 +61,10 @@ impl PartialOrd for TypeName {
 impl Ord for TypeName {
     fn cmp(&self, other: &Self) -> Ordering {
         if self.text.is_ascii() && other.text.is_ascii() {
-            let [one, other] = [&self.text, &other.text].map(|text| text.bytes().map(|byte| byte.to_ascii_lowercase()));
+            let (one, other) = (self.text.as_bytes(), other.text.as_bytes());
+            // Most names begin alike.
+            let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+            let [one, other] = [&one[same..], &other[same..]].map(|rest| rest.iter().map(u8::to_ascii_lowercase));
             return one.cmp(other);
         }
         folded(&self.text).cmp(folded(&other.text))

@@ -260,6 +260,10 @@ impl<'a> Planner<'a> {
             let own = self.capabilities().test;
             return if own { Ok(Err(Step::Invoke(Method::Test))) } else { self.read(stage).map(Err) };
         };
+        if self.call.verdict_suffices && reply.in_desired_state == Some(true) {
+            let desired = || Reading { state: Arc::clone(&self.call.desired), metadata: None };
+            reply.actual.get_or_insert_with(desired);
+        }
         let Some(Reading { state, metadata }) = reply.actual.take() else {
             self.test = Some(reply);
             return self.read(stage).map(Err);

@@ -188,6 +188,13 @@ impl Report {
         self.records.get(node.index()).unwrap_or(&self.unknown)
     }
 
+    /// Drops what the resource answered of an instance that is in its desired state, and that nobody asks for any more.
+    pub(crate) fn drop_answer(&mut self, node: NodeId) {
+        if let Some(record) = self.records.get_mut(node.index()).filter(|record| record.earlier.is_none()) {
+            (record.tested, record.response) = (None, None);
+        }
+    }
+
     /// What is known of every instance, in document order.
     pub fn records(&self) -> &[Record] {
         &self.records

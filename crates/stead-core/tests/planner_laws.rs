@@ -59,7 +59,7 @@ fn calls(manifest: &Arc<Manifest>, operation: Operation) -> Vec<Call> {
     let mut calls = Vec::new();
     for execution in [Execution::Actual, Execution::WhatIf] {
         for desired in [Value::Null, json(r#"{"x": 1}"#), json(r#"{"_exist": false}"#)] {
-            for tested in [None, Some(true), Some(false)] {
+            for (tested, verdict_suffices) in [(None, false), (None, true), (Some(true), false), (Some(false), false)] {
                 let found = |in_desired_state| Tested {
                     actual: json(r#"{"x": 2}"#).into(),
                     in_desired_state,
@@ -76,6 +76,7 @@ fn calls(manifest: &Arc<Manifest>, operation: Operation) -> Vec<Call> {
                     tested: tested.map(|in_state| Arc::new(found(in_state))),
                     pending: None,
                     metadata: None,
+                    verdict_suffices,
                 });
             }
         }

@@ -35,7 +35,7 @@ use stead_core::manifest::Lane;
 use stead_core::report::Report;
 use stead_core::run::policy::{Pace, Policy, SinglePass};
 use stead_core::run::reconcile::{Reconciler, WhileProgress};
-use stead_core::run::{ReplayError, Room, Run, Setup};
+use stead_core::run::{ReplayError, Retention, Room, Run, Setup};
 use stead_core::value::{Object, Value};
 use stead_core::wait::{Curve, Wait};
 use stead_testkit::Case;
@@ -732,6 +732,30 @@ fn a_report_does_not_depend_on_the_order_of_delivery() {
         }
         assert!(Report::of(&delivered) == *run.report(), "{}\n{}", scene.number, scene.text);
     }
+}
+
+/// What nobody asks for any more can be dropped: all that happens is the same, and all that is known of what changed.
+#[test]
+fn dropped_answers_change_nothing() {
+    let mut dropped = 0;
+    for scene in scenes(26, Luck::Mixed).map(durable) {
+        for mode in [Mode::APPLY, Mode::PLAN, Mode::TEST] {
+            let (whole, _, log) = scene.ended(mode);
+            let setup = Setup { mode, retention: Retention::Changes, ..scene.setup.clone() };
+            let (mut run, mut world, mut events) = (Run::new(setup), scene.world.clone(), Log::default());
+            scene.drive(&mut run, &mut world, &mut events, &scene.room, None);
+            assert_eq!(log.events, events.events, "{}\n{}", scene.number, scene.text);
+            assert_eq!((whole.totals(), whole.outputs()), (run.totals(), run.outputs()));
+            for (id, _) in scene.graph.iter() {
+                let (kept, left) = (whole.report().record(id), run.report().record(id));
+                let is_dropped = kept.response.is_some() && left.response.is_none();
+                assert!(!is_dropped || kept.status() == Some(&Status::InState), "{}\n{}", scene.number, scene.text);
+                assert!(is_dropped || kept == left, "{}\n{}", scene.number, scene.text);
+                dropped += usize::from(is_dropped);
+            }
+        }
+    }
+    assert!(dropped > 0, "something is dropped");
 }
 
 #[test]

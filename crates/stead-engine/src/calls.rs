@@ -118,7 +118,8 @@ impl Calls for SessionCalls {
         let found = call.tested.as_ref().and_then(|tested| tested.actual.as_object());
         let found_absent = found.is_some_and(|found| !exists(found));
         let (name, pending) = (Arc::clone(call.name()), call.pending.clone());
-        let cx = Context { name, found_absent, pending, ..self.context.clone() };
+        let verdict_suffices = call.verdict_suffices;
+        let cx = Context { name, found_absent, verdict_suffices, pending, ..self.context.clone() };
         carry_out(call, &*self.providers.of(&call.manifest), &*self.vault, &cx)
     }
 

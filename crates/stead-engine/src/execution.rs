@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stead_core::event::{Event, Mode};
 use stead_core::run::policy::{Policy, SinglePass};
-use stead_core::run::{Exceptions, Privilege, ReplayError, Run, Setup};
+use stead_core::run::{Exceptions, Privilege, ReplayError, Retention, Run, Setup};
 use stead_host::executor::{Calls, ExecuteError, Limits, Stop, execute};
 use stead_host::journal::{Journal, NoJournal};
 use stead_host::lock::{Lock, LockError, Locks, Owner, Wait, describe};
@@ -36,6 +36,8 @@ pub struct Execution<'a> {
     pub consumer: Consumer<'a>,
     /// The instances that something else is done with.
     pub exceptions: Exceptions,
+    /// What is kept of the answers of resources.
+    pub retention: Retention,
 }
 
 impl<'a> Execution<'a> {
@@ -48,6 +50,7 @@ impl<'a> Execution<'a> {
             journal: Box::new(NoJournal),
             consumer: Box::new(|_, _| {}),
             exceptions: Exceptions::default(),
+            retention: Retention::default(),
         }
     }
 
@@ -86,6 +89,7 @@ impl Session {
                 selected: execution.exceptions.selected.clone().or_else(|| prepared.selected.clone()),
                 ..execution.exceptions.clone()
             },
+            retention: execution.retention,
             ..Setup::new(Arc::clone(&prepared.graph), Arc::clone(&prepared.sources), self.vault.clone(), execution.mode)
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use stead_core::id::TypeName;
+use stead_core::manifest::Catalog;
 use stead_host::catalog::{Search, SearchEnvironment, User};
 use stead_host::provider::Cancel;
 use stead_host::settings::{Layers, Stated, TraceLevel, resolve};
@@ -54,6 +55,8 @@ pub struct Host {
     pub(crate) options: Arc<HostOptions>,
     /// The resources that are built in, by type.
     pub(crate) built_ins: Arc<HashMap<TypeName, BuiltIn>>,
+    /// Their manifests.
+    pub(crate) catalog: Catalog,
     pub(crate) pool: Arc<WorkerPool>,
     powershell: Arc<OnceLock<Option<Arc<PowerShell>>>>,
 }
@@ -61,11 +64,15 @@ pub struct Host {
 impl Host {
     /// A host with these options.
     pub fn new(options: HostOptions) -> Self {
-        let built_ins = stead_resources::builtins().into_iter();
+        let built_ins = stead_resources::builtins();
+        let mut catalog = Catalog::default();
+        built_ins.iter().for_each(|each| catalog.add(Arc::clone(&each.manifest)));
+        let by_type = built_ins.into_iter().map(|each| (each.manifest.type_name.clone(), each));
         Self {
             powershell: Arc::default(),
             options: Arc::new(options),
-            built_ins: Arc::new(built_ins.map(|each| (each.manifest.type_name.clone(), each)).collect()),
+            built_ins: Arc::new(by_type.collect()),
+            catalog,
             pool: Arc::default(),
         }
     }

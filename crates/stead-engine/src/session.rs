@@ -17,7 +17,7 @@ use stead_core::graph::{
     resolve,
 };
 use stead_core::id::{NodeId, TypeName};
-use stead_core::manifest::{self, Catalog, Extension, Form, Implementation, Kind, Manifest, VersionRequirement};
+use stead_core::manifest::{self, Extension, Form, Implementation, Kind, Manifest, VersionRequirement};
 use stead_core::parameters::Finding;
 use stead_core::text::{Limits, Node, Source, Sources, Span};
 use stead_core::value::{Object, Value};
@@ -147,12 +147,6 @@ impl Session {
         let vault = Arc::<MemoryVault>::default();
         let context_root = Arc::from(root.as_path());
         let context = extension_context(&root, &cancel, &host.options);
-        let mut catalog = Catalog::default();
-        let mut built_ins: Vec<&BuiltIn> = host.built_ins.values().collect();
-        built_ins.sort_by(|one, other| one.manifest.type_name.cmp(&other.manifest.type_name));
-        for each in built_ins {
-            catalog.add(Arc::clone(&each.manifest));
-        }
         let modules = Arc::new(Modules { host: host.clone(), inventory: Mutex::default() });
         let programs = OnMachine {
             machine: machine(root.clone(), &host.options),
@@ -160,7 +154,7 @@ impl Session {
             context: context.clone(),
             modules: Arc::clone(&modules),
         };
-        let discovery = Arc::new(Discovery::new(host.options.search.clone(), catalog, Arc::new(programs)));
+        let discovery = Arc::new(Discovery::new(host.options.search.clone(), host.catalog.clone(), Arc::new(programs)));
         let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), settings.clone(), context));
         Self {
             sources: Sources::default(),

@@ -238,6 +238,9 @@ pub struct Context {
     /// For a set: the test that led to it found no instance. That was a moment ago: the set must be correct even if it is
     /// no longer true.
     pub found_absent: bool,
+    /// For a test: nobody reads the state of an instance that is in its desired state. A resource that says so may leave it
+    /// out.
+    pub verdict_suffices: bool,
     /// What the resource handed back when it was last called for the instance and had not come to an end.
     pub pending: Option<Arc<Value>>,
     /// Ends the call early.
@@ -266,6 +269,7 @@ impl Context {
             deadline: Self::DEADLINE,
             output_limit: Self::OUTPUT_LIMIT,
             found_absent: false,
+            verdict_suffices: false,
             pending: None,
             cancel: Cancel::default(),
             root: root.into(),

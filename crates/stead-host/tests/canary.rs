@@ -318,6 +318,7 @@ fn shown(
         tested: None,
         pending: None,
         metadata: None,
+        verdict_suffices: false,
     };
     let answer = carry_out(&call, provider, vault, &cx);
     let failed = matches!(answer.outcome, Outcome::Failed(_));
@@ -352,6 +353,7 @@ fn get(desired: Json, answer: Json, vault: &MemoryVault) -> (Json, String) {
         tested: None,
         pending: None,
         metadata: None,
+        verdict_suffices: false,
     };
     let answer = carry_out(&call, &Fixed(answer), vault, &Context { trace, ..Context::new(std::path::Path::new("/")) });
     let Outcome::Got(state) = answer.outcome else { panic!("a state") };

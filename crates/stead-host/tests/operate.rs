@@ -88,6 +88,7 @@ fn call(json: &Json, manifest: Arc<Manifest>) -> Call {
         tested,
         pending: None,
         metadata: json.get("metadata").map(|metadata| Arc::new(value(metadata))),
+        verdict_suffices: json["verdictSuffices"] == true,
     }
 }
 

@@ -32,6 +32,9 @@ pub struct Index<'a> {
 const CACHE: CacheFile =
     CacheFile::new("powershell.index", concat!("stead powershell modules 2 ", env!("CARGO_PKG_VERSION"), " "));
 
+/// About as many bytes as the index keeps of a module.
+const PART: usize = 4096;
+
 /// Directories of other searches that are kept.
 const KEPT: usize = 16;
 
@@ -217,7 +220,9 @@ impl Inventory {
 
     /// Writes what can be relied on later, and what is known of directories that were not searched now.
     fn store(&self, cache: &Path, index: &Index<'_>) -> Result<(), Unusable> {
-        let mut parts = Vec::new();
+        // What is not used of it costs nothing, and growing costs a copy.
+        let modules: usize = self.roots.iter().map(|(_, root)| root.modules.len()).sum();
+        let mut parts = Vec::with_capacity(modules * PART);
         let searched = self.roots.iter().map(|(directory, root)| (directory, root));
         let others = self.others.iter().take(KEPT);
         let mut kept = |(directory, root): (&PathBuf, &Root)| {

@@ -36,6 +36,11 @@ pub(crate) fn tested(actual: Object, differing: &[&str]) -> TestReply {
     }
 }
 
+/// The answer to a test that found the desired state, where nobody reads more.
+pub(crate) fn in_state() -> TestReply {
+    TestReply { in_desired_state: Some(true), differing: Some(Vec::new()), ..TestReply::default() }
+}
+
 /// The answer to a test, of which a set would come to what it answers in what-if.
 pub(crate) fn tested_as(actual: Object, differing: &[&str], set: SetReply) -> TestReply {
     let predicted = set.after.filter(|_| !differing.is_empty()).map(|after| Prediction { after, effects: set.effects });

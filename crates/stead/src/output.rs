@@ -1,5 +1,6 @@
 //! Output: data on standard output, everything else on standard error.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -39,15 +40,20 @@ impl Buffer {
     const LARGEST: usize = 64 << 10;
 
     fn write(&mut self) {
-        let text = std::mem::take(&mut self.text);
-        if self.failed.is_none() && !text.is_empty() {
+        if self.failed.is_none() && !self.text.is_empty() {
             // Stripped as a whole: the stream that strips writes every line by itself.
-            let is_plain = anstream::stdout().current_choice() == ColorChoice::Never;
-            let text = if is_plain { strip_bytes(&text).into_vec() } else { text };
+            let strips = anstream::stdout().current_choice() == ColorChoice::Never && !self.text.iter().all(is_plain);
+            let text = if strips { Cow::Owned(strip_bytes(&self.text).into_vec()) } else { Cow::Borrowed(&*self.text) };
             let mut out = io::stdout().lock();
             self.failed = out.write_all(&text).and_then(|()| out.flush()).err();
         }
+        self.text.clear();
     }
+}
+
+/// Whether nothing of it is ever stripped.
+fn is_plain(byte: &u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\n')
 }
 
 fn buffer() -> MutexGuard<'static, Buffer> {

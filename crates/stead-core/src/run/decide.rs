@@ -181,6 +181,9 @@ impl Run {
             tested: record.tested.clone(),
             pending: record.pending.clone(),
             metadata: self.graph.declaration(id).metadata.as_ref().map(|node| Arc::new(node.literal())),
+            verdict_suffices: operation == Operation::Test
+                && mode.execution == Execution::Actual
+                && self.is_dispensable(id),
         }
     }
 

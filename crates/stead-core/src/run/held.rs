@@ -1,16 +1,39 @@
 //! What a run holds in memory: desired states, and what resources answered.
 
-use super::Run;
+use super::{Retention, Run};
 use crate::budget::{Budget, Exceeded, size};
 use crate::call::Outcome;
 use crate::diag::Diagnostic;
 use crate::event::{Event, EventKind};
 use crate::expr;
+use crate::graph::{Graph, NeedKind, Role};
 use crate::id::NodeId;
 use crate::report::Answer;
 use crate::value::Value;
 
+/// By [`NodeId`], the instances whose states nobody asks for: those of the outermost document that nothing waits for, if it has
+/// no outputs. What is nested is part of the state of its container, and what acts on the changes of others may be set though
+/// it is in its desired state.
+pub(super) fn dispensable(graph: &Graph, retention: Retention) -> Vec<bool> {
+    let outermost = graph.scopes.first().filter(|scope| scope.document.outputs.is_empty());
+    let Some(outermost) = outermost.filter(|_| retention == Retention::Changes) else { return Vec::new() };
+    let mut dispensable = vec![false; graph.nodes.len()];
+    for member in outermost.members.iter().filter(|member| graph.node(**member).role == Role::Instance) {
+        dispensable[member.index()] = true;
+    }
+    for (id, need) in graph.iter().flat_map(|(id, node)| node.needs.iter().map(move |need| (id, need))) {
+        dispensable[need.node.index()] = false;
+        dispensable[id.index()] &= need.kind != NeedKind::OnChanges;
+    }
+    dispensable
+}
+
 impl Run {
+    /// Whether the answer of a resource is dropped if the instance is found in its desired state.
+    pub(super) fn is_dispensable(&self, id: NodeId) -> bool {
+        self.dispensable.get(id.index()) == Some(&true)
+    }
+
     /// What is held of the instance that an event is about, if it is one that can change that.
     pub(super) fn held_of(&self, event: &Event) -> u64 {
         match &event.kind {
@@ -27,7 +50,7 @@ impl Run {
         self.graph.iter().map(|(id, _)| self.held_by(id)).sum()
     }
 
-    fn held_by(&self, id: NodeId) -> u64 {
+    pub(super) fn held_by(&self, id: NodeId) -> u64 {
         let record = self.report.record(id);
         let desired = record.desired.as_deref().filter(|_| !self.is_stated(id)).map_or(0, Value::weight);
         desired + record.answers().map(weight).sum::<u64>()

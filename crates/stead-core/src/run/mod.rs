@@ -71,6 +71,19 @@ pub struct Setup {
     pub digest: Arc<str>,
     /// The instances that something else is done with than with the others. A run is resumed with the same ones.
     pub exceptions: Exceptions,
+    /// What is kept of the answers of resources.
+    pub retention: Retention,
+}
+
+/// What a run keeps of the answers of resources, once their instances have ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Retention {
+    /// All of them.
+    #[default]
+    Everything,
+    /// Not those of instances that were found in their desired state, unless an expression may ask for them. What is known of
+    /// such an instance is then that it is in its desired state, and what that is.
+    Changes,
 }
 
 /// The instances that something else is done with than with the others.
@@ -111,6 +124,7 @@ impl Setup {
             origin: "".into(),
             digest: "".into(),
             exceptions: Exceptions::default(),
+            retention: Retention::default(),
         }
     }
 }
@@ -177,6 +191,8 @@ pub struct Run {
     report: Report,
     /// The bytes of values that the report keeps.
     held: u64,
+    /// By [`NodeId`]: whose answers are dropped if it is found in its desired state. Empty where all are kept.
+    dispensable: Vec<bool>,
     readiness: Readiness,
     /// Nodes with a response that nothing was decided about.
     undecided: BTreeSet<NodeId>,
@@ -198,10 +214,12 @@ pub struct Run {
 impl Run {
     /// A run of which nothing has happened yet.
     pub fn new(setup: Setup) -> Self {
-        let Setup { graph, sources, facts, seal, mode, privilege, policy, origin, digest, exceptions } = setup;
+        let Setup { graph, sources, facts, seal, mode, privilege, policy, origin, digest, exceptions, retention } =
+            setup;
         let selected = exceptions.selected.as_ref().map_or(graph.nodes.len(), |selected| selected.len());
         Self {
             readiness: Readiness::new(&graph),
+            dispensable: held::dispensable(&graph, retention),
             report: Report::default(),
             held: 0,
             unsettled: selected,
@@ -521,6 +539,11 @@ impl Run {
         self.decided(id);
         self.predictions.remove(&self.ranked(id));
         self.unsettled -= 1;
+        if *status == Status::InState && self.is_dispensable(id) {
+            self.held = self.held.saturating_sub(self.held_by(id));
+            self.report.drop_answer(id);
+            self.held = self.held.saturating_add(self.held_by(id));
+        }
         if self.mode.execution == Execution::WhatIf {
             self.forecast_settled(id, status);
         }

@@ -271,6 +271,9 @@ impl<'a, C: FileContent> Desired<'a, C> {
     pub(crate) fn test(&self, cx: &Context, names: &Names) -> Result<TestReply, Failure> {
         let current = Current::open(&self.path, |flags| fs::open(&self.path, flags), self.reads())?;
         let differing = self.differing(current.as_ref())?;
+        if cx.verdict_suffices && differing.is_empty() {
+            return Ok(reply::in_state());
+        }
         let actual = self.actual(current.as_ref(), &differing, names)?;
         let predicted = self.prediction(cx, current.as_ref(), &differing)?;
         Ok(TestReply { predicted, ..reply::tested(actual, &differing) })

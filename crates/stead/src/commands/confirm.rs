@@ -22,14 +22,10 @@ pub(super) fn confirm(document: &Document, session: &Session, prepared: &Prepare
     if !input::is_terminal() || !output::is_watched() {
         return Ok(());
     }
-    let mut printer = Printer::new(session, Style::question(document), Arc::clone(&prepared.sources));
-    let plan = super::run(
-        document,
-        session,
-        prepared,
-        Execution::new(Mode::PLAN, super::width(document.width)),
-        |run, event| printer.event(run, event),
-    )?;
+    let style = Style::question(document);
+    let plan = Execution { retention: style.retention(), ..Execution::new(Mode::PLAN, super::width(document.width)) };
+    let mut printer = Printer::new(session, style, Arc::clone(&prepared.sources));
+    let plan = super::run(document, session, prepared, plan, |run, event| printer.event(run, event))?;
     let destructive = plan.graph().iter().filter(|(id, _)| destroys(plan.report().record(*id))).count();
     if destructive == 0 {
         printer.clear();

@@ -31,7 +31,7 @@ use std::thread::available_parallelism;
 use stead_core::diag::{self, Diagnostic, any_error, counted};
 use stead_core::event::{Event, EventKind, Mode};
 use stead_core::graph::Values;
-use stead_core::run::Run;
+use stead_core::run::{Retention, Run};
 use stead_core::text::Sources;
 
 use crate::args::{Apply, Document, Graph, Output, Plan};
@@ -147,8 +147,11 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
     if let Err(exit) = confirmed {
         return exit;
     }
-    let mut printer = Printer::new(&session, Style::new(document, mode), Arc::clone(&prepared.sources));
-    let mut execution = Execution { policy, ..Execution::new(mode, width(document.width)) };
+    let style = Style::new(document, mode);
+    let is_kept = out.is_some() || recorder.is_some() || document.events;
+    let retention = if is_kept { Retention::Everything } else { style.retention() };
+    let mut printer = Printer::new(&session, style, Arc::clone(&prepared.sources));
+    let mut execution = Execution { policy, retention, ..Execution::new(mode, width(document.width)) };
     match recorder.map(Recorder::begin).transpose() {
         Ok(None) => {}
         Ok(Some(journal)) => execution.journal = Box::new(journal),

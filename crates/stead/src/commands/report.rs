@@ -17,7 +17,7 @@ use stead_core::graph::Role;
 use stead_core::id::NodeId;
 use stead_core::instance_path::InstancePath;
 use stead_core::report::{Record, Totals};
-use stead_core::run::Run;
+use stead_core::run::{Retention, Run};
 use stead_core::text::Sources;
 use stead_core::wire::results::reason;
 use stead_engine::{Difference, Session, Summary, printed};
@@ -72,6 +72,11 @@ impl Style {
         };
         let detail = if document.brief { Detail::Brief } else { Detail::Full };
         Self { text, volume, detail, progress, announces, mode, print }
+    }
+
+    /// What a run must keep to be printed like this.
+    pub(super) fn retention(&self) -> Retention {
+        if self.text && self.volume < Volume::Verbose { Retention::Changes } else { Retention::Everything }
     }
 
     /// Of a plan that is saved: whatever is printed of it now.
