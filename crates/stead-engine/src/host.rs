@@ -66,7 +66,9 @@ impl Host {
     pub fn new(options: HostOptions) -> Self {
         let built_ins = stead_resources::builtins();
         let mut catalog = Catalog::default();
-        built_ins.iter().for_each(|each| catalog.add(Arc::clone(&each.manifest)));
+        for each in &built_ins {
+            catalog.add(Arc::clone(&each.manifest));
+        }
         let by_type = built_ins.into_iter().map(|each| (each.manifest.type_name.clone(), each));
         Self {
             powershell: Arc::default(),

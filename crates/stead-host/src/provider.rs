@@ -281,7 +281,7 @@ impl Context {
 
     /// Whether the system that is managed is the one that runs, so that what its kernel and its services have counts.
     pub fn manages_running_system(&self) -> bool {
-        self.managed_root() == Path::new("/")
+        self.system_root.as_deref().is_none_or(|root| root == Path::new("/"))
     }
 
     /// The root of the system that is managed.

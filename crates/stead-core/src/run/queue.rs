@@ -101,18 +101,20 @@ impl Queues {
 
     /// The nodes that can be begun at an instant beside those that have a call under way, while there is room for them.
     pub(super) fn due(&self, until: Timestamp, room: &Room, in_flight: &BTreeSet<NodeId>) -> Due<'_> {
-        let mut due = Due {
+        let mut taken = Taken { calls: in_flight.len(), ..Taken::default() };
+        // Few documents exclude anything.
+        if self.limits.iter().any(|queue| queue.exclusion.is_some()) {
+            for id in in_flight {
+                taken.exclude(self.limits[self.nodes[id.index()].0 as usize].exclusion.as_deref());
+            }
+        }
+        Due {
             queues: self.limits.iter().map(|queue| DueInQueue::new(queue, until)).collect(),
             lanes: self.lanes.iter().map(|lane| room.lanes.get(lane).map_or(room.total, |left| *left)).collect(),
             total: room.total,
-            taken: Taken::default(),
+            taken,
             last: 0,
-        };
-        let exclusion = |id: &NodeId| self.limits[self.nodes[id.index()].0 as usize].exclusion.as_deref();
-        for id in in_flight {
-            due.taken.add(exclusion(id));
         }
-        due
     }
 }
 
@@ -163,8 +165,7 @@ struct Taken<'a> {
 }
 
 impl<'a> Taken<'a> {
-    fn add(&mut self, exclusion: Option<&'a Exclusion>) {
-        self.calls += 1;
+    fn exclude(&mut self, exclusion: Option<&'a Exclusion>) {
         match exclusion {
             None => {}
             Some(Exclusion::All) => self.is_all = true,
@@ -193,7 +194,8 @@ impl Due<'_> {
         let queue = self.queues[self.last].queue;
         self.total -= 1;
         self.lanes[queue.lane] -= 1;
-        self.taken.add(queue.exclusion.as_deref());
+        self.taken.calls += 1;
+        self.taken.exclude(queue.exclusion.as_deref());
     }
 }
 

@@ -33,26 +33,29 @@ impl Subject {
 
 /// The names of the systems that are managed, each below its root.
 #[derive(Default)]
-pub struct NamesByRoot(Mutex<BTreeMap<PathBuf, Arc<Names>>>);
+pub struct NamesByRoot {
+    running: Arc<Names>,
+    others: Mutex<BTreeMap<PathBuf, Arc<Names>>>,
+}
 
 impl NamesByRoot {
     /// The names of the system that a call manages.
     pub fn of(&self, cx: &Context) -> Arc<Names> {
-        let root = cx.managed_root();
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(names) = all.get(root) {
-            return Arc::clone(names);
+        if cx.manages_running_system() {
+            return Arc::clone(&self.running);
         }
-        let names = Arc::new(Names { root: (root != Path::new("/")).then(|| root.to_owned()), ..Names::default() });
-        all.insert(root.to_owned(), Arc::clone(&names));
-        names
+        let root = cx.managed_root().to_owned();
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Names { root: Some(root.clone()), ..Names::default() });
+        Arc::clone(others.entry(root.clone()).or_insert_with(new))
     }
 }
 
 /// Looks names up, and remembers what it found for a moment: those of the running system where no other one is meant.
 ///
-/// Of another system only its own files count: what this one has a name for is somebody else there. A lookup may ask a server; a run asks for the same few names thousands of times. A name that is not there is asked
-/// for every time, because the run may be about to create it.
+/// Of another system only its own files count: what this one has a name for is somebody else there. A lookup may ask a server; a run
+/// asks for the same few names thousands of times. A name that is not there is asked for every time, because the run may be about
+/// to create it.
 #[derive(Default)]
 pub struct Names {
     /// Where another system than the running one is.

@@ -127,11 +127,13 @@ impl Provider for Files {
     }
 
     fn get(&self, cx: &Context, input: &Plain) -> Result<State, Failure> {
-        Desired::read(cx, input, &self.names.of(cx))?.get(&self.names.of(cx))
+        let names = self.names.of(cx);
+        Desired::read(cx, input, &names)?.get(&names)
     }
 
     fn test(&self, cx: &Context, input: &Plain) -> Result<TestReply, Failure> {
-        Desired::read(cx, input, &self.names.of(cx))?.test(cx, &self.names.of(cx))
+        let names = self.names.of(cx);
+        Desired::read(cx, input, &names)?.test(cx, &names)
     }
 
     fn set(&self, cx: &Context, input: &Plain, execution: Execution) -> Result<SetReply, Failure> {
