@@ -49,8 +49,8 @@ pub struct State {
     pub restart: Option<RestartDue>,
     /// The restarts of the machine so far.
     pub restarts: Restarts,
-    /// Whether something was asked for since the job began, which it may not have seen.
-    pub is_overtaken: bool,
+    /// The job that was under way when something was asked for, by its id: it may have looked already at what that is about.
+    pub overtaken: Option<String>,
     /// When the current document is checked next.
     pub next_check: Option<Timestamp>,
     /// Whether an operator asked for the current document to be applied, whatever its mode.

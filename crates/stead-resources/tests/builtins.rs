@@ -142,6 +142,7 @@ impl Run {
             tested,
             pending: None,
             metadata: None,
+            verdict_suffices: false,
         };
         carry_out(&call, &*self.built_in.provider, &self.vault, &self.context).outcome
     }

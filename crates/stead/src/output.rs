@@ -42,7 +42,8 @@ impl Buffer {
     fn write(&mut self) {
         if self.failed.is_none() && !self.text.is_empty() {
             // Stripped as a whole: the stream that strips writes every line by itself.
-            let strips = anstream::stdout().current_choice() == ColorChoice::Never && !self.text.iter().all(is_plain);
+            let strips =
+                anstream::stdout().current_choice() == ColorChoice::Never && !self.text.iter().copied().all(is_plain);
             let text = if strips { Cow::Owned(strip_bytes(&self.text).into_vec()) } else { Cow::Borrowed(&*self.text) };
             let mut out = io::stdout().lock();
             self.failed = out.write_all(&text).and_then(|()| out.flush()).err();
@@ -52,7 +53,7 @@ impl Buffer {
 }
 
 /// Whether nothing of it is ever stripped.
-fn is_plain(byte: &u8) -> bool {
+fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n')
 }
 

@@ -145,7 +145,7 @@ impl State {
     /// follows it.
     pub fn check_at_once(&mut self) {
         self.next_check = None;
-        self.is_overtaken = self.job.is_some();
+        self.overtaken = self.job.as_ref().map(|job| job.id.clone());
     }
 
     /// Takes the document of a stage away; nothing becomes of it any more.
@@ -194,7 +194,6 @@ impl State {
     pub fn begin(&mut self, job: Job) {
         self.restarts.just_now = false;
         self.crashes.is_counted = false;
-        self.is_overtaken = false;
         self.job = Some(job);
     }
 
@@ -203,6 +202,7 @@ impl State {
     pub fn end(&mut self, outcome: JobOutcome, now: Timestamp, spread: Spread) {
         let Some(job) = self.job.take() else { return };
         let is_whole = job.only.is_empty();
+        let is_overtaken = self.overtaken.take().is_some_and(|overtaken| overtaken == job.id);
         let had_converged = self.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
         // A job over a part says nothing about the instance that the agent crashed over.
         if is_whole && outcome.result != JobResult::Aborted {
@@ -224,10 +224,10 @@ impl State {
             self.end_of_pending(job.work, outcome.result, (now, spread), next_check);
         } else if self.current == Some(job.generation) && is_whole {
             self.next_check = Some(next_check);
-            self.apply_requested &= job.work == Work::Test || self.is_overtaken;
+            self.apply_requested &= job.work == Work::Test || is_overtaken;
             self.drift_found = job.work == Work::Test && outcome.result != JobResult::Converged;
         }
-        if std::mem::take(&mut self.is_overtaken) {
+        if is_overtaken {
             (self.next_check, self.progress.not_before) = (None, None);
         }
         if !is_whole && outcome.result == JobResult::Converged && !had_converged {
@@ -346,6 +346,7 @@ impl State {
     /// Gives up on the job that was interrupted. What is known of it is in its journal.
     pub fn abandon_job(&mut self, left: LeftOver, boot: &BootId, now: Timestamp) {
         let Some(job) = self.job.take() else { return };
+        self.overtaken = None;
         self.owed.extend(left.owed);
         if !left.restart.is_empty() && job.boot == *boot {
             self.restart_is_due(&job, left.restart, now);

@@ -50,8 +50,8 @@ pub(crate) struct World {
     /// Whether the current document is watched, and whether a change was noticed that is to be looked at.
     watches: bool,
     noticed: bool,
-    /// Whether somebody asked for everything to be looked at since the job began.
-    asked: bool,
+    /// How often somebody asked for everything to be looked at since the job began.
+    asked: usize,
     parts: usize,
 }
 
@@ -78,7 +78,7 @@ impl World {
             starts: 0,
             watches: false,
             noticed: false,
-            asked: false,
+            asked: 0,
             parts: 0,
         }
     }
@@ -140,8 +140,8 @@ impl World {
         }
         laws::change(&cause, &self.state, &after, &self.machine)?;
         match cause {
-            Cause::UseExisting | Cause::Configure => self.asked = true,
-            Cause::Start => self.asked = false,
+            Cause::UseExisting | Cause::Configure => self.asked += 1,
+            Cause::Start => self.asked = 0,
             _ => {}
         }
         if matches!(cause, Cause::Submit(Ok(_)) | Cause::UseExisting) {
@@ -363,7 +363,7 @@ impl World {
 
     fn job(&mut self, job: &Job) -> Law {
         self.begun.push(self.elapsed);
-        self.asked = false;
+        self.asked = 0;
         self.note(format!("{:?} {:?} generation {}", job.kind, job.work, job.generation));
         self.is_bounded()?;
         self.is_continued(job)?;
@@ -422,7 +422,7 @@ impl World {
                 })?;
                 self.watches |= job.only.is_empty() && self.state.current == Some(job.generation);
                 let next = self.state.next(&self.moment());
-                laws::asked(std::mem::take(&mut self.asked), &next)
+                laws::asked(std::mem::take(&mut self.asked) > 0, &next)
             }
         }
     }

@@ -138,6 +138,7 @@ fn shown(
         tested: None,
         pending: None,
         metadata: None,
+        verdict_suffices: false,
     };
     let answer = carry_out(&call, &*built_in.provider, vault, &cx);
     let traced = world.trace.lock().unwrap().join("\n");
