@@ -460,6 +460,11 @@ impl Record {
         self.sets > u32::from(is_last)
     }
 
+    /// Whether anything that a resource answered is kept.
+    pub fn has_answers(&self) -> bool {
+        self.response.is_some() || self.tested.is_some() || self.pending.is_some() || self.earlier.is_some()
+    }
+
     /// Every response that is kept, each once: of the last call, of its test, and of the try before.
     pub fn answers(&self) -> impl Iterator<Item = Answer<'_>> {
         let response = self.response.as_deref();

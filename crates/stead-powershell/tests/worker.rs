@@ -549,7 +549,7 @@ fn recorded_calls_on_real_powershell() {
     eprintln!("{same_ids} ids of errors are those recorded, {} differ: {other_ids:#?}", other_ids.len());
 }
 
-/// What a Test takes in a warm worker, and in a process of its own.
+/// What a Test takes in a warm worker, and in a process of its own; and what 100 resources in their state take from the start.
 fn figures_on_real_powershell() {
     let test = "figures_on_real_powershell";
     let environment = Environment::of_this_process(&[]);
@@ -567,7 +567,7 @@ fn figures_on_real_powershell() {
     for (settings, times, name) in
         [(warm.clone(), 201, "in a warm worker"), (warm.isolated(), 6, "in a process of its own")]
     {
-        let pool = Pool::new(settings);
+        let pool = Pool::new(settings.clone());
         let timed = |_| {
             let begun = Instant::now();
             let (reply, _) = carry_out(&pool, &Call { module, method: Method::Test, ..call("Figures", &properties) });
@@ -582,8 +582,18 @@ fn figures_on_real_powershell() {
             others.len(),
             others[others.len() / 2]
         );
+        drop(pool);
+        let (begun, pool) = (Instant::now(), Pool::new(settings));
+        for _ in 0..RESOURCES {
+            let (reply, _) = carry_out(&pool, &Call { module, method: Method::Test, ..call("Figures", &properties) });
+            assert!(reply.unwrap().verdict().unwrap());
+        }
+        eprintln!("{RESOURCES} resources in their state, each {name}, with the start: {:?}", begun.elapsed());
     }
 }
+
+/// How many resources are timed together.
+const RESOURCES: usize = 100;
 
 /// Properties that never come to the worker so: names are those of the declaration, and Get is given what it declares.
 const HANDLED_BEFORE: [&str; 2] = ["bind prefix of a name", "bind get too many"];

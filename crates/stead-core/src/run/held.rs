@@ -52,6 +52,9 @@ impl Run {
 
     pub(super) fn held_by(&self, id: NodeId) -> u64 {
         let record = self.report.record(id);
+        if self.is_stated(id) && !record.has_answers() {
+            return 0;
+        }
         let desired = record.desired.as_deref().filter(|_| !self.is_stated(id)).map_or(0, Value::weight);
         desired + record.answers().map(weight).sum::<u64>()
     }

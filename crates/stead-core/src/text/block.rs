@@ -7,7 +7,7 @@
 //! - values on one line: without quotes, in single quotes without a quote within, as JSON; and text behind `|` and `|-`;
 //! - lines of comments, comments behind values, and one `---` above everything.
 
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr2_iter};
 
 use super::node::are_distinct;
 use super::scalar::{self, Plain};
@@ -269,10 +269,20 @@ impl<'t> Lines<'t> {
     }
 }
 
+/// The bytes that keys without quotes are made of.
+const IN_KEYS: [bool; 256] = {
+    let mut is_in = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        is_in[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.' | b'/' | b'-');
+        byte += 1;
+    }
+    is_in
+};
+
 /// The key that a line starts with and what stands behind its colon.
 fn key(line: &str) -> Option<(&str, &str)> {
-    let is_part = |byte| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'.' | b'/' | b'-');
-    let length = line.bytes().position(|byte| !is_part(byte))?;
+    let length = line.bytes().position(|byte| !IN_KEYS[usize::from(byte)])?;
     let (key, rest) = line.split_at_checked(length)?;
     let rest = rest.strip_prefix(':')?;
     let starts_well = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '$');
@@ -300,12 +310,19 @@ fn unquoted(text: &str) -> Option<(Kind, &str)> {
         | b'@' | b'`' => return None,
         _ => {}
     }
-    let is_blank = |at: usize| text.as_bytes().get(at) == Some(&b' ');
-    let comment = memchr_iter(b'#', text.as_bytes()).find(|at| is_blank(at.wrapping_sub(1)));
-    let written = text.get(..comment.unwrap_or(text.len()))?.trim_end_matches(' ');
-    if memchr_iter(b':', written.as_bytes()).any(|at| is_blank(at + 1) || at + 1 == written.len()) {
-        return None;
+    let bytes = text.as_bytes();
+    let mut end = text.len();
+    for at in memchr2_iter(b'#', b':', bytes) {
+        match (bytes[at], bytes.get(at.wrapping_sub(1)), bytes.get(at + 1)) {
+            (b'#', Some(b' '), _) => {
+                end = at;
+                break;
+            }
+            (b':', _, None | Some(b' ')) => return None,
+            _ => {}
+        }
     }
+    let written = text.get(..end)?.trim_end_matches(' ');
     match scalar::plain(written) {
         Plain::Value(kind) => Some((kind, written)),
         Plain::Text => Some((Kind::String(written.into()), written)),

@@ -31,7 +31,7 @@ use std::thread::available_parallelism;
 use stead_core::diag::{self, Diagnostic, any_error, counted};
 use stead_core::event::{Event, EventKind, Mode};
 use stead_core::graph::Values;
-use stead_core::run::{Retention, Run};
+use stead_core::run::Run;
 use stead_core::text::Sources;
 
 use crate::args::{Apply, Document, Graph, Output, Plan};
@@ -131,9 +131,7 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
     }
     let policy = match session.policy(&reconcile, &prepared.reconcile) {
         Ok(policy) => policy,
-        Err(findings) => {
-            return refuse(document, &findings, &session);
-        }
+        Err(findings) => return refuse(document, &findings, &session),
     };
     if let Err(exit) = check_properties(document, &session, &prepared, mode) {
         return exit;
@@ -148,8 +146,7 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
         return exit;
     }
     let style = Style::new(document, mode);
-    let is_kept = out.is_some() || recorder.is_some() || document.events;
-    let retention = if is_kept { Retention::Everything } else { style.retention() };
+    let retention = style.retention(out.is_some() || recorder.is_some());
     let mut printer = Printer::new(&session, style, Arc::clone(&prepared.sources));
     let mut execution = Execution { policy, retention, ..Execution::new(mode, width(document.width)) };
     match recorder.map(Recorder::begin).transpose() {

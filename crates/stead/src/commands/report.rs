@@ -34,7 +34,7 @@ pub(super) struct Style {
     volume: Volume,
     detail: Detail,
     progress: bool,
-    /// Whether it is said on standard error that an instance is pending.
+    /// Whether it is said on standard error that an instance is pending: text is printed, and no events.
     announces: bool,
     mode: Mode,
     print: fn(&str),
@@ -74,9 +74,10 @@ impl Style {
         Self { text, volume, detail, progress, announces, mode, print }
     }
 
-    /// What a run must keep to be printed like this.
-    pub(super) fn retention(&self) -> Retention {
-        if self.text && self.volume < Volume::Verbose { Retention::Changes } else { Retention::Everything }
+    /// What a run must keep to be printed like this; all of it if it is stored as well.
+    pub(super) fn retention(&self, is_stored: bool) -> Retention {
+        let is_read = is_stored || !self.announces || self.volume == Volume::Verbose;
+        if is_read { Retention::Everything } else { Retention::Changes }
     }
 
     /// Of a plan that is saved: whatever is printed of it now.
