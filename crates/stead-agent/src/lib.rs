@@ -35,8 +35,8 @@ pub use service::{AgentError, Options, run};
 pub use settings::codes as settings_codes;
 pub use settings::{ActionAfterReboot, Backoff, InvalidSetting, NewDocument, SETTINGS, Setting, Settings};
 pub use state::{
-    BootId, Crashes, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob, LeftOver, Progress,
-    Refusal, RestartDue, Restarts, Spread, Stage, State, Submission, Work,
+    BootId, Crashes, Ended, Generation, Held, Job, JobKind, JobOutcome, JobResult, LastJob, LeftOver, Overtaken,
+    Progress, Refusal, RestartDue, Restarts, Spread, Stage, State, Submission, Work,
 };
 pub use status::{Activity, JobStatus, LcmState, Outcome, Status};
 pub use store::{Damage, Delivered, Repair, Store, StoreError};

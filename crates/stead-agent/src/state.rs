@@ -49,8 +49,8 @@ pub struct State {
     pub restart: Option<RestartDue>,
     /// The restarts of the machine so far.
     pub restarts: Restarts,
-    /// The job that was under way when something was asked for, by its id: it may have looked already at what that is about.
-    pub overtaken: Option<String>,
+    /// The job that may have looked already at what was to be looked at again while it was under way.
+    pub overtaken: Option<Overtaken>,
     /// When the current document is checked next.
     pub next_check: Option<Timestamp>,
     /// Whether an operator asked for the current document to be applied, whatever its mode.
@@ -63,6 +63,16 @@ pub struct State {
     pub crashes: Crashes,
     /// How the last job over the pending or the current document ended.
     pub last: Option<LastJob>,
+}
+
+/// A job that another one follows at once.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Overtaken {
+    /// Its id.
+    pub job: String,
+    /// Whether an operator asked, so that what is pending does not wait for its next try either.
+    pub by_operator: bool,
 }
 
 /// A document that was accepted.

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use stead_core::document::ConfigurationMode;
 
 use super::{
-    BootId, Crashes, Ended, Generation, Held, Job, JobResult, LastJob, Progress, RestartDue, Restarts, Stage, State,
-    Work,
+    BootId, Crashes, Ended, Generation, Held, Job, JobResult, LastJob, Overtaken, Progress, RestartDue, Restarts,
+    Stage, State, Work,
 };
 use crate::settings::{ActionAfterReboot, Backoff, NewDocument, Settings};
 
@@ -138,14 +138,21 @@ impl State {
     pub fn configure(&mut self, settings: Settings) {
         self.settings = settings;
         self.progress.not_before = None;
-        self.check_at_once();
+        self.overtake(true);
     }
 
-    /// Has what is current checked at once. A job that is under way may have looked already at what this is about: another one
-    /// follows it.
+    /// Has what is current checked at once, because changes may have been missed. What is pending waits for its next try as
+    /// before.
     pub fn check_at_once(&mut self) {
+        self.overtake(false);
+    }
+
+    /// A job that is under way may have looked already at what is to be checked: another one follows it.
+    fn overtake(&mut self, by_operator: bool) {
         self.next_check = None;
-        self.overtaken = self.job.as_ref().map(|job| job.id.clone());
+        let Some(job) = &self.job else { return };
+        let was_asked = self.overtaken.take().is_some_and(|former| former.job == job.id && former.by_operator);
+        self.overtaken = Some(Overtaken { job: job.id.clone(), by_operator: by_operator || was_asked });
     }
 
     /// Takes the document of a stage away; nothing becomes of it any more.
@@ -185,7 +192,7 @@ impl State {
         let number = self.pending.or(self.current).ok_or(Refusal::Nothing(Stage::Pending))?;
         self.start_anew();
         self.progress = Progress::default();
-        self.check_at_once();
+        self.overtake(true);
         self.apply_requested = self.pending.is_none();
         Ok(number)
     }
@@ -202,7 +209,8 @@ impl State {
     pub fn end(&mut self, outcome: JobOutcome, now: Timestamp, spread: Spread) {
         let Some(job) = self.job.take() else { return };
         let is_whole = job.only.is_empty();
-        let is_overtaken = self.overtaken.take().is_some_and(|overtaken| overtaken == job.id);
+        let overtaken = self.overtaken.take().filter(|overtaken| overtaken.job == job.id);
+        let was_asked = overtaken.as_ref().is_some_and(|overtaken| overtaken.by_operator);
         let had_converged = self.last.as_ref().is_none_or(|last| last.result == JobResult::Converged);
         // A job over a part says nothing about the instance that the agent crashed over.
         if is_whole && outcome.result != JobResult::Aborted {
@@ -224,11 +232,14 @@ impl State {
             self.end_of_pending(job.work, outcome.result, (now, spread), next_check);
         } else if self.current == Some(job.generation) && is_whole {
             self.next_check = Some(next_check);
-            self.apply_requested &= job.work == Work::Test || is_overtaken;
+            self.apply_requested &= job.work == Work::Test || was_asked;
             self.drift_found = job.work == Work::Test && outcome.result != JobResult::Converged;
         }
-        if is_overtaken {
-            (self.next_check, self.progress.not_before) = (None, None);
+        if overtaken.is_some() {
+            self.next_check = None;
+        }
+        if was_asked {
+            self.progress.not_before = None;
         }
         if !is_whole && outcome.result == JobResult::Converged && !had_converged {
             // What was wrong may be right again; only a look at everything tells.

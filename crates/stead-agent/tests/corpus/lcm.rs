@@ -77,6 +77,10 @@ impl Machine {
                 self.state.configure(settings);
                 None
             }
+            "overflow" => {
+                self.state.check_at_once();
+                None
+            }
             "begin" => self.begin()?,
             "end" => self.end_with(rest)?,
             "abort" => {
