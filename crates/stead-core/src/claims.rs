@@ -48,6 +48,11 @@ pub struct Ties {
 }
 
 impl Ties {
+    /// Whether it creates nothing and uses nothing.
+    pub fn is_empty(&self) -> bool {
+        self.provides.is_empty() && self.uses.is_empty()
+    }
+
     /// The same with the paths that are meant.
     #[must_use]
     pub fn resolved(mut self, resolve: impl Fn(&Path) -> Arc<Path>) -> Self {

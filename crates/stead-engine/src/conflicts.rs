@@ -93,7 +93,7 @@ impl Session {
                 }
             };
             let (claims, ties) = calls.managed_by(&node.manifest, &desired);
-            Some(Known { id: *id, claims, ties })
+            Known::of(*id, claims, ties)
         };
         let mut all = Vec::with_capacity(graph.order.len());
         all.extend(graph.order.iter().filter_map(known));

@@ -13,7 +13,16 @@ use stead_core::id::NodeId;
 pub(crate) struct Known {
     pub(crate) id: NodeId,
     pub(crate) claims: Option<Claims>,
-    pub(crate) ties: Ties,
+    /// Most have none.
+    pub(crate) ties: Option<Box<Ties>>,
+}
+
+impl Known {
+    /// `None` of an instance that nothing is known of.
+    pub(crate) fn of(id: NodeId, claims: Option<Claims>, ties: Ties) -> Option<Self> {
+        let ties = (!ties.is_empty()).then(|| Box::new(ties));
+        (claims.is_some() || ties.is_some()).then_some(Self { id, claims, ties })
+    }
 }
 
 /// What two instances have in common that the order of them follows from.
@@ -82,7 +91,7 @@ fn each<'k>(graph: &Graph, all: &'k [Known], mut found: impl FnMut(Implied, Caus
                 }
             }
         }
-        for provision in &known.ties.uses {
+        for provision in known.ties.iter().flat_map(|ties| &ties.uses) {
             let mut needs = |other| found(Implied { instance: known.id, needed: other }, Cause::Provision(provision));
             match provision {
                 Provision::Path(path) => index.creators(path).for_each(&mut needs),
@@ -111,7 +120,8 @@ impl<'a> Index<'a> {
         // Files matter to those who use them alone.
         let uses = |known: &'a Known| {
             let is_used = |(_, stake)| stake == Stake::Uses;
-            !known.ties.uses.is_empty() || known.claims.iter().flat_map(Claims::stakes).any(is_used)
+            known.ties.as_ref().is_some_and(|ties| !ties.uses.is_empty())
+                || known.claims.iter().flat_map(Claims::stakes).any(is_used)
         };
         let with_files = all.clone().any(uses);
         for known in all {
@@ -124,7 +134,7 @@ impl<'a> Index<'a> {
                 };
                 places.entry(path.as_os_str()).or_default().push(known.id);
             }
-            for provision in &known.ties.provides {
+            for provision in known.ties.iter().flat_map(|ties| &ties.provides) {
                 match provision {
                     Provision::Path(path) => index.files.entry(path.as_os_str()).or_default().push(known.id),
                     other => index.providers.entry(other).or_default().push(known.id),
