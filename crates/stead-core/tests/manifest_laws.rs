@@ -97,7 +97,7 @@ proptest! {
                 }
             }
         }
-        let _ = manifest::parse_listed(&json);
+        let _ = manifest::parse_listed(json);
     }
 
     #[test]
@@ -258,7 +258,7 @@ fn listings_are_as_recorded() {
             compared += 1;
         } else if expected["implementedAs"].is_string() {
             let adapter = named("Test/TestGroup", Version::parse("1.0.0").unwrap(), Implementation::Engine);
-            let listed = manifest::parse_listed(&expected).unwrap().into_manifest(adapter);
+            let listed = manifest::parse_listed(expected).unwrap().into_manifest(adapter);
             assert_eq!(manifest::listing(&listed).to_string(), line);
             compared += 1;
         }
@@ -269,7 +269,7 @@ fn listings_are_as_recorded() {
 #[test]
 fn what_an_adapter_lists_has_to_make_sense() {
     let listed = json!({"type": "A/B", "version": "1", "requireAdapter": "C/D", "capabilities": ["get", "fly"]});
-    let findings = manifest::parse_listed(&listed).unwrap_err();
+    let findings = manifest::parse_listed(listed).unwrap_err();
     let codes: Vec<_> = findings.iter().map(|finding| finding.code.id).collect();
     assert_eq!(codes, ["E0605", "E0606"]);
 }

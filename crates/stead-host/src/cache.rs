@@ -200,11 +200,17 @@ pub struct Parted {
 pub struct Part(u64, u32, u64);
 
 impl Part {
-    /// Adds a part to others.
-    pub fn append(parts: &mut Vec<u8>, bytes: &[u8]) -> Option<Self> {
-        let part = Self(parts.len() as u64, bytes.len().try_into().ok()?, checksum(bytes));
-        parts.extend_from_slice(bytes);
-        Some(part)
+    /// Adds what is written to others; nothing where writing fails.
+    pub fn append(parts: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<Self> {
+        let start = parts.len();
+        let part = write(parts).and_then(|()| {
+            let written = parts.get(start..)?;
+            Some(Self(start as u64, written.len().try_into().ok()?, checksum(written)))
+        });
+        if part.is_none() {
+            parts.truncate(start);
+        }
+        part
     }
 }
 

@@ -1,10 +1,10 @@
 //! The PowerShell of a machine, as adapters that this program carries out itself.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use serde_json::{Value as Json, json};
@@ -72,29 +72,34 @@ pub struct PowerShell {
     known: RwLock<Known>,
 }
 
-/// What was listed, by the file of the module and the name of the resource in lower case.
-type Known = HashMap<(PathBuf, String), Found>;
+/// The modules of which resources were listed, by their files.
+type Known = HashMap<Arc<PathBuf>, Arc<Listed>>;
 
-#[derive(Clone)]
-struct Found {
+struct Listed {
     module: Arc<Module>,
-    resource: Arc<Resource>,
-    /// The file that declares it, once it was read again to be expanded.
-    file: Arc<OnceLock<Arc<File>>>,
+    /// The scripts that were read again to expand what they declare.
+    scripts: Mutex<BTreeMap<Arc<PathBuf>, Arc<File>>>,
 }
 
-impl Found {
-    fn new(module: &Arc<Module>, resource: &Resource) -> Self {
-        Self { module: Arc::clone(module), resource: Arc::new(resource.clone()), file: Arc::default() }
+impl Listed {
+    fn new(module: &Arc<Module>) -> Self {
+        Self { module: Arc::clone(module), scripts: Mutex::default() }
     }
 
-    fn file(&self, trust: Trust) -> Result<Arc<File>, OpenError> {
-        if let Some(known) = self.file.get() {
+    /// The last resource of that name.
+    fn resource(&self, name: &str) -> Option<&Arc<Resource>> {
+        let mut resources = self.module.resources.iter().rev();
+        resources.find(|resource| same(&resource.name, name) && self.module.exports(resource))
+    }
+
+    fn script(&self, file: &Arc<PathBuf>, trust: Trust) -> Result<Arc<File>, OpenError> {
+        let mut scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = scripts.get(file) {
             return Ok(Arc::clone(known));
         }
-        let file = &self.resource.file;
         let read = Arc::new(File::read(Arc::clone(file), &Disk::new(trust).read(file)?.0));
-        Ok(Arc::clone(self.file.get_or_init(|| read)))
+        scripts.insert(Arc::clone(file), Arc::clone(&read));
+        Ok(read)
     }
 }
 
@@ -144,10 +149,11 @@ impl PowerShell {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         for module in modules {
             trace_findings(module);
-            for resource in module.resources.iter().filter(|resource| module.exports(resource) && wanted(resource)) {
-                let key = (module.file.to_path_buf(), resource.name.to_lowercase());
-                known.insert(key, Found::new(module, resource));
-                listed.push(listing(adapter, module, resource));
+            let before = listed.len();
+            let shown = module.resources.iter().filter(|resource| module.exports(resource) && wanted(resource));
+            listed.extend(shown.map(|resource| listing(adapter, module, resource)));
+            if listed.len() > before {
+                known.insert(Arc::clone(&module.file), Arc::new(Listed::new(module)));
             }
         }
         listed
@@ -161,19 +167,24 @@ impl PowerShell {
         of(&Index { cache: options.cache.as_deref(), user: options.user, now: SystemTime::now() }, &modules)
     }
 
+    fn listed_in(&self, adapted: &AdaptedResource) -> Option<Arc<Listed>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(adapted.path.as_ref()?).cloned()
+    }
+
     /// What carries out a resource; `None` for one that was not listed.
     pub fn provider(&self, type_name: &TypeName, adapted: &AdaptedResource) -> Option<Arc<dyn Provider>> {
-        let key = (adapted.path.clone()?, type_name.short().to_lowercase());
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let Found { module, resource, .. } = known.get(&key)?.clone();
-        if counterparts::is_counterpart(&module) {
+        let listed = self.listed_in(adapted)?;
+        let (module, resource) = (&listed.module, Arc::clone(listed.resource(type_name.short())?));
+        if counterparts::is_counterpart(module) {
             return counterparts::provider(&resource, self.pool.clone());
         }
         let path = match resource.kind {
             Kind::Class => module.file.to_path_buf(),
             Kind::Script | Kind::Composite => resource.implementation.to_path_buf(),
         };
-        let (files, trust) = (files_elsewhere(&module, &resource), self.options.user.trust());
+        let (files, trust) = (files_elsewhere(module, &resource), self.options.user.trust());
+        let module = Arc::clone(module);
         let source = Source { module: path, stamp: Box::new(move || stamp(module.folder(), &files, trust)) };
         Some(Arc::new(PowerShellProvider::new(self.pool.clone(), resource, source)))
     }
@@ -192,21 +203,22 @@ impl PowerShell {
         let Implementation::Adapted { resource: adapted, adapter } = &manifest.implementation else {
             return Err(unplaced(format!("'{}' is not a composite resource", manifest.type_name)));
         };
-        let key = (adapted.path.clone().unwrap_or_default(), manifest.type_name.short().to_lowercase());
-        let found = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        let Some(found) = found else {
+        let listed = self.listed_in(adapted);
+        let found = listed.as_ref().and_then(|listed| Some((listed, listed.resource(manifest.type_name.short())?)));
+        let Some((listed, resource)) = found else {
             return Err(unplaced(format!("'{}' was not listed by its adapter", manifest.type_name)));
         };
-        let file = found.file(self.options.user.trust()).map_err(|error| unplaced(error.to_string()))?;
+        let file =
+            listed.script(&resource.file, self.options.user.trust()).map_err(|error| unplaced(error.to_string()))?;
         // What a composite imports may be in modules that nothing else named.
         let modules = self.modules_of(inventory, None);
         let on_disk = modules.iter().filter(|module| !counterparts::is_counterpart(module));
         let resources = on_disk
-            .flat_map(|module| module.resources.iter().map(move |it| (module, it)))
+            .flat_map(|module| module.resources.iter().map(move |it| (module, &**it)))
             .filter(|(module, resource)| module.exports(resource))
             .collect();
         let installed = Installed { resources, adapter: &adapter.type_name };
-        composite::expand(&found.resource, &file, properties, &installed, sources)
+        composite::expand(resource, &file, properties, &installed, sources)
     }
 }
 

@@ -30,10 +30,10 @@ pub struct Index<'a> {
 }
 
 const CACHE: CacheFile =
-    CacheFile::new("powershell.index", concat!("stead powershell modules 2 ", env!("CARGO_PKG_VERSION"), " "));
+    CacheFile::new("powershell.index", concat!("stead powershell modules 3 ", env!("CARGO_PKG_VERSION"), " "));
 
 /// About as many bytes as the index keeps of a module.
-const PART: usize = 4096;
+const PART: usize = 2048;
 
 /// Directories of other searches that are kept.
 const KEPT: usize = 16;
@@ -257,12 +257,17 @@ impl Entry {
 
     /// The state as it is stored; `None` where it cannot be relied on later.
     fn kept(&self, index: Option<&Parted>, now: SystemTime, parts: &mut Vec<u8>) -> Option<State> {
-        let bytes = match &self.state {
-            State::Kept(part) => index?.part(part)?,
-            State::Read(reading) if reading.0.settled(now) => serde_json::to_vec(reading).ok()?,
-            State::Unread | State::Read(_) => return None,
+        let part = match &self.state {
+            State::Kept(part) => Part::append(parts, |parts| {
+                parts.extend(index?.part(part)?);
+                Some(())
+            }),
+            State::Read(reading) if reading.0.settled(now) => {
+                Part::append(parts, |parts| serde_json::to_writer(parts, reading).ok())
+            }
+            State::Unread | State::Read(_) => None,
         };
-        Part::append(parts, &bytes).map(State::Kept)
+        part.map(State::Kept)
     }
 }
 

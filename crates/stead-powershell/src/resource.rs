@@ -1,5 +1,6 @@
 //! A resource as its module declares it.
 
+use std::ops::Not;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -60,27 +61,37 @@ pub struct Methods {
 }
 
 /// A property of a resource or of a class that is the value of one.
+///
+/// An index holds thousands: what most of them do not have is not written.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Property {
     /// Its name.
     pub name: String,
     /// The type as written; `None` for a property without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<String>,
     /// The type.
     pub ty: Type,
     /// Whether it is part of the identity of an instance.
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub key: bool,
     /// Whether it must be stated. A key is as well, without this.
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub mandatory: bool,
     /// Whether it can only be read.
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub read_only: bool,
     /// What else is asked of its values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
     /// What it says about itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The text of its default, as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// The class that declares it, where that is a base class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_in: Option<String>,
     /// Where it is declared.
     pub place: Place,

@@ -2,13 +2,28 @@
 
 use std::sync::OnceLock;
 
+use serde::{Deserialize, Serialize};
+
 /// A place in a file, as editors count: line and column from 1, the column in characters.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(into = "(u32, u32)", from = "(u32, u32)")]
 pub struct Place {
     /// The line.
     pub line: u32,
     /// The column.
     pub column: u32,
+}
+
+impl From<Place> for (u32, u32) {
+    fn from(Place { line, column }: Place) -> Self {
+        (line, column)
+    }
+}
+
+impl From<(u32, u32)> for Place {
+    fn from((line, column): (u32, u32)) -> Self {
+        Self { line, column }
+    }
 }
 
 /// The text of a script or data file.

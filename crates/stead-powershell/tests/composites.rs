@@ -39,7 +39,7 @@ impl Installed {
 
     fn manifest(&mut self, type_name: &str) -> Manifest {
         let listed = self.powershell.list(&mut self.inventory, &TypeName::parse(ADAPTERS[0]).unwrap());
-        let listing = listed.iter().find(|each| each["type"] == type_name).unwrap();
+        let listing = listed.into_iter().find(|each| each["type"] == type_name).unwrap();
         parse_listed(listing).unwrap().into_manifest(Arc::new(adapters().remove(0)))
     }
 

@@ -156,7 +156,7 @@ pub(crate) fn data(value: &Json, format: Option<OutputFormat>) {
     let usual = if is_terminal() { OutputFormat::Yaml } else { OutputFormat::Json };
     let format = format.unwrap_or(usual);
     print(&match format {
-        OutputFormat::Json => value.to_string() + "\n",
+        OutputFormat::Json => serde_json::to_string(value).unwrap_or_default() + "\n",
         OutputFormat::PrettyJson => pretty(value) + "\n",
         OutputFormat::Yaml => yaml(value),
     });
@@ -185,9 +185,9 @@ pub(crate) fn is_coloured() -> bool {
 }
 
 /// Prints one of several values.
-pub(crate) fn list_item(value: &Json, format: ListFormat, first: bool) {
+pub(crate) fn list_item(value: &impl Serialize, format: ListFormat, first: bool) {
     print(&match format {
-        ListFormat::Json | ListFormat::TableNoTruncate => value.to_string() + "\n",
+        ListFormat::Json | ListFormat::TableNoTruncate => serde_json::to_string(value).unwrap_or_default() + "\n",
         ListFormat::PrettyJson => pretty(value) + "\n",
         ListFormat::Yaml if first => yaml(value),
         ListFormat::Yaml => format!("---\n{}", yaml(value)),
@@ -200,7 +200,7 @@ pub(crate) fn pretty(value: &impl Serialize) -> String {
 }
 
 /// YAML, ending in a line break.
-pub(crate) fn yaml(value: &Json) -> String {
+pub(crate) fn yaml(value: &impl Serialize) -> String {
     // Text stays in one line however long it is, so that it can be searched for.
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     let mut text = serde_saphyr::to_string_with_options(value, options).unwrap_or_default();

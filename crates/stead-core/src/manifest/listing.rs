@@ -1,38 +1,94 @@
 //! Manifests as `resource list` and `extension list` print them: the keys and their order are those of DSC v3.
 
+use std::borrow::Cow;
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
-use super::{AdaptedResource, Capabilities, CommandResource, Extension, Implementation, Kind, Manifest, words};
+use super::{AdaptedResource, Capabilities, Extension, Implementation, Kind, Manifest, words};
+use crate::id::TypeName;
 
 /// A resource as one line of `resource list -o json`.
 pub fn listing(manifest: &Manifest) -> Json {
-    let own = Origin::default();
-    let origin = match &manifest.implementation {
-        Implementation::BuiltIn | Implementation::Engine => own,
-        Implementation::Command(command) => command_origin(command),
-        Implementation::Adapted { resource, .. } => adapted_origin(resource),
-    };
-    let text = |text: &Option<String>| text.clone().map_or(Json::Null, Json::String);
-    json!({
-        "type": manifest.type_name.as_str(),
-        "kind": kind(manifest.kind),
-        "version": manifest.version.to_string(),
-        "capabilities": capabilities(manifest.capabilities),
-        "deprecationMessage": text(&manifest.deprecation),
-        "path": origin.path,
-        "description": text(&manifest.description),
-        "directory": origin.directory,
-        "implementedAs": origin.implemented_as,
-        "author": text(&manifest.author),
-        "properties": origin.properties,
-        "requireAdapter": manifest.require_adapter().map(ToString::to_string),
-        "schema": origin.schema,
-        "targetResource": null,
-        "manifest": origin.manifest,
-        "adaptedContent": origin.content,
-    })
+    serde_json::to_value(Listing::of(manifest)).unwrap_or_default()
+}
+
+const NULL: Cow<'static, Json> = Cow::Borrowed(&Json::Null);
+
+/// The same, to be written at once.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listing<'a> {
+    r#type: &'a str,
+    kind: Option<&'static str>,
+    version: String,
+    capabilities: Vec<&'static str>,
+    deprecation_message: Option<&'a str>,
+    path: Cow<'a, Json>,
+    description: Option<&'a str>,
+    directory: Cow<'a, Json>,
+    implemented_as: &'a Json,
+    author: Option<&'a str>,
+    properties: &'a Json,
+    require_adapter: Option<&'a str>,
+    schema: &'a Json,
+    target_resource: (),
+    manifest: Cow<'a, Json>,
+    adapted_content: &'a Json,
+}
+
+impl<'a> Listing<'a> {
+    /// What is said of a resource.
+    pub fn of(manifest: &'a Manifest) -> Self {
+        let nothing_else = Self {
+            r#type: manifest.type_name.as_str(),
+            kind: kind(manifest.kind),
+            version: manifest.version.to_string(),
+            capabilities: capabilities(manifest.capabilities),
+            deprecation_message: manifest.deprecation.as_deref(),
+            path: NULL,
+            description: manifest.description.as_deref(),
+            directory: NULL,
+            implemented_as: &Json::Null,
+            author: manifest.author.as_deref(),
+            properties: &Json::Null,
+            require_adapter: manifest.require_adapter().map(TypeName::as_str),
+            schema: &Json::Null,
+            target_resource: (),
+            manifest: NULL,
+            adapted_content: &Json::Null,
+        };
+        match &manifest.implementation {
+            Implementation::BuiltIn | Implementation::Engine => nothing_else,
+            Implementation::Command(command) => {
+                let (path, directory) = places(&command.manifest_path);
+                Self { path, directory, manifest: Cow::Owned(spelled_out(&command.manifest)), ..nothing_else }
+            }
+            Implementation::Adapted { resource, .. } => nothing_else.adapted(resource),
+        }
+    }
+
+    fn adapted(self, adapted: &'a AdaptedResource) -> Self {
+        let path = adapted.path.as_deref().map(path_json);
+        let schema = adapted.schema.as_ref().unwrap_or(&Json::Null);
+        let Some(manifest_path) = &adapted.manifest_path else {
+            let listed = |key: &str| adapted.manifest.get(key).unwrap_or(&Json::Null);
+            return Self {
+                path: path.unwrap_or(NULL),
+                schema,
+                directory: Cow::Borrowed(listed("directory")),
+                implemented_as: listed("implementedAs"),
+                properties: listed("properties"),
+                manifest: Cow::Borrowed(listed("manifest")),
+                adapted_content: listed("adaptedContent"),
+                ..self
+            };
+        };
+        let (file, directory) = places(manifest_path);
+        let adapted_content = adapted.content.as_ref().unwrap_or(&Json::Null);
+        Self { path: path.unwrap_or(file), directory, schema, adapted_content, ..self }
+    }
 }
 
 /// An extension as one line of `extension list -o json`.
@@ -56,50 +112,13 @@ pub fn extension_listing(extension: &Extension) -> Json {
     })
 }
 
-/// What depends on where a resource comes from.
-#[derive(Default)]
-struct Origin {
-    path: Json,
-    directory: Json,
-    implemented_as: Json,
-    properties: Json,
-    schema: Json,
-    manifest: Json,
-    content: Json,
-}
-
-fn command_origin(command: &CommandResource) -> Origin {
-    let (path, directory) = places(&command.manifest_path);
-    Origin { path, directory, manifest: spelled_out(&command.manifest), ..Origin::default() }
-}
-
-fn adapted_origin(adapted: &AdaptedResource) -> Origin {
-    let path = adapted.path.as_deref().map_or(Json::Null, path_json);
-    let schema = adapted.schema.clone().unwrap_or_default();
-    let Some(manifest_path) = &adapted.manifest_path else {
-        let listed = |key: &str| adapted.manifest.get(key).cloned().unwrap_or_default();
-        return Origin {
-            path,
-            schema,
-            directory: listed("directory"),
-            implemented_as: listed("implementedAs"),
-            properties: listed("properties"),
-            manifest: listed("manifest"),
-            content: listed("adaptedContent"),
-        };
-    };
-    let (file, directory) = places(manifest_path);
-    let content = adapted.content.clone().unwrap_or_default();
-    Origin { path: if path.is_null() { file } else { path }, directory, schema, content, ..Origin::default() }
-}
-
 /// A path and its directory.
-fn places(path: &Path) -> (Json, Json) {
-    (path_json(path), path.parent().map_or(Json::Null, path_json))
+fn places(path: &Path) -> (Cow<'static, Json>, Cow<'static, Json>) {
+    (path_json(path), path.parent().map_or(NULL, path_json))
 }
 
-fn path_json(path: &Path) -> Json {
-    Json::String(path.to_string_lossy().into_owned())
+fn path_json(path: &Path) -> Cow<'static, Json> {
+    Cow::Owned(Json::String(path.to_string_lossy().into_owned()))
 }
 
 fn kind(kind: Kind) -> Option<&'static str> {

@@ -27,7 +27,7 @@ pub use extension::{
     DiscoverArgument, DiscoverMethod, Extension, ImportArgument, ImportMethod, SecretArgument, SecretMethod,
 };
 pub use lane::Lane;
-pub use listing::{extension_listing, listing};
+pub use listing::{Listing, extension_listing, listing};
 pub use parse::{Declaration, Declared, Form, parse, parse_listed};
 pub use read::{plain, unplaced};
 pub use secret::{SecretForm, SecretProperty};

@@ -285,7 +285,7 @@ fn list(adapter: &Arc<Manifest>, objects: Result<Vec<Json>, Failure>) -> Listed 
         Err(failure) => listed.problems.push(problem(failure.message)),
         Ok(objects) => {
             for object in objects {
-                match parse_listed(&object) {
+                match parse_listed(object) {
                     Ok(manifest) if manifest.implementation.require_adapter == *name => {
                         listed.manifests.add(Arc::new(manifest.into_manifest(adapter.clone())));
                     }

@@ -61,7 +61,7 @@ impl Checker<'_> {
     }
 
     fn entry(&mut self, at: usize, object: &Json, adapter: &Arc<Manifest>) -> Option<Arc<Manifest>> {
-        let manifest = match parse_listed(object) {
+        let manifest = match parse_listed(object.clone()) {
             Ok(manifest) => manifest,
             Err(findings) => {
                 for finding in findings {

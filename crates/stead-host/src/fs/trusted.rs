@@ -24,6 +24,9 @@ const MAX_LINKS: usize = 40;
 
 const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// For reading the names in a directory.
+const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// The mode bits that let others than the owner write. The group bits are also the mask of a POSIX access list
 /// (`system.posix_acl_access`): without them no entry of one grants writing, so that the list need not be read.
 const OTHERS_WRITE: u32 = 0o022;
@@ -134,6 +137,10 @@ impl OpenError {
         Self::System { path: path.to_owned(), source: errno.into() }
     }
 
+    fn is(&self, errno: Errno) -> bool {
+        matches!(self, Self::System { source, .. } if source.raw_os_error() == Some(errno.raw_os_error()))
+    }
+
     /// Whether nothing is there.
     pub fn is_not_found(&self) -> bool {
         let Self::System { source, .. } = self else { return false };
@@ -197,23 +204,50 @@ impl TrustedDirectory {
     /// Guarantees: as of [`Self::file`] and [`TrustedFile::read`], for which it asks the system more often. What has no end
     /// is opened here, and refused.
     pub fn readable(&self, name: &OsStr) -> Result<(File, Metadata), OpenError> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match self.plain(name, flags) {
+            Ok((file, metadata, _)) if metadata.is_file() => Ok((file, metadata)),
+            Ok((_, _, path)) => Err(not_regular(path)),
+            Err(error) if error.is(Errno::LOOP) => {
+                let file = self.file(name)?;
+                Ok((file.read()?, file.metadata))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens the directory that a name in it leads to, links followed, for reading the names in it; with what the system
+    /// knew of it then.
+    ///
+    /// Guarantees: as of [`Self::directory`] and [`Self::listable`], for which it asks the system more often.
+    pub fn listable_below(&self, name: &OsStr) -> Result<(OwnedFd, Metadata), OpenError> {
+        match self.plain(name, LIST) {
+            Ok((file, metadata, path)) => {
+                judge_writable(&metadata, &path, self.trust)?;
+                Ok((file.into(), metadata))
+            }
+            Err(error @ OpenError::Untrusted(_)) => Err(error),
+            // A link, or what tells in which step it fails.
+            Err(OpenError::System { .. }) => {
+                let directory = self.directory(name)?;
+                let listable = directory.listable();
+                let opened = listable.map_err(|source| OpenError::System { path: self.path.join(name), source })?;
+                Ok((opened, directory.metadata))
+            }
+        }
+    }
+
+    /// Opens and judges what has that name in it; what is not a name here is a link as far as this is concerned.
+    fn plain(&self, name: &OsStr, flags: OFlags) -> Result<(File, Metadata, PathBuf), OpenError> {
         let path = self.path.join(name);
         let failed = |errno| OpenError::system(&path, errno);
         let is_plain = !matches!(name.as_bytes(), b"." | b"..") && !name.as_bytes().contains(&b'/');
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = if is_plain { openat(&*self.file, name, flags, Mode::empty()) } else { Err(Errno::LOOP) };
-        let file = match opened {
-            Ok(file) => File::from(file),
-            Err(Errno::LOOP) => {
-                let file = self.file(name)?;
-                return Ok((file.read()?, file.metadata));
-            }
-            Err(errno) => return Err(failed(errno)),
-        };
+        let file = File::from(opened.map_err(failed)?);
         let metadata = file.metadata().map_err(|source| OpenError::System { path: path.clone(), source })?;
         judge(&metadata, &path, self.trust)?;
         judge_name(self, &metadata, &path)?;
-        if metadata.is_file() { Ok((file, metadata)) } else { Err(not_regular(path)) }
+        Ok((file, metadata, path))
     }
 
     /// Opens the directory that a name in it leads to, links followed.
@@ -238,8 +272,7 @@ impl TrustedDirectory {
 
     /// A descriptor of it that names can be read from.
     pub fn listable(&self) -> io::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(openat(&*self.file, ".", flags, Mode::empty())?)
+        Ok(openat(&*self.file, ".", LIST, Mode::empty())?)
     }
 
     /// What the system knew of it when it was judged.

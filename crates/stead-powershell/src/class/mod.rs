@@ -165,9 +165,9 @@ impl<'a> Types<'a> {
     }
 
     fn resource(&self, class: &TypeDefinition) -> Resource {
-        let properties = self.properties(self.file, class).into_iter();
-        let properties = properties.filter(|property| attributes::is(&property.member.attributes, "dscproperty"));
-        let properties = properties.map(|property| self.property(property, class, &mut Vec::new())).collect();
+        let mut properties = self.properties(self.file, class);
+        properties.retain(|property| attributes::is(&property.member.attributes, "dscproperty"));
+        let properties = properties.into_iter().map(|property| self.property(property, class, &mut Vec::new()));
         Resource {
             name: class.name.clone(),
             class_name: None,
@@ -177,7 +177,8 @@ impl<'a> Types<'a> {
             implementation: self.file.path.clone(),
             place: self.file.text.place(class.at),
             description: attributes::comment_before(self.file, class.at),
-            properties,
+            // As many as there are: modules stay for long.
+            properties: properties.collect(),
             methods: self.methods(class),
         }
     }
@@ -278,17 +279,17 @@ fn is_nullable(name: &str) -> bool {
 }
 
 fn known(name: &str) -> Option<Type> {
-    names::known(&names::full(name).unwrap_or_else(|| name.to_owned()))
+    names::known(names::full(name).unwrap_or(name))
 }
 
 /// The name of a type as .NET writes it, as far as it is known.
 fn full_name(form: &TypeForm) -> String {
     match form {
-        TypeForm::Name(name) => names::full(name).unwrap_or_else(|| name.clone()),
+        TypeForm::Name(name) => names::full(name).unwrap_or(name).to_owned(),
         TypeForm::Array(element, rank) => format!("{}[{}]", full_name(element), ",".repeat(rank - 1)),
         TypeForm::Generic(name, arguments) => {
             let plain = name.split('`').next().unwrap_or(name);
-            let full = names::full(plain).unwrap_or_else(|| plain.to_owned());
+            let full = names::full(plain).unwrap_or(plain);
             let list: Vec<_> = arguments.iter().map(full_name).collect();
             format!("{full}`{}[{}]", arguments.len(), list.join(","))
         }

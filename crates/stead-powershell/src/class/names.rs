@@ -143,8 +143,8 @@ const FILE_ATTRIBUTES: &str = "None=0 ReadOnly=1 Hidden=2 System=4 Directory=16 
     IntegrityStream=32768 NoScrubData=131072";
 
 /// The full name that a name of PowerShell or of the namespace `System` stands for.
-pub(super) fn full(name: &str) -> Option<String> {
-    FULL.get(&name.to_ascii_lowercase()).cloned()
+pub(super) fn full(name: &str) -> Option<&'static str> {
+    FULL.get(&name.to_ascii_lowercase()).map(String::as_str)
 }
 
 /// The full names by what may be written for them, in lower case: a script names types all over.

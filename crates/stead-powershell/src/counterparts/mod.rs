@@ -63,8 +63,8 @@ fn place() -> Arc<PathBuf> {
     Arc::new(PathBuf::from(MODULE))
 }
 
-fn resource(name: &str, description: &str, properties: Vec<Property>) -> Resource {
-    Resource {
+fn resource(name: &str, description: &str, properties: Vec<Property>) -> Arc<Resource> {
+    Arc::new(Resource {
         name: name.to_owned(),
         class_name: None,
         kind: Kind::Script,
@@ -75,7 +75,7 @@ fn resource(name: &str, description: &str, properties: Vec<Property>) -> Resourc
         description: Some(description.to_owned()),
         properties,
         methods: Methods { what_if: name != "Script", ..Methods::default() },
-    }
+    })
 }
 
 fn property(name: &str, ty: Type, key: bool) -> Property {
@@ -115,7 +115,7 @@ pub(crate) fn provider(resource: &Arc<Resource>, pool: Option<Pool>) -> Option<A
 pub(crate) fn target(keyword: &str, adapter: &TypeName) -> Option<Target> {
     let resource = module().resources.into_iter().find(|resource| same(&resource.name, keyword))?;
     let type_name = TypeName::parse(&format!("{MODULE}/{}", resource.name)).ok()?;
-    let properties = resource.properties.into_iter().map(|property| property.name).collect();
+    let properties = resource.properties.iter().map(|property| property.name.clone()).collect();
     Some(Target { type_name, version: None, adapter: Some(adapter.clone()), properties })
 }
 

@@ -492,8 +492,12 @@ fn holds(operator: &str, left: &Value, right: &Value, cased: bool) -> Evaluate<b
     })
 }
 
-fn fold(text: &str, cased: bool) -> String {
-    if cased { text.to_owned() } else { text.to_lowercase() }
+fn alike(left: &str, right: &str, cased: bool) -> bool {
+    match left.is_ascii() && right.is_ascii() {
+        _ if cased => left == right,
+        true => left.eq_ignore_ascii_case(right),
+        false => left.to_lowercase() == right.to_lowercase(),
+    }
 }
 
 /// Whether two values are equal, the second converted to the type of the first.
@@ -501,7 +505,9 @@ fn equal(left: &Value, right: &Value, cased: bool) -> bool {
     match (left, right) {
         (Value::Null, right) => *right == Value::Null,
         (Value::Boolean(left), right) => *left == right.is_true(),
-        (Value::Text(left), right) => *right != Value::Null && fold(left, cased) == fold(&right.to_text(), cased),
+        (Value::Text(_), Value::Null) => false,
+        (Value::Text(left), Value::Text(right)) => alike(left, right, cased),
+        (Value::Text(left), right) => alike(left, &right.to_text(), cased),
         (Value::Integer { value: left, .. }, Value::Integer { value: right, .. }) => left == right,
         (Value::Integer { .. } | Value::Decimal(..) | Value::Double(_), right) if *right != Value::Null => {
             let amounts = number(left).and_then(|left| Ok((left.real(), number(right)?.real())));

@@ -1,12 +1,15 @@
 //! The file system as far as modules are read from it.
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::io::{self, Read as _};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::buffer::spare_capacity;
-use rustix::fs::{Dir, FileType};
+use rustix::fs::{FileType, RawDir};
 use stead_host::cache::Stamp;
 use stead_host::fs::{OpenError, Trust, TrustedDirectory};
 
@@ -52,6 +55,9 @@ pub type Stamped<T> = (T, Option<Stamp>);
 /// Larger files are not read: the largest script of a known module has 3 MB.
 const LARGEST: u64 = 64 << 20;
 
+/// So many bytes of names are read at a time; one name takes at most a few hundred.
+const NAMES: usize = 16 << 10;
+
 /// The files of this machine.
 ///
 /// Guarantees: with [`Trust::Root`], nothing is read that anybody but root could change, links included.
@@ -75,26 +81,46 @@ impl<'a> Disk<'a> {
         Self { trust, roots, opened: Mutex::default() }
     }
 
-    fn open(&self, path: &Path) -> Result<TrustedDirectory, OpenError> {
+    /// Does something in a directory.
+    fn within<T>(
+        &self,
+        path: &Path,
+        work: impl FnOnce(&TrustedDirectory) -> Result<T, OpenError>,
+    ) -> Result<T, OpenError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         while opened.last().is_some_and(|(above, _)| !path.starts_with(above)) {
             opened.pop();
         }
-        let (above, mut directory) = if let Some(last) = opened.last() {
-            last.clone()
-        } else {
-            let root = self.roots.iter().find(|root| path.starts_with(root)).map_or(path, PathBuf::as_path);
-            let root = (root.to_owned(), TrustedDirectory::open(root, self.trust)?);
-            opened.push(root.clone());
-            root
-        };
-        let mut at = above.clone();
-        for name in path.strip_prefix(&above).unwrap_or(Path::new("")) {
-            at.push(name);
-            directory = directory.directory(name)?;
-            opened.push((at.clone(), directory.clone()));
+        if opened.is_empty() {
+            let root = self.root(path);
+            opened.push((root.to_owned(), TrustedDirectory::open(root, self.trust)?));
         }
-        Ok(directory)
+        while let Some((above, directory)) = opened.last() {
+            let Some(name) = path.strip_prefix(above).ok().and_then(|rest| rest.iter().next()) else {
+                return work(directory);
+            };
+            let next = (above.join(name), directory.directory(name)?);
+            opened.push(next);
+        }
+        work(&TrustedDirectory::open(path, self.trust)?)
+    }
+
+    /// Where the walk to a path begins.
+    fn root<'p>(&'p self, path: &'p Path) -> &'p Path {
+        self.roots.iter().find(|root| path.starts_with(root)).map_or(path, PathBuf::as_path)
+    }
+
+    /// Opens a directory for reading the names in it. The last one on the way is opened for that alone.
+    fn listable(&self, path: &Path) -> Result<(OwnedFd, Metadata), OpenError> {
+        match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) if self.root(path) != path => {
+                self.within(parent, |parent| parent.listable_below(name))
+            }
+            _ => self.within(path, |directory| {
+                let listable = directory.listable().map_err(|source| failed(path, source))?;
+                Ok((listable, directory.metadata().clone()))
+            }),
+        }
     }
 }
 
@@ -104,11 +130,11 @@ fn failed(path: &Path, source: io::Error) -> OpenError {
 
 impl Files for Disk<'_> {
     fn list(&self, directory: &Path) -> Result<Stamped<Arc<Names>>, OpenError> {
-        let opened = self.open(directory)?;
-        let stamp = Stamp::of(opened.metadata());
-        let opened = opened.listable().map_err(|source| failed(directory, source))?;
+        let (opened, metadata) = self.listable(directory)?;
         let mut names = Names::new();
-        for entry in Dir::new(opened).map_err(|errno| failed(directory, errno.into()))? {
+        let mut buffer = [MaybeUninit::uninit(); NAMES];
+        let mut entries = RawDir::new(opened, &mut buffer);
+        while let Some(entry) = entries.next() {
             let entry = entry.map_err(|errno| failed(directory, errno.into()))?;
             let kind = match entry.file_type() {
                 FileType::Directory => Entry::Directory,
@@ -120,13 +146,13 @@ impl Files for Disk<'_> {
                 names.insert(name.to_owned(), kind);
             }
         }
-        Ok((Arc::new(names), Some(stamp)))
+        Ok((Arc::new(names), Some(Stamp::of(&metadata))))
     }
 
     fn read(&self, file: &Path) -> Result<Stamped<Vec<u8>>, OpenError> {
         let missing = || failed(file, io::ErrorKind::NotFound.into());
         let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return Err(missing()) };
-        let (opened, metadata) = self.open(folder)?.readable(name)?;
+        let (opened, metadata) = self.within(folder, |folder| folder.readable(name))?;
         let size = usize::try_from(metadata.len().min(LARGEST)).unwrap_or(0);
         let mut bytes = Vec::with_capacity(size + 1);
         // Of a file that has the size it had, one call returns all: only a larger one fills the buffer.

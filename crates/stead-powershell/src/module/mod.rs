@@ -39,7 +39,7 @@ pub struct Module {
     /// The scripts that are loaded with it, and why.
     pub scripts: Vec<Script>,
     /// All resources in it, those that are not exported included.
-    pub resources: Vec<Resource>,
+    pub resources: Vec<Arc<Resource>>,
     /// What is wrong, by file and place.
     pub findings: Vec<Finding>,
 }

@@ -71,7 +71,7 @@ struct Reader<'a> {
     modules: &'a Modules<'a>,
     folder: PathBuf,
     scripts: Vec<Script>,
-    resources: Vec<Resource>,
+    resources: Vec<Arc<Resource>>,
     findings: Vec<Finding>,
     /// Whether the root script defines two types of one name.
     has_type_twice: bool,
@@ -162,7 +162,7 @@ impl Reader<'_> {
             let is_twice = file.script.types.iter().any(|ty| !names.insert(ty.name.to_lowercase()));
             self.has_type_twice |= role == Role::Root && is_twice;
             let declared = class::declared(&file, self.modules);
-            self.resources.extend(declared.resources);
+            self.resources.extend(declared.resources.into_iter().map(Arc::new));
             self.findings.extend(declared.findings);
         }
     }
@@ -198,7 +198,7 @@ impl Reader<'_> {
             let file = Arc::new(folder.join(composite));
             if let Some(bytes) = self.bytes(&file) {
                 let (resources, findings) = composite::read(&File::read(file, &bytes), self.modules);
-                self.resources.extend(resources);
+                self.resources.extend(resources.into_iter().map(Arc::new));
                 self.findings.extend(findings);
             }
         }
@@ -230,7 +230,7 @@ impl Reader<'_> {
                 let message = format!("resource '{}' has no implementation '{stem}.psm1'", resource.name);
                 self.report(&codes::RESOURCE_FILE, Severity::Error, &Arc::new(folder.to_owned()), START, message);
             }
-            self.resources.push(resource);
+            self.resources.push(Arc::new(resource));
         }
     }
 }

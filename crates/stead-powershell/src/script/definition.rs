@@ -323,7 +323,7 @@ impl Parser<'_, '_> {
     fn modifiers(&mut self, modifiers: &mut Modifiers) -> Result<Token, MemberError> {
         loop {
             let token = self.lexer.peek(Mode::Member);
-            let word = self.lexer.text(token).to_ascii_lowercase();
+            let word = self.lexer.text(token);
             match token.kind {
                 Kind::BracketOpen => match self.bracketed() {
                     Ok(Bracketed::Attribute(attribute)) => modifiers.attributes.push(attribute),
@@ -331,16 +331,23 @@ impl Parser<'_, '_> {
                     // A type that does not end is a type all the same.
                     Err(Broken) => return Err(MemberError::Undefined),
                 },
-                Kind::Word if word == "hidden" || word == "static" => {
-                    self.lexer.next(Mode::Member);
-                    let flag = if word == "hidden" { &mut modifiers.hidden } else { &mut modifiers.is_static };
-                    if std::mem::replace(flag, true) {
-                        self.report(&codes::MEMBER, token.start, format!("'{word}' stands here twice"));
-                    }
+                Kind::Word if word.eq_ignore_ascii_case("hidden") => {
+                    self.modifier(&mut modifiers.hidden, token);
+                }
+                Kind::Word if word.eq_ignore_ascii_case("static") => {
+                    self.modifier(&mut modifiers.is_static, token);
                 }
                 _ => return Ok(token),
             }
             self.skip_lines();
+        }
+    }
+
+    fn modifier(&mut self, stated: &mut bool, token: Token) {
+        self.lexer.next(Mode::Member);
+        if std::mem::replace(stated, true) {
+            let word = self.lexer.text(token).to_ascii_lowercase();
+            self.report(&codes::MEMBER, token.start, format!("'{word}' stands here twice"));
         }
     }
 

@@ -117,6 +117,28 @@ pub(crate) enum Kind {
     Unknown,
 }
 
+impl Kind {
+    /// Whether it is the same token however it is read.
+    fn is_in_each_mode(self) -> bool {
+        matches!(
+            self,
+            Self::End
+                | Self::NewLine
+                | Self::Semicolon
+                | Self::Comma
+                | Self::ParenOpen
+                | Self::ParenClose
+                | Self::BraceOpen
+                | Self::BraceClose
+                | Self::SubOpen
+                | Self::ArrayOpen
+                | Self::TableOpen
+                | Self::Literal
+                | Self::Expandable
+        )
+    }
+}
+
 /// A token: what it is and the bytes that it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Token {
@@ -173,7 +195,7 @@ impl<'a> Lexer<'a> {
     /// The next token, which stays the next.
     pub(crate) fn peek(&mut self, mode: Mode) -> Token {
         match self.peeked {
-            Some((read, token)) if read == mode => token,
+            Some((read, token)) if read == mode || token.kind.is_in_each_mode() => token,
             _ => {
                 let token = self.read(mode);
                 self.peeked = Some((mode, token));
@@ -184,6 +206,9 @@ impl<'a> Lexer<'a> {
 
     /// Passes line ends. What follows is not read as a token, since nobody has said in which mode.
     pub(crate) fn skip_lines(&mut self) {
+        if self.peeked.is_some_and(|(_, token)| token.kind != Kind::NewLine) {
+            return;
+        }
         loop {
             let start = self.skip_blanks();
             let width = self.newline(start);
@@ -428,12 +453,12 @@ impl<'a> Lexer<'a> {
 
     fn expression(&mut self, at: usize) -> (Kind, usize) {
         let rest = self.text.get(at..).unwrap_or_default();
-        if rest.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        if matches!(self.byte(at), b'0'..=b'9' | b'.')
             && let Some(end) = number::end(self.text, at).filter(|end| chars::ends_number(self.char(*end)))
         {
             return (Kind::Number, end);
         }
-        if rest.strip_prefix(':').is_some_and(|name| name.starts_with(|c: char| c.is_alphabetic() || c == '_')) {
+        if self.byte(at) == b':' && (self.byte(at + 1) == b'_' || self.char(at + 1).is_alphabetic()) {
             return (Kind::Label, self.word_end(at + 1));
         }
         if let Some((kind, length)) = operator::scan(rest) {

@@ -54,8 +54,8 @@ fn name_length(rest: &str) -> usize {
     let belongs = |c: char| is_name(c) || c == '?';
     let length = |text: &str| text.find(|c| !belongs(c)).unwrap_or(text.len());
     let mut end = length(rest);
-    while let Some(after) = rest.get(end..).and_then(|rest| rest.strip_prefix(':')) {
-        let next = length(after);
+    while rest.as_bytes().get(end) == Some(&b':') {
+        let next = rest.get(end + 1..).map_or(0, length);
         if next == 0 {
             break;
         }

@@ -26,6 +26,24 @@ fn a_word_depends_on_the_mode() {
 }
 
 #[test]
+fn a_token_is_what_its_mode_makes_of_it_whatever_it_was_peeked_as() {
+    let text = "a-b.c 'd' \"e\" @'\n'@ $(x) @(1) @{} ,;()[int]..1 :l -eq 2>&1 | && $a/b \r\n<#f#>+= ?.x #g\n--% h";
+    let modes = [Mode::Expression, Mode::Argument, Mode::Type, Mode::Member];
+    let peek = |at: usize, read: &[Mode]| {
+        let mut lexer = Lexer::new(text);
+        lexer.reset(at);
+        read.iter().map(|mode| lexer.peek(*mode)).last()
+    };
+    for at in 0..=text.len() {
+        for first in modes {
+            for second in modes {
+                assert_eq!(peek(at, &[first, second]), peek(at, &[second]), "{at}: {first:?}, {second:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn texts_end_where_powershell_ends_them() {
     assert_eq!(words("'a''b'c", Mode::Expression), ["'a''b'", "c"]);
     assert_eq!(words("“a”” `\" $(\")\") ", Mode::Expression), ["“a”” `\" $(\")\"", ")"]);

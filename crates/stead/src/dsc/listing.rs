@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::Value as Json;
 use stead_core::expr;
 use stead_core::id::TypeName;
-use stead_core::manifest::{Catalog, Kind, Manifest, extension_listing, listing};
+use stead_core::manifest::{self, Catalog, Kind, Manifest, extension_listing};
 use stead_core::wire::function_definition;
 
 use super::session_here;
@@ -18,22 +19,27 @@ use crate::schemas;
 use stead_engine::Session;
 
 /// Everything of a listing: as JSON, or as a table of some columns for users.
-struct Listing {
-    items: Vec<Json>,
+struct Listing<I> {
+    items: I,
     columns: &'static [&'static str],
-    rows: Vec<Vec<String>>,
+    row: fn(&Json) -> Vec<String>,
 }
 
-impl Listing {
+impl<I: IntoIterator<Item: Serialize>> Listing<I> {
     fn print(self, format: Option<ListFormat>) {
-        match format {
-            None if is_terminal() => return print(&table(self.columns, &self.rows, terminal_width())),
-            Some(ListFormat::TableNoTruncate) => return print(&table(self.columns, &self.rows, None)),
-            _ => {}
-        }
-        for (at, item) in self.items.iter().enumerate() {
-            list_item(item, format.unwrap_or(ListFormat::Json), at == 0);
-        }
+        let most = match format {
+            None if is_terminal() => terminal_width(),
+            Some(ListFormat::TableNoTruncate) => None,
+            _ => {
+                for (at, item) in self.items.into_iter().enumerate() {
+                    list_item(&item, format.unwrap_or(ListFormat::Json), at == 0);
+                }
+                return;
+            }
+        };
+        let items = self.items.into_iter().filter_map(|item| serde_json::to_value(item).ok());
+        let rows: Vec<_> = items.map(|item| (self.row)(&item)).collect();
+        print(&table(self.columns, &rows, most));
     }
 }
 
@@ -138,19 +144,15 @@ pub(super) fn resources(command: &Resource, session: &Session) -> Exit {
             && contains(manifest.description.as_deref(), description.as_ref())
             && (tags.is_empty() || tags.iter().any(|tag| manifest.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))))
     };
-    let shown: Vec<&Arc<Manifest>> = catalog.iter().flat_map(|(_, versions)| versions).filter(wanted).collect();
+    let shown = catalog.iter().flat_map(|(_, versions)| versions).filter(wanted);
     Listing {
-        items: shown.iter().map(|manifest| listing(manifest)).collect(),
+        items: shown.map(|manifest| manifest::Listing::of(manifest)),
         columns: &["Type", "Kind", "Version", "Capabilities", "RequireAdapter", "Description"],
-        rows: shown
-            .iter()
-            .map(|manifest| {
-                let item = listing(manifest);
-                let [type_name, kind, version, adapter, description] =
-                    row(&item, ["type", "kind", "version", "requireAdapter", "description"]);
-                vec![type_name, capitalized(&kind), version, letters(&item, &OF_RESOURCES), adapter, description]
-            })
-            .collect(),
+        row: |item| {
+            let [type_name, kind, version, adapter, description] =
+                row(item, ["type", "kind", "version", "requireAdapter", "description"]);
+            vec![type_name, capitalized(&kind), version, letters(item, &OF_RESOURCES), adapter, description]
+        },
     }
     .print(*output_format);
     Exit::Success
@@ -236,18 +238,14 @@ pub(crate) fn functions_like(name: Option<&str>, categories: &[String], descript
 
 pub(super) fn functions(command: &Function) -> Exit {
     let Function::List { function_name, category, description, output_format } = command;
-    let items = functions_like(function_name.as_deref(), category, description.as_deref());
     Listing {
-        rows: items
-            .iter()
-            .map(|item| {
-                let [categories, name, syntax, description] = row(item, ["category", "name", "syntax", "description"]);
-                let categories: Vec<String> = categories.split(", ").map(shown_category).collect();
-                vec![categories.join(", "), name, syntax, description]
-            })
-            .collect(),
+        items: functions_like(function_name.as_deref(), category, description.as_deref()),
         columns: &["Category", "Function", "Syntax", "Description"],
-        items,
+        row: |item| {
+            let [categories, name, syntax, description] = row(item, ["category", "name", "syntax", "description"]);
+            let categories: Vec<String> = categories.split(", ").map(shown_category).collect();
+            vec![categories.join(", "), name, syntax, description]
+        },
     }
     .print(*output_format);
     Exit::Success
@@ -258,18 +256,14 @@ pub(super) fn extensions(command: &Extension, env: &ProcessEnv) -> Exit {
     let session = session_here(env);
     let name = extension_name.as_deref().unwrap_or("*");
     let found = session.discovery.extensions().values().filter(|extension| fits(name, extension.type_name.as_str()));
-    let items: Vec<Json> = found.map(|extension| extension_listing(extension)).collect();
     session.trace_problems();
     Listing {
-        rows: items
-            .iter()
-            .map(|item| {
-                let [type_name, version, description] = row(item, ["type", "version", "description"]);
-                vec![type_name, version, letters(item, &OF_EXTENSIONS), description]
-            })
-            .collect(),
+        items: found.map(|extension| extension_listing(extension)),
         columns: &["Type", "Version", "Capabilities", "Description"],
-        items,
+        row: |item| {
+            let [type_name, version, description] = row(item, ["type", "version", "description"]);
+            vec![type_name, version, letters(item, &OF_EXTENSIONS), description]
+        },
     }
     .print(*output_format);
     Exit::Success

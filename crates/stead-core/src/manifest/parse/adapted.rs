@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value as Json;
+
 use super::Parser;
 use crate::diag::Diagnostic;
 use crate::id::TypeName;
@@ -71,7 +73,8 @@ impl Parser<'_> {
         self.reader.note(Diagnostic::error(&codes::PATH_OR_CONTENT, span, message));
     }
 
-    pub(super) fn listed(&mut self, node: &Node) -> Option<AdaptedManifest> {
+    /// A listed resource, of which the node is the tree.
+    pub(super) fn listed(&mut self, node: &Node, manifest: Json) -> Option<AdaptedManifest> {
         self.reader.members(node, "a listed resource", &LISTED_KEYS, Unknown::Ignored)?;
         let version = self.listed_version(node);
         let (about, require_adapter) = (self.about(node, version), self.adapter_type(node)?);
@@ -82,7 +85,7 @@ impl Parser<'_> {
             content: self.reader.object(node, "adaptedContent"),
             schema: self.reader.object(node, "schema"),
             manifest_path: None,
-            manifest: plain(node),
+            manifest,
         };
         Some(about?.carried_out(|()| resource))
     }

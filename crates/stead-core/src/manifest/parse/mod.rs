@@ -56,10 +56,10 @@ pub fn parse(form: Form, node: &Node, path: &Path) -> (Vec<Declared>, Vec<Diagno
 }
 
 /// Reads one object that an adapter listed. A relative `path` stays as it is: only the adapter knows what it means.
-pub fn parse_listed(listed: &Json) -> Result<AdaptedManifest, Vec<Diagnostic>> {
-    let node = super::unplaced(listed);
+pub fn parse_listed(listed: Json) -> Result<AdaptedManifest, Vec<Diagnostic>> {
+    let node = super::unplaced(&listed);
     let mut parser = Parser { reader: Reader::default(), path: Path::new("") };
-    let manifest = parser.listed(&node);
+    let manifest = parser.listed(&node, listed);
     let found = parser.reader.found;
     manifest.filter(|_| !crate::diag::any_error(&found)).ok_or(found)
 }
