@@ -75,12 +75,18 @@ impl Home {
         }
     }
 
-    /// A file that is read through its directory is judged like one that is opened by its path.
+    /// What is read or listed through its directory is judged like what is opened by its path.
     fn judge_in_directory(&self, name: &str, expected: Option<&OpenError>) {
         let path = self.at(name);
         let Ok(directory) = TrustedDirectory::open(path.parent().unwrap(), Trust::Root) else { return };
         let read = directory.readable(path.file_name().unwrap()).err();
         assert_eq!(read.map(|error| error.to_string()), expected.map(ToString::to_string), "{name}");
+        for path in path.ancestors().skip(1).take(2) {
+            let Ok(above) = TrustedDirectory::open(path.parent().unwrap(), Trust::Root) else { continue };
+            let listable = above.listable_below(path.file_name().unwrap()).err();
+            let expected = TrustedDirectory::open(path, Trust::Root).err();
+            assert_eq!(listable.map(|error| error.to_string()), expected.map(|error| error.to_string()), "{name}");
+        }
     }
 
     fn shown(&self, text: &str) -> String {
@@ -289,6 +295,12 @@ fn what_has_no_end_is_not_read() {
     let directory = TrustedDirectory::open(home.0.path(), Trust::Everyone).unwrap();
     assert!(directory.readable("pipe".as_ref()).is_err());
     assert!(directory.readable("one".as_ref()).is_err() && directory.readable("..".as_ref()).is_err());
+    home.link("one/two", "link");
+    for (name, is_directory) in
+        [("one", true), ("link", true), ("..", true), ("pipe", false), ("loop", false), ("x", false)]
+    {
+        assert_eq!(directory.listable_below(name.as_ref()).is_ok(), is_directory, "{name}");
+    }
     assert!(matches!(open("loop"), Err(OpenError::System { .. })));
     assert!(open("one").is_err() && open("none").is_err_and(|error| error.is_not_found()));
 }

@@ -118,24 +118,15 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether it is the same token however it is read.
-    fn is_in_each_mode(self) -> bool {
-        matches!(
-            self,
-            Self::End
-                | Self::NewLine
-                | Self::Semicolon
-                | Self::Comma
-                | Self::ParenOpen
-                | Self::ParenClose
-                | Self::BraceOpen
-                | Self::BraceClose
-                | Self::SubOpen
-                | Self::ArrayOpen
-                | Self::TableOpen
-                | Self::Literal
-                | Self::Expandable
-        )
+    /// Whether a token of this kind in one mode is the same in the other.
+    fn is_shared(self, one: Mode, other: Mode) -> bool {
+        match self {
+            Self::End | Self::NewLine | Self::Semicolon | Self::Comma => true,
+            Self::ParenOpen | Self::ParenClose | Self::BraceOpen | Self::BraceClose => true,
+            Self::SubOpen | Self::ArrayOpen | Self::TableOpen | Self::Literal | Self::Expandable => true,
+            Self::BracketOpen | Self::BracketClose | Self::Variable => ![one, other].contains(&Mode::Argument),
+            _ => false,
+        }
     }
 }
 
@@ -195,7 +186,7 @@ impl<'a> Lexer<'a> {
     /// The next token, which stays the next.
     pub(crate) fn peek(&mut self, mode: Mode) -> Token {
         match self.peeked {
-            Some((read, token)) if read == mode || token.kind.is_in_each_mode() => token,
+            Some((read, token)) if read == mode || token.kind.is_shared(read, mode) => token,
             _ => {
                 let token = self.read(mode);
                 self.peeked = Some((mode, token));
