@@ -121,9 +121,19 @@ impl Kind {
     /// Whether a token of this kind in one mode is the same in the other.
     fn is_shared(self, one: Mode, other: Mode) -> bool {
         match self {
-            Self::End | Self::NewLine | Self::Semicolon | Self::Comma => true,
-            Self::ParenOpen | Self::ParenClose | Self::BraceOpen | Self::BraceClose => true,
-            Self::SubOpen | Self::ArrayOpen | Self::TableOpen | Self::Literal | Self::Expandable => true,
+            Self::End
+            | Self::NewLine
+            | Self::Semicolon
+            | Self::Comma
+            | Self::ParenOpen
+            | Self::ParenClose
+            | Self::BraceOpen
+            | Self::BraceClose
+            | Self::SubOpen
+            | Self::ArrayOpen
+            | Self::TableOpen
+            | Self::Literal
+            | Self::Expandable => true,
             Self::BracketOpen | Self::BracketClose | Self::Variable => ![one, other].contains(&Mode::Argument),
             _ => false,
         }
