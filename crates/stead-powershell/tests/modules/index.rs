@@ -67,6 +67,10 @@ impl Machine {
     }
 }
 
+/// A property with all that one can have, and one with nothing.
+const CLASS: &str = "class Base { [DscProperty(Key)] [string] $Name }\n[DscResource()] class R : Base {\n# Said.\n\
+    [DscProperty(Mandatory, NotConfigurable)] [ValidateSet('a')] [string] $A = 'a'\n[DscProperty()] $B\n}";
+
 #[test]
 fn the_index_follows_every_change() {
     let machine = Machine::new();
@@ -77,6 +81,8 @@ fn the_index_follows_every_change() {
     machine.write("modules/A/A.psd1", "@{ ModuleVersion = '3.0'; Description = $env:WORD; RootModule = 'A.psm1' }");
     machine.changed(&mut before);
     machine.write("modules/A/A.psm1", "");
+    machine.changed(&mut before);
+    machine.write("modules/A/A.psm1", CLASS);
     machine.changed(&mut before);
     machine.write("modules/deep/C/C.psd1", "@{ ModuleVersion = '1.0' }");
     machine.changed(&mut before);
