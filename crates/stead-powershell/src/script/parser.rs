@@ -1,5 +1,7 @@
 //! The state of the parser, and what all of its rules use.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use stead_core::diag::Code;
 use stead_core::diag::codes::powershell::script as codes;
 
@@ -43,7 +45,10 @@ pub(super) struct Parser<'a, 'p> {
     /// Whether a comma ends an expression instead of making a list.
     pub(super) comma_ends: bool,
     /// The offsets of brackets at the start of a statement that are known to start no definition.
-    pub(super) no_definition: std::collections::BTreeSet<usize>,
+    pub(super) no_definition: BTreeSet<usize>,
+    /// What is defined in the texts that were read, by where they start and end. What is read again after a step back would
+    /// otherwise have its texts read again, and those within them twice as often at each level.
+    texts: BTreeMap<(usize, usize), Script>,
     depth: usize,
     stopped: bool,
     origin: Origin<'p>,
@@ -63,7 +68,8 @@ impl<'a, 'p> Parser<'a, 'p> {
             script: Script::default(),
             scope,
             comma_ends: false,
-            no_definition: std::collections::BTreeSet::new(),
+            no_definition: BTreeSet::new(),
+            texts: BTreeMap::new(),
             depth,
             stopped: false,
             origin,
@@ -221,15 +227,31 @@ impl<'a, 'p> Parser<'a, 'p> {
 
     /// Reads the scripts in a text that was taken.
     pub(super) fn text(&mut self, token: Token) {
-        let text = self.lexer.text(token);
-        if self.stopped || !text.contains("$(") {
+        if self.stopped || !self.lexer.text(token).contains("$(") {
             return;
         }
-        for part in parts(text) {
+        let place = (token.start, token.end);
+        let found = match self.texts.get(&place) {
+            Some(known) => known.clone(),
+            None => {
+                let found = self.scripts_in(token);
+                self.texts.insert(place, found.clone());
+                found
+            }
+        };
+        self.script.types.extend(found.types);
+        self.script.functions.extend(found.functions);
+        self.script.problems.extend(found.problems);
+    }
+
+    fn scripts_in(&mut self, token: Token) -> Script {
+        let mut found = Script::default();
+        for part in parts(self.lexer.text(token)) {
             let Part::SubExpression(nested) = part else { continue };
             let depth = self.depth + DEPTH_OF_TEXT;
             if depth >= MAX_DEPTH {
-                return self.stop(token.start);
+                self.stop(token.start);
+                break;
             }
             let origin = Origin::Nested(&nested, token.start, &self.origin);
             let mut parser = Parser::new(&nested.script, origin, Scope::Statement, depth);
@@ -237,9 +259,10 @@ impl<'a, 'p> Parser<'a, 'p> {
             parser.rest();
             self.stopped |= parser.stopped;
             let inner = parser.finish();
-            self.script.types.extend(inner.types);
-            self.script.functions.extend(inner.functions);
-            self.script.problems.extend(inner.problems);
+            found.types.extend(inner.types);
+            found.functions.extend(inner.functions);
+            found.problems.extend(inner.problems);
         }
+        found
     }
 }
