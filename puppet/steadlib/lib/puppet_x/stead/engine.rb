@@ -23,15 +23,23 @@ module PuppetX
         start(command)
       end
 
-      # Sends a request.
+      # Takes a request, which {#flush} sends.
       #
       # @param line [String] the request, without the end of the line
       # @param id [Integer] its id, greater than that of any former request
-      # @raise [EngineFailure]
       def post(line, id)
         @last = id
         @answers[id] = nil
-        write(line)
+        @unsent << line.b << "\n"
+      end
+
+      # Sends what was taken, or what of it can be sent without waiting.
+      #
+      # @raise [EngineFailure]
+      def flush
+        send_some
+      rescue SystemCallError
+        raise EngineFailure, "the engine ended #{outcome}#{tail}"
       end
 
       # Waits for the answer to a request.
@@ -55,7 +63,10 @@ module PuppetX
       # @param line [String] the notification that cancels it
       # @raise [EngineFailure]
       def abandon(id, line)
-        write(line) if @answers.delete(id).nil?
+        return unless @answers.delete(id).nil?
+
+        @unsent << line.b << "\n"
+        flush
       end
 
       # Ends the engine and what it started, at once.
@@ -112,14 +123,6 @@ module PuppetX
 
         @unread << @output.readpartial(CHUNK) unless readable.empty?
         send_some unless writable.empty?
-      end
-
-      # Writes a line, or what of it can be written without waiting.
-      def write(line)
-        @unsent << line.b << "\n"
-        send_some
-      rescue SystemCallError
-        raise EngineFailure, "the engine ended #{outcome}#{tail}"
       end
 
       # What does not fit into the pipe is sent later.

@@ -10,13 +10,16 @@ module PuppetX
     # An answer is used only if nothing was changed since its request was sent, neither by the engine nor by Puppet. After a
     # change one test is ahead, and with each resource that is in sync twice as many, up to a limit.
     class ReadAhead
-      # The most tests that are sent and not yet used. What is ahead is lost with a change.
+      # The most tests that are sent and not yet used. What is ahead is lost with a change. Others are sent together, once half of
+      # them are used: the engine wakes up for several then.
       WIDTH = 8
 
       # Goes in front of what applies a resource: resources of other types change the system, too.
       module ChangeWatch
         def evaluate(resource)
-          super.tap { |status| Session.current.read_ahead(resource.catalog)&.evaluated(resource, status) }
+          return resource.applying { super } if resource.is_a?(VisibleResource)
+
+          super.tap { |status| Session.current.read_ahead(resource.catalog)&.evaluated(status) }
         end
 
         Puppet::Transaction::ResourceHarness.prepend(self)
@@ -89,10 +92,9 @@ module PuppetX
         @next = 0
       end
 
-      # Notes what Puppet did with a resource. Once there was a change, each can be refreshed, which is a change as well.
-      def evaluated(resource, status)
-        return if resource.is_a?(VisibleResource)
-
+      # Notes what Puppet did with a resource of another type. Once there was a change, each can be refreshed, which is a change
+      # as well.
+      def evaluated(status)
         changing if @changed || status.changed? || status.failed?
       end
 
@@ -110,26 +112,34 @@ module PuppetX
         return if position.nil?
 
         @next = [@next, position + 1].max
-        drop_before(position) if @sent.length >= @width
-        while @sent.length < @width && (other = @resources[@next])
-          break if @changed && !other.is_a?(VisibleResource)
-
-          @next += 1
-          send_test(other)
-        end
+        drop_before(position)
+        send_tests(@width - @sent.length) if @sent.length <= @width / 2
       end
 
       # Those that Puppet skipped.
       def drop_before(position)
-        @sent.delete_if { |resource, (_, id)| @positions[resource] < position && (@session.abandon(id) || true) }
+        @sent.take_while { |resource, _| @positions[resource] < position }.each do |resource, (_, id)|
+          @sent.delete(resource)
+          @session.abandon(id)
+        end
       end
 
-      def send_test(resource)
-        return if !resource.is_a?(VisibleResource) || @asked.key?(resource) || resource.parameter(:schedule)
+      def send_tests(count)
+        tests = {}.compare_by_identity
+        while tests.length < count && (resource = @resources[@next])
+          break if @changed && !resource.is_a?(VisibleResource)
 
-        request = resource.test_request
-        id = @session.send_ahead('test', request.params, request.deadline) if request.compares?
-        @sent[resource] = [request, id] if id
+          @next += 1
+          request = test_of(resource)
+          tests[resource] = request if request&.compares?
+        end
+        ids = @session.send_ahead('test', tests.values)
+        ids.zip(tests) { |id, (other, request)| @sent[other] = [request, id] }
+      end
+
+      # @return [TestRequest, nil]
+      def test_of(resource)
+        resource.test_request if resource.is_a?(VisibleResource) && !@asked.key?(resource) && !resource.parameter(:schedule)
       end
     end
   end

@@ -15,6 +15,7 @@ module PuppetX
         @attributes = definition[:attributes].to_h { |name, one| [name, Attribute.new(@name, name, one)] }
         @properties = @attributes.each_value.select(&:sent?).to_h { |one| [one.property.downcase, one.name] }
         @read = @attributes.each_value.select(&:read?)
+        @known = {}
       end
 
       # @return [Hash] the parameters of a request that say which type is meant
@@ -63,7 +64,7 @@ module PuppetX
 
       # @return [Array<String>] properties that the engine returned and the type file does not know
       def unknown(actual)
-        actual.keys.reject { |property| @properties.key?(property.downcase) || property.start_with?('_', '$') }
+        actual.each_key.reject { |property| @known.fetch(property) { @known[property] = known?(property) } }
       end
 
       # Puppet finds two resources with the same namevars itself; not so if one of them is only a title.
@@ -74,6 +75,10 @@ module PuppetX
       end
 
       private
+
+      def known?(property)
+        @properties.key?(property.downcase) || property.start_with?('_', '$')
+      end
 
       def add(result, attribute, value)
         data = attribute.to_engine(value)

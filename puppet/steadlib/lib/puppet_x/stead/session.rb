@@ -31,6 +31,11 @@ module PuppetX
         def schemas
           @schemas ||= {}
         end
+
+        # @return [Boolean] whether Puppet shows what is asked and answered
+        def debugging?
+          Puppet::Util::Log.level == :debug
+        end
       end
 
       attr_reader :pid
@@ -60,13 +65,20 @@ module PuppetX
         end
       end
 
-      # Sends a request whose answer is asked for later. No engine is started for it.
+      # Sends requests whose answers are asked for later, at once. No engine is started for them.
       #
-      # @return [Integer, nil] its id, if it could be sent
-      def send_ahead(method, params, deadline = DEADLINE)
-        @lock.synchronize { post(method, params.merge('deadline' => deadline)) if @engine && @failures.zero? }
+      # @param requests [Array<TestRequest>]
+      # @return [Array<Integer>] their ids; none if they could not be sent
+      def send_ahead(method, requests)
+        @lock.synchronize do
+          return [] unless @engine && @failures.zero?
+
+          ids = requests.map { |one| post(method, one.params.merge('deadline' => one.deadline)) }
+          @engine.flush
+          ids
+        end
       rescue EngineFailure
-        nil # Whoever asks next finds the reason.
+        [] # Whoever asks next finds the reason.
       end
 
       # @param id [Integer] what {#send_ahead} returned
@@ -88,10 +100,10 @@ module PuppetX
 
       # @return [ReadAhead, nil] what is asked ahead for this catalog; it sees what is changed before the first request, too
       def read_ahead(catalog)
-        return if @failed || !ReadAhead.possible?(catalog)
+        return if @failed
+        return @read_ahead if catalog && @read_ahead&.catalog.equal?(catalog)
 
-        @read_ahead = ReadAhead.new(self, catalog) unless @read_ahead&.catalog.equal?(catalog)
-        @read_ahead
+        @read_ahead = ReadAhead.new(self, catalog) if ReadAhead.possible?(catalog)
       end
 
       # Cancels what was asked ahead for a catalog, which has been applied.
@@ -163,14 +175,16 @@ module PuppetX
       end
 
       def call(method, params, seconds)
-        receive(post(method, params), seconds)
+        id = post(method, params)
+        @engine.flush
+        receive(id, seconds)
       end
 
       # @return [Integer] the id of the request
       def post(method, params)
         @id += 1
         request = { 'jsonrpc' => '2.0', 'id' => @id, 'method' => method, 'params' => params }
-        log('debug', "request: #{line(request, &:cover)}") if debugging?
+        log('debug', "request: #{line(request, &:cover)}") if Session.debugging?
         @engine.post(line(request, &:expose), @id)
         @id
       end
@@ -179,11 +193,11 @@ module PuppetX
         answer = @engine.answer(id, seconds)
         raise RequestError, answer['error'] if answer['error'].is_a?(Hash)
 
-        answer['result'].tap { |result| log('debug', "answer #{id}: #{outline(result)}") if debugging? }
+        answer['result'].tap { |result| log('debug', "answer #{id}: #{outline(result)}") if Session.debugging? }
       end
 
       def line(request, &secret)
-        JSON.generate(Secret.replace(request, &secret))
+        JSON.generate(Secret.within?(request) ? Secret.replace(request, &secret) : request)
       end
 
       # An answer without the values that the system returned.
@@ -212,10 +226,6 @@ module PuppetX
         @last_failure = EngineFailure.new("the engine failed #{FAILURES} times and is not started again: #{failure.message}")
         @engine&.kill
         @engine = nil
-      end
-
-      def debugging?
-        Puppet::Util::Log.level == :debug
       end
 
       def log(level, text)

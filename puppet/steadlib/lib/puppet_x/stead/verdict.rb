@@ -18,9 +18,9 @@ module PuppetX
       # does not differ must carry the difference. Otherwise properties decide, and only those that Puppet manages.
       #
       # @param desired [Hash{Symbol => Object}] attributes
+      # @param compared [Array<Symbol>] those of them that Puppet compares
       # @return [Array<Symbol>] the attributes that are out of sync
-      def out_of_sync(type, desired)
-        compared = type.compared(desired)
+      def out_of_sync(type, desired, compared = type.compared(desired))
         found = compared.select { |name| differs?(type[name], desired[name]) }
         return found unless desired[:validation_mode] == 'resource' || compared.empty?
         return [] if @in_desired_state
@@ -32,7 +32,7 @@ module PuppetX
       def differs?(attribute, desired)
         return @exists != attribute.to_engine(desired) if attribute.existence?
 
-        @differing.include?(attribute.property&.downcase)
+        !@differing.empty? && @differing.include?(attribute.property&.downcase)
       end
 
       private

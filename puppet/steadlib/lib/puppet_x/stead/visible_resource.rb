@@ -17,14 +17,49 @@ module PuppetX
       # @return [TestRequest] what the engine is asked about this resource, the same as long as its attributes are
       # @raise [Puppet::ResourceError] the engine could not be sent the attributes
       def test_request
-        desired = desired_values
-        @test_request = my_provider.test_request(context, desired) unless @test_request&.desired == desired
+        @test_request = my_provider.test_request(context, desired_values) if @test_request.nil? || changed?
         @test_request
       end
 
+      # Has the block apply the resource.
+      def applying
+        @applying = true
+        yield
+      ensure
+        @applying = false
+      end
+
+      # @return [Boolean] whether what was read is shown though it is what the manifest says
+      def shows_values?
+        !@applying || @parameters.key?(:audit) || Session.debugging?
+      end
+
+      # Stands for the method of the Resource API, which asks the provider for all that has the title of the resource, and looks
+      # for it in the answer.
       def refresh_current_state
         cover_secrets
-        my_provider.reading(self) { super }
+        @rsapi_current_state = my_provider.read(context, self)
+        return if @rsapi_current_state.in_sync? && !shows_values?
+
+        type_definition.check_schema(@rsapi_current_state) if namevar_match?(@rsapi_current_state)
+        strict_check(@rsapi_current_state)
+      end
+
+      # Who applies a resource looks up values and nothing else: that takes no resource of the compiler, which is what `retrieve`
+      # of the Resource API makes of them.
+      #
+      # @return [Puppet::Resource, Hash{Symbol => Object}]
+      def retrieve_resource
+        return super if shows_values?
+
+        raise_missing_attrs
+        values = rsapi_current_state
+        values[:ensure].is_a?(String) ? values.merge(ensure: values[:ensure].to_sym) : values
+      end
+
+      # Puppet puts all attributes that a resource can have in order, for each use, which is to look at those that it has.
+      def eachparameter(&block)
+        @parameters.values.each(&block)
       end
 
       # Puppet would warn of parameters in every run: it can cover properties alone. Nothing shows a parameter.
@@ -34,16 +69,30 @@ module PuppetX
         super(names.select { |name| parameter(name).is_a?(Puppet::Property) })
       end
 
-      # @return [Hash{Symbol => Object}] what the manifest says. The Resource API keeps its own answer to that for good, and
-      #   resources that are purged change after they were made.
+      # @return [Hash{Symbol => Object}] what the manifest says
       def desired_values
-        type_definition.attributes.each_key.with_object({}) do |name, result|
-          value = parameter(name)&.rs_value
+        known = type_definition.attributes
+        @parameters.each_with_object({}) do |(name, parameter), result|
+          value = parameter.rs_value if known.key?(name)
           result[name] = value unless value.nil?
         end
       end
 
       private
+
+      # Resources that are purged change after they were made.
+      def changed?
+        known = type_definition.attributes
+        former = @test_request.desired
+        count = 0
+        @parameters.each do |name, parameter|
+          next if !known.key?(name) || (value = parameter.rs_value).nil?
+          return true unless former[name] == value
+
+          count += 1
+        end
+        count != former.length
+      end
 
       # Resource API releases before 1.9.2 forget which properties are secret; events and state files would show them.
       def cover_secrets

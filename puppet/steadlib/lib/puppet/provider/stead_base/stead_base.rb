@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require 'puppet/resource_api'
+require_relative '../../../puppet_x/stead/autorelations'
 require_relative '../../../puppet_x/stead/data_types'
 require_relative '../../../puppet_x/stead/errors'
 require_relative '../../../puppet_x/stead/resource_type'
@@ -8,6 +9,7 @@ require_relative '../../../puppet_x/stead/restart'
 require_relative '../../../puppet_x/stead/session'
 require_relative '../../../puppet_x/stead/state'
 require_relative '../../../puppet_x/stead/verdict'
+require_relative '../../../puppet_x/stead/visible_property'
 require_relative '../../../puppet_x/stead/visible_resource'
 
 # The provider of every generated type: it asks the engine, which alone knows resources. In sync it takes one request, a
@@ -21,7 +23,8 @@ class Puppet::Provider::SteadBase
   # Called by a generated provider when Puppet loads it, which is when its type has just been registered.
   def self.manages(type_name)
     type = Puppet::Type.type(type_name)
-    type.prepend(PuppetX::Stead::VisibleResource)
+    type.prepend(PuppetX::Stead::VisibleResource, PuppetX::Stead::Autorelations)
+    type.properties.each { |property| property.prepend(PuppetX::Stead::VisibleProperty) }
     definition = type.type_definition.definition
     PuppetX::Stead::DataTypes.keep(definition)
     engine = definition.fetch(:stead)
@@ -32,16 +35,21 @@ class Puppet::Provider::SteadBase
   # @return [TestRequest]
   # @raise [Puppet::ResourceError] the engine could not be sent them
   def test_request(context, desired)
-    compares = type(context).compared(desired).any?
-    TestRequest.new(desired, params(context, desired), deadline(desired), compares: compares)
+    TestRequest.new(desired, params(context, desired), deadline(desired), type(context).compared(desired))
   end
 
-  # Has the block read the resource with what the manifest says about it.
-  def reading(resource)
-    @resource = resource
-    yield
-  ensure
-    @resource = nil
+  # Reads a resource with what the manifest says about it.
+  #
+  # @param resource [VisibleResource]
+  # @return [State]
+  def read(context, resource)
+    request = resource.test_request
+    desired = request.desired
+    claim(context, resource, desired)
+    keys = desired.slice(*type(context).namevars)
+    state = request.compares? ? compare(context, resource, request) : look(context, keys, desired)
+    state.resource = resource
+    state.merge!(keys)
   end
 
   # @param titles [Array] what identifies the instances to read; none: all
@@ -49,7 +57,10 @@ class Puppet::Provider::SteadBase
   def get(context, titles = nil)
     return export(context) if titles.nil? || titles.empty?
 
-    titles.map { |title| read(context, title) }
+    titles.map do |title|
+      keys = title.is_a?(Hash) ? title.to_h : { type(context).namevars.first => title }
+      look(context, keys, {}).merge!(keys)
+    end
   end
 
   # @return [Boolean, nil, Array] nil leaves the comparison to Puppet
@@ -90,33 +101,33 @@ class Puppet::Provider::SteadBase
     Verdict.new(ask(context, 'test', desired))
   end
 
-  def read(context, title)
-    keys = title.is_a?(Hash) ? title.to_h : { type(context).namevars.first => title }
-    request = @resource&.test_request || TestRequest.new(keys, nil, nil, compares: false)
-    desired = request.desired
-    claim(context, desired)
-    state = request.compares? ? compare(context, request) : look(context, keys, desired)
-    state.resource = @resource
-    state.merge!(keys)
-  end
-
   def look(context, keys, desired)
     state(context, ask(context, 'get', keys.merge(desired.slice(*DEADLINES))), desired)
   end
 
   # An absent instance hides all its properties from Puppet if the state has `ensure` and the manifest does not.
-  def compare(context, request)
-    answer = tested(request)
-    state(context, answer, request.desired).tap do |state|
-      state.verdict = Verdict.new(answer)
-      state.out_of_sync = state.verdict.out_of_sync(type(context), request.desired)
-      state.delete(:ensure) unless request.desired.key?(:ensure)
-      ahead(@resource)&.in_sync(@resource) if state.out_of_sync.empty? || @resource.noop?
-    end
+  def compare(context, resource, request)
+    answer = tested(resource, request)
+    verdict = Verdict.new(answer)
+    out_of_sync = verdict.out_of_sync(type(context), request.desired, request.compared)
+    in_sync(resource) if out_of_sync.empty? || resource.noop?
+    state = out_of_sync.empty? && !resource.shows_values? ? unseen(context, answer, request) : state(context, answer, request.desired)
+    state.delete(:ensure) unless request.desired.key?(:ensure)
+    state.compared(verdict, out_of_sync)
   end
 
-  def tested(request)
-    ahead(@resource)&.answer(@resource, request) || Session.current.request('test', request.params, request.deadline)
+  # Of a resource in sync Puppet looks at `ensure` alone.
+  def unseen(context, answer, request)
+    report_unknown(context, answer['actual'] || {})
+    State.of(request.desired.slice(:ensure))
+  end
+
+  def in_sync(resource)
+    ahead(resource)&.in_sync(resource)
+  end
+
+  def tested(resource, request)
+    ahead(resource)&.answer(resource, request) || Session.current.request('test', request.params, request.deadline)
   end
 
   # @return [ReadAhead, nil] what is asked ahead in this run
@@ -169,14 +180,14 @@ class Puppet::Provider::SteadBase
   end
 
   # Two resources that manage the same instance would undo each other in every run.
-  def claim(context, desired)
+  def claim(context, resource, desired)
     claimed = type(context).claimed
-    return if claimed.empty? || @resource&.catalog.nil?
+    return if claimed.empty? || resource.catalog.nil?
 
-    @claims = {} unless @catalog.equal?(@resource.catalog)
-    @catalog = @resource.catalog
-    other = (@claims[type(context).to_engine(desired.slice(*claimed))] ||= @resource.title)
-    raise Error, "#{context.type.name}[#{other}] manages the same instance" unless other == @resource.title
+    @claims = {} unless @catalog.equal?(resource.catalog)
+    @catalog = resource.catalog
+    other = (@claims[type(context).to_engine(desired.slice(*claimed))] ||= resource.title)
+    raise Error, "#{context.type.name}[#{other}] manages the same instance" unless other == resource.title
   end
 
   # A state that Puppet made has only attributes.
