@@ -52,7 +52,7 @@ module PuppetX
           take_lines
           return @answers.delete(id) if @answers[id]
 
-          transfer(limit, seconds)
+          transfer(limit, seconds) unless now < limit && receive_some
         end
       rescue EOFError, SystemCallError
         raise EngineFailure, "the engine ended #{outcome}#{tail}"
@@ -123,6 +123,17 @@ module PuppetX
 
         @unread << @output.readpartial(CHUNK) unless readable.empty?
         send_some unless writable.empty?
+      end
+
+      # @return [Boolean] whether there was something; not before all was sent, so that the engine does not wait
+      # @raise [EOFError]
+      def receive_some
+        return false unless @unsent.empty?
+
+        text = @output.read_nonblock(CHUNK, exception: false)
+        raise EOFError if text.nil?
+
+        text != :wait_readable && (@unread << text) && true
       end
 
       # What does not fit into the pipe is sent later.

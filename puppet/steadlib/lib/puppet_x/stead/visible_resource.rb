@@ -17,8 +17,11 @@ module PuppetX
       # @return [TestRequest] what the engine is asked about this resource, the same as long as its attributes are
       # @raise [Puppet::ResourceError] the engine could not be sent the attributes
       def test_request
-        @test_request = my_provider.test_request(context, desired_values) if @test_request.nil? || changed?
-        @test_request
+        return @test_request if @test_request && !changed?
+
+        cover_secrets
+        @count = @parameters.length
+        @test_request = my_provider.test_request(context, desired_values)
       end
 
       # Has the block apply the resource.
@@ -37,7 +40,6 @@ module PuppetX
       # Stands for the method of the Resource API, which asks the provider for all that has the title of the resource, and looks
       # for it in the answer.
       def refresh_current_state
-        cover_secrets
         @rsapi_current_state = my_provider.read(context, self)
         return if @rsapi_current_state.in_sync? && !shows_values?
 
@@ -80,18 +82,10 @@ module PuppetX
 
       private
 
-      # Resources that are purged change after they were made.
+      # Resources that are purged get other attributes after they were made.
       def changed?
-        known = type_definition.attributes
         former = @test_request.desired
-        count = 0
-        @parameters.each do |name, parameter|
-          next if !known.key?(name) || (value = parameter.rs_value).nil?
-          return true unless former[name] == value
-
-          count += 1
-        end
-        count != former.length
+        @count != @parameters.length || former.any? { |name, value| @parameters[name]&.rs_value != value }
       end
 
       # Resource API releases before 1.9.2 forget which properties are secret; events and state files would show them.

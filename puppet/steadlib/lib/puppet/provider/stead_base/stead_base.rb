@@ -35,7 +35,8 @@ class Puppet::Provider::SteadBase
   # @return [TestRequest]
   # @raise [Puppet::ResourceError] the engine could not be sent them
   def test_request(context, desired)
-    TestRequest.new(desired, params(context, desired), deadline(desired), type(context).compared(desired))
+    seconds = deadline(desired)
+    TestRequest.new(desired, params(context, desired).merge('deadline' => seconds), seconds, type(context).compared(desired))
   end
 
   # Reads a resource with what the manifest says about it.
