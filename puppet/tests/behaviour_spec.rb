@@ -156,6 +156,14 @@ RSpec.describe 'puppet' do
     expect(result.lines.index { |line| line.include?('File[') }).to be < result.lines.index { |line| line.include?('Stead_file[') }
   end
 
+  it 'audits what it does not manage' do
+    run.apply("stead_note { 'a': text => 'one' }")
+    manifest = "stead_note { 'a': audit => 'text' }"
+    expect(run.apply(manifest).lines).to include(/text: audit change: newly-recorded value one/)
+    run.change('Test/Note') { |notes| notes.first['text'] = 'two' }
+    expect(run.apply(manifest).lines).to include(/text: audit change: previously recorded value 'one' has been changed to 'two'/)
+  end
+
   it 'purges what is not managed' do
     run.apply("stead_note { ['a', 'b']: text => 'x' }")
     result = run.apply("stead_note { 'a': text => 'x' } resources { 'stead_note': purge => true }")
@@ -168,6 +176,7 @@ RSpec.describe 'puppet' do
     all = run.puppet('resource', 'stead_note')
     expect(all.text.scan(/stead_note \{ '(.)'/).flatten).to eq(%w[a b])
     expect(run.puppet('resource', 'stead_note', 'a', '--to_yaml').text).to match(/text: x/)
+    expect(run.puppet('resource', 'stead_note', 'a', 'text=x').text).to match(/ensure\s*=> 'present'.*text\s*=> 'x'/m)
     expect(run.puppet('resource', 'stead_note', 'zzz').text).to match(/ensure\s*=> 'absent'/)
     expect(run.puppet('resource', 'stead_note', 'b', 'ensure=absent').text).to match(/ensure: undefined 'ensure'/)
     expect(run.instances('Test/Note').map { |one| one['path'] }).to eq(['a'])

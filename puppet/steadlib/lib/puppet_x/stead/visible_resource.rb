@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative 'secret'
+require_relative 'state'
 require_relative 'test_request'
 
 module PuppetX
@@ -19,36 +20,41 @@ module PuppetX
       def test_request
         return @test_request if @test_request && !changed?
 
-        cover_secrets
         @count = @parameters.length
-        @test_request = my_provider.test_request(context, desired_values)
+        desired = desired_values
+        unless @test_request&.desired == desired
+          cover_secrets
+          @test_request = my_provider.test_request(context, desired)
+        end
+        @test_request
       end
 
-      # Has the block apply the resource.
+      # Has the block apply the resource. What was read for that alone is forgotten then.
       def applying
         @applying = true
         yield
       ensure
+        @rsapi_current_state = nil if unseen?
         @applying = false
       end
 
-      # @return [Boolean] whether what was read is shown though it is what the manifest says
+      # @return [Boolean] whether Puppet shows what was read though it is what the manifest says
       def shows_values?
         !@applying || @parameters.key?(:audit) || Session.debugging?
       end
 
-      # Stands for the method of the Resource API, which asks the provider for all that has the title of the resource, and looks
-      # for it in the answer.
+      # Stands for the method of the Resource API, which asks the provider for the instances of a title, looks for the one with
+      # the namevars in the answer, and checks its values: those that Puppet will see.
       def refresh_current_state
         @rsapi_current_state = my_provider.read(context, self)
-        return if @rsapi_current_state.in_sync? && !shows_values?
+        return if unseen?
 
         type_definition.check_schema(@rsapi_current_state) if namevar_match?(@rsapi_current_state)
         strict_check(@rsapi_current_state)
       end
 
-      # Who applies a resource looks up values and nothing else: that takes no resource of the compiler, which is what `retrieve`
-      # of the Resource API makes of them.
+      # Stands for the method of Puppet, and `retrieve` of the Resource API, which make a resource of the compiler from a state.
+      # What applies a resource takes it apart again.
       #
       # @return [Puppet::Resource, Hash{Symbol => Object}]
       def retrieve_resource
@@ -59,7 +65,7 @@ module PuppetX
         values[:ensure].is_a?(String) ? values.merge(ensure: values[:ensure].to_sym) : values
       end
 
-      # Puppet puts all attributes that a resource can have in order, for each use, which is to look at those that it has.
+      # Stands for the method of Puppet, which for each resource puts in order what attributes its type has. Nobody needs that.
       def eachparameter(&block)
         @parameters.values.each(&block)
       end
@@ -81,6 +87,10 @@ module PuppetX
       end
 
       private
+
+      def unseen?
+        @rsapi_current_state.is_a?(State) && @rsapi_current_state.in_sync? && !shows_values?
+      end
 
       # Resources that are purged get other attributes after they were made.
       def changed?
