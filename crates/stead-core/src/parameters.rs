@@ -135,6 +135,11 @@ fn described(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
+        Value::Number(number)
+            if number.as_i64().is_none() && number.as_f64().is_some_and(|size| size.abs() >= 2_f64.powi(63)) =>
+        {
+            "a number beyond 64 bits"
+        }
         Value::Number(number) if number.is_f64() => "a number with a fraction",
         Value::Number(_) => "a number",
         Value::String(_) => "a string",

@@ -55,6 +55,8 @@ pub struct Source {
     pub name: String,
     /// The text, without a byte order mark.
     pub text: Arc<String>,
+    /// Whether messages show nothing of the text: it may hold secrets.
+    pub is_private: bool,
     lines: Arc<OnceLock<Vec<u32>>>,
 }
 
@@ -65,7 +67,13 @@ impl Source {
         if text.starts_with('\u{feff}') {
             text.remove(0);
         }
-        Self { name: name.into(), text: Arc::new(text), lines: Arc::default() }
+        Self { name: name.into(), text: Arc::new(text), is_private: false, lines: Arc::default() }
+    }
+
+    /// The same, of which messages show nothing.
+    #[must_use]
+    pub fn private(self) -> Self {
+        Self { is_private: true, ..self }
     }
 
     /// Line and column of a byte, both from 1; the column counts characters.
@@ -117,11 +125,20 @@ impl Sources {
 
     /// The number of a source, added when it is not there already.
     pub fn add_once(&mut self, name: &str, text: &str) -> SourceId {
-        let known = self.iter().find(|(_, source)| source.name == name && source.text.as_str() == text);
-        match known.map(|(id, _)| id) {
-            Some(id) => id,
-            None => self.add(Source::new(name, text)),
-        }
+        self.add_if_new(Source::new(name, text))
+    }
+
+    /// The same of a source of which messages show nothing.
+    pub fn add_private(&mut self, name: &str, text: &str) -> SourceId {
+        self.add_if_new(Source::new(name, text).private())
+    }
+
+    fn add_if_new(&mut self, new: Source) -> SourceId {
+        let is_new = |(_, known): &(_, &Source)| {
+            (&known.name, &known.text, known.is_private) == (&new.name, &new.text, new.is_private)
+        };
+        let known = self.iter().find(is_new).map(|(id, _)| id);
+        known.unwrap_or_else(|| self.add(new))
     }
 
     /// The source of that number, if there is one.

@@ -75,8 +75,12 @@ impl From<RunError> for Refusal {
 
 /// An error and what caused it, in one line.
 pub fn error_chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    let said = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
+        Some(refused) => stead_host::fs::reason(refused),
+        None => cause.to_string(),
+    };
+    std::iter::once(error.to_string()).chain(causes.map(said)).collect::<Vec<_>>().join(": ")
 }
 
 impl From<Failure> for Refusal {

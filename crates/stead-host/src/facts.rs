@@ -107,7 +107,7 @@ impl Machine {
         if place.components().any(|part| part == Component::ParentDir) {
             return Err(format!("'{path}' may not contain '..'; give an absolute path instead"));
         }
-        let cannot = |error: io::Error| format!("cannot read '{path}': {error}");
+        let cannot = |error: io::Error| format!("cannot read '{path}': {}", crate::fs::reason(&error));
         let file = open(&self.root.join(place)).map_err(cannot)?;
         if !file.metadata().map_err(cannot)?.is_file() {
             return Err(format!("cannot read '{path}': it is not a file"));

@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -23,6 +24,9 @@ pub(crate) struct Text {
     pub(crate) text: String,
 }
 
+/// What messages call standard input.
+const STANDARD_INPUT: &str = "<stdin>";
+
 /// What cannot be read, in one sentence.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
@@ -39,8 +43,11 @@ pub(crate) enum Unreadable {
     #[error("cannot read {path}: {message}")]
     Import { path: PathBuf, message: String },
     /// There is nothing in it.
-    #[error("Empty input provided")]
-    Empty,
+    #[error("Empty input provided{}", file.as_deref().map(|file| format!(": {file} is empty")).unwrap_or_default())]
+    Empty { file: Option<String> },
+    /// Whoever reads it first gets all of it.
+    #[error("standard input can be read only once; put what else is read from it into a file")]
+    StandardInputTwice,
     /// A path where a document should be.
     #[error("Document provided is a file path, use '--file' instead")]
     Path,
@@ -98,10 +105,18 @@ pub(crate) fn read_at_most(path: &Path, limit: usize) -> Result<Text, Unreadable
     if bytes.len() > limit {
         return Err(Unreadable::TooLarge { path: path.to_path_buf(), limit });
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, not_utf8(error.utf8_error()))))?;
-    let name = if standard { "<stdin>".to_owned() } else { path.display().to_string() };
+    let not_text = |reason| failed(io::Error::new(io::ErrorKind::InvalidData, reason));
+    if is_utf16(&bytes) {
+        return Err(not_text("it is UTF-16 text; save it as UTF-8".to_owned()));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| not_text(not_utf8(error.utf8_error())))?;
+    let name = if standard { STANDARD_INPUT.to_owned() } else { path.display().to_string() };
     not_empty(Text { name, text })
+}
+
+/// Whether a text begins as the UTF-16 that programs of Windows write, with a byte order mark or without.
+fn is_utf16(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [1..=255, 0, 1..=255, 0, ..] | [0, 1..=255, 0, 1..=255, ..])
 }
 
 fn not_utf8(error: std::str::Utf8Error) -> String {
@@ -168,7 +183,8 @@ fn inline_parameters(text: &str) -> Result<Text, Unreadable> {
 
 fn not_empty(text: Text) -> Result<Text, Unreadable> {
     if text.text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() {
-        Err(Unreadable::Empty)
+        // The words in angle brackets are no names of files.
+        Err(Unreadable::Empty { file: Some(text.name).filter(|name| !name.starts_with('<')) })
     } else {
         Ok(text)
     }
@@ -216,6 +232,10 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
         if let Some(is_text) = declared.get(&name) {
             all.insert(name, single(&value, *is_text));
         }
+    }
+    let readers = from.files.iter().filter(|path| path.as_os_str() == "-").count();
+    if readers + usize::from(from.document.is_some_and(|document| document.name == STANDARD_INPUT)) > 1 {
+        return Err(BadParameters::Unreadable(Unreadable::StandardInputTwice));
     }
     for path in from.files {
         all.extend(read_parameters(session, &read(path).map_err(BadParameters::Unreadable)?)?);
@@ -278,8 +298,15 @@ pub(crate) fn value(session: &mut Session, from: &Text) -> Result<Value, Vec<Dia
     tree(session, from).map(|node| node.literal())
 }
 
+/// It may hold secrets: what is wrong with it is reported without a word of it.
 fn tree(session: &mut Session, from: &Text) -> Result<Node, Vec<Diagnostic>> {
-    let source = session.sources.add(Source::new(from.name.clone(), &from.text));
-    let (node, findings) = text::read(source, &from.text, &Limits::default());
-    node.filter(|_| !any_error(&findings)).ok_or(findings)
+    let source = Source::new(from.name.clone(), &from.text).private();
+    let text = Arc::clone(&source.text);
+    let (node, mut findings) = text::read(session.sources.add(source), &text, &Limits::default());
+    findings = findings.into_iter().map(|finding| finding.without_words_of(&text)).collect();
+    let is_usable = !any_error(&findings);
+    for finding in findings.iter().filter(|_| is_usable) {
+        tracing::warn!("{}", finding.brief(&session.sources));
+    }
+    node.filter(|_| is_usable).ok_or(findings)
 }

@@ -199,6 +199,26 @@ impl Diagnostic {
         }
     }
 
+    /// The same without words of the text that it is about: where they say something, what the code stands for does.
+    #[must_use]
+    pub fn without_words_of(self, text: &str) -> Self {
+        let from = self.span.map_or(0, |span| span.start as usize);
+        let before = text.get(..from).unwrap_or_default();
+        let start = before.rfind('\n').map_or(0, |found| found + 1);
+        let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
+        // A message may shorten a long word.
+        let begin = |word: &str| word.chars().take(6).collect::<String>();
+        let is_safe = |said: &str| words().all(|word| !said.contains(&begin(word)));
+        Self {
+            message: if is_safe(&self.message) { self.message } else { self.code.title.to_owned() },
+            help: self.help.filter(|help| is_safe(help)),
+            labels: self.labels.into_iter().filter(|(_, label)| is_safe(label)).collect(),
+            fix: None,
+            ..self
+        }
+    }
+
     /// `path:line:column: error[E0101]: message`, one line without the text around it.
     pub fn brief(&self, sources: &Sources) -> String {
         let place = self.span.map(|span| format!("{}: ", sources.place(span))).unwrap_or_default();

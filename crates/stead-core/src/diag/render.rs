@@ -137,7 +137,9 @@ fn places<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Vec<Element<'s>>
         let annotation = kind.span(excerpt.mark.clone()).label(label);
         let snippet = Snippet::source(excerpt.text).line_start(excerpt.line).annotation(annotation);
         let name = visible(&excerpt.source.name);
-        if excerpt.cut {
+        if excerpt.source.is_private {
+            elements.push(Origin::path(name).line(excerpt.line).char_column(excerpt.column).into());
+        } else if excerpt.cut {
             // The column within what is shown would not be that within the line.
             elements.push(Origin::path(name).line(excerpt.line).char_column(excerpt.column).into());
             elements.push(snippet.into());
@@ -153,7 +155,8 @@ fn suggested<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Option<Snippe
     let Fix { span, replacement } = finding.fix.as_ref()?;
     let excerpt = excerpt(sources, *span)?;
     let whole = excerpt.mark.len() == (span.end - span.start) as usize;
-    let readable = whole && !excerpt.cut && !replacement.contains(|c: char| c.is_control());
+    let readable =
+        whole && !excerpt.cut && !excerpt.source.is_private && !replacement.contains(|c: char| c.is_control());
     readable.then(|| {
         Snippet::source(excerpt.text).line_start(excerpt.line).patch(Patch::new(excerpt.mark, replacement.as_str()))
     })

@@ -34,8 +34,18 @@ impl Reader<'_> {
         if matches!(node.kind, Kind::String(_)) {
             return Some(self.value(node));
         }
-        self.wrong_kind(&node, what, Expected::Text);
-        None
+        // What needs only quotes is read as if it had them: another instance could seem to have the same name.
+        match self.written(node.span).filter(|_| matches!(node.kind, Kind::Bool(_) | Kind::Number(_))) {
+            Some(written) => {
+                let meant = Template { span: node.span, kind: Kind::String(written.into()) };
+                self.not_text(&node, what);
+                Some(meant)
+            }
+            None => {
+                self.wrong_kind(&node, what, Expected::Text);
+                None
+            }
+        }
     }
 
     fn compile(&mut self, node: Node, place: Place) -> Template {

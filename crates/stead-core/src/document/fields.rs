@@ -41,12 +41,12 @@ impl Reader<'_> {
         });
     }
 
-    fn written(&self, span: Span) -> Option<&str> {
+    pub(super) fn written(&self, span: Span) -> Option<&str> {
         self.text?.get(span.start as usize..span.end as usize)
     }
 
     /// A value that YAML takes for something else than text, unless it is in quotes.
-    fn not_text(&mut self, node: &Node, what: &str) {
+    pub(super) fn not_text(&mut self, node: &Node, what: &str) {
         let message = format!("{what} must be a string, found {}", described(node));
         let finding = Diagnostic::error(&codes::WRONG_KIND, node.span, message);
         let scalar = matches!(node.kind, Kind::Bool(_) | Kind::Number(_));

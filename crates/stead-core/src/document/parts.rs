@@ -79,6 +79,11 @@ impl Reader<'_> {
 
     fn check_bounds(&mut self, parameter: &Parameter) {
         let data_type = parameter.data_type.value;
+        if let Some(none) = parameter.allowed.as_ref().filter(|allowed| allowed.value.is_empty()) {
+            let finding =
+                Diagnostic::error(&codes::BOUNDS, none.span, "'allowedValues' is empty, so no value is allowed");
+            self.report(finding.with_help("list the values, or remove it"));
+        }
         let values = bounds("minValue", parameter.min_value.as_ref(), "maxValue", parameter.max_value.as_ref());
         let lengths = bounds("minLength", parameter.min_length.as_ref(), "maxLength", parameter.max_length.as_ref());
         let has_length = matches!(data_type, DataType::String | DataType::SecureString | DataType::Array);

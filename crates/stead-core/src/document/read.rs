@@ -333,7 +333,12 @@ impl Reader<'_> {
         if !has_count {
             self.missing(span, "'copy'", "count", "say how many instances there are");
         }
-        Some(Copy { name: name?, count: count? })
+        // What is wrong is reported; the instance is in a loop all the same, or copyIndex() would be reported, too.
+        let once = || Template { span, kind: Kind::Number(1.into()) };
+        Some(Copy {
+            name: name.unwrap_or_else(|| Spanned::new(String::new(), span)),
+            count: count.unwrap_or_else(once),
+        })
     }
 
     fn copy_count(&mut self, node: Node) -> Option<Template> {

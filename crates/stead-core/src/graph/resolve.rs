@@ -621,15 +621,16 @@ impl Builder<'_> {
     }
 
     fn included_parameters(&mut self, name: &str, text: &str) -> Option<Object> {
-        let source = self.sources.add_once(name, text);
+        let source = self.sources.add_private(name, text);
         let (node, findings) = text::read(source, text, &Limits::default());
-        self.findings.extend(findings);
-        let node = node?;
+        let usable = !any_error(&findings);
+        self.findings.extend(findings.into_iter().map(|finding| finding.without_words_of(text)));
+        let node = node.filter(|_| usable)?;
         let value = node.literal();
         match parameters::supplied(value) {
             Ok(supplied) => Some(supplied),
-            Err(finding) => {
-                self.error(finding.code, node.span, finding.message);
+            Err(parameters::Finding { code, message, help }) => {
+                self.findings.push(Diagnostic { help, ..Diagnostic::error(code, node.span, message) });
                 None
             }
         }

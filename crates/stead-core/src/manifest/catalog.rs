@@ -111,9 +111,11 @@ impl Catalog {
         }
     }
 
-    /// The type that was probably meant: one with nearly the same name, else one with nearly the same last part.
+    /// The type that was probably meant: one with nearly the same name, else one with nearly the same last part. That the
+    /// owners are the same makes no name near.
     fn near(&self, wanted: &TypeName) -> Option<TypeName> {
-        let whole = nearest(wanted.as_str(), self.by_type.keys().map(TypeName::as_str));
+        let is_near = |known: &&TypeName| nearest(wanted.short(), [known.short()]).is_some();
+        let whole = nearest(wanted.as_str(), self.by_type.keys().filter(is_near).map(TypeName::as_str));
         let by_short = || {
             let short = nearest(wanted.short(), self.by_type.keys().map(TypeName::short))?;
             self.by_type.keys().find(|name| name.short() == short).map(TypeName::as_str)

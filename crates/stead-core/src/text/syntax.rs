@@ -103,8 +103,11 @@ impl<'t> Fault<'_, 't> {
             K::MisplacedFlowCollectionEnd => {
                 Diagnostic::error(&codes::BRACKET, self.here(), "this bracket was never opened")
             }
-            _ if self.builder.open_bracket().is_some() => self.in_brackets(),
-            _ => self.in_block(kind),
+            _ => match self.control_character(kind) {
+                Some(finding) => finding,
+                None if self.builder.open_bracket().is_some() => self.in_brackets(),
+                None => self.in_block(kind),
+            },
         }
     }
 
@@ -173,6 +176,17 @@ impl<'t> Fault<'_, 't> {
         Diagnostic::error(&codes::BRACKET, self.here(), message).with_help(help)
     }
 
+    /// A character at the fault that stands nowhere in YAML.
+    fn control_character(&self, kind: &ErrorKind) -> Option<Diagnostic> {
+        let found = match kind {
+            ErrorKind::UnexpectedCharacter { character } => *character,
+            _ => self.text.get(self.at..)?.chars().next()?,
+        };
+        let message = format!("the control character U+{:04X} is not allowed in YAML", u32::from(found));
+        let is_refused = found.is_control() && !matches!(found, '\t' | '\n' | '\r' | '\u{85}');
+        is_refused.then(|| self.syntax(message, "within double quotes write it as an escape such as \\u0000"))
+    }
+
     fn in_brackets(&self) -> Diagnostic {
         let start = self.builder.open_bracket().unwrap_or_default();
         let open = self.text.get(start as usize..).and_then(|text| text.chars().next()).unwrap_or('[');
@@ -196,10 +210,6 @@ impl<'t> Fault<'_, 't> {
             K::BlockSequenceEntryNotAllowed => self.syntax(
                 "a dash starts an element of a list, which is not allowed here".to_owned(),
                 "put the list on lines of its own, or the dash in quotes if text is meant",
-            ),
-            K::UnexpectedCharacter { character } if character.is_control() => self.syntax(
-                format!("the control character U+{:04X} is not allowed in YAML", u32::from(*character)),
-                "within double quotes write it as an escape such as \\u0000",
             ),
             K::UnexpectedCharacter { character } => {
                 let message = format!("text cannot start with the character {character}");

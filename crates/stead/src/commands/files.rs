@@ -7,15 +7,19 @@ use rustix::fs::{Mode, OFlags, fchmod};
 use rustix::io::Errno;
 use stead_core::text::Limits;
 use stead_engine::error_chain;
-use stead_host::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Writes};
+use stead_host::fs::{self, Former, FsError, Kind, Ownership, Place, Replacement, Status, Writes};
 
 use super::values::plain;
 use crate::exit::Exit;
 use crate::output::complain;
 
-/// Writes a file, at once and whole. No link that another user made leads it elsewhere.
+/// Writes a file, at once and whole. No link that another user made leads it elsewhere, and what is no file, such as a
+/// device or a link, stays.
 pub(super) fn write(file: &Path, content: &[u8], mode: u32, writes: &Writes) -> Result<(), FsError> {
     let place = place(file, writes)?;
+    if let Some(Status { kind: found, .. }) = place.status()?.filter(|status| status.kind != Kind::File) {
+        return Err(FsError::WrongKind { path: file.to_owned(), found, wanted: Kind::File });
+    }
     let new = Replacement::begin(&place, Former::Any)?;
     new.write(content)?;
     new.finish(mode, Ownership::default())?;

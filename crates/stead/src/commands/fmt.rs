@@ -43,7 +43,7 @@ fn format(path: &Path, arguments: &Fmt) -> Exit {
         Ok(text) => text,
         Err(error) => {
             let message = match error {
-                Unreadable::Empty => format!("{}: the text holds no document", path.display()),
+                Unreadable::Empty { .. } => format!("{}: the text holds no document", path.display()),
                 error => error.to_string(),
             };
             complain(&format!("error: {}", plain(&message)));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::termios::tcgetwinsize;
 use serde_json::Value as Json;
 use stead_core::call::{Changed, FailureKind, Operation, Restart, code};
 use stead_core::destruction::{Effect, Effects};
@@ -107,8 +108,10 @@ impl<'a> Printer<'a> {
     pub(super) fn new(session: &'a Session, style: Style, sources: Arc<Sources>) -> Self {
         let bar = style.progress.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            let template = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}");
-            bar.with_style(template.unwrap_or_else(|_| ProgressStyle::default_bar()))
+            // A line that does not fit is broken by the terminal, and would not be erased.
+            let is_narrow = tcgetwinsize(std::io::stderr()).is_ok_and(|size| (1..60).contains(&size.ws_col));
+            let template = if is_narrow { "{pos}/{len} {wide_msg}" } else { "{bar:30} {pos}/{len} {wide_msg}" };
+            bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
         Self { session, style, sources, bar, announced: BTreeSet::new() }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use stead_core::diag::counted;
 use stead_core::event::Mode;
 use stead_core::run::Run;
-use stead_engine::{Execution, Parts, Prepared, SavedPlan, Session, Summary};
+use stead_engine::{Execution, Parts, Prepared, SavedPlan, Session, Summary, error_chain};
 use stead_host::fs::Writes;
 
 use super::files;
@@ -44,7 +44,7 @@ pub(super) fn save(
         return Err(Exit::Failed);
     }
     let written = std::path::absolute(path).map_err(|error| stead_host::fs::reason(&error)).and_then(|absolute| {
-        files::write(&absolute, text.as_bytes(), 0o600, &Writes::default()).map_err(|error| error.to_string())
+        files::write(&absolute, text.as_bytes(), 0o600, &Writes::default()).map_err(|error| error_chain(&error))
     });
     written.map_err(|reason| {
         complain(&format!("error: the plan was not saved: {reason}"));
@@ -117,7 +117,7 @@ pub(super) fn confirm(
         return Err(refused("a document that the saved plan includes has changed"));
     }
     let run = session.run(prepared, Execution::new(Mode::PLAN, width)).map_err(|error| {
-        complain(&format!("error: {}", stead_engine::error_chain(&error)));
+        complain(&format!("error: {}", error_chain(&error)));
         Exit::Failed
     })?;
     if run.report().cancelled {
