@@ -183,7 +183,7 @@ fn inline_parameters(text: &str) -> Result<Text, Unreadable> {
 
 fn not_empty(text: Text) -> Result<Text, Unreadable> {
     if text.text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() {
-        // The words in angle brackets are no names of files.
+        // What stands in angle brackets is not the name of a file.
         Err(Unreadable::Empty { file: Some(text.name).filter(|name| !name.starts_with('<')) })
     } else {
         Ok(text)
@@ -298,7 +298,7 @@ pub(crate) fn value(session: &mut Session, from: &Text) -> Result<Value, Vec<Dia
     tree(session, from).map(|node| node.literal())
 }
 
-/// It may hold secrets: what is wrong with it is reported without a word of it.
+/// It may hold secrets: findings show nothing of it.
 fn tree(session: &mut Session, from: &Text) -> Result<Node, Vec<Diagnostic>> {
     let source = Source::new(from.name.clone(), &from.text).private();
     let text = Arc::clone(&source.text);

@@ -199,7 +199,7 @@ impl Diagnostic {
         }
     }
 
-    /// The same without words of the text that it is about: where they say something, what the code stands for does.
+    /// The same without words of the line that it is about: a message that has one gives way to the title of the code.
     #[must_use]
     pub fn without_words_of(self, text: &str) -> Self {
         let from = self.span.map_or(0, |span| span.start as usize);

@@ -35,17 +35,14 @@ impl Reader<'_> {
             return Some(self.value(node));
         }
         // What needs only quotes is read as if it had them: another instance could seem to have the same name.
-        match self.written(node.span).filter(|_| matches!(node.kind, Kind::Bool(_) | Kind::Number(_))) {
-            Some(written) => {
-                let meant = Template { span: node.span, kind: Kind::String(written.into()) };
-                self.not_text(&node, what);
-                Some(meant)
-            }
-            None => {
-                self.wrong_kind(&node, what, Expected::Text);
-                None
-            }
-        }
+        let is_scalar = matches!(node.kind, Kind::Bool(_) | Kind::Number(_));
+        let Some(written) = self.written(node.span).filter(|_| is_scalar) else {
+            self.wrong_kind(&node, what, Expected::Text);
+            return None;
+        };
+        let meant = Template { span: node.span, kind: Kind::String(written.into()) };
+        self.not_text(&node, what);
+        Some(meant)
     }
 
     fn compile(&mut self, node: Node, place: Place) -> Template {

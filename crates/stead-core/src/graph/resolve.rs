@@ -456,7 +456,14 @@ impl Builder<'_> {
         // The outermost document is the first level.
         if self.room.depth <= 1 {
             let message = format!("'{}' is nested more than {MAX_NESTING} deep", self.graph.node(id).name);
-            self.stop(&codes::TOO_DEEP, instance.span, message);
+            self.room = Room::NONE;
+            let finding = Diagnostic::error(&codes::TOO_DEEP, instance.span, message);
+            self.findings.push(match purpose {
+                Purpose::Include => {
+                    finding.with_help("look for a document that includes itself, directly or through others")
+                }
+                _ => finding,
+            });
             return;
         }
         self.room.depth -= 1;

@@ -106,6 +106,7 @@ impl<'t> Fault<'_, 't> {
             _ => match self.control_character(kind) {
                 Some(finding) => finding,
                 None if self.builder.open_bracket().is_some() => self.in_brackets(),
+                None if self.text.trim_start().starts_with(['{', '[']) => self.behind_brackets(),
                 None => self.in_block(kind),
             },
         }
@@ -194,6 +195,16 @@ impl<'t> Fault<'_, 't> {
         Diagnostic::error(&codes::BRACKET, self.here(), format!("expected ',' or '{close}' before this"))
             .with_label(self.builder.span(start, start + 1), format!("'{open}' is opened here"))
             .with_help(format!("add the missing ',' or '{close}', or put text that contains brackets in quotes"))
+    }
+
+    /// What follows the bracket that closes the text, as where JSON stands line by line.
+    fn behind_brackets(&self) -> Diagnostic {
+        let end = self.builder.last().end as usize;
+        let behind = self.text.get(end..).unwrap_or_default();
+        let start = end + (behind.len() - behind.trim_start().len());
+        let length = behind.trim_start().chars().next().map_or(0, char::len_utf8);
+        Diagnostic::error(&codes::DOCUMENTS, self.span(start..start + length), "something follows the closing bracket")
+            .with_help("remove it, or put each document into a file of its own")
     }
 
     fn in_block(&self, kind: &ErrorKind) -> Diagnostic {

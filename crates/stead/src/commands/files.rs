@@ -13,8 +13,8 @@ use super::values::plain;
 use crate::exit::Exit;
 use crate::output::complain;
 
-/// Writes a file, at once and whole. No link that another user made leads it elsewhere, and what is no file, such as a
-/// device or a link, stays.
+/// Writes a file, at once and whole. No link that another user made leads it elsewhere, and anything but a
+/// file, such as a device or a link, stays.
 pub(super) fn write(file: &Path, content: &[u8], mode: u32, writes: &Writes) -> Result<(), FsError> {
     let place = place(file, writes)?;
     if let Some(Status { kind: found, .. }) = place.status()?.filter(|status| status.kind != Kind::File) {

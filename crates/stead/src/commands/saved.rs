@@ -35,6 +35,11 @@ pub(super) fn save(
         complain("error: the plan was not saved because it has failures");
         return Err(Exit::Failed);
     }
+    if beginning(path).is_some_and(|begin| !begin.is_empty() && begin != SavedPlan::BEGIN.as_bytes()) {
+        complain(&format!("error: the plan was not saved: {} is not a saved plan and is not replaced", path.display()));
+        complain("help: name another file, or remove this one");
+        return Err(Exit::Failed);
+    }
     let parts = Parts { only: document.only.clone(), skip: document.skip.clone() };
     let printer = Printer::new(session, Style::saved(), Arc::clone(&prepared.sources));
     let plan = SavedPlan::new(session, prepared, run, parts, (printer.text(run, summary), summary.has_changes()));
@@ -52,15 +57,17 @@ pub(super) fn save(
     })
 }
 
+/// What a file begins with, as much as tells a plan from something else.
+fn beginning(path: &Path) -> Option<Vec<u8>> {
+    let mut begin = Vec::new();
+    let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
+    file.take(SavedPlan::BEGIN.len() as u64).read_to_end(&mut begin).ok().map(|_| begin)
+}
+
 /// The plan in a file; `None` where it holds something else, such as a document.
 pub(super) fn read(path: &Path) -> Option<Result<SavedPlan, Exit>> {
     // What cannot be read is reported as a document that cannot.
-    let mut begin = [0; SavedPlan::BEGIN.len()];
-    let is_file = path.as_os_str() != "-" && path.is_file();
-    is_file.then(|| File::open(path).and_then(|mut file| file.read_exact(&mut begin)).ok()).flatten()?;
-    if begin != *SavedPlan::BEGIN.as_bytes() {
-        return None;
-    }
+    beginning(path).filter(|begin| path.as_os_str() != "-" && begin == SavedPlan::BEGIN.as_bytes())?;
     let unusable = |error: &dyn std::fmt::Display| {
         complain(&format!("error: {error}"));
         Exit::Unusable

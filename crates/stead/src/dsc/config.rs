@@ -141,7 +141,14 @@ fn as_asked(document: Json, config: &Config) -> Json {
 /// Whether a failed run prints nothing, as that of dsc. Otherwise what was done is worth knowing.
 fn is_strict(compat: Option<Compat>) -> bool {
     use clap::ValueEnum;
-    let from_environment = || Compat::from_str(&std::env::var("STEAD_COMPAT").ok()?, true).ok();
+    let from_environment = || {
+        let stated = std::env::var("STEAD_COMPAT").ok()?;
+        let known = Compat::from_str(&stated, true).ok();
+        if known.is_none() {
+            tracing::warn!("STEAD_COMPAT is '{stated}', but must be one of results, strict; ignored");
+        }
+        known
+    };
     compat.or_else(from_environment) == Some(Compat::Strict)
 }
 
