@@ -459,7 +459,7 @@ impl Builder<'_> {
             self.room = Room::NONE;
             let finding = Diagnostic::error(&codes::TOO_DEEP, instance.span, message);
             self.findings.push(match purpose {
-                Purpose::Include => {
+                Purpose::Include if !composite => {
                     finding.with_help("look for a document that includes itself, directly or through others")
                 }
                 _ => finding,
