@@ -106,7 +106,10 @@ impl Host {
     }
 
     /// How many calls are carried out at once unless somebody says otherwise: as many as there are processors.
+    ///
+    /// The system is asked once for a process: with its limits for groups of processes that takes as long as a small call.
     pub fn width(&self) -> NonZeroUsize {
-        available_parallelism().unwrap_or(NonZeroUsize::MIN)
+        static WIDTH: OnceLock<NonZeroUsize> = OnceLock::new();
+        *WIDTH.get_or_init(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
     }
 }

@@ -7,7 +7,6 @@ mod references;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use stead_core::budget::Budget;
@@ -65,10 +64,8 @@ impl Session {
         let ask = |(at, provider, cx, input): (usize, Arc<dyn Provider>, Context, Plain)| {
             (at, provider.validate(&cx, &input).err())
         };
-        // How many processors there are takes longer to find out than to look at a built-in.
-        let width = if questions.is_empty() { NonZeroUsize::MIN } else { self.host.width() };
         let mut refused: HashMap<usize, Option<Failure>> =
-            self.host.pool.map(questions, width, ask).into_iter().collect();
+            self.host.pool.map(questions, self.host.width(), ask).into_iter().collect();
         let finish = |(at, look)| match look {
             Look::Finished(findings) => findings,
             Look::Asks(checked, _) => {

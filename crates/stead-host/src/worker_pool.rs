@@ -40,6 +40,8 @@ impl WorkerPool {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.jobs.push_back(Box::new(job));
         if state.idle >= state.jobs.len() {
+            // The thread that wakes up would wait for the lock at once.
+            drop(state);
             self.shared.changed.notify_one();
             return Ok(());
         }

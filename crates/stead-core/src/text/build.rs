@@ -127,6 +127,12 @@ impl<'t> Builder<'t> {
         self.frames.iter().rev().take_while(|frame| frame.flow).find(bracket).map(|frame| frame.start)
     }
 
+    /// Where the document ends, once it was read, if it is a list or an object in brackets.
+    pub(super) fn end_in_brackets(&self) -> Option<u32> {
+        let span = self.root.as_ref()?.span;
+        self.slice(span).starts_with(['[', '{']).then_some(span.end)
+    }
+
     fn report(&mut self, finding: Diagnostic) {
         self.findings.push(finding);
     }

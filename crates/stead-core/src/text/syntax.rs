@@ -103,11 +103,11 @@ impl<'t> Fault<'_, 't> {
             K::MisplacedFlowCollectionEnd => {
                 Diagnostic::error(&codes::BRACKET, self.here(), "this bracket was never opened")
             }
-            _ => match self.control_character(kind) {
-                Some(finding) => finding,
-                None if self.builder.open_bracket().is_some() => self.in_brackets(),
-                None if self.text.trim_start().starts_with(['{', '[']) => self.behind_brackets(),
-                None => self.in_block(kind),
+            _ => match (self.control_character(kind), self.builder.end_in_brackets()) {
+                (Some(finding), _) => finding,
+                (None, _) if self.builder.open_bracket().is_some() => self.in_brackets(),
+                (None, Some(end)) => self.behind_brackets(end as usize),
+                (None, None) => self.in_block(kind),
             },
         }
     }
@@ -198,8 +198,7 @@ impl<'t> Fault<'_, 't> {
     }
 
     /// What follows the bracket that closes the text, as where JSON stands line by line.
-    fn behind_brackets(&self) -> Diagnostic {
-        let end = self.builder.last().end as usize;
+    fn behind_brackets(&self, end: usize) -> Diagnostic {
         let behind = self.text.get(end..).unwrap_or_default();
         let start = end + (behind.len() - behind.trim_start().len());
         let length = behind.trim_start().chars().next().map_or(0, char::len_utf8);

@@ -90,6 +90,7 @@ impl ShortLane {
         let mut state = self.queue.lock();
         self.given -= std::mem::take(&mut state.waiting).len().min(self.given);
         state.closed = true;
+        drop(state);
         self.queue.changed.notify_all();
     }
 }
