@@ -46,7 +46,7 @@ pub(crate) enum Unreadable {
     #[error("Empty input provided{}", file.as_deref().map(|file| format!(": {file} is empty")).unwrap_or_default())]
     Empty { file: Option<String> },
     /// Whoever reads it first gets all of it.
-    #[error("standard input can be read only once; put what else is read from it into a file")]
+    #[error("standard input can be read only once; use a file for the other input")]
     StandardInputTwice,
     /// A path where a document should be.
     #[error("Document provided is a file path, use '--file' instead")]

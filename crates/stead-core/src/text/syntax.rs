@@ -202,7 +202,7 @@ impl<'t> Fault<'_, 't> {
         let behind = self.text.get(end..).unwrap_or_default();
         let start = end + (behind.len() - behind.trim_start().len());
         let length = behind.trim_start().chars().next().map_or(0, char::len_utf8);
-        Diagnostic::error(&codes::DOCUMENTS, self.span(start..start + length), "something follows the closing bracket")
+        Diagnostic::error(&codes::DOCUMENTS, self.span(start..start + length), "unexpected text after the document")
             .with_help("remove it, or put each document into a file of its own")
     }
 

@@ -493,10 +493,12 @@ fn holds(operator: &str, left: &Value, right: &Value, cased: bool) -> Evaluate<b
 }
 
 fn alike(left: &str, right: &str, cased: bool) -> bool {
-    match left.is_ascii() && right.is_ascii() {
-        _ if cased => left == right,
-        true => left.eq_ignore_ascii_case(right),
-        false => left.to_lowercase() == right.to_lowercase(),
+    if cased {
+        left == right
+    } else if left.is_ascii() && right.is_ascii() {
+        left.eq_ignore_ascii_case(right)
+    } else {
+        left.to_lowercase() == right.to_lowercase()
     }
 }
 

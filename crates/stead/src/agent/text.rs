@@ -59,7 +59,11 @@ pub(super) fn history(answer: &Json) -> String {
         let cells = [&number, stage, second(text(each, "accepted")), second(converged), text(each, "origin")];
         cells.map(str::to_owned).to_vec()
     });
-    table(&["Generation", "Stage", "Accepted", "Converged", "Origin"], &rows.collect::<Vec<_>>(), terminal_width())
+    table(
+        &["Generation", "Stage", "Accepted", "Converged", "Origin"],
+        &rows.collect::<Vec<_>>(),
+        terminal_width(std::io::stdout()),
+    )
 }
 
 /// A time without its fraction of a second.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rustix::termios::tcgetwinsize;
 use serde_json::Value as Json;
 use stead_core::call::{Changed, FailureKind, Operation, Restart, code};
 use stead_core::destruction::{Effect, Effects};
@@ -26,6 +25,7 @@ use stead_engine::{Difference, Session, Summary, printed};
 use super::effects;
 use super::values::{self, painted};
 use crate::args::{Document, Output};
+use crate::dsc::listing::terminal_width;
 use crate::output::{complain, complain_text, is_coloured, is_watched, print};
 
 /// What is printed, and how.
@@ -109,7 +109,7 @@ impl<'a> Printer<'a> {
         let bar = style.progress.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             // A line that does not fit is broken by the terminal, and would not be erased.
-            let is_narrow = tcgetwinsize(std::io::stderr()).is_ok_and(|size| (1..60).contains(&size.ws_col));
+            let is_narrow = terminal_width(std::io::stderr()).is_some_and(|columns| columns < 60);
             let template = if is_narrow { "{pos}/{len} {wide_msg}" } else { "{bar:30} {pos}/{len} {wide_msg}" };
             bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
         });

@@ -36,8 +36,8 @@ pub(super) fn save(
         return Err(Exit::Failed);
     }
     if beginning(path).is_some_and(|begin| !begin.is_empty() && begin != SavedPlan::BEGIN.as_bytes()) {
-        complain(&format!("error: the plan was not saved: {} is not a saved plan and is not replaced", path.display()));
-        complain("help: name another file, or remove this one");
+        complain(&format!("error: the plan was not saved: '{}' exists and is not a saved plan", path.display()));
+        complain("help: choose another file name, or remove the file first");
         return Err(Exit::Failed);
     }
     let parts = Parts { only: document.only.clone(), skip: document.skip.clone() };

@@ -145,7 +145,7 @@ fn is_strict(compat: Option<Compat>) -> bool {
         let stated = std::env::var("STEAD_COMPAT").ok()?;
         let known = Compat::from_str(&stated, true).ok();
         if known.is_none() {
-            tracing::warn!("STEAD_COMPAT is '{stated}', but must be one of results, strict; ignored");
+            tracing::warn!("ignoring STEAD_COMPAT: '{stated}' is neither 'results' nor 'strict'");
         }
         known
     };

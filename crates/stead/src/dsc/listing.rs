@@ -1,5 +1,7 @@
 //! What there is: resources, functions, extensions, schemas.
 
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -28,7 +30,7 @@ struct Listing<I> {
 impl<I: IntoIterator<Item: Serialize>> Listing<I> {
     fn print(self, format: Option<ListFormat>) {
         let most = match format {
-            None if is_terminal() => terminal_width(),
+            None if is_terminal() => terminal_width(io::stdout()),
             Some(ListFormat::TableNoTruncate) => None,
             _ => {
                 for (at, item) in self.items.into_iter().enumerate() {
@@ -98,8 +100,8 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// How many columns of text the terminal has; `None` when it does not say.
-pub(crate) fn terminal_width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+pub(crate) fn terminal_width(output: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(output).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 

@@ -26,7 +26,11 @@ pub(super) fn list<'a>(entries: impl Iterator<Item = Entry<'a>>) -> String {
     if rows.is_empty() {
         return "no recorded runs; 'stead apply --record' records one\n".to_owned();
     }
-    table(&["Run", "Began", "Operation", "Document", "Re-runs", "Duration", "Result"], &rows, terminal_width())
+    table(
+        &["Run", "Began", "Operation", "Document", "Re-runs", "Duration", "Result"],
+        &rows,
+        terminal_width(std::io::stdout()),
+    )
 }
 
 fn row(entry: &Entry<'_>) -> Vec<String> {
