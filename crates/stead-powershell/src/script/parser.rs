@@ -231,13 +231,12 @@ impl<'a, 'p> Parser<'a, 'p> {
             return;
         }
         let place = (token.start, token.end);
-        let found = match self.texts.get(&place) {
-            Some(known) => known.clone(),
-            None => {
-                let found = self.scripts_in(token);
-                self.texts.insert(place, found.clone());
-                found
-            }
+        let found = if let Some(known) = self.texts.get(&place) {
+            known.clone()
+        } else {
+            let found = self.scripts_in(token);
+            self.texts.insert(place, found.clone());
+            found
         };
         self.script.types.extend(found.types);
         self.script.functions.extend(found.functions);
