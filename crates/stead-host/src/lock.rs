@@ -97,21 +97,28 @@ pub fn describe(owner: Option<&Owner>) -> String {
 #[must_use = "the lock is released when this is dropped"]
 pub struct Lock {
     // The file holds the lock; it is closed last.
-    named: Option<Named>,
-    _file: File,
+    file: File,
+    end: End,
 }
 
-struct Named {
-    directory: OwnedFd,
-    name: String,
+/// What becomes of the file of a lock before the lock is released.
+enum End {
+    /// It says nothing that must go.
+    Stays,
+    /// It says nothing any more. A file system such as ext4 looks through all that was deleted in the last half minute for
+    /// each file that it creates, so that a lock that is taken often and removed each time makes all new files slow.
+    Emptied,
+    /// It is removed. Whoever waits for it finds that it has no name any more, and opens the next one.
+    Removed { directory: OwnedFd, name: String },
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Before the lock is released. Whoever waits for this file finds that it has no name any more, and opens the
-        // next one.
-        if let Some(Named { directory, name }) = &self.named {
-            let _ = unlinkat(directory, name.as_str(), AtFlags::empty());
+        // Nobody can be told of an error, and the next owner overcomes it.
+        match &self.end {
+            End::Stays => {}
+            End::Emptied => drop(ftruncate(&self.file, 0)),
+            End::Removed { directory, name } => drop(unlinkat(directory, name.as_str(), AtFlags::empty())),
         }
     }
 }
@@ -148,12 +155,15 @@ impl Locks {
         let name = format!("root-{device}-{inode}");
         let (directory, path) = self.open()?;
         let mut file = Acquire { directory: &directory, path: path.join(&name), name: &name }.acquire(wait)?;
-        // A run that ends in order removes the file.
-        if let Some(mark) = read_lines(&mut file).get(3) {
+        // A run that ends in order leaves no text.
+        let left = read_lines(&mut file);
+        if let Some(mark) = left.get(3) {
             end_left_behind(mark);
         }
-        introduce(&file, command).map_err(|source| LockError::System { path, source })?;
-        Ok(Lock { named: Some(Named { directory, name }), _file: file })
+        introduce(&file, command, !left.is_empty()).map_err(|source| LockError::System { path, source })?;
+        // There is one `/`, and any number of other roots.
+        let end = if root == Path::new("/") { End::Emptied } else { End::Removed { directory, name } };
+        Ok(Lock { file, end })
     }
 
     /// Locks a name in a directory while what is there is read, changed and replaced.
@@ -168,7 +178,7 @@ impl Locks {
         let name = format!("file-{:02}", hasher.finish() % FILES);
         let (directory, path) = self.open()?;
         let file = Acquire { directory: &directory, path: path.join(&name), name: &name }.acquire(wait)?;
-        Ok(Lock { named: None, _file: file })
+        Ok(Lock { file, end: End::Stays })
     }
 
     fn open(&self) -> Result<(OwnedFd, PathBuf), LockError> {
@@ -285,9 +295,13 @@ fn check(wait: &mut Wait<'_>, begun: Instant, owner: Option<Owner>) -> Result<()
 }
 
 /// Says who has the lock: a line each for the process, the time, the command, and what its programs are marked with.
-fn introduce(mut file: &File, command: &str) -> io::Result<()> {
-    ftruncate(file, 0)?;
-    file.rewind()?;
+///
+/// A new file is not truncated: ext4 writes what follows that to the disk when the file is closed, and waits for it.
+fn introduce(mut file: &File, command: &str, is_used: bool) -> io::Result<()> {
+    if is_used {
+        ftruncate(file, 0)?;
+        file.rewind()?;
+    }
     let (pid, now, command) = (std::process::id(), jiff::Timestamp::now(), command.replace('\n', " "));
     file.write_all(format!("{pid}\n{now}\n{command}\n{}\n", mark()).as_bytes())
 }

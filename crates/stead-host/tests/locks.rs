@@ -88,6 +88,23 @@ fn one_at_a_time() {
 }
 
 #[test]
+fn the_file_of_the_machine_itself_stays_and_says_nothing() {
+    let directory = TempDir::new().unwrap();
+    let locks = Locks::in_directory(directory.path());
+    let text = || {
+        let files = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        let [file] = files.collect::<Vec<_>>().try_into().unwrap();
+        std::fs::read_to_string(file).unwrap()
+    };
+    for _ in 0..2 {
+        let held = lock(&locks, Path::new("/"));
+        assert!(text().starts_with(&format!("{}\n", std::process::id())), "{}", text());
+        drop(held);
+        assert_eq!(text(), "");
+    }
+}
+
+#[test]
 fn whoever_waits_learns_for_whom_until_it_is_killed() {
     let directory = TempDir::new().unwrap();
     let locks = Locks::in_directory(&directory.path().join("locks"));
