@@ -22,21 +22,20 @@ use crate::host::Host;
 use crate::watch::FileWatch;
 
 /// What carries out each resource; made once for each.
-#[derive(Clone)]
 pub(crate) struct Providers {
     host: Host,
-    settings: Settings,
+    settings: Arc<Settings>,
     /// Few, so that a search is faster than hashing a name for each call. Each holds its manifest: the same allocation is the
     /// same resource.
-    made: Arc<RwLock<Vec<Made>>>,
+    made: RwLock<Vec<Made>>,
 }
 
 /// A resource and what carries it out.
 type Made = (Arc<Manifest>, Arc<dyn Provider>);
 
 impl Providers {
-    pub(crate) fn new(host: &Host, settings: Settings) -> Self {
-        Self { host: host.clone(), settings, made: Arc::default() }
+    pub(crate) fn new(host: &Host, settings: Arc<Settings>) -> Self {
+        Self { host: host.clone(), settings, made: RwLock::default() }
     }
 
     pub(crate) fn of(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
@@ -68,7 +67,7 @@ impl Providers {
                 self.host.powershell().and_then(|powershell| powershell.provider(&manifest.type_name, resource));
             return found.unwrap_or_else(|| Arc::new(Incapable));
         }
-        match CommandProvider::new(manifest, self.settings.clone()) {
+        match CommandProvider::new(manifest, (*self.settings).clone()) {
             Some(provider) => Arc::new(provider),
             None => Arc::new(Incapable),
         }
@@ -93,7 +92,7 @@ impl Provider for Incapable {}
 
 /// Everything that the calls of one run need.
 pub(crate) struct SessionCalls {
-    pub(crate) providers: Providers,
+    pub(crate) providers: Arc<Providers>,
     pub(crate) machine: Arc<Machine>,
     pub(crate) vault: Arc<MemoryVault>,
     /// What every call is carried out with, but for the name of its instance.
@@ -140,7 +139,7 @@ impl Calls for SessionCalls {
     }
 
     fn watch(&self) -> Option<Box<dyn Watch>> {
-        Some(Box::new(FileWatch::new(self.providers.clone(), self.context.clone())))
+        Some(Box::new(FileWatch::new(Arc::clone(&self.providers), self.context.clone())))
     }
 
     fn flush(&self) -> std::io::Result<()> {

@@ -56,7 +56,7 @@ pub struct Host {
     /// The resources that are built in, by type.
     pub(crate) built_ins: Arc<HashMap<TypeName, BuiltIn>>,
     /// Their manifests.
-    pub(crate) catalog: Catalog,
+    pub(crate) catalog: Arc<Catalog>,
     pub(crate) pool: Arc<WorkerPool>,
     powershell: Arc<OnceLock<Option<Arc<PowerShell>>>>,
 }
@@ -74,7 +74,7 @@ impl Host {
             powershell: Arc::default(),
             options: Arc::new(options),
             built_ins: Arc::new(by_type.collect()),
-            catalog,
+            catalog: Arc::new(catalog),
             pool: Arc::default(),
         }
     }

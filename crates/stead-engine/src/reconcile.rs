@@ -85,7 +85,7 @@ impl Session {
             return Ok(None);
         }
         let (search, context) = (self.discovery.search(), self.context(name.text));
-        let found = DecisionProgram::find(name.role, name.text, search, self.settings.clone(), context);
+        let found = DecisionProgram::find(name.role, name.text, search, (*self.settings).clone(), context);
         found.map(Some).map_err(|error| Box::new(name.finding(&error, search)))
     }
 }

@@ -58,7 +58,7 @@ pub struct Session {
     /// How long one program of a resource may take.
     pub deadline: Duration,
     /// What programs of resources are given.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// Whether instances of a document are distinguished by their names.
     pub names: Names,
     /// Whether every parameter of a document must have a value.
@@ -66,7 +66,7 @@ pub struct Session {
     /// Whether what an instance lies in or uses is created before it, though the document does not say so.
     pub implicit_order: bool,
     pub(crate) host: Host,
-    providers: Providers,
+    providers: Arc<Providers>,
     modules: Arc<Modules>,
     root: Arc<Path>,
     system_root: Option<Arc<Path>>,
@@ -143,19 +143,20 @@ impl Unusable {
 
 impl Session {
     pub(crate) fn new(host: &Host, root: PathBuf, cancel: Cancel) -> Self {
-        let settings = command_settings(&root, &host.options);
+        let settings = Arc::new(command_settings(&root, &host.options));
         let vault = Arc::<MemoryVault>::default();
         let context_root = Arc::from(root.as_path());
         let context = extension_context(&root, &cancel, &host.options);
         let modules = Arc::new(Modules { host: host.clone(), inventory: Mutex::default() });
         let programs = OnMachine {
             machine: machine(root.clone(), &host.options),
-            settings: settings.clone(),
+            settings: Arc::clone(&settings),
             context: context.clone(),
             modules: Arc::clone(&modules),
         };
-        let discovery = Arc::new(Discovery::new(host.options.search.clone(), host.catalog.clone(), Arc::new(programs)));
-        let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), settings.clone(), context));
+        let discovery =
+            Arc::new(Discovery::new(host.options.search.clone(), (*host.catalog).clone(), Arc::new(programs)));
+        let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), (*settings).clone(), context));
         Self {
             sources: Sources::default(),
             machine: Arc::new(with_secrets(machine(root, &host.options), &extensions, &vault)),
@@ -168,7 +169,7 @@ impl Session {
             names: Names::Unique,
             values: Values::Required,
             implicit_order: true,
-            providers: Providers::new(host, settings.clone()),
+            providers: Arc::new(Providers::new(host, Arc::clone(&settings))),
             modules,
             settings,
             host: host.clone(),
@@ -184,23 +185,22 @@ impl Session {
     #[must_use]
     pub fn beside(&self, cancel: Cancel) -> Self {
         let vault = Arc::<MemoryVault>::default();
-        let machine = machine(self.root.to_path_buf(), &self.host.options);
         Self {
             sources: Sources::default(),
-            machine: Arc::new(with_secrets(machine, &self.extensions, &vault)),
+            machine: Arc::new(with_secrets(self.machine.beside(), &self.extensions, &vault)),
             vault,
             discovery: Arc::clone(&self.discovery),
             extensions: Arc::clone(&self.extensions),
             cancel,
             suspend: Cancel::default(),
             deadline: self.deadline,
-            settings: self.settings.clone(),
+            settings: Arc::clone(&self.settings),
             names: self.names,
             values: self.values,
             implicit_order: self.implicit_order,
             host: self.host.clone(),
             modules: Arc::clone(&self.modules),
-            providers: self.providers.clone(),
+            providers: Arc::clone(&self.providers),
             root: Arc::clone(&self.root),
             system_root: self.system_root.clone(),
             trace: Arc::clone(&self.trace),
@@ -231,7 +231,7 @@ impl Session {
     /// What the calls of a run are carried out with.
     pub(crate) fn calls(&self) -> SessionCalls {
         SessionCalls {
-            providers: self.providers.clone(),
+            providers: Arc::clone(&self.providers),
             machine: Arc::clone(&self.machine),
             vault: Arc::clone(&self.vault),
             context: self.context(Arc::<str>::default()),
@@ -581,7 +581,7 @@ impl Resources for Known<'_> {
 struct OnMachine {
     /// Without secrets: extensions that open them are what is being discovered.
     machine: Machine,
-    settings: Settings,
+    settings: Arc<Settings>,
     context: Context,
     modules: Arc<Modules>,
 }

@@ -18,14 +18,14 @@ use crate::calls::Providers;
 pub(crate) struct FileWatch {
     /// `None` until something is watched, and where the system can watch nothing.
     watcher: Option<Watcher>,
-    providers: Providers,
+    providers: Arc<Providers>,
     context: Context,
     /// The instances that are watched, under their numbers, and what is watched of them.
     watched: BTreeMap<NodeId, Watched>,
 }
 
 impl FileWatch {
-    pub(crate) fn new(providers: Providers, context: Context) -> Self {
+    pub(crate) fn new(providers: Arc<Providers>, context: Context) -> Self {
         Self { watcher: None, providers, context, watched: BTreeMap::new() }
     }
 

@@ -23,7 +23,7 @@ pub type FindSecret = dyn Fn(&str, Option<&str>) -> Result<String, String> + Sen
 /// The machine as expressions see it. Nothing in it is read from the process behind the caller's back.
 pub struct Machine {
     /// The environment variables.
-    pub environment: BTreeMap<String, String>,
+    pub environment: Arc<BTreeMap<String, String>>,
     /// The directory that relative paths of documents start from, `DSC_CONFIG_ROOT`.
     pub root: PathBuf,
     /// The root of the system that is managed, `/` as a rule.
@@ -34,6 +34,10 @@ pub struct Machine {
     pub find_secret: Arc<FindSecret>,
     now: OnceLock<String>,
     facts: OnceLock<Value>,
+}
+
+fn no_secrets() -> Arc<FindSecret> {
+    Arc::new(|_, _| Err("No secret extensions found".to_owned()))
 }
 
 impl Machine {
@@ -49,11 +53,25 @@ impl Machine {
     /// A machine with these variables and this root of documents; everything else is as on this one.
     pub fn new(environment: BTreeMap<String, String>, root: PathBuf) -> Self {
         Self {
-            environment,
+            environment: Arc::new(environment),
             root,
             system_root: PathBuf::from("/"),
             elevated: rustix::process::geteuid().is_root(),
-            find_secret: Arc::new(|_, _| Err("No secret extensions found".to_owned())),
+            find_secret: no_secrets(),
+            now: OnceLock::new(),
+            facts: OnceLock::new(),
+        }
+    }
+
+    /// The same machine for another piece of work, without a source of secrets. What it is asked is answered anew.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self {
+            environment: Arc::clone(&self.environment),
+            root: self.root.clone(),
+            system_root: self.system_root.clone(),
+            elevated: self.elevated,
+            find_secret: no_secrets(),
             now: OnceLock::new(),
             facts: OnceLock::new(),
         }

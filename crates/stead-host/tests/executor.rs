@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::{self, ThreadId};
+use std::thread;
 use std::time::Duration;
 
 use stead_core::call::{Call, Changed, Failure, FailureKind, Operation, Outcome, Response, Tested, Verification};
@@ -43,7 +43,6 @@ struct Count {
     under_way: usize,
     most: usize,
     calls: Vec<String>,
-    threads: Vec<ThreadId>,
     gate_is_open: bool,
 }
 
@@ -113,7 +112,6 @@ impl Fake {
         count.most = count.most.max(count.under_way);
         let earlier = count.calls.iter().filter(|earlier| **earlier == name).count();
         count.calls.push(name);
-        count.threads.push(thread::current().id());
         self.changed.notify_all();
         earlier
     }
@@ -295,19 +293,6 @@ fn every_width_comes_to_the_same() {
         assert_eq!(announced, called, "what is announced is called, each once");
         assert_eq!(*first.get_or_insert_with(|| statuses(&run)), statuses(&run));
     }
-}
-
-#[test]
-fn one_at_a_time_is_in_order_and_on_one_thread() {
-    let fake = Arc::new(Fake::default());
-    let lines = mixed().replace('p', "i");
-    let (run, _) = driven(run_of(&lines, Mode::TEST), &fake, 1);
-    let count = fake.count.lock().unwrap();
-    let graph = run.graph();
-    let in_order = graph.order.iter().map(|id| graph.node(*id).path.name().to_string());
-    let called: Vec<String> = in_order.filter(|name| count.calls.contains(name)).collect();
-    assert_eq!(count.calls, called);
-    assert!(count.threads.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
 #[test]

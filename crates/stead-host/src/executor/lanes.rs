@@ -1,4 +1,4 @@
-//! Where calls are carried out: short ones in order on one thread, long ones beside each other.
+//! Where calls are carried out: short ones in order on one thread at a time, long ones beside each other.
 
 mod long;
 mod short;

@@ -16,7 +16,7 @@ use stead_engine::{Difference, Execution as Plan, Refusal, ResourceCall, Session
 use stead_host::provider::{Cancel, TraceLevel};
 use stead_resources::BuiltIn;
 
-use super::protocol::{self, Initialize, Problem, Request, ResourceParams, VERSION};
+use super::protocol::{self, Initialize, Problem, Request, ResourceParams, VERSION, object};
 use crate::output::print_now;
 
 /// Says hello: the versions, and the digests of the schemas that the caller was made from as they are now.
@@ -147,7 +147,7 @@ fn record(
 fn result(called: &ResourceCall, record: &Record) -> Json {
     let Some(response) = record.response.as_deref() else { return Json::Null };
     match &response.outcome {
-        Outcome::Got(actual) => json!({ "exists": is_there(actual), "actual": plain(actual) }),
+        Outcome::Got(actual) => object([("exists", is_there(actual).into()), ("actual", plain(actual))]),
         Outcome::Tested(tested) => {
             let schema = called.session.built_in(&called.manifest.type_name).map(BuiltIn::schema);
             let differs = Difference::of_record(record, schema).filter(|_| !tested.in_desired_state);
@@ -156,16 +156,21 @@ fn result(called: &ResourceCall, record: &Record) -> Json {
             let unexplained = tested.differing.iter().filter(|name| !is_within(&found, name));
             let unexplained: Vec<Json> = unexplained.map(|name| undetailed(name, record, &tested.actual)).collect();
             found.extend(unexplained);
-            json!({
-                "inDesiredState": tested.in_desired_state, "exists": is_there(&tested.actual),
-                "actual": plain(&tested.actual), "differing": found,
-            })
+            object([
+                ("inDesiredState", tested.in_desired_state.into()),
+                ("exists", is_there(&tested.actual).into()),
+                ("actual", plain(&tested.actual)),
+                ("differing", found.into()),
+            ])
         }
-        Outcome::Changed(changed) => json!({
-            "before": plain(&changed.before), "after": plain(&changed.after), "exists": is_there(&changed.after),
-            "changed": changed.changed.clone().unwrap_or_default(), "messages": changed.what_if_messages(),
-            "restartRequired": restarts(&response.restarts),
-        }),
+        Outcome::Changed(changed) => object([
+            ("before", plain(&changed.before)),
+            ("after", plain(&changed.after)),
+            ("exists", is_there(&changed.after).into()),
+            ("changed", json!(changed.changed.as_deref().unwrap_or_default())),
+            ("messages", changed.what_if_messages().into()),
+            ("restartRequired", restarts(&response.restarts)),
+        ]),
         Outcome::Exported(found) => {
             let each = found.iter().map(|each| {
                 let mut instance = Map::new();
@@ -173,7 +178,7 @@ fn result(called: &ResourceCall, record: &Record) -> Json {
                 instance.insert("properties".to_owned(), plain(&each.properties));
                 Json::Object(instance)
             });
-            json!({ "instances": each.collect::<Vec<_>>() })
+            object([("instances", each.collect())])
         }
         // A set deletes by itself where that is desired; pending and failed ones are errors.
         Outcome::Deleted(_) | Outcome::Pending(_) | Outcome::Failed(_) => Json::Null,
@@ -184,10 +189,10 @@ fn result(called: &ResourceCall, record: &Record) -> Json {
 fn differing(change: &Change) -> Json {
     let property = change.path.as_str();
     match &change.what {
-        Alteration::Added(new) => json!({ "property": property, "desired": plain(new) }),
-        Alteration::Removed(old) => json!({ "property": property, "actual": plain(old) }),
+        Alteration::Added(new) => object([("property", property.into()), ("desired", plain(new))]),
+        Alteration::Removed(old) => object([("property", property.into()), ("actual", plain(old))]),
         Alteration::Replaced { old, new } => {
-            json!({ "property": property, "actual": plain(old), "desired": plain(new) })
+            object([("property", property.into()), ("actual", plain(old)), ("desired", plain(new))])
         }
     }
 }

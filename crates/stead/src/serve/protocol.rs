@@ -1,6 +1,6 @@
 //! What goes over the wire: requests and answers of JSON-RPC 2.0, one a line. `docs/serve.md` is the contract.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use stead_core::value::Object;
 
@@ -20,15 +20,23 @@ pub(super) struct Request {
 impl Request {
     /// Reads a line. What is wrong with it comes with the id that it has all the same.
     pub(super) fn read(line: &str) -> Result<Self, Box<(Json, Problem)>> {
-        let json: Json = serde_json::from_str(line)
-            .map_err(|error| Box::new((Json::Null, Problem::new(Problem::PARSE, format!("not JSON: {error}")))))?;
-        let id = json.get("id").cloned();
-        let is_valid_id = id.as_ref().is_none_or(|id| id.is_string() || id.is_number());
-        let request = serde_json::from_value(json).ok().filter(|_| is_valid_id);
-        request.ok_or_else(|| {
-            let message = "not a request: it needs 'method', and an 'id' that is a number or a string";
-            Box::new((id.filter(|_| is_valid_id).unwrap_or_default(), Problem::new(Problem::REQUEST, message)))
-        })
+        if let Ok(request) = serde_json::from_str::<Self>(line)
+            && request.id.as_ref().is_none_or(|id| id.is_string() || id.is_number())
+        {
+            return Ok(request);
+        }
+        Err(Self::mistake(line))
+    }
+
+    /// What is wrong with a line that is no request.
+    fn mistake(line: &str) -> Box<(Json, Problem)> {
+        let json: Json = match serde_json::from_str(line) {
+            Ok(json) => json,
+            Err(error) => return Box::new((Json::Null, Problem::new(Problem::PARSE, format!("not JSON: {error}")))),
+        };
+        let id = json.get("id").filter(|id| id.is_string() || id.is_number());
+        let message = "not a request: it needs 'method', and an 'id' that is a number or a string";
+        Box::new((id.cloned().unwrap_or_default(), Problem::new(Problem::REQUEST, message)))
     }
 
     /// The parameters, in the form that the method asks for.
@@ -129,18 +137,37 @@ impl Problem {
 /// The longest answer, in bytes. A caller may read a line into memory without fear.
 const LONGEST_ANSWER: usize = 64 << 20;
 
+/// An answer as it is written.
+#[derive(Serialize)]
+struct Answer<'a> {
+    jsonrpc: &'static str,
+    id: &'a Json,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome {
+    Result(Json),
+    Error(Json),
+}
+
 /// The line that answers a request.
 pub(super) fn answer(id: &Json, result: Result<Json, Problem>) -> String {
-    let line = match result {
-        Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-        Err(problem) => json!({ "jsonrpc": "2.0", "id": id, "error": problem.to_json() }),
-    };
-    let line = line.to_string();
+    let outcome = result.map_or_else(|problem| Outcome::Error(problem.to_json()), Outcome::Result);
+    // JSON always becomes text.
+    let line = serde_json::to_string(&Answer { jsonrpc: "2.0", id, outcome }).unwrap_or_default();
     if line.len() > LONGEST_ANSWER {
         let message = format!("the answer has {} bytes, more than {LONGEST_ANSWER}", line.len());
         return answer(id, Err(Problem::new(Problem::LIMIT, message)));
     }
     line
+}
+
+/// An object with these members. Unlike `json!` it takes what it is given, and copies nothing.
+pub(super) fn object<const N: usize>(members: [(&str, Json); N]) -> Json {
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The line that tells a message of a resource.

@@ -1,7 +1,7 @@
-//! Calls of microseconds: one thread, in order, watched from outside.
+//! Calls of microseconds: one thread at a time, in order, watched from outside.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stead_core::call::{Call, Failure, FailureKind};
@@ -21,12 +21,11 @@ pub(super) struct ShortLane {
     /// How many calls were handed out and have not come back.
     given: usize,
     queue: Arc<Queue>,
-    has_worker: bool,
 }
 
 impl ShortLane {
     pub(super) fn new(capacity: usize, deadline: Duration) -> Self {
-        Self { capacity, deadline, given: 0, queue: Arc::default(), has_worker: false }
+        Self { capacity, deadline, given: 0, queue: Arc::default() }
     }
 
     pub(super) fn given(&self) -> usize {
@@ -42,25 +41,22 @@ impl ShortLane {
         let before = state.waiting.len();
         state.waiting.extend(calls);
         self.given += state.waiting.len() - before;
+        let has_worker = std::mem::replace(&mut state.has_worker, true);
         drop(state);
-        self.queue.changed.notify_one();
-        self.ensure_worker(context);
+        if !has_worker {
+            self.start_worker(context);
+        }
     }
 
-    fn ensure_worker(&mut self, context: &Context) {
-        if self.has_worker {
-            return;
-        }
+    fn start_worker(&self, context: &Context) {
         let (queue, own) = (Arc::clone(&self.queue), context.clone());
-        match context.pool.submit(move || work(&own, &queue)) {
-            Ok(()) => self.has_worker = true,
-            Err(error) => {
-                let mut state = self.queue.lock();
-                let failed: Vec<_> = state.waiting.drain(..).map(|call| no_thread(call, &error)).collect();
-                state.finished.extend(failed);
-                // Nobody is gone while the executor has the receiver.
-                let _ = context.sender.send(Signal::Short);
-            }
+        if let Err(error) = context.pool.submit(move || work(&own, &queue)) {
+            let mut state = self.queue.lock();
+            state.has_worker = false;
+            let failed: Vec<_> = state.waiting.drain(..).map(|call| no_thread(call, &error)).collect();
+            state.finished.extend(failed);
+            // Nobody is gone while the executor has the receiver.
+            let _ = context.sender.send(Signal::Short);
         }
     }
 
@@ -72,16 +68,14 @@ impl ShortLane {
         into.append(&mut state.finished);
         let Some((call, began)) = state.current.take_if(|(_, began)| began.elapsed() >= self.deadline) else { return };
         let waiting = std::mem::take(&mut state.waiting);
-        state.closed = true;
         drop(state);
         context.permits.release();
         let message = format!("no answer within {} s: the file system may hang", self.deadline.as_secs());
         let response = Failure::new(FailureKind::Deadline, message).into();
         into.push(Finished { call, response, elapsed: began.elapsed(), footprint: None });
-        (self.queue, self.has_worker, self.given) = (Arc::default(), false, waiting.len());
+        (self.queue, self.given) = (Arc::default(), 0);
         if !waiting.is_empty() {
-            self.queue.lock().waiting = waiting;
-            self.ensure_worker(context);
+            self.start(waiting.into_iter(), context);
         }
     }
 
@@ -89,37 +83,29 @@ impl ShortLane {
     pub(super) fn close(&mut self) {
         let mut state = self.queue.lock();
         self.given -= std::mem::take(&mut state.waiting).len().min(self.given);
-        state.closed = true;
-        drop(state);
-        self.queue.changed.notify_all();
     }
 }
 
-/// Carries out calls until the queue is closed, or another thread has taken over.
+/// Carries out calls until none waits, or another thread has taken over.
 fn work(context: &Context, queue: &Queue) {
-    while queue.wait() {
-        // Before a call begins: while it waits for a permit its deadline does not run.
-        context.permits.acquire();
-        let mut signalled = Instant::now();
-        let mut next = queue.lock().begin(signalled);
-        while let Some((call, began)) = next {
-            let finished = carry_out(&*context.calls, call, began);
-            match queue.exchange(finished, &mut signalled, context) {
-                Following::Call(call, began) => next = Some((call, began)),
-                Following::Nothing => next = None,
-                // Whoever answered the call released the permit.
-                Following::TakenOver => return,
-            }
+    // Before a call begins: while it waits for a permit its deadline does not run.
+    context.permits.acquire();
+    let mut signalled = Instant::now();
+    let mut next = queue.lock().begin(signalled);
+    while let Some((call, began)) = next {
+        let finished = carry_out(&*context.calls, call, began);
+        match queue.exchange(finished, &mut signalled, context) {
+            Following::Call(call, began) => next = Some((call, began)),
+            Following::Nothing => next = None,
+            // Whoever answered the call released the permit.
+            Following::TakenOver => return,
         }
-        context.permits.release();
     }
+    context.permits.release();
 }
 
 #[derive(Default)]
-struct Queue {
-    state: Mutex<State>,
-    changed: Condvar,
-}
+struct Queue(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -127,20 +113,14 @@ struct State {
     /// The call that is under way, and since when. Whoever takes it out answers it.
     current: Option<(Arc<Call>, Instant)>,
     finished: Vec<Finished>,
-    closed: bool,
+    /// Whether a thread works on what waits, or is about to.
+    has_worker: bool,
 }
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for a call; `false` once the queue is closed.
-    fn wait(&self) -> bool {
-        let idle = |state: &mut State| !state.closed && state.waiting.is_empty();
-        let state = self.changed.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
-        !state.closed
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hands in what has ended, and takes the next call if one waits.
@@ -167,15 +147,18 @@ impl Queue {
 enum Following {
     /// This call, which begins at this instant.
     Call(Arc<Call>, Instant),
-    /// It waits for the next.
+    /// It ends: nothing waits.
     Nothing,
     /// It ends: its last call took too long and was answered by somebody else.
     TakenOver,
 }
 
 impl State {
+    /// The next call; the worker ends where there is none.
     fn begin(&mut self, now: Instant) -> Option<(Arc<Call>, Instant)> {
-        let call = self.waiting.pop_front()?;
+        let next = self.waiting.pop_front();
+        self.has_worker = next.is_some();
+        let call = next?;
         self.current = Some((Arc::clone(&call), now));
         Some((call, now))
     }
