@@ -42,7 +42,8 @@ fn a_machine_is_kept_as_stated_through_everything() {
     machine.fifo("slow.gate");
     let first = json!({"name": "first", "type": "Stead/File",
         "properties": {"path": machine.path("first"), "content": "1\n"}});
-    let slow = gated(&machine, "slow");
+    let mut slow = gated(&machine, "slow");
+    slow["dependsOn"] = json!(["Stead/File:first"]);
     let last = json!({"name": "last", "type": "Stead/File", "dependsOn": ["Stead/Command:slow"],
         "properties": {"path": machine.path("last"), "content": "2\n"}});
     machine.deliver("one", &json!([first, slow, last]));
