@@ -2,13 +2,13 @@
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stead_core::event::{Event, Mode};
 use stead_core::run::policy::{Policy, SinglePass};
 use stead_core::run::{Exceptions, Privilege, ReplayError, Retention, Run, Setup};
-use stead_host::executor::{Calls, ExecuteError, Limits, Stop, execute};
+use stead_host::executor::{CallWatch, Calls, ExecuteError, Inline, Limits, Stop, execute};
 use stead_host::journal::{Journal, NoJournal};
 use stead_host::lock::{Lock, LockError, Locks, Owner, Wait, describe};
 use stead_host::process::is_ancestor;
@@ -38,6 +38,42 @@ pub struct Execution<'a> {
     pub exceptions: Exceptions,
     /// What is kept of the answers of resources.
     pub retention: Retention,
+    /// By what somebody else sees that the run hangs. Without it a run sees that itself, which makes each call of microseconds
+    /// take three times as long.
+    pub watch: Option<Arc<RunWatch>>,
+}
+
+/// A run as somebody else sees it.
+#[derive(Default)]
+pub struct RunWatch {
+    calls: Arc<CallWatch>,
+    lock: Mutex<Option<Lock>>,
+}
+
+impl RunWatch {
+    /// Whether a call hangs that should have taken microseconds.
+    pub fn hangs(&self) -> bool {
+        self.calls.exceeds(Inline::DEADLINE)
+    }
+
+    /// Releases the lock of the machine, if the run has it: others need not wait for what hangs.
+    pub fn release(&self) {
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Keeps the lock until what is returned is dropped.
+    fn hold(&self, lock: Option<Lock>) -> impl Drop + '_ {
+        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock;
+        Held(self)
+    }
+}
+
+struct Held<'a>(&'a RunWatch);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
 }
 
 impl<'a> Execution<'a> {
@@ -51,6 +87,7 @@ impl<'a> Execution<'a> {
             consumer: Box::new(|_, _| {}),
             exceptions: Exceptions::default(),
             retention: Retention::default(),
+            watch: None,
         }
     }
 
@@ -95,11 +132,13 @@ impl Session {
     }
 
     fn drive(&self, mut run: Run, execution: Execution<'_>) -> Result<Run, RunError> {
-        let Execution { width, policy, mut journal, mut consumer, .. } = execution;
-        let _lock = self.lock(run.mode())?;
+        let Execution { width, policy, mut journal, mut consumer, watch, .. } = execution;
+        let inline = watch.as_ref().map(|watch| Inline::Here(Arc::clone(&watch.calls)));
+        let watch = watch.unwrap_or_default();
+        let _held = watch.hold(self.lock(run.mode())?);
         let calls: Arc<dyn Calls> = Arc::new(self.calls());
         let stop = Stop { cancel: self.cancel.clone(), suspend: self.suspend.clone() };
-        let limits = Limits::of(width);
+        let limits = Limits { inline: inline.unwrap_or(Inline::Beside(Inline::DEADLINE)), width };
         let executed = execute(&mut run, &calls, &self.host.pool, &mut *journal, limits, &stop, &mut *consumer);
         policy.end();
         executed?;

@@ -8,12 +8,12 @@ mod lanes;
 mod waking;
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use stead_core::call::{Call, Execution, Response};
+use stead_core::call::{Call, Execution, Failure, FailureKind, Response};
 use stead_core::event::{Event, EventKind};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
@@ -68,19 +68,55 @@ pub trait Watch {
 }
 
 /// How a run is carried out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
     /// How many calls are carried out at once.
     pub width: NonZeroUsize,
-    /// How long a call may take that is expected to take microseconds. One that takes longer has failed, and the run goes
-    /// on without waiting for it: a file system that hangs does not hang the run.
-    pub inline_deadline: Duration,
+    /// Where calls are carried out that are expected to take microseconds.
+    pub inline: Inline,
 }
 
 impl Limits {
     /// So many calls at once, and the usual deadline.
     pub fn of(width: NonZeroUsize) -> Self {
-        Self { width, inline_deadline: Duration::from_mins(1) }
+        Self { width, inline: Inline::Beside(Inline::DEADLINE) }
+    }
+}
+
+/// Where calls are carried out that are expected to take microseconds.
+#[derive(Clone, Debug)]
+pub enum Inline {
+    /// On a thread beside the one that decides. A call that takes longer than this has failed, and the run goes on without
+    /// waiting for it: a file system that hangs does not hang the run.
+    Beside(Duration),
+    /// On the thread that decides, which saves two thirds of what a single call takes. Whoever started the run watches it, and
+    /// answers for it when it hangs.
+    Here(Arc<CallWatch>),
+}
+
+impl Inline {
+    /// How long such a call usually may take.
+    pub const DEADLINE: Duration = Duration::from_mins(1);
+
+    /// What has happened to a call that took longer.
+    pub fn failure(deadline: Duration) -> Failure {
+        let message = format!("no answer within {} s: the file system may hang", deadline.as_secs());
+        Failure::new(FailureKind::Deadline, message)
+    }
+}
+
+/// Since when the thread that decides carries out a call.
+#[derive(Default, Debug)]
+pub struct CallWatch(Mutex<Option<Instant>>);
+
+impl CallWatch {
+    /// Whether a call has been under way for so long.
+    pub fn exceeds(&self, deadline: Duration) -> bool {
+        self.began().is_some_and(|began| began.elapsed() >= deadline)
+    }
+
+    fn began(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,7 +154,8 @@ const BATCH: usize = 256;
 /// Guarantees: a call is made only after the journal holds its announcement. At most [`Limits::width`] calls are under way;
 /// with a width of 1 they are made one after the other in the order of the graph, and calls of microseconds are made in that
 /// order with every width. Once it is to stop nothing more is begun, and it returns when what is under way has ended. A call
-/// that panics has failed. After an error no call is under way, but for one that exceeded [`Limits::inline_deadline`].
+/// that panics has failed. After an error no call is under way, but for one that exceeded the deadline of
+/// [`Inline::Beside`].
 pub fn execute(
     run: &mut Run,
     calls: &Arc<dyn Calls>,

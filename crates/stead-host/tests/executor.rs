@@ -28,7 +28,7 @@ use stead_core::run::{Run, Setup};
 use stead_core::text::{Limits as TextLimits, Source, Sources};
 use stead_core::value::{Object, Value};
 use stead_core::wait::Wait;
-use stead_host::executor::{Calls, ExecuteError, Limits, Stop, execute};
+use stead_host::executor::{CallWatch, Calls, ExecuteError, Inline, Limits, Stop, execute};
 use stead_host::journal::{Journal, JournalError};
 use stead_host::provider::Cost;
 use stead_host::vault::MemoryVault;
@@ -433,7 +433,7 @@ fn a_panic_beside_the_calls_ends_the_run_and_does_not_hang() {
 fn a_short_call_that_hangs_has_failed_and_the_rest_goes_on() {
     for width in WIDTHS {
         let fake = Arc::new(Fake::default());
-        let limits = Limits { inline_deadline: Duration::from_millis(20), ..limits(width) };
+        let limits = Limits { inline: Inline::Beside(Duration::from_millis(20)), ..limits(width) };
         let lines = "i1\n i2-hang\n i3\n p4\n i5 i2-hang\n";
         let (run, _, result) = executed(run_of(lines, Mode::TEST), &fake, limits, Vec::new());
         result.unwrap();
@@ -446,6 +446,38 @@ fn a_short_call_that_hangs_has_failed_and_the_rest_goes_on() {
         assert_eq!(called, ["i1", "i2-hang", "i3", "p4"].map(str::to_owned).into());
         fake.open_gate();
     }
+}
+
+#[test]
+fn short_calls_on_the_deciding_thread_come_to_the_same() {
+    let expected = statuses(&driven(run_of(&mixed(), Mode::TEST), &Arc::default(), 1).0);
+    for width in WIDTHS {
+        let (fake, watch) = (Arc::new(Fake::default()), Arc::<CallWatch>::default());
+        let limits = Limits { inline: Inline::Here(Arc::clone(&watch)), ..limits(width) };
+        let (run, _, result) = executed(run_of(&mixed(), Mode::TEST), &fake, limits, Vec::new());
+        result.unwrap();
+        assert_eq!(statuses(&run), expected);
+        assert!(fake.count.lock().unwrap().most <= width);
+        assert!(!watch.exceeds(Duration::ZERO), "nothing is under way any more");
+    }
+}
+
+#[test]
+fn whoever_watches_sees_that_a_call_hangs() {
+    let (fake, watch) = (Arc::new(Fake::default()), Arc::<CallWatch>::default());
+    let limits = Limits { inline: Inline::Here(Arc::clone(&watch)), ..limits(1) };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !watch.exceeds(Duration::from_millis(1)) {
+                thread::yield_now();
+            }
+            assert!(!watch.exceeds(FOR_EVER));
+            fake.open_gate();
+        });
+        let (run, _, result) = executed(run_of("i1-hang\n", Mode::TEST), &fake, limits, Vec::new());
+        result.unwrap();
+        assert_eq!(status(&run, "i1-hang"), Status::InState);
+    });
 }
 
 #[test]

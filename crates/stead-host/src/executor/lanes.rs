@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use stead_core::call::{Call, Execution, Failure, FailureKind, Response};
 use stead_core::footprint::Footprint;
 
-use super::{BATCH, Calls, Limits};
+use super::{BATCH, Calls, Inline, Limits};
 use crate::provider::Cost;
 use crate::worker_pool::WorkerPool;
 use long::LongLane;
@@ -57,7 +57,8 @@ impl Lanes {
         let width = limits.width.get();
         let permits = Arc::new(Permits::of(width));
         let context = Context { calls: Arc::clone(calls), pool: Arc::clone(pool), permits, sender };
-        let short = ShortLane::new(if width == 1 { 1 } else { BATCH }, limits.inline_deadline);
+        let capacity = if width == 1 || matches!(limits.inline, Inline::Here(_)) { 1 } else { BATCH };
+        let short = ShortLane::new(capacity, limits.inline);
         Self { width, short, long: LongLane::new(width), signals, context }
     }
 

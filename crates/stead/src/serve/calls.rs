@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value as Json, json};
-use stead_core::call::{Execution, FailureKind, Operation, Outcome, code};
+use stead_core::call::{Execution, Failure, FailureKind, Operation, Outcome, code};
 use stead_core::diff::{Alteration, Change, exists};
 use stead_core::event::Mode;
 use stead_core::report::Record;
 use stead_core::schema::digest;
 use stead_core::value::{Object, Value, pointer};
 use stead_core::wire::results::restarts;
-use stead_engine::{Difference, Execution as Plan, Refusal, ResourceCall, Session, error_chain, finding_line};
+use stead_engine::{
+    Difference, Execution as Plan, Refusal, ResourceCall, RunWatch, Session, error_chain, finding_line,
+};
+use stead_host::executor::Inline;
 use stead_host::provider::{Cancel, TraceLevel};
 use stead_resources::BuiltIn;
 
@@ -36,7 +39,15 @@ pub(super) fn initialize(session: &Session, request: &Request) -> Result<Json, P
 }
 
 /// Carries out a request. Messages of the resource are printed meanwhile.
-pub(super) fn carry_out(base: &Session, id: &Json, request: &Request, cancel: Cancel) -> Result<Json, Problem> {
+///
+/// Calls of microseconds are made on this thread: whoever has the watch answers for a request that hangs.
+pub(super) fn carry_out(
+    base: &Session,
+    id: &Json,
+    request: &Request,
+    cancel: Cancel,
+    watch: &Arc<RunWatch>,
+) -> Result<Json, Problem> {
     let operation = match request.method.as_str() {
         "get" | "schema" => Operation::Get,
         "test" => Operation::Test,
@@ -53,12 +64,12 @@ pub(super) fn carry_out(base: &Session, id: &Json, request: &Request, cancel: Ca
     let execution = if params.what_if { Execution::WhatIf } else { Execution::Actual };
     let is_change = operation == Operation::Set && execution == Execution::Actual;
     let verified = (params.verify && is_change).then(|| params.properties.clone());
-    let first = record(&called, operation, execution, params.properties)?;
+    let first = record(&called, Mode::direct(operation, execution), params.properties, watch)?;
     let mut answer = result(&called, &first);
     if let Some(desired) = verified.filter(|_| !needs_restart(&first)) {
         called.session.deadline = called.session.deadline.saturating_sub(began.elapsed());
         // The change was made: that its test fails does not take its answer away.
-        answer["verification"] = match record(&called, Operation::Test, execution, desired) {
+        answer["verification"] = match record(&called, Mode::direct(Operation::Test, execution), desired, watch) {
             Ok(second) => result(&called, &second),
             Err(problem) => json!({ "error": problem.to_json() }),
         };
@@ -111,29 +122,14 @@ fn schema(called: &ResourceCall) -> Result<Json, Problem> {
     }))
 }
 
-fn record(
-    called: &ResourceCall,
-    operation: Operation,
-    execution: Execution,
-    properties: Object,
-) -> Result<Record, Problem> {
+fn record(called: &ResourceCall, mode: Mode, properties: Object, watch: &Arc<RunWatch>) -> Result<Record, Problem> {
     let type_name = called.manifest.type_name.as_str();
     let failed = |code, message: String| Problem::new(code, message).with("type", type_name);
-    let plan = Plan::new(Mode::direct(operation, execution), NonZeroUsize::MIN);
+    let plan = Plan { watch: Some(Arc::clone(watch)), ..Plan::new(mode, NonZeroUsize::MIN) };
     let attempted = called.attempt(Value::Object(properties), plan);
     let (record, sources) = attempted.map_err(|error| failed(Problem::FAILED, error_chain(&error)))?;
     if let Some(failure) = record.failure() {
-        let number = match failure.kind {
-            FailureKind::Deadline => Problem::DEADLINE,
-            FailureKind::Cancelled => Problem::CANCELLED,
-            _ => Problem::FAILED,
-        };
-        let problem = failed(number, failure.message.trim_end().to_owned());
-        let problem = problem.with("code", code(&failure.kind).id).with("retryable", failure.can_heal());
-        return Err(match &failure.property {
-            Some(property) => problem.with("property", property.as_str()),
-            None => problem,
-        });
+        return Err(problem(type_name, failure));
     }
     match (record.finding(), &record.response) {
         (Some(finding), _) => {
@@ -141,6 +137,25 @@ fn record(
         }
         (None, None) => Err(failed(Problem::CANCELLED, "the request was cancelled".to_owned())),
         (None, Some(_)) => Ok(record),
+    }
+}
+
+/// What is answered for a request that hangs.
+pub(super) fn hung(type_name: &str) -> Problem {
+    problem(type_name, &Inline::failure(Inline::DEADLINE))
+}
+
+fn problem(type_name: &str, failure: &Failure) -> Problem {
+    let number = match failure.kind {
+        FailureKind::Deadline => Problem::DEADLINE,
+        FailureKind::Cancelled => Problem::CANCELLED,
+        _ => Problem::FAILED,
+    };
+    let problem = Problem::new(number, failure.message.trim_end()).with("type", type_name);
+    let problem = problem.with("code", code(&failure.kind).id).with("retryable", failure.can_heal());
+    match &failure.property {
+        Some(property) => problem.with("property", property.as_str()),
+        None => problem,
     }
 }
 

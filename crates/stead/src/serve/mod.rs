@@ -11,9 +11,10 @@ use std::io::{self, BufRead, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value as Json;
-use stead_engine::{Session, error_chain};
+use stead_engine::{RunWatch, Session, error_chain};
 use stead_host::provider::Cancel;
 
 use crate::args::Serve;
@@ -21,7 +22,7 @@ use crate::exit::Exit;
 use crate::input;
 use crate::output::{complain, print_now};
 use crate::process_env::ProcessEnv;
-use protocol::{CancelParams, Problem, Request, answer};
+use protocol::{CancelParams, Problem, Request, ResourceParams, answer};
 
 /// How many requests may be under way at once.
 const MOST_UNDER_WAY: usize = 256;
@@ -32,15 +33,21 @@ const MOST_BYTES: usize = 128 << 20;
 /// The longest request, in bytes.
 const LONGEST_REQUEST: u64 = 64 << 20;
 
+/// How often it is looked whether a request hangs.
+const WATCH_EVERY: Duration = Duration::from_secs(5);
+
 /// Answers requests until the input ends.
 pub(crate) fn serve(arguments: &Serve, env: &ProcessEnv) -> Exit {
     // A signal ends this process, and with it the programs that it started.
     let session = env.host.session(input::current_folder());
     let server = Arc::new(Server { session, state: Mutex::default(), ended: Condvar::new() });
-    let done = match &arguments.replay {
-        Some(path) => server.replay(path),
-        None => server.read(io::stdin().lock()),
-    };
+    let watching = Arc::clone(&server);
+    let watched = server.session.host().submit(move || watching.watch());
+    let done =
+        watched.map_err(|error| format!("cannot start a thread: {error}")).and_then(|()| match &arguments.replay {
+            Some(path) => server.replay(path),
+            None => server.read(io::stdin().lock()),
+        });
     server.end();
     let flushed = server.session.flush().map_err(|error| error_chain(&error));
     match done.and(flushed) {
@@ -59,13 +66,22 @@ struct Server {
     ended: Condvar,
 }
 
+/// A request that has no answer yet.
+struct UnderWay {
+    id: Json,
+    type_name: String,
+    bytes: usize,
+    cancel: Cancel,
+    watch: Arc<RunWatch>,
+}
+
 #[derive(Default)]
 struct State {
     greeted: bool,
     /// Whether nobody reads answers any more.
     unread: bool,
-    /// The ids that are in use: of requests that have no answer yet.
-    cancels: HashMap<String, Cancel>,
+    /// By the ids that are in use.
+    under_way: HashMap<String, UnderWay>,
     /// How many requests are under way, until their answers are written.
     requests: usize,
     /// The bytes of these requests.
@@ -78,7 +94,7 @@ impl State {
     }
 
     fn cancel_all(&self) {
-        self.cancels.values().for_each(Cancel::cancel);
+        self.under_way.values().for_each(|one| one.cancel.cancel());
     }
 
     fn release(&mut self, bytes: usize) {
@@ -146,30 +162,32 @@ impl Server {
     fn notified(&self, request: &Request) {
         if request.method == "$/cancel"
             && let Ok(CancelParams { id }) = request.params()
-            && let Some(cancel) = self.state().cancels.get(&id.to_string())
+            && let Some(one) = self.state().under_way.get(&id.to_string())
         {
-            cancel.cancel();
+            one.cancel.cancel();
         }
     }
 
     fn begin(self: &Arc<Self>, id: &Json, request: Request, bytes: usize) -> Result<(), Problem> {
-        let cancel = self.admit(id, bytes)?;
+        let (cancel, watch) = self.admit(id, &request, bytes)?;
         let (server, key, id) = (Arc::clone(self), id.to_string(), id.clone());
-        let unstarted = key.clone();
+        let unstarted = (key.clone(), Arc::clone(&watch));
         let work = move || {
-            let result = guarded(|| calls::carry_out(&server.session, &id, &request, cancel));
-            server.finish(&key, &answer(&id, result), bytes);
+            let result = guarded(|| calls::carry_out(&server.session, &id, &request, cancel, &watch));
+            // Where it hung it was answered for.
+            if server.take_out(&key, &watch) {
+                server.tell(&answer(&id, result), bytes);
+            }
         };
         self.session.host().submit(work).map_err(|error| {
-            let mut state = self.state();
-            state.cancels.remove(&unstarted);
-            state.release(bytes);
+            self.take_out(&unstarted.0, &unstarted.1);
+            self.state().release(bytes);
             Problem::new(Problem::LIMIT, format!("cannot start a thread: {error}")).with("retryable", true)
         })
     }
 
     /// Notes a request as under way, if there is room for it.
-    fn admit(&self, id: &Json, bytes: usize) -> Result<Cancel, Problem> {
+    fn admit(&self, id: &Json, request: &Request, bytes: usize) -> Result<(Cancel, Arc<RunWatch>), Problem> {
         let mut state = self.state();
         if !state.greeted {
             return Err(Problem::new(Problem::HANDSHAKE, "the first request must be 'initialize'"));
@@ -179,20 +197,32 @@ impl Server {
                 format!("too many requests in progress (limit {MOST_UNDER_WAY}, and {} MiB)", MOST_BYTES >> 20);
             return Err(Problem::new(Problem::LIMIT, message).with("retryable", true));
         }
-        let cancel = match state.cancels.entry(id.to_string()) {
-            Entry::Vacant(free) => free.insert(Cancel::default()).clone(),
-            Entry::Occupied(_) => {
-                return Err(Problem::new(Problem::REQUEST, format!("request id {id} is already in use")));
-            }
+        let Entry::Vacant(free) = state.under_way.entry(id.to_string()) else {
+            return Err(Problem::new(Problem::REQUEST, format!("request id {id} is already in use")));
         };
+        let (cancel, watch) = (Cancel::default(), Arc::<RunWatch>::default());
+        free.insert(UnderWay {
+            id: id.clone(),
+            type_name: ResourceParams::type_of(request).to_owned(),
+            bytes,
+            cancel: cancel.clone(),
+            watch: Arc::clone(&watch),
+        });
         state.requests += 1;
         state.bytes += bytes;
-        Ok(cancel)
+        Ok((cancel, watch))
+    }
+
+    /// Takes a request out of those that have no answer, so that whoever does gives it. False where it has one.
+    fn take_out(&self, key: &str, watch: &Arc<RunWatch>) -> bool {
+        let mut state = self.state();
+        // Its id may be that of another request by now.
+        let is_same = state.under_way.get(key).is_some_and(|one| Arc::ptr_eq(&one.watch, watch));
+        is_same && state.under_way.remove(key).is_some()
     }
 
     /// Writes an answer. Whoever reads it can use the id again, and the room only once it is written.
-    fn finish(&self, key: &str, answer: &str, bytes: usize) {
-        self.state().cancels.remove(key);
+    fn tell(&self, answer: &str, bytes: usize) {
         // It can take as long as its reader likes, and other requests go on meanwhile.
         let is_read = print_now(answer);
         let mut state = self.state();
@@ -203,6 +233,25 @@ impl Server {
         }
         drop(state);
         self.ended.notify_all();
+    }
+
+    /// Answers for requests that hang, as long as the process lives: requests call the system on their own threads.
+    fn watch(&self) {
+        loop {
+            std::thread::sleep(WATCH_EVERY);
+            self.answer_for(RunWatch::hangs);
+        }
+    }
+
+    fn answer_for(&self, hangs: fn(&RunWatch) -> bool) {
+        let hanging: Vec<UnderWay> =
+            self.state().under_way.extract_if(|_, one| hangs(&one.watch)).map(|(_, one)| one).collect();
+        for one in hanging {
+            // Should it ever return, it does nothing more.
+            one.cancel.cancel();
+            one.watch.release();
+            self.tell(&answer(&one.id, Err(calls::hung(&one.type_name))), one.bytes);
+        }
     }
 
     /// Has all changes written to the disk: once for a session, as once for a run. A flush for each would take longer than most
@@ -252,6 +301,31 @@ mod tests {
         let failed = guarded(|| panic!("a defect of an operation")).map_err(|problem| problem.to_json());
         assert_eq!(failed, Err(serde_json::json!({ "code": -32603, "message": "internal error" })));
         assert_eq!(guarded(|| Ok(Json::from(1))).map_err(|problem| problem.to_json()), Ok(1.into()));
+    }
+
+    #[test]
+    fn a_request_that_hangs_is_answered_for_once() {
+        let session = stead_engine::Host::new(stead_engine::HostOptions::default()).session("/");
+        let server = Server { session, state: Mutex::default(), ended: Condvar::new() };
+        server.state().greeted = true;
+        let request = |id: u64| {
+            let line = format!(r#"{{"id": {id}, "method": "get", "params": {{"type": "Stead/File"}}}}"#);
+            Request::read(&line).unwrap_or_else(|_| panic!("{line}"))
+        };
+        let (cancel, hung) = server.admit(&1.into(), &request(1), 10).unwrap_or_else(|problem| panic!("{problem:?}"));
+        server.answer_for(RunWatch::hangs);
+        assert_eq!(server.state().requests, 1, "none hangs");
+        server.answer_for(|_| true);
+        assert!(cancel.is_cancelled());
+        assert!(server.state().under_way.is_empty());
+        assert_eq!(server.state().bytes, 0);
+        // Another request may have its id now, and what hung returns.
+        let (_, other) = server.admit(&1.into(), &request(1), 10).unwrap_or_else(|problem| panic!("{problem:?}"));
+        assert!(!server.take_out("1", &hung));
+        assert!(server.take_out("1", &other));
+        assert!(!server.take_out("1", &other));
+        let answered = calls::hung("Stead/File").to_json();
+        assert_eq!((answered["code"].as_i64(), &answered["data"]["retryable"]), (Some(-32001), &Json::from(true)));
     }
 
     fn state(requests: usize, bytes: usize) -> State {

@@ -77,6 +77,13 @@ pub(super) struct ResourceParams {
     pub(super) deadline: Option<f64>,
 }
 
+impl ResourceParams {
+    /// The type that a request is about, as far as it names one.
+    pub(super) fn type_of(request: &Request) -> &str {
+        request.params.get("type").and_then(Json::as_str).unwrap_or_default()
+    }
+}
+
 #[derive(Deserialize)]
 pub(super) struct CancelParams {
     pub(super) id: Json,

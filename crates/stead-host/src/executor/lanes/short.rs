@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use stead_core::call::{Call, Failure, FailureKind};
+use stead_core::call::Call;
 
+use super::super::{CallWatch, Inline};
 use super::{Context, Finished, Signal, carry_out, no_thread};
 
 /// How many calls end before the executor is woken, which costs more than a call.
@@ -17,15 +18,15 @@ const SIGNAL_WITHIN: Duration = Duration::from_millis(5);
 /// The lane of short calls.
 pub(super) struct ShortLane {
     capacity: usize,
-    deadline: Duration,
+    inline: Inline,
     /// How many calls were handed out and have not come back.
     given: usize,
     queue: Arc<Queue>,
 }
 
 impl ShortLane {
-    pub(super) fn new(capacity: usize, deadline: Duration) -> Self {
-        Self { capacity, deadline, given: 0, queue: Arc::default() }
+    pub(super) fn new(capacity: usize, inline: Inline) -> Self {
+        Self { capacity, inline, given: 0, queue: Arc::default() }
     }
 
     pub(super) fn given(&self) -> usize {
@@ -37,6 +38,10 @@ impl ShortLane {
     }
 
     pub(super) fn start(&mut self, calls: impl Iterator<Item = Arc<Call>>, context: &Context) {
+        if let Inline::Here(watch) = &self.inline {
+            self.given += carry_out_here(calls, watch, &self.queue, context);
+            return;
+        }
         let mut state = self.queue.lock();
         let before = state.waiting.len();
         state.waiting.extend(calls);
@@ -66,12 +71,12 @@ impl ShortLane {
         let mut state = self.queue.lock();
         self.given -= state.finished.len();
         into.append(&mut state.finished);
-        let Some((call, began)) = state.current.take_if(|(_, began)| began.elapsed() >= self.deadline) else { return };
+        let Inline::Beside(deadline) = self.inline else { return };
+        let Some((call, began)) = state.current.take_if(|(_, began)| began.elapsed() >= deadline) else { return };
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         context.permits.release();
-        let message = format!("no answer within {} s: the file system may hang", self.deadline.as_secs());
-        let response = Failure::new(FailureKind::Deadline, message).into();
+        let response = Inline::failure(deadline).into();
         into.push(Finished { call, response, elapsed: began.elapsed(), footprint: None });
         (self.queue, self.given) = (Arc::default(), 0);
         if !waiting.is_empty() {
@@ -84,6 +89,29 @@ impl ShortLane {
         let mut state = self.queue.lock();
         self.given -= std::mem::take(&mut state.waiting).len().min(self.given);
     }
+}
+
+/// Carries out calls on this thread; how many.
+fn carry_out_here(
+    calls: impl Iterator<Item = Arc<Call>>,
+    watch: &CallWatch,
+    queue: &Queue,
+    context: &Context,
+) -> usize {
+    let mut count = 0;
+    for call in calls {
+        context.permits.acquire();
+        let began = Instant::now();
+        *watch.began() = Some(began);
+        let finished = carry_out(&*context.calls, call, began);
+        *watch.began() = None;
+        context.permits.release();
+        queue.lock().finished.push(finished);
+        count += 1;
+    }
+    // The executor has the receiver: it is this thread.
+    let _ = context.sender.send(Signal::Short);
+    count
 }
 
 /// Carries out calls until none waits, or another thread has taken over.

@@ -32,7 +32,7 @@ module PuppetX
       def differs?(attribute, desired)
         return @exists != attribute.to_engine(desired) if attribute.existence?
 
-        !@differing.empty? && @differing.include?(attribute.property&.downcase)
+        !@differing.empty? && @differing.include?(attribute.lowercase)
       end
 
       private
