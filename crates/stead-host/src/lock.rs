@@ -114,7 +114,7 @@ enum End {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Nobody can be told of an error, and the next owner overcomes it.
+        // Nobody learns of an error, and the next owner overcomes it.
         match &self.end {
             End::Stays => {}
             End::Emptied => drop(ftruncate(&self.file, 0)),

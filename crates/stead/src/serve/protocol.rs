@@ -28,7 +28,7 @@ impl Request {
         Err(Self::mistake(line))
     }
 
-    /// What is wrong with a line that is no request.
+    /// What is wrong with a line that is not a request.
     fn mistake(line: &str) -> Box<(Json, Problem)> {
         let json: Json = match serde_json::from_str(line) {
             Ok(json) => json,
