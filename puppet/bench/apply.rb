@@ -19,7 +19,7 @@ class Contestant
     @times = Hash.new { |hash, key| hash[key] = [] }
   end
 
-  # Creates resources and applies them again. Each time in a folder of its own: for half a minute after a file was deleted, ext4
+  # Creates resources and applies them again. Each time in a folder of its own: for minutes after a file was deleted, ext4
   # looks at it again for each one that is created.
   def measure(count)
     @folder = Dir.mktmpdir(nil, @run.files)

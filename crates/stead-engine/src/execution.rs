@@ -38,8 +38,8 @@ pub struct Execution<'a> {
     pub exceptions: Exceptions,
     /// What is kept of the answers of resources.
     pub retention: Retention,
-    /// By what somebody else sees that the run hangs. Without it a run sees that itself, which makes each call of microseconds
-    /// take three times as long.
+    /// By what somebody else sees that the run hangs. Without it a run sees that itself, with another thread for its calls of
+    /// microseconds.
     pub watch: Option<Arc<RunWatch>>,
 }
 
@@ -133,12 +133,14 @@ impl Session {
 
     fn drive(&self, mut run: Run, execution: Execution<'_>) -> Result<Run, RunError> {
         let Execution { width, policy, mut journal, mut consumer, watch, .. } = execution;
-        let inline = watch.as_ref().map(|watch| Inline::Here(Arc::clone(&watch.calls)));
+        let mut limits = Limits::of(width);
+        if let Some(watch) = &watch {
+            limits.inline = Inline::Here(Arc::clone(&watch.calls));
+        }
         let watch = watch.unwrap_or_default();
         let _held = watch.hold(self.lock(run.mode())?);
         let calls: Arc<dyn Calls> = Arc::new(self.calls());
         let stop = Stop { cancel: self.cancel.clone(), suspend: self.suspend.clone() };
-        let limits = Limits { inline: inline.unwrap_or(Inline::Beside(Inline::DEADLINE)), width };
         let executed = execute(&mut run, &calls, &self.host.pool, &mut *journal, limits, &stop, &mut *consumer);
         policy.end();
         executed?;
@@ -213,4 +215,70 @@ pub enum ResumeError {
     /// The rest could not be carried out.
     #[error(transparent)]
     Execute(#[from] RunError),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use stead_core::call::{Execution as Effect, Operation};
+    use stead_core::value::{Object, Value};
+    use stead_host::provider::Cancel;
+
+    use super::*;
+    use crate::host::{Host, HostOptions};
+    use crate::resource::ResourceCall;
+
+    const LONG: Duration = Duration::from_mins(2);
+
+    #[test]
+    fn whoever_has_the_watch_sees_calls_under_way() {
+        let watch = Arc::<RunWatch>::default();
+        let (seen, is_seen) = channel::<()>();
+        let (ended, has_ended) = channel();
+        let watched = Arc::clone(&watch);
+        thread::spawn(move || {
+            let session = Host::new(HostOptions::default()).session("/");
+            let called = ResourceCall::find(session, "Stead/File", None).expect("it is built in");
+            let desired = Value::Object(Object::from_iter([("path".to_owned(), Value::from("/"))]));
+            // Until one of them was seen, by whoever looks whenever it can.
+            while is_seen.try_recv().is_err() {
+                let mode = Mode::direct(Operation::Get, Effect::Actual);
+                let plan = Execution { watch: Some(Arc::clone(&watched)), ..Execution::new(mode, NonZeroUsize::MIN) };
+                drop(called.attempt(desired.clone(), plan));
+            }
+            ended.send(()).expect("the test waits");
+        });
+        while !watch.calls.exceeds(Duration::ZERO) {
+            thread::yield_now();
+        }
+        seen.send(()).expect("the thread waits");
+        has_ended.recv_timeout(LONG).expect("it ends");
+        assert!(!watch.calls.exceeds(Duration::ZERO), "nothing is under way any more");
+        assert!(!watch.hangs());
+    }
+
+    #[test]
+    fn a_lock_that_is_released_for_a_run_is_free_and_one_that_is_held_is_not() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let locks = Locks::in_directory(&directory.path().join("locks"));
+        let lock = || {
+            let (cancel, deadline) = (Cancel::default(), Duration::ZERO);
+            let wait = Wait { cancel: &cancel, deadline, on_wait: &mut |_| ControlFlow::Continue(()) };
+            locks.lock_root(directory.path(), "stead serve", wait)
+        };
+        let watch = RunWatch::default();
+        let held = watch.hold(lock().ok());
+        assert!(lock().is_err());
+        watch.release();
+        let other = lock();
+        assert!(other.is_ok());
+        // The run that hung returns; the lock is that of another by now.
+        drop(held);
+        assert!(lock().is_err());
+        drop(other);
+        drop(watch.hold(lock().ok()));
+        assert!(lock().is_ok());
+    }
 }

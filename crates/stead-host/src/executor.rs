@@ -89,8 +89,8 @@ pub enum Inline {
     /// On a thread beside the one that decides. A call that takes longer than this has failed, and the run goes on without
     /// waiting for it: a file system that hangs does not hang the run.
     Beside(Duration),
-    /// On the thread that decides, which saves two thirds of what a single call takes. Whoever started the run watches it, and
-    /// answers for it when it hangs.
+    /// On the thread that decides, so that a single call wakes no other. Whoever started the run watches it, and answers for it
+    /// when it hangs.
     Here(Arc<CallWatch>),
 }
 

@@ -105,8 +105,8 @@ pub struct Lock {
 enum End {
     /// It says nothing that must go.
     Stays,
-    /// It says nothing any more. A file system such as ext4 looks through all that was deleted in the last half minute for
-    /// each file that it creates, so that a lock that is taken often and removed each time makes all new files slow.
+    /// It says nothing any more. A file system such as ext4 looks through all that was deleted in the last minutes for each
+    /// file that it creates, so that a lock that is taken often and removed each time makes all new files slow.
     Emptied,
     /// It is removed. Whoever waits for it finds that it has no name any more, and opens the next one.
     Removed { directory: OwnedFd, name: String },

@@ -112,6 +112,15 @@ fn an_id_is_one_request_until_it_is_answered() {
     assert_eq!(again["result"]["exists"], false, "{again}");
 }
 
+/// It is a request with an id that cannot be one, not a notification, which is never answered.
+#[test]
+fn a_request_whose_id_is_null_is_refused() {
+    let mut server = Server::start();
+    writeln!(server.requests.as_mut().unwrap(), r#"{{"jsonrpc": "2.0", "id": null, "method": "get"}}"#).unwrap();
+    let answer = server.answer();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&Json::Null, &json!(-32600)), "{answer}");
+}
+
 /// A caller that is killed leaves nothing at work.
 #[test]
 fn the_end_of_the_input_ends_what_is_under_way() {

@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 use std::io::{self, BufRead, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -33,7 +33,7 @@ const MOST_BYTES: usize = 128 << 20;
 /// The longest request, in bytes.
 const LONGEST_REQUEST: u64 = 64 << 20;
 
-/// How often it is looked whether a request hangs.
+/// How often requests are checked for one that hangs.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
 
 /// Answers requests until the input ends.
@@ -41,8 +41,8 @@ pub(crate) fn serve(arguments: &Serve, env: &ProcessEnv) -> Exit {
     // A signal ends this process, and with it the programs that it started.
     let session = env.host.session(input::current_folder());
     let server = Arc::new(Server { session, state: Mutex::default(), ended: Condvar::new() });
-    let watching = Arc::clone(&server);
-    let watched = server.session.host().submit(move || watching.watch());
+    let watching = Arc::downgrade(&server);
+    let watched = server.session.host().submit(move || watch(&watching));
     let done =
         watched.map_err(|error| format!("cannot start a thread: {error}")).and_then(|()| match &arguments.replay {
             Some(path) => server.replay(path),
@@ -170,18 +170,19 @@ impl Server {
 
     fn begin(self: &Arc<Self>, id: &Json, request: Request, bytes: usize) -> Result<(), Problem> {
         let (cancel, watch) = self.admit(id, &request, bytes)?;
-        let (server, key, id) = (Arc::clone(self), id.to_string(), id.clone());
-        let unstarted = (key.clone(), Arc::clone(&watch));
+        let (server, id, unstarted) = (Arc::clone(self), id.clone(), Arc::clone(&watch));
+        let key = id.to_string();
         let work = move || {
             let result = guarded(|| calls::carry_out(&server.session, &id, &request, cancel, &watch));
             // Where it hung it was answered for.
-            if server.take_out(&key, &watch) {
-                server.tell(&answer(&id, result), bytes);
+            if let Some(done) = server.take_out(&id.to_string(), &watch) {
+                server.tell(&answer(&id, result), done.bytes);
             }
         };
         self.session.host().submit(work).map_err(|error| {
-            self.take_out(&unstarted.0, &unstarted.1);
-            self.state().release(bytes);
+            if let Some(one) = self.take_out(&key, &unstarted) {
+                self.state().release(one.bytes);
+            }
             Problem::new(Problem::LIMIT, format!("cannot start a thread: {error}")).with("retryable", true)
         })
     }
@@ -213,12 +214,12 @@ impl Server {
         Ok((cancel, watch))
     }
 
-    /// Takes a request out of those that have no answer, so that whoever does gives it. False where it has one.
-    fn take_out(&self, key: &str, watch: &Arc<RunWatch>) -> bool {
+    /// Takes a request out of those that have no answer: whoever does answers it. `None` where it has one.
+    fn take_out(&self, key: &str, watch: &Arc<RunWatch>) -> Option<UnderWay> {
         let mut state = self.state();
         // Its id may be that of another request by now.
         let is_same = state.under_way.get(key).is_some_and(|one| Arc::ptr_eq(&one.watch, watch));
-        is_same && state.under_way.remove(key).is_some()
+        if is_same { state.under_way.remove(key) } else { None }
     }
 
     /// Writes an answer. Whoever reads it can use the id again, and the room only once it is written.
@@ -235,14 +236,7 @@ impl Server {
         self.ended.notify_all();
     }
 
-    /// Answers for requests that hang, as long as the process lives: requests call the system on their own threads.
-    fn watch(&self) {
-        loop {
-            std::thread::sleep(WATCH_EVERY);
-            self.answer_for(RunWatch::hangs);
-        }
-    }
-
+    /// Answers the requests that hang: each calls the system on its own thread.
     fn answer_for(&self, hangs: fn(&RunWatch) -> bool) {
         let hanging: Vec<UnderWay> =
             self.state().under_way.extract_if(|_, one| hangs(&one.watch)).map(|(_, one)| one).collect();
@@ -287,6 +281,15 @@ impl Server {
     }
 }
 
+/// Answers requests that hang, as long as there is a server.
+fn watch(server: &Weak<Server>) {
+    loop {
+        std::thread::sleep(WATCH_EVERY);
+        let Some(server) = server.upgrade() else { return };
+        server.answer_for(RunWatch::hangs);
+    }
+}
+
 /// What a call answers. One that panics fails alone; the hook has reported where it was.
 fn guarded(call: impl FnOnce() -> Result<Json, Problem>) -> Result<Json, Problem> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(Problem::new(Problem::INTERNAL, "internal error")))
@@ -321,9 +324,9 @@ mod tests {
         assert_eq!(server.state().bytes, 0);
         // Another request may have its id now, and what hung returns.
         let (_, other) = server.admit(&1.into(), &request(1), 10).unwrap_or_else(|problem| panic!("{problem:?}"));
-        assert!(!server.take_out("1", &hung));
-        assert!(server.take_out("1", &other));
-        assert!(!server.take_out("1", &other));
+        assert!(server.take_out("1", &hung).is_none());
+        assert!(server.take_out("1", &other).is_some());
+        assert!(server.take_out("1", &other).is_none());
         let answered = calls::hung("Stead/File").to_json();
         assert_eq!((answered["code"].as_i64(), &answered["data"]["retryable"]), (Some(-32001), &Json::from(true)));
     }

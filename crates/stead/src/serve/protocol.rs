@@ -20,23 +20,15 @@ pub(super) struct Request {
 impl Request {
     /// Reads a line. What is wrong with it comes with the id that it has all the same.
     pub(super) fn read(line: &str) -> Result<Self, Box<(Json, Problem)>> {
-        if let Ok(request) = serde_json::from_str::<Self>(line)
-            && request.id.as_ref().is_none_or(|id| id.is_string() || id.is_number())
-        {
-            return Ok(request);
-        }
-        Err(Self::mistake(line))
-    }
-
-    /// What is wrong with a line that is not a request.
-    fn mistake(line: &str) -> Box<(Json, Problem)> {
-        let json: Json = match serde_json::from_str(line) {
-            Ok(json) => json,
-            Err(error) => return Box::new((Json::Null, Problem::new(Problem::PARSE, format!("not JSON: {error}")))),
-        };
-        let id = json.get("id").filter(|id| id.is_string() || id.is_number());
-        let message = "not a request: it needs 'method', and an 'id' that is a number or a string";
-        Box::new((id.cloned().unwrap_or_default(), Problem::new(Problem::REQUEST, message)))
+        let json: Json = serde_json::from_str(line)
+            .map_err(|error| Box::new((Json::Null, Problem::new(Problem::PARSE, format!("not JSON: {error}")))))?;
+        let id = json.get("id").cloned();
+        let is_valid_id = id.as_ref().is_none_or(|id| id.is_string() || id.is_number());
+        let request = serde_json::from_value(json).ok().filter(|_| is_valid_id);
+        request.ok_or_else(|| {
+            let message = "not a request: it needs 'method', and an 'id' that is a number or a string";
+            Box::new((id.filter(|_| is_valid_id).unwrap_or_default(), Problem::new(Problem::REQUEST, message)))
+        })
     }
 
     /// The parameters, in the form that the method asks for.
