@@ -85,12 +85,15 @@ fn parse(mut words: Vec<OsString>) -> Result<(Arguments, &'static str), Exit> {
         words.remove(1);
     }
     let as_dsc = linked || prefixed;
+    let program = if linked { "dsc" } else { "stead" };
+    if let Some(arguments) = Arguments::of_frequent_command(&words) {
+        return Ok((arguments, program));
+    }
     let command = Arguments::command();
     // Scripts ask dsc for its version to know what it can do.
     let command = if as_dsc { command.name("dsc").version(version_as_dsc()) } else { command };
     let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
     let parsed = parsed.and_then(Arguments::checked);
-    let program = if linked { "dsc" } else { "stead" };
     parsed.map(|arguments| (arguments, program)).map_err(|error| {
         let error = args::with_hint(error, &words);
         if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {

@@ -1,5 +1,6 @@
 //! Commands whose options are declared when they are called.
 
+use std::ffi::OsString;
 use std::ops::Deref;
 
 use clap::builder::Resettable;
@@ -16,6 +17,15 @@ impl<T> Deferred<T> {
     /// What was given.
     pub(crate) fn into_inner(self) -> T {
         self.0
+    }
+}
+
+impl<T: Args> Deferred<T> {
+    /// Reads what follows the name of a command; `None` where it cannot be read or asks for help.
+    pub(crate) fn alone(words: &[OsString]) -> Option<Self> {
+        let command = T::augment_args(Command::new("stead").no_binary_name(true));
+        let matches = command.try_get_matches_from(words).ok()?;
+        T::from_arg_matches(&matches).ok().map(Self)
     }
 }
 
