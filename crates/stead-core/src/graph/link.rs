@@ -80,8 +80,9 @@ fn needs(builder: &mut Builder<'_>, id: NodeId) -> Vec<(NodeId, Need)> {
     let origin = Origin { who: Who::Instance(id), scope: node.scope, iteration: node.iteration.clone() };
     let document = Arc::clone(&builder.graph.scope(origin.scope).document);
     let declaration = &document.resources[node.declaration as usize];
-    // The properties of what holds others are its nested instances, which have needs of their own.
-    let evaluated = node.role == Role::Instance && node.manifest.kind != manifest::Kind::Group;
+    // The properties of what holds others are its nested instances, which have needs of their own. What is stated as it is
+    // holds no expression.
+    let evaluated = node.role == Role::Instance && node.manifest.kind != manifest::Kind::Group && node.stated.is_none();
     let mut needs = Vec::new();
     let own = |kind| move |node| (id, Need { node, kind });
     needs.extend(targets(builder, &origin, &declaration.depends_on, "dependsOn").map(own(NeedKind::Require)));

@@ -22,7 +22,9 @@ pub(super) fn check(pass: &Pass<'_>, types: &mut Types<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (id, node) in graph.iter().filter(|(_, node)| node.role == Role::Instance) {
         let instance = graph.declaration(id);
-        let values = instance.condition.as_deref().into_iter().chain(&instance.properties);
+        // What is stated as it is holds no expression.
+        let properties = instance.properties.as_ref().filter(|_| node.stated.is_none());
+        let values = instance.condition.as_deref().into_iter().chain(properties);
         let accesses: Vec<_> = values.flat_map(accesses).collect();
         if !accesses.is_empty() {
             let view = pass.view(node.scope, node.iteration.as_deref());
