@@ -2,16 +2,66 @@
 
 pub use crate::diag::codes::parameters::*;
 
-use crate::diag::{Code, did_you_mean, nearest};
+use std::collections::BTreeMap;
+
+use crate::diag::{Code, Diagnostic, did_you_mean, nearest};
 use crate::diff::{Rules, contains};
 use crate::document::{DataType, Parameter};
 use crate::schema::{Form, Type};
-use crate::text::Node;
+use crate::text::{Node, Span};
 use crate::value::{Object, Value};
 
-/// What is wrong with a parameter that a caller supplied. There is no place to point at: it is not in the document.
+/// What is supplied for parameters.
+#[derive(Clone, Default, Debug)]
+pub struct Supplied {
+    /// The values by name.
+    pub values: Object,
+    /// Where those stand that stand in a text, by name.
+    pub places: BTreeMap<String, Span>,
+}
+
+impl From<Object> for Supplied {
+    fn from(values: Object) -> Self {
+        Self { values, places: BTreeMap::new() }
+    }
+}
+
+impl Supplied {
+    /// The same, with what is supplied besides. Of two values for one name the other one wins.
+    pub fn extend(&mut self, other: Self) {
+        for (name, value) in other.values {
+            self.places.remove(&name);
+            self.values.insert(name, value);
+        }
+        self.places.extend(other.places);
+    }
+
+    /// What a text supplies; see [`supplied`].
+    pub fn of_tree(tree: &Node) -> Result<Self, Finding> {
+        Self::of(tree.literal(), tree.get("parameters"))
+    }
+
+    /// The same; an object without a member `parameters` counts as that member.
+    pub fn of_tree_or_members(tree: &Node) -> Result<Self, Finding> {
+        if tree.entries().is_none() || tree.get("parameters").is_some() {
+            return Self::of_tree(tree);
+        }
+        let wrapped = Object::from_iter([("parameters".to_owned(), tree.literal())]);
+        Self::of(Value::Object(wrapped), Some(tree))
+    }
+
+    fn of(value: Value, members: Option<&Node>) -> Result<Self, Finding> {
+        let values = supplied(value)?;
+        let entries = members.and_then(Node::entries).unwrap_or_default();
+        Ok(Self { values, places: entries.iter().map(|entry| (entry.key.to_string(), entry.key_span)).collect() })
+    }
+}
+
+/// What is wrong with a parameter that a caller supplied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
+    /// The name of the parameter; `None` of what is wrong with all.
+    pub parameter: Option<String>,
     /// What kind of finding it is.
     pub code: Code,
     /// One sentence. Guarantees: no value of a secure parameter is in it.
@@ -22,7 +72,18 @@ pub struct Finding {
 
 impl Finding {
     fn new(code: Code, message: String) -> Self {
-        Self { code, message, help: None }
+        Self { parameter: None, code, message, help: None }
+    }
+
+    /// The same as a diagnostic: at the place where the parameter is declared, with the one where it was supplied; at
+    /// that one where there is no other.
+    pub fn placed(self, declared: Option<Span>, supplied: &Supplied) -> Diagnostic {
+        let supplied = self.parameter.and_then(|name| supplied.places.get(&name).copied());
+        let mut diagnostic = Diagnostic::error(self.code, Span::default(), self.message);
+        diagnostic.span = declared.or(supplied);
+        diagnostic.labels = declared.and(supplied).map(|span| (span, "supplied here".to_owned())).into_iter().collect();
+        diagnostic.help = self.help;
+        diagnostic
     }
 }
 
@@ -55,10 +116,11 @@ fn wrong_form(message: String) -> Finding {
 }
 
 /// The names supplied that the document does not have.
-pub fn unknown(parameters: &[Parameter], supplied: &Object) -> Vec<Finding> {
+pub fn unknown(parameters: &[Parameter], supplied: &Supplied) -> Vec<Finding> {
     let known = || parameters.iter().map(|parameter| parameter.name.value.as_str());
-    let unknown = supplied.keys().filter(|name| known().all(|each| each != *name));
+    let unknown = supplied.values.keys().filter(|name| known().all(|each| each != *name));
     let finding = |name: &String| Finding {
+        parameter: Some(name.clone()),
         code: &UNKNOWN,
         message: format!("the document has no parameter '{name}'"),
         help: Some(match nearest(name, known()) {
@@ -84,10 +146,9 @@ pub fn missing(parameter: &Parameter) -> Finding {
 
 /// Whether a value is of the parameter's type and within what it allows. Secrets must be in the clear.
 pub fn check(parameter: &Parameter, value: &Value) -> Result<(), Finding> {
-    check_type(parameter, value)?;
-    check_allowed(parameter, value)?;
-    check_range(parameter, value)?;
-    check_length(parameter, value)
+    let checks = [check_type, check_allowed, check_range, check_length];
+    let named = |finding| Finding { parameter: Some(parameter.name.value.clone()), ..finding };
+    checks.into_iter().try_for_each(|check| check(parameter, value)).map_err(named)
 }
 
 fn check_type(parameter: &Parameter, value: &Value) -> Result<(), Finding> {

@@ -25,6 +25,11 @@ impl Span {
         Self { source, start, end }
     }
 
+    /// Whether another one lies within it, or is the same.
+    pub fn holds(self, other: Span) -> bool {
+        self.source == other.source && self.start <= other.start && other.end <= self.end
+    }
+
     /// The span of both and what lies between.
     #[must_use]
     pub fn to(self, other: Span) -> Self {

@@ -26,8 +26,8 @@ use random::{Numbers, scaled};
 use stead_core::diag::Diagnostic;
 use stead_core::document;
 use stead_core::graph::{Facts, Graph, Inputs, Resolution, resolve, sort};
+use stead_core::parameters::Supplied;
 use stead_core::text::{Limits, Source, Sources};
-use stead_core::value::Object;
 use stead_testkit::{asked, times};
 
 const SEED: u64 = 1;
@@ -155,7 +155,7 @@ fn through_document(needs: &[Vec<usize>]) -> String {
     let id = sources.add(Source::new("main.yaml", &text));
     let (document, findings) = document::parse(id, &text, &Limits::default());
     assert!(findings.is_empty());
-    let (catalog, facts, parameters) = (Known::with("").unwrap(), Facts::new(), Object::new());
+    let (catalog, facts, parameters) = (Known::with("").unwrap(), Facts::new(), Supplied::default());
     let inputs = Inputs {
         catalog: &catalog,
         parameters: &parameters,

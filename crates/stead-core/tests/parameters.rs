@@ -49,7 +49,7 @@ fn both_forms_are_understood() {
 fn unknown_names_are_found_with_a_hint() {
     let known = [parameter("userName", DataType::String), parameter("port", DataType::Int)];
     let supplied = supplied(value(json!({"parameters": {"username": "a", "port": 1, "other": 2}}))).unwrap();
-    let helps: Vec<_> = unknown(&known, &supplied).into_iter().map(|finding| finding.help.unwrap()).collect();
+    let helps: Vec<_> = unknown(&known, &supplied.into()).into_iter().map(|finding| finding.help.unwrap()).collect();
     assert_eq!(helps, ["did you mean 'userName'?", "it has: userName, port"]);
 }
 

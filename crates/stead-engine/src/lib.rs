@@ -38,5 +38,5 @@ pub use reconcile::{PENDING_RULES, RECONCILERS, ReconcileOptions};
 pub use reference::{PropertyReference, Reference};
 pub use resource::{Refusal, ResourceCall, error_chain, failure_lines, finding_line, set_mode};
 pub use saved_plan::{Deviation, PlanError, SavedPlan};
-pub use session::{NotFound, Prepared, Session, Unusable, folder_of, problem_text, unplaced};
+pub use session::{NotFound, Prepared, Session, Unusable, folder_of, problem_text};
 pub use summary::Summary;

@@ -11,6 +11,7 @@ use stead_core::diag::{Diagnostic, any_error};
 use stead_core::document::{self, Document, Reconcile};
 use stead_core::event::Mode;
 use stead_core::expr::FactKey;
+use stead_core::expr::codes::UNEXPECTED;
 use stead_core::graph::codes;
 use stead_core::graph::{
     Expansion, ExpansionFinding, Facts, Found, Graph, Inputs, Lacks, Names, Resolution, Resources, Unresolved, Values,
@@ -18,7 +19,7 @@ use stead_core::graph::{
 };
 use stead_core::id::{NodeId, TypeName};
 use stead_core::manifest::{self, Extension, Form, Implementation, Kind, Manifest, VersionRequirement};
-use stead_core::parameters::Finding;
+use stead_core::parameters::Supplied;
 use stead_core::text::{Limits, Node, Source, Sources, Span};
 use stead_core::value::{Object, Value};
 use stead_host::catalog::{Discovery, Problem, Programs, Wanted};
@@ -130,10 +131,7 @@ impl Unusable {
         let of = |module: &str| errors().any(|finding| finding.code.id.starts_with(module));
         let defaults = document.parameters.iter().filter_map(|parameter| parameter.default.as_ref());
         let values: Vec<_> = defaults.chain(document.variables.iter().map(|variable| &variable.value)).collect();
-        let within = |span: Span| {
-            let holds = |of: Span| of.source == span.source && of.start <= span.start && span.end <= of.end;
-            values.iter().any(|value| holds(value.span))
-        };
+        let within = |span: Span| values.iter().any(|value| value.span.holds(span));
         // dsc reads the text, then checks its form, then computes what it holds.
         let is_input =
             of("E01") || !of("E02") && (of("E07") || errors().any(|finding| finding.span.is_some_and(within)));
@@ -270,9 +268,14 @@ impl Session {
     }
 
     /// Makes a document ready to run, or says everything that is wrong with it.
-    pub fn prepare(&mut self, name: &str, text: impl Into<String>, supplied: Object) -> Result<Prepared, Unusable> {
+    pub fn prepare(
+        &mut self,
+        name: &str,
+        text: impl Into<String>,
+        supplied: impl Into<Supplied>,
+    ) -> Result<Prepared, Unusable> {
         let (document, findings) = self.parse(name, text);
-        self.prepare_ordered(document, findings, supplied)
+        self.prepare_ordered(document, findings, supplied.into())
     }
 
     /// The same of a text that was read already, as the first one of this session, by what was read.
@@ -281,18 +284,18 @@ impl Session {
         name: &str,
         text: &str,
         read: (Option<Node>, Vec<Diagnostic>),
-        supplied: Object,
+        supplied: impl Into<Supplied>,
     ) -> Result<Prepared, Unusable> {
         let source = self.sources.add(Source::new(name, text));
         let (document, findings) = document::of_tree(source, text, read, &Limits::default());
-        self.prepare_ordered(document, findings, supplied)
+        self.prepare_ordered(document, findings, supplied.into())
     }
 
     fn prepare_ordered(
         &mut self,
         document: Document,
         findings: Vec<Diagnostic>,
-        supplied: Object,
+        supplied: Supplied,
     ) -> Result<Prepared, Unusable> {
         let mut prepared = self.prepare_parsed(document, findings, supplied)?;
         self.complete_order(&mut prepared);
@@ -304,12 +307,12 @@ impl Session {
         &mut self,
         name: &str,
         text: impl Into<String>,
-        supplied: Object,
+        supplied: impl Into<Supplied>,
     ) -> Result<Prepared, Unusable> {
         let (mut document, findings) = self.parse(name, text);
         document.resources = Vec::new();
         document.outputs = Vec::new();
-        self.prepare_parsed(document, findings, supplied)
+        self.prepare_parsed(document, findings, supplied.into())
     }
 
     fn parse(&mut self, name: &str, text: impl Into<String>) -> (Document, Vec<Diagnostic>) {
@@ -322,28 +325,41 @@ impl Session {
         &mut self,
         document: Document,
         mut findings: Vec<Diagnostic>,
-        supplied: Object,
+        supplied: Supplied,
     ) -> Result<Prepared, Unusable> {
         if any_error(&findings) {
             let mut unusable = Unusable::new(&document, findings);
-            unusable.findings.extend(self.more_findings(document, supplied));
+            let more = self.more_findings(document, supplied);
+            let news: Vec<_> =
+                more.into_iter().filter(|finding| !is_consequence(finding, &unusable.findings)).collect();
+            unusable.findings.extend(news);
             return Err(unusable);
         }
-        let names = supplied.keys().cloned().collect();
-        let supplied = match take_secrets(&document.parameters, supplied, &*self.vault) {
+        let names = supplied.values.keys().cloned().collect();
+        let supplied = match self.sealed(&document, supplied) {
             Ok(supplied) => supplied,
             Err(wrong) => {
-                findings.extend(wrong.into_iter().map(unplaced));
+                findings.extend(wrong);
                 return Err(Unusable::new(&document, findings));
             }
         };
         self.resolve(document, &supplied, findings).map(|prepared| Prepared { supplied: names, ..prepared })
     }
 
+    /// The same with what is secret in the vault, or what is wrong with that. The line of the document is not shown then: it
+    /// may hold a default or what is allowed.
+    fn sealed(&self, document: &Document, mut supplied: Supplied) -> Result<Supplied, Vec<Diagnostic>> {
+        let values = std::mem::take(&mut supplied.values);
+        match take_secrets(&document.parameters, values, &*self.vault) {
+            Ok(values) => Ok(Supplied { values, ..supplied }),
+            Err(wrong) => Err(wrong.into_iter().map(|finding| finding.placed(None, &supplied)).collect()),
+        }
+    }
+
     /// What else is wrong with a document whose text is. Instances that could not be read are missing from it, so that
     /// nothing is said of what is not there.
-    fn more_findings(&mut self, document: Document, supplied: Object) -> Vec<Diagnostic> {
-        let Ok(supplied) = take_secrets(&document.parameters, supplied, &*self.vault) else { return Vec::new() };
+    fn more_findings(&mut self, document: Document, supplied: Supplied) -> Vec<Diagnostic> {
+        let Ok(supplied) = self.sealed(&document, supplied) else { return Vec::new() };
         let Err(Unusable { mut findings, .. }) = self.resolve(document, &supplied, Vec::new()) else {
             return Vec::new();
         };
@@ -354,7 +370,7 @@ impl Session {
     fn resolve(
         &mut self,
         document: Document,
-        supplied: &Object,
+        supplied: &Supplied,
         mut findings: Vec<Diagnostic>,
     ) -> Result<Prepared, Unusable> {
         let document = Arc::new(document);
@@ -492,11 +508,10 @@ impl Session {
     }
 }
 
-/// A finding that has no place in any text.
-pub fn unplaced(finding: Finding) -> Diagnostic {
-    let Finding { code, message, help } = finding;
-    let severity = stead_core::diag::Severity::Error;
-    Diagnostic { code, severity, message, span: None, labels: Vec::new(), help, fix: None }
+/// Whether a finding is about a text that holds an expression which cannot be read: nobody knows what it comes to.
+fn is_consequence(finding: &Diagnostic, known: &[Diagnostic]) -> bool {
+    let unread = || known.iter().filter(|known| known.code == &UNEXPECTED).filter_map(|known| known.span);
+    finding.span.is_some_and(|span| unread().any(|unread| span.holds(unread)))
 }
 
 /// A resource that is not there.

@@ -20,9 +20,10 @@ use stead_core::event::Mode;
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::graph::{Facts, Inputs, Names, Resolution, Values, resolve};
+use stead_core::parameters::Supplied;
 use stead_core::run::{Run, Setup};
 use stead_core::text::{Limits, Source, Sources};
-use stead_core::value::{Object, Value};
+use stead_core::value::Value;
 use stead_host::executor::{Calls, Limits as Width, Stop, execute};
 use stead_host::journal::NoJournal;
 use stead_host::provider::Cost;
@@ -119,7 +120,7 @@ fn main() -> std::io::Result<()> {
     let (document, _) = document::parse(id, &text, &Limits::default());
     write!(out, "{shape} {count}: read {} ms", begun.elapsed().as_millis())?;
     let catalog = catalog::Known::with("").map_err(std::io::Error::other)?;
-    let (parameters, facts) = (Object::new(), Facts::new());
+    let (parameters, facts) = (Supplied::default(), Facts::new());
     let inputs = Inputs {
         catalog: &catalog,
         parameters: &parameters,

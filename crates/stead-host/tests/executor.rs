@@ -23,10 +23,11 @@ use stead_core::event::{Event, EventKind, Mode, Status};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::graph::{Facts, Graph, Inputs, Names, Resolution, Values, resolve};
+use stead_core::parameters::Supplied;
 use stead_core::run::reconcile::Reconciler;
 use stead_core::run::{Run, Setup};
 use stead_core::text::{Limits as TextLimits, Source, Sources};
-use stead_core::value::{Object, Value};
+use stead_core::value::Value;
 use stead_core::wait::Wait;
 use stead_host::executor::{CallWatch, Calls, ExecuteError, Inline, Limits, Stop, execute};
 use stead_host::journal::{Journal, JournalError};
@@ -193,7 +194,7 @@ fn resolved(text: &str) -> (Graph, Sources) {
     let id = sources.add(Source::new("main.yaml", text));
     let (document, findings) = document::parse(id, text, &TextLimits::default());
     assert!(findings.is_empty(), "{findings:?}");
-    let (catalog, parameters, facts) = (catalog::Known::with("").unwrap(), Object::new(), Facts::new());
+    let (catalog, parameters, facts) = (catalog::Known::with("").unwrap(), Supplied::default(), Facts::new());
     let inputs = Inputs {
         catalog: &catalog,
         parameters: &parameters,

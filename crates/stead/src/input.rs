@@ -10,13 +10,13 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use stead_core::diag::{Diagnostic, any_error};
-use stead_core::parameters;
-use stead_core::text::{self, Limits, Node, Source, SourceId};
+use stead_core::parameters::Supplied;
+use stead_core::text::{self, Limits, Node, Source, SourceId, Span};
 use stead_core::value::{Object, Value};
 use stead_host::provider::Cancel;
 
-use crate::args::Supplied;
-use stead_engine::{Session, folder_of, unplaced};
+use crate::args;
+use stead_engine::{Session, folder_of};
 
 /// A text and what messages call it.
 pub(crate) struct Text {
@@ -175,10 +175,11 @@ pub(crate) fn inline(text: &str) -> Result<Text, Unreadable> {
 }
 
 fn inline_parameters(text: &str) -> Result<Text, Unreadable> {
-    inline(text).map_err(|error| match error {
-        Unreadable::Path => Unreadable::ParametersPath,
-        other => other,
-    })
+    match inline(text) {
+        Ok(text) => Ok(Text { name: "<parameters>".to_owned(), ..text }),
+        Err(Unreadable::Path) => Err(Unreadable::ParametersPath),
+        Err(other) => Err(other),
+    }
 }
 
 fn not_empty(text: Text) -> Result<Text, Unreadable> {
@@ -210,7 +211,7 @@ pub(crate) struct ParameterSources<'a> {
 
 impl<'a> ParameterSources<'a> {
     /// Those of a command for users.
-    pub(crate) fn of(supplied: &'a Supplied, document: &'a Text) -> Self {
+    pub(crate) fn of(supplied: &'a args::Supplied, document: &'a Text) -> Self {
         Self {
             environment: true,
             files: &supplied.parameters_file,
@@ -222,15 +223,16 @@ impl<'a> ParameterSources<'a> {
 }
 
 /// Reads all parameters. A bare object counts as `parameters` itself when it has no member of that name.
-pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> Result<Object, BadParameters> {
-    let mut all = Object::new();
+pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> Result<Supplied, BadParameters> {
+    let mut all = Supplied::default();
     let environment = if from.environment { of_environment() } else { Vec::new() };
     // A large document is read twice only where that is needed.
     let is_needed = !environment.is_empty() || !from.single.is_empty();
     let declared = if is_needed { declared(from.document) } else { BTreeMap::new() };
     for (name, value) in environment {
         if let Some(is_text) = declared.get(&name) {
-            all.insert(name, single(&value, *is_text));
+            let place = format!("<environment variable {VARIABLE}{name}>");
+            all.extend(one(session, place, &name, (&value, *is_text)));
         }
     }
     let readers = from.files.iter().filter(|path| path.as_os_str() == "-").count();
@@ -244,15 +246,26 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
         all.extend(read_parameters(session, &inline_parameters(text).map_err(BadParameters::Unreadable)?)?);
     }
     for (name, value) in from.single {
-        all.insert(name.clone(), single(value, declared.get(name).copied().unwrap_or_default()));
+        let is_text = declared.get(name).copied().unwrap_or_default();
+        all.extend(one(session, format!("<--set {name}>"), name, (value, is_text)));
     }
     Ok(all)
 }
 
+/// A parameter that stands alone, and what messages call its place. It may be a secret: the place holds nothing of it.
+fn one(session: &mut Session, place: String, name: &str, (text, is_text): (&str, bool)) -> Supplied {
+    let source = session.sources.add(Source::new(place, "").private());
+    let places = BTreeMap::from([(name.to_owned(), Span { source, ..Span::default() })]);
+    Supplied { values: Object::from_iter([(name.to_owned(), single(text, is_text))]), places }
+}
+
+/// What the names of variables begin with that hold parameters.
+const VARIABLE: &str = "STEAD_PARAM_";
+
 /// The variables `STEAD_PARAM_NAME` by name. Others may be for other documents.
 fn of_environment() -> Vec<(String, String)> {
     let variables = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.to_str()?.strip_prefix("STEAD_PARAM_")?.to_owned();
+        let name = name.to_str()?.strip_prefix(VARIABLE)?.to_owned();
         let value = value.into_string();
         if value.is_err() {
             tracing::warn!("The environment variable 'STEAD_PARAM_{name}' is not UTF-8 text; ignored");
@@ -281,16 +294,10 @@ pub(crate) fn single(text: &str, is_text: bool) -> Value {
     }
 }
 
-fn read_parameters(session: &mut Session, from: &Text) -> Result<Object, BadParameters> {
+fn read_parameters(session: &mut Session, from: &Text) -> Result<Supplied, BadParameters> {
     let node = tree(session, from).map_err(BadParameters::Findings)?;
-    let wrapped = match node.literal() {
-        Value::Object(members) if !members.contains_key("parameters") => {
-            Value::Object(Object::from_iter([("parameters".to_owned(), Value::Object(members))]))
-        }
-        other => other,
-    };
-    let placed = |finding| Diagnostic { span: Some(node.span), ..unplaced(finding) };
-    parameters::supplied(wrapped).map_err(|finding| BadParameters::Findings(vec![placed(finding)]))
+    let supplied = Supplied::of_tree_or_members(&node);
+    supplied.map_err(|finding| BadParameters::Findings(vec![finding.placed(Some(node.span), &Supplied::default())]))
 }
 
 /// Reads JSON or YAML that is not a document.
@@ -299,7 +306,7 @@ pub(crate) fn value(session: &mut Session, from: &Text) -> Result<Value, Vec<Dia
 }
 
 /// It may hold secrets: findings show nothing of it.
-fn tree(session: &mut Session, from: &Text) -> Result<Node, Vec<Diagnostic>> {
+pub(crate) fn tree(session: &mut Session, from: &Text) -> Result<Node, Vec<Diagnostic>> {
     let source = Source::new(from.name.clone(), &from.text).private();
     let text = Arc::clone(&source.text);
     let (node, mut findings) = text::read(session.sources.add(source), &text, &Limits::default());

@@ -28,6 +28,7 @@ use crate::expr::FactKey;
 use crate::id::{NodeId, ResourceId, TypeName};
 use crate::instance_path::InstancePath;
 use crate::manifest::{Manifest, NotFound};
+use crate::parameters::Supplied;
 use crate::text::Sources;
 use crate::value::{Object, Seal, Value};
 
@@ -342,7 +343,7 @@ pub struct Inputs<'a> {
     /// The resources that are known.
     pub catalog: &'a dyn Resources,
     /// The parameters that were supplied; those of secure type sealed already.
-    pub parameters: &'a Object,
+    pub parameters: &'a Supplied,
     /// What is known of the machine so far.
     pub facts: &'a Facts,
     /// Where secrets are kept that the document states or makes.

@@ -19,7 +19,7 @@ use crate::expr::{Environment, FactKey, Template};
 use crate::id::{NodeId, ResourceId};
 use crate::instance_path::InstancePath;
 use crate::manifest::{Implementation, Kind, Manifest, Version, VersionRequirement};
-use crate::parameters;
+use crate::parameters::{self, Supplied};
 use crate::text::{self, Limits, Sources, Span};
 use crate::value::{Object, Value, sealing_wrapped};
 
@@ -136,7 +136,7 @@ impl Builder<'_> {
         document: &Arc<Document>,
         container: Option<NodeId>,
         outer: Option<ScopeId>,
-        supplied: &Object,
+        supplied: &Supplied,
     ) {
         let id = ScopeId(u32::try_from(self.graph.scopes.len()).unwrap_or(u32::MAX));
         self.graph.scopes.push(Scope {
@@ -161,9 +161,9 @@ impl Builder<'_> {
         }
     }
 
-    fn parameters(&mut self, id: ScopeId, document: &Document, supplied: &Object) {
+    fn parameters(&mut self, id: ScopeId, document: &Document, supplied: &Supplied) {
         for finding in parameters::unknown(&document.parameters, supplied) {
-            self.unplaced(id, finding);
+            self.wrong_parameter(id, finding, None, supplied);
         }
         // Looked for only when something has no value, and then once.
         let used = OnceCell::new();
@@ -184,10 +184,10 @@ impl Builder<'_> {
         &mut self,
         id: ScopeId,
         parameter: &Parameter,
-        supplied: &Object,
+        supplied: &Supplied,
         is_used: &dyn Fn() -> bool,
     ) -> Option<Value> {
-        let (value, span) = match (supplied.get(&parameter.name.value), &parameter.default) {
+        let (value, span) = match (supplied.values.get(&parameter.name.value), &parameter.default) {
             (Some(value), _) => (value.clone(), parameter.name.span),
             (None, Some(default)) => {
                 let value = evaluate(default, &Defaults(self.place(id, None)));
@@ -195,7 +195,7 @@ impl Builder<'_> {
             }
             (None, None) => {
                 if self.inputs.values == Values::Required && is_used() {
-                    self.placed(parameters::missing(parameter), parameter.name.span);
+                    self.wrong_parameter(id, parameters::missing(parameter), Some(parameter.name.span), supplied);
                 }
                 return None;
             }
@@ -205,24 +205,24 @@ impl Builder<'_> {
             return Some(value);
         }
         if let Err(finding) = parameters::check(parameter, &value) {
-            self.placed(finding, span);
+            self.wrong_parameter(id, finding, Some(span), supplied);
             return None;
         }
         let (data_type, seal) = (parameter.data_type.value, self.inputs.seal);
         Some(if data_type.is_secure() { value.sealed_as(data_type, seal) } else { sealing_wrapped(value, seal) })
     }
 
-    fn placed(&mut self, finding: parameters::Finding, span: Span) {
-        let diagnostic = Diagnostic::error(finding.code, span, finding.message);
-        self.findings.push(Diagnostic { help: finding.help, ..diagnostic });
-    }
-
-    /// A finding about what was supplied from outside the document: by what includes it, or by the caller.
-    fn unplaced(&mut self, id: ScopeId, finding: parameters::Finding) {
-        let mut diagnostic = Diagnostic::error(finding.code, Span::default(), finding.message);
-        diagnostic.span = self.graph.scope(id).container.map(|container| self.graph.declaration(container).name.span);
-        diagnostic.help = finding.help;
-        self.findings.push(diagnostic);
+    /// Reports what is wrong with a parameter, at its declaration or default. What has neither was supplied from outside the
+    /// document: by what includes it, or by the caller.
+    fn wrong_parameter(
+        &mut self,
+        id: ScopeId,
+        finding: parameters::Finding,
+        declared: Option<Span>,
+        supplied: &Supplied,
+    ) {
+        let container = self.graph.scope(id).container.map(|container| self.graph.declaration(container).name.span);
+        self.findings.push(finding.placed(declared.or(container), supplied));
     }
 
     fn variables(&mut self, id: ScopeId, document: &Document) {
@@ -473,7 +473,7 @@ impl Builder<'_> {
             Purpose::Include if composite => self.composite(id, &manifest, instance),
             Purpose::Include => self.include(id, instance),
             _ => self.nested(instance, purpose).map(|document| {
-                self.scope(&Arc::new(document), Some(id), Some(scope), &Object::new());
+                self.scope(&Arc::new(document), Some(id), Some(scope), &Supplied::default());
             }),
         };
         if !self.room.is_used_up() {
@@ -525,7 +525,7 @@ impl Builder<'_> {
         let properties = properties.as_object().unwrap_or(&none);
         match self.inputs.catalog.expand(manifest, properties, self.sources) {
             Ok(Expansion { document, parameters }) => {
-                self.scope(&Arc::new(document), Some(id), None, &parameters);
+                self.scope(&Arc::new(document), Some(id), None, &parameters.into());
                 Some(())
             }
             Err(findings) => {
@@ -556,7 +556,7 @@ impl Builder<'_> {
         let parameters = self.included_text(properties, SUPPLIED, span)?;
         let supplied = match parameters {
             Some((name, text)) => self.included_parameters(&name, &text)?,
-            None => Object::new(),
+            None => Supplied::default(),
         };
         self.take_included(span)?;
         let source = self.sources.add_once(&name, &text);
@@ -627,17 +627,16 @@ impl Builder<'_> {
         }
     }
 
-    fn included_parameters(&mut self, name: &str, text: &str) -> Option<Object> {
+    fn included_parameters(&mut self, name: &str, text: &str) -> Option<Supplied> {
         let source = self.sources.add_private(name, text);
         let (node, findings) = text::read(source, text, &Limits::default());
         let usable = !any_error(&findings);
         self.findings.extend(findings.into_iter().map(|finding| finding.without_words_of(text)));
         let node = node.filter(|_| usable)?;
-        let value = node.literal();
-        match parameters::supplied(value) {
+        match Supplied::of_tree(&node) {
             Ok(supplied) => Some(supplied),
-            Err(parameters::Finding { code, message, help }) => {
-                self.findings.push(Diagnostic { help, ..Diagnostic::error(code, node.span, message) });
+            Err(finding) => {
+                self.findings.push(finding.placed(Some(node.span), &Supplied::default()));
                 None
             }
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use stead_core::document;
 use stead_core::graph::{Facts, Graph, Inputs, Names, Resolution, Values, resolve};
+use stead_core::parameters::Supplied;
 use stead_core::text::{Limits, Source, Sources};
-use stead_core::value::Object;
 
 use super::{brief, catalog, seal};
 
@@ -19,7 +19,7 @@ pub(crate) fn graph(text: &str) -> Result<Graph, String> {
     }
     let types: BTreeSet<_> = document.resources.iter().map(|instance| instance.type_name.value.clone()).collect();
     let lines: Vec<String> = types.iter().map(|each| format!("{each} resource 1.0.0 get set test")).collect();
-    let (parameters, facts, catalog) = (Object::new(), Facts::new(), catalog::Known::with(&lines.join("\n"))?);
+    let (parameters, facts, catalog) = (Supplied::default(), Facts::new(), catalog::Known::with(&lines.join("\n"))?);
     let inputs = Inputs {
         catalog: &catalog,
         parameters: &parameters,

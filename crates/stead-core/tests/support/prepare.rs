@@ -4,9 +4,9 @@ use stead_core::diag::{Diagnostic, any_error};
 use stead_core::document;
 use stead_core::expr::FactKey;
 use stead_core::graph::{Facts, Graph, Inputs, Resolution, resolve};
-use stead_core::parameters;
-use stead_core::text::{self, Limits, Source, Sources};
-use stead_core::value::{Object, Value};
+use stead_core::parameters::Supplied;
+use stead_core::text::{self, Limits, Node, Source, Sources};
+use stead_core::value::Value;
 use stead_testkit::Case;
 
 use super::catalog::Known;
@@ -28,10 +28,10 @@ pub(crate) struct Prepared {
 /// `catalog` has resources besides those that every case has, and `facts` what the machine knows.
 pub(crate) fn prepare(case: &Case) -> Result<Prepared, String> {
     let catalog = Known::with(case.section("catalog"))?;
-    let supplied = supplied(case.section("parameters"))?;
     let mut sources = Sources::default();
     let main = case.section("main.yaml");
     let id = sources.add(Source::new("main.yaml", main));
+    let supplied = supplied(case.section("parameters"), &mut sources)?;
     let (document, mut findings) = document::parse(id, main, &Limits::default());
     let mut prepared = Prepared { graph: None, findings: Vec::new(), sources, facts: Facts::new() };
     if !any_error(&findings) {
@@ -67,19 +67,22 @@ pub(crate) fn prepare(case: &Case) -> Result<Prepared, String> {
     Ok(Prepared { findings, ..prepared })
 }
 
-fn supplied(text: &str) -> Result<Object, String> {
+fn supplied(text: &str, sources: &mut Sources) -> Result<Supplied, String> {
     if text.is_empty() {
-        return Ok(Object::new());
+        return Ok(Supplied::default());
     }
-    let value = value(text)?;
-    parameters::supplied(value).map_err(|finding| finding.message)
+    let node = node("parameters", text, sources)?;
+    Supplied::of_tree(&node).map_err(|finding| finding.message)
 }
 
 fn value(text: &str) -> Result<Value, String> {
-    let mut sources = Sources::default();
-    let id = sources.add(Source::new("value", text));
+    node("value", text, &mut Sources::default()).map(|node| node.literal())
+}
+
+fn node(name: &str, text: &str, sources: &mut Sources) -> Result<Node, String> {
+    let id = sources.add(Source::new(name, text));
     let (node, findings) = text::read(id, text, &Limits::default());
-    node.map(|node| node.literal()).ok_or_else(|| findings.iter().map(|each| each.brief(&sources)).collect())
+    node.ok_or_else(|| findings.iter().map(|each| each.brief(sources)).collect())
 }
 
 /// What the machine says: a document is a section, anything else a line `KEY = VALUE` or `KEY ! reason` in `facts`.

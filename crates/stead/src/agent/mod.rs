@@ -245,7 +245,7 @@ fn delivered(path: &Path, delivery: &Delivery, env: &ProcessEnv) -> Result<Deliv
         }
     })?;
     // What was supplied is not sealed yet: nothing of it is left out.
-    let parameters = match Value::Object(supplied).to_redacted_json() {
+    let parameters = match Value::Object(supplied.values).to_redacted_json() {
         Json::Object(parameters) => parameters,
         _ => serde_json::Map::new(),
     };

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
 use stead_core::event::{Mode, Verify};
 use stead_core::graph::Names;
-use stead_core::value::Object;
+use stead_core::parameters::Supplied;
 use stead_core::wire::nested;
 
 use super::progress::Progress;
@@ -247,7 +247,7 @@ fn manage(root: &Path, session: &mut Session) -> Result<(), Exit> {
     Ok(())
 }
 
-fn supplied(config: &Config, session: &mut Session) -> Result<Object, Exit> {
+fn supplied(config: &Config, session: &mut Session) -> Result<Supplied, Exit> {
     let from = ParameterSources {
         files: config.parameters_file.as_slice(),
         inline: config.parameters.as_deref(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use stead_core::expr::FactKey;
-use stead_core::parameters;
+use stead_core::parameters::Supplied;
 use stead_core::text::{self, Limits, SourceId};
 use stead_core::value::{Object, Value, redacting_wrapped};
 
@@ -11,14 +11,14 @@ use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::input::{self, Text};
 use crate::output::data;
-use stead_engine::{Prepared, Session, unplaced};
+use stead_engine::{Prepared, Session};
 
 /// What an include names.
 pub(super) struct Included {
     /// The document.
     pub(super) document: Text,
     /// Its parameters, when the include has any.
-    pub(super) parameters: Option<Object>,
+    pub(super) parameters: Option<Supplied>,
 }
 
 /// Reads an include and what it names.
@@ -51,9 +51,10 @@ fn named(session: &Session, include: &Object, [file, content]: [&str; 2]) -> Res
     }
 }
 
-fn supplied(session: &mut Session, text: &Text) -> Result<Object, Exit> {
-    let value = input::value(session, text);
-    let supplied = value.and_then(|value| parameters::supplied(value).map_err(|finding| vec![unplaced(finding)]));
+fn supplied(session: &mut Session, text: &Text) -> Result<Supplied, Exit> {
+    let nowhere = Supplied::default();
+    let supplied = input::tree(session, text)
+        .and_then(|tree| Supplied::of_tree(&tree).map_err(|finding| vec![finding.placed(Some(tree.span), &nowhere)]));
     supplied.map_err(|findings| {
         tell(&findings, &session.sources);
         Exit::DscError
