@@ -81,6 +81,11 @@ impl Source {
         Self { is_private: true, ..self }
     }
 
+    /// Whether it has no text, only a name, such as an argument whose value nobody is to see.
+    pub fn is_place_alone(&self) -> bool {
+        self.is_private && self.text.is_empty()
+    }
+
     /// Line and column of a byte, both from 1; the column counts characters.
     pub fn line_column(&self, offset: u32) -> (usize, usize) {
         let starts = self.lines.get_or_init(|| line_starts(&self.text));

@@ -137,7 +137,9 @@ fn places<'s>(finding: &'s Diagnostic, sources: &'s Sources) -> Vec<Element<'s>>
         let annotation = kind.span(excerpt.mark.clone()).label(label);
         let snippet = Snippet::source(excerpt.text).line_start(excerpt.line).annotation(annotation);
         let name = visible(&excerpt.source.name);
-        if excerpt.source.is_private {
+        if excerpt.source.is_place_alone() {
+            elements.push(Origin::path(name).into());
+        } else if excerpt.source.is_private {
             elements.push(Origin::path(name).line(excerpt.line).char_column(excerpt.column).into());
         } else if excerpt.cut {
             // The column within what is shown would not be that within the line.

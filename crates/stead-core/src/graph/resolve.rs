@@ -2,6 +2,8 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
@@ -559,10 +561,13 @@ impl Builder<'_> {
             None => Supplied::default(),
         };
         self.take_included(span)?;
-        let source = self.sources.add_once(&name, &text);
+        let is_shown = is_named_as_document(&name);
+        let source =
+            if is_shown { self.sources.add_once(&name, &text) } else { self.sources.add_private(&name, &text) };
         let (document, findings) = document::parse(source, &text, &Limits::default());
         let usable = !any_error(&findings);
-        self.findings.extend(findings);
+        let shown = |finding: Diagnostic| if is_shown { finding } else { finding.without_words_of(&text) };
+        self.findings.extend(findings.into_iter().map(shown));
         usable.then(|| self.scope(&Arc::new(document), Some(id), None, &supplied))
     }
 
@@ -641,6 +646,13 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// Whether a text is one of a document, as its name says. Of others no line is shown: an include can name any file that this
+/// process may read, such as one of keys, and what is printed may be read by others.
+fn is_named_as_document(name: &str) -> bool {
+    let extension = Path::new(name).extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
+    name.starts_with('<') || matches!(extension.as_deref(), Some("yaml" | "yml" | "json" | "jsonc"))
 }
 
 /// The finding that there is no resource for an instance, where the instance says what there is not.
