@@ -16,7 +16,7 @@ use crate::value::{Object, Value};
 pub struct Supplied {
     /// The values by name.
     pub values: Object,
-    /// Where those stand that stand in a text, by name.
+    /// Where they stand, by name; not all stand in a text.
     pub places: BTreeMap<String, Span>,
 }
 
@@ -27,7 +27,7 @@ impl From<Object> for Supplied {
 }
 
 impl Supplied {
-    /// The same, with what is supplied besides. Of two values for one name the other one wins.
+    /// Adds what is supplied besides, which wins where both have a value.
     pub fn extend(&mut self, other: Self) {
         for (name, value) in other.values {
             self.places.remove(&name);

@@ -11,7 +11,7 @@ use stead_core::diag::{Diagnostic, any_error};
 use stead_core::document::{self, Document, Reconcile};
 use stead_core::event::Mode;
 use stead_core::expr::FactKey;
-use stead_core::expr::codes::UNEXPECTED;
+use stead_core::expr::codes::CODES as EXPRESSION;
 use stead_core::graph::codes;
 use stead_core::graph::{
     Expansion, ExpansionFinding, Facts, Found, Graph, Inputs, Lacks, Names, Resolution, Resources, Unresolved, Values,
@@ -329,10 +329,8 @@ impl Session {
     ) -> Result<Prepared, Unusable> {
         if any_error(&findings) {
             let mut unusable = Unusable::new(&document, findings);
-            let more = self.more_findings(document, supplied);
-            let news: Vec<_> =
-                more.into_iter().filter(|finding| !is_consequence(finding, &unusable.findings)).collect();
-            unusable.findings.extend(news);
+            let more = self.more_findings(document, supplied, &unusable.findings);
+            unusable.findings.extend(more);
             return Err(unusable);
         }
         let names = supplied.values.keys().cloned().collect();
@@ -346,8 +344,8 @@ impl Session {
         self.resolve(document, &supplied, findings).map(|prepared| Prepared { supplied: names, ..prepared })
     }
 
-    /// The same with what is secret in the vault, or what is wrong with that. The line of the document is not shown then: it
-    /// may hold a default or what is allowed.
+    /// Moves the secrets of what was supplied into the vault, or says what is wrong with them. The line of the document is not
+    /// shown then: it may hold a default or what is allowed.
     fn sealed(&self, document: &Document, mut supplied: Supplied) -> Result<Supplied, Vec<Diagnostic>> {
         let values = std::mem::take(&mut supplied.values);
         match take_secrets(&document.parameters, values, &*self.vault) {
@@ -357,13 +355,16 @@ impl Session {
     }
 
     /// What else is wrong with a document whose text is. Instances that could not be read are missing from it, so that
-    /// nothing is said of what is not there.
-    fn more_findings(&mut self, document: Document, supplied: Supplied) -> Vec<Diagnostic> {
+    /// nothing is said of what is not there, nor of what a wrong expression comes to.
+    fn more_findings(&mut self, document: Document, supplied: Supplied, known: &[Diagnostic]) -> Vec<Diagnostic> {
         let Ok(supplied) = self.sealed(&document, supplied) else { return Vec::new() };
         let Err(Unusable { mut findings, .. }) = self.resolve(document, &supplied, Vec::new()) else {
             return Vec::new();
         };
-        findings.retain(|finding| finding.code != &codes::UNKNOWN_INSTANCE && finding.code != &codes::MISSING_FACT);
+        let is_consequence = |finding: &Diagnostic| {
+            [&codes::UNKNOWN_INSTANCE, &codes::MISSING_FACT].contains(&finding.code) || is_on_expression(finding, known)
+        };
+        findings.retain(|finding| !is_consequence(finding));
         findings
     }
 
@@ -508,10 +509,10 @@ impl Session {
     }
 }
 
-/// Whether a finding is about a text that holds an expression which cannot be read: nobody knows what it comes to.
-fn is_consequence(finding: &Diagnostic, known: &[Diagnostic]) -> bool {
-    let unread = || known.iter().filter(|known| known.code == &UNEXPECTED).filter_map(|known| known.span);
-    finding.span.is_some_and(|span| unread().any(|unread| span.holds(unread)))
+/// Whether a finding is about a text in which one of the known findings is about the expression itself.
+fn is_on_expression(finding: &Diagnostic, known: &[Diagnostic]) -> bool {
+    let wrong = || known.iter().filter(|known| EXPRESSION.contains(&known.code)).filter_map(|known| known.span);
+    finding.span.is_some_and(|span| wrong().any(|wrong| span.holds(wrong)))
 }
 
 /// A resource that is not there.

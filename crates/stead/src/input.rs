@@ -232,7 +232,7 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
     for (name, value) in environment {
         if let Some(is_text) = declared.get(&name) {
             let place = format!("<environment variable {VARIABLE}{name}>");
-            all.extend(one(session, place, &name, (&value, *is_text)));
+            all.extend(one_parameter(session, place, &name, (&value, *is_text)));
         }
     }
     let readers = from.files.iter().filter(|path| path.as_os_str() == "-").count();
@@ -247,13 +247,13 @@ pub(crate) fn parameters(session: &mut Session, from: &ParameterSources<'_>) -> 
     }
     for (name, value) in from.single {
         let is_text = declared.get(name).copied().unwrap_or_default();
-        all.extend(one(session, format!("<--set {name}>"), name, (value, is_text)));
+        all.extend(one_parameter(session, format!("<--set {name}>"), name, (value, is_text)));
     }
     Ok(all)
 }
 
 /// A parameter that stands alone, and what messages call its place. It may be a secret: the place holds nothing of it.
-fn one(session: &mut Session, place: String, name: &str, (text, is_text): (&str, bool)) -> Supplied {
+fn one_parameter(session: &mut Session, place: String, name: &str, (text, is_text): (&str, bool)) -> Supplied {
     let source = session.sources.add(Source::new(place, "").private());
     let places = BTreeMap::from([(name.to_owned(), Span { source, ..Span::default() })]);
     Supplied { values: Object::from_iter([(name.to_owned(), single(text, is_text))]), places }
@@ -268,7 +268,7 @@ fn of_environment() -> Vec<(String, String)> {
         let name = name.to_str()?.strip_prefix(VARIABLE)?.to_owned();
         let value = value.into_string();
         if value.is_err() {
-            tracing::warn!("The environment variable 'STEAD_PARAM_{name}' is not UTF-8 text; ignored");
+            tracing::warn!("The environment variable '{VARIABLE}{name}' is not UTF-8 text; ignored");
         }
         Some((name, value.ok()?))
     });

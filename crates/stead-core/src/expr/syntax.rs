@@ -347,7 +347,7 @@ impl<'t> Parser<'t> {
                 Some("an expression is one function call; use concat() or format() to join values")
             }
             (Token::Comma | Token::Close, "a value") => Some("remove the comma, or write the missing argument"),
-            (Token::CloseBracket, "a value") => Some("write the missing value in front of it"),
+            (Token::CloseBracket, "a value") => Some("write the missing value before the ']'"),
             (Token::OpenBracket, "a value") => {
                 Some("brackets stand around the whole expression only; an array is made with createArray(a, b)")
             }

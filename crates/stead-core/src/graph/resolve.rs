@@ -561,7 +561,8 @@ impl Builder<'_> {
             None => Supplied::default(),
         };
         self.take_included(span)?;
-        let is_shown = is_named_as_document(&name);
+        let is_file = properties.get(INCLUDED[0]).is_some_and(|path| path.as_str().is_some());
+        let is_shown = !is_file || is_named_like_document(&name);
         let source =
             if is_shown { self.sources.add_once(&name, &text) } else { self.sources.add_private(&name, &text) };
         let (document, findings) = document::parse(source, &text, &Limits::default());
@@ -648,11 +649,11 @@ impl Builder<'_> {
     }
 }
 
-/// Whether a text is one of a document, as its name says. Of others no line is shown: an include can name any file that this
-/// process may read, such as one of keys, and what is printed may be read by others.
-fn is_named_as_document(name: &str) -> bool {
-    let extension = Path::new(name).extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
-    name.starts_with('<') || matches!(extension.as_deref(), Some("yaml" | "yml" | "json" | "jsonc"))
+/// Whether a file is named like a document. Messages show no line of any other: an include can name whatever this process
+/// can read, such as a private key, and others may read what is printed.
+fn is_named_like_document(path: &str) -> bool {
+    let extension = Path::new(path).extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
+    matches!(extension.as_deref(), Some("yaml" | "yml" | "json" | "jsonc"))
 }
 
 /// The finding that there is no resource for an instance, where the instance says what there is not.
