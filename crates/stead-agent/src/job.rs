@@ -506,7 +506,7 @@ impl JobSpec {
         };
         not_in_state += restart.len() as u64;
         let outcome = JobOutcome { result, restart, owed, not_in_state, instances };
-        let mut printed = printed::report(session, run, &Summary::of(run), elapsed);
+        let mut printed = printed::report(run, &Summary::of(run), elapsed);
         if let Some(members) = printed.as_object_mut() {
             members.insert("job".to_owned(), json!(self.job));
             members.insert("result".to_owned(), json!(result));

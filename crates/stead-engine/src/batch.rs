@@ -160,7 +160,7 @@ impl Batch {
         let execution = Execution { policy, ..Execution::new(self.mode, self.width) };
         let outcome = session.run(&prepared, execution).map(|run| {
             let summary = Summary::of(&run);
-            let json = json::report(&session, &run, &summary, began.elapsed());
+            let json = json::report(&run, &summary, began.elapsed());
             Completed { run, summary, json }
         });
         BatchResult { name: name.to_owned(), outcome }

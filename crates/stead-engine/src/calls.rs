@@ -17,6 +17,7 @@ use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
 use stead_host::provider::{Context, Cost, Plain, Provider, TraceLevel};
 use stead_host::vault::MemoryVault;
+use stead_resources::builtin;
 
 use crate::host::Host;
 use crate::watch::FileWatch;
@@ -55,7 +56,7 @@ impl Providers {
     }
 
     fn make(&self, manifest: &Arc<Manifest>) -> Arc<dyn Provider> {
-        if let Some(built_in) = self.host.built_ins.get(&manifest.type_name)
+        if let Some(built_in) = builtin(&manifest.type_name)
             && matches!(manifest.implementation, Implementation::BuiltIn | Implementation::Engine)
         {
             return Arc::clone(&built_in.provider);

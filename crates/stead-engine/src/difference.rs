@@ -10,8 +10,7 @@ use stead_core::id::NodeId;
 use stead_core::report::Record;
 use stead_core::run::Run;
 use stead_core::value::{Value, pointer};
-
-use crate::session::Session;
+use stead_resources::{BuiltIn, builtin};
 
 /// What differs between before and after, or between what is and what should be.
 pub struct Difference {
@@ -28,8 +27,8 @@ const NO_PROPERTIES: [&str; 2] = ["/_exist", "/_inDesiredState"];
 
 impl Difference {
     /// Of an instance; `None` where nothing differs or nothing was compared.
-    pub fn of(session: &Session, run: &Run, node: NodeId) -> Option<Self> {
-        Self::of_record(run.report().record(node), schema(session, run, node))
+    pub fn of(run: &Run, node: NodeId) -> Option<Self> {
+        Self::of_record(run.report().record(node), schema(run, node))
     }
 
     /// The same, from what is known of the instance and the schema of its properties.
@@ -75,13 +74,13 @@ fn stated(schema: Option<&Json>, actual: &Value, desired: &Value) -> Value {
 }
 
 /// The schema of the properties of an instance, where it can be known without asking a program.
-pub fn schema<'a>(session: &'a Session, run: &Run, node: NodeId) -> Option<&'a Json> {
-    session.built_in(&run.graph().node(node).manifest.type_name).map(stead_resources::BuiltIn::schema)
+pub fn schema(run: &Run, node: NodeId) -> Option<&'static Json> {
+    builtin(&run.graph().node(node).manifest.type_name).map(BuiltIn::schema)
 }
 
 /// What a program of an instance printed, as its state tells.
-pub fn printed<'r>(session: &Session, run: &'r Run, node: NodeId) -> Option<&'r Value> {
-    let property = session.built_in(&run.graph().node(node).manifest.type_name)?.printed?;
+pub fn printed(run: &Run, node: NodeId) -> Option<&Value> {
+    let property = builtin(&run.graph().node(node).manifest.type_name)?.printed?;
     run.report().record(node).state()?.get(property)
 }
 

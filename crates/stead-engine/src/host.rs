@@ -1,21 +1,18 @@
 //! What lives as long as the process.
 
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use serde_json::Value as Json;
-use stead_core::id::TypeName;
 use stead_core::manifest::Catalog;
 use stead_host::catalog::{Search, SearchEnvironment, User};
 use stead_host::provider::Cancel;
 use stead_host::settings::{Layers, Stated, TraceLevel, resolve};
 use stead_host::worker_pool::WorkerPool;
 use stead_powershell::adapter::{Options as PowerShellOptions, PowerShell};
-use stead_resources::BuiltIn;
+use stead_resources::builtins;
 
 use crate::session::Session;
 
@@ -49,14 +46,10 @@ impl Default for HostOptions {
     }
 }
 
-/// Built-in resources and threads that all sessions of a process share. Clones share them as well.
+/// Options and threads that all sessions of a process share. Clones share them as well.
 #[derive(Clone)]
 pub struct Host {
     pub(crate) options: Arc<HostOptions>,
-    /// The resources that are built in, by type.
-    pub(crate) built_ins: Arc<HashMap<TypeName, BuiltIn>>,
-    /// Their manifests.
-    pub(crate) catalog: Arc<Catalog>,
     pub(crate) pool: Arc<WorkerPool>,
     powershell: Arc<OnceLock<Option<Arc<PowerShell>>>>,
 }
@@ -64,30 +57,13 @@ pub struct Host {
 impl Host {
     /// A host with these options.
     pub fn new(options: HostOptions) -> Self {
-        let built_ins = stead_resources::builtins();
-        let mut catalog = Catalog::default();
-        for each in &built_ins {
-            catalog.add(Arc::clone(&each.manifest));
-        }
-        let by_type = built_ins.into_iter().map(|each| (each.manifest.type_name.clone(), each));
-        Self {
-            powershell: Arc::default(),
-            options: Arc::new(options),
-            built_ins: Arc::new(by_type.collect()),
-            catalog: Arc::new(catalog),
-            pool: Arc::default(),
-        }
+        Self { powershell: Arc::default(), options: Arc::new(options), pool: Arc::default() }
     }
 
     /// The resources of PowerShell, and the processes that they are called in.
     pub(crate) fn powershell(&self) -> Option<&Arc<PowerShell>> {
         let search = || self.options.powershell.as_ref()?().map(PowerShell::new).map(Arc::new);
         self.powershell.get_or_init(search).as_ref()
-    }
-
-    /// The schema of the properties of a resource that is built in.
-    pub fn schema(&self, type_name: &TypeName) -> Option<&Json> {
-        self.built_ins.get(type_name).map(BuiltIn::schema)
     }
 
     /// A piece of work whose relative paths start from `root`.
@@ -112,4 +88,16 @@ impl Host {
         static WIDTH: OnceLock<NonZeroUsize> = OnceLock::new();
         *WIDTH.get_or_init(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
     }
+}
+
+/// The manifests of the resources that are built in, made once for a process.
+pub(crate) fn built_in_catalog() -> Arc<Catalog> {
+    static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
+        let mut catalog = Catalog::default();
+        for each in builtins() {
+            catalog.add(Arc::clone(&each.manifest));
+        }
+        Arc::new(catalog)
+    });
+    Arc::clone(&CATALOG)
 }

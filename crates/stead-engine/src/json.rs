@@ -20,14 +20,13 @@ use stead_core::text::Sources;
 use stead_core::wire::results::{duration, operation_name, reason, restarts};
 
 use crate::difference::{Difference, printed};
-use crate::session::Session;
 use crate::summary::Summary;
 pub use history::{end_word, history, recorded_run, unreadable_run};
 
 /// The report of a run: totals, every instance that it is about, restarts, outputs.
-pub fn report(session: &Session, run: &Run, summary: &Summary, elapsed: Duration) -> Json {
+pub fn report(run: &Run, summary: &Summary, elapsed: Duration) -> Json {
     let selected = run.graph().order.iter().filter(|id| run.report().is_selected(**id));
-    let instances = selected.map(|id| instance(session, run, *id));
+    let instances = selected.map(|id| instance(run, *id));
     let outputs = summary.outputs.iter().map(|(name, value)| match value {
         Ok(value) => (name.clone(), value.to_redacted_json()),
         Err(finding) => (name.clone(), json!({ "error": finding.message })),
@@ -62,7 +61,7 @@ fn totals(totals: &Totals) -> Json {
     })
 }
 
-pub(crate) fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
+pub(crate) fn instance(run: &Run, id: NodeId) -> Json {
     let (graph, record) = (run.graph(), run.report().record(id));
     let mut all = Map::new();
     all.insert("name".into(), (*graph.node(id).name).into());
@@ -83,13 +82,13 @@ pub(crate) fn instance(session: &Session, run: &Run, id: NodeId) -> Json {
     }
     let differs = matches!(record.status(), Some(Status::Changed | Status::Drifted));
     if graph.node(id).role == Role::Instance {
-        let difference = Difference::of(session, run, id).filter(|_| differs);
+        let difference = Difference::of(run, id).filter(|_| differs);
         all.insert("changes".into(), Json::Array(difference.as_ref().map(differences).unwrap_or_default()));
         if let Some(Difference { words, .. }) = difference.filter(|difference| !difference.words.is_empty()) {
             all.insert("drift".into(), json!(words));
         }
     }
-    if let Some(printed) = printed(session, run, id) {
+    if let Some(printed) = printed(run, id) {
         all.insert("output".into(), printed.to_redacted_json());
     }
     // What a plan says will fail will have no effect; what did fail may have had some.

@@ -21,6 +21,7 @@ use stead_core::schema::Schema;
 use stead_core::text::Kind;
 use stead_core::text::codes::TOO_MANY;
 use stead_host::provider::{Context, Plain, Provider};
+use stead_resources::builtin;
 
 use crate::session::{Prepared, Session};
 use instance::Checked;
@@ -176,7 +177,7 @@ impl Types<'_> {
 
     fn schema(&mut self, manifest: &Arc<Manifest>) -> Option<Arc<Schema>> {
         let session = self.session;
-        let find = || match session.built_in(&manifest.type_name) {
+        let find = || match builtin(&manifest.type_name) {
             Some(built_in) => Schema::compile(built_in.schema().clone()).ok().map(Arc::new),
             None => session.provider(manifest).schema(&session.context(manifest.type_name.as_str())).ok().flatten(),
         };
@@ -194,7 +195,7 @@ enum Known {
 
 impl Known {
     fn of(types: &mut Types<'_>, manifest: &Arc<Manifest>) -> Self {
-        match (types.session.built_in(&manifest.type_name), &manifest.implementation) {
+        match (builtin(&manifest.type_name), &manifest.implementation) {
             (Some(built_in), Implementation::BuiltIn) => Self::BuiltIn(lazy_outline(built_in)),
             _ => Self::Program(types.schema(manifest)),
         }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value as Json};
 use stead_core::manifest::{Capabilities, Manifest};
+use stead_resources::builtin;
 
 use crate::resource::{Refusal, ResourceCall};
 
@@ -39,7 +40,7 @@ impl ResourceCall {
             Refusal::Failed(_) => Ok::<_, Refusal>(Json::Null),
             other => Err(other),
         });
-        let built_in = self.session.built_in(&self.manifest.type_name);
+        let built_in = builtin(&self.manifest.type_name);
         Reference {
             manifest: &self.manifest,
             schema: schema.unwrap_or_default(),

@@ -102,7 +102,7 @@ impl SavedPlan {
             documents: documents(prepared),
             changes,
             text,
-            instances: predictions(session, run),
+            instances: predictions(run),
         }
     }
 
@@ -140,8 +140,8 @@ impl SavedPlan {
 
     /// For which instances another run would do, or did, something else than is planned. What was unknown must be so still: a
     /// run that acts deviates in what became of it.
-    pub fn deviations(&self, session: &Session, run: &Run) -> Vec<Deviation> {
-        let now = predictions(session, run);
+    pub fn deviations(&self, run: &Run) -> Vec<Deviation> {
+        let now = predictions(run);
         let longest = self.instances.len().max(now.len());
         let pairs = (0..longest).map(|at| (self.instances.get(at), now.get(at)));
         pairs.filter(|(planned, now)| planned != now).map(|(planned, now)| deviation(planned, now)).collect()
@@ -190,10 +190,10 @@ fn shortened(text: &str) -> String {
 }
 
 /// What a run does or did, as far as it is shown: without times, and without what programs printed.
-fn predictions(session: &Session, run: &Run) -> Vec<Json> {
+fn predictions(run: &Run) -> Vec<Json> {
     let selected = run.graph().iter().map(|(id, _)| id).filter(|id| run.report().is_selected(*id));
     let prediction = |id| {
-        let mut instance = json::instance(session, run, id);
+        let mut instance = json::instance(run, id);
         if let Some(members) = instance.as_object_mut() {
             members.retain(|name, _| !["duration", "output", "reRuns"].contains(&name.as_str()));
             let record = run.report().record(id);

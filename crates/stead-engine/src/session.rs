@@ -33,11 +33,10 @@ use stead_host::settings;
 use stead_host::vault::{MemoryVault, take_secrets};
 use stead_powershell::adapter::{PowerShell, adapters};
 use stead_powershell::index::Inventory;
-use stead_resources::BuiltIn;
 
 use crate::calls::{Providers, RealPaths, SessionCalls, forward};
 use crate::execution::ENGINE_VERSION;
-use crate::host::{Host, HostOptions};
+use crate::host::{Host, HostOptions, built_in_catalog};
 use crate::reconcile::ReconcileOptions;
 
 /// One piece of work. What it holds of secrets is wiped when it is dropped.
@@ -146,18 +145,18 @@ impl Session {
         let context_root = Arc::from(root.as_path());
         let context = extension_context(&root, &cancel, &host.options);
         let modules = Arc::new(Modules { host: host.clone(), inventory: Mutex::default() });
+        let machine = machine(root, &host.options);
         let programs = OnMachine {
-            machine: machine(root.clone(), &host.options),
+            machine: machine.beside(),
             settings: Arc::clone(&settings),
             context: context.clone(),
             modules: Arc::clone(&modules),
         };
-        let discovery =
-            Arc::new(Discovery::new(host.options.search.clone(), (*host.catalog).clone(), Arc::new(programs)));
+        let discovery = Arc::new(Discovery::new(host.options.search.clone(), built_in_catalog(), Arc::new(programs)));
         let extensions = Arc::new(Extensions::new(Arc::clone(&discovery), (*settings).clone(), context));
         Self {
             sources: Sources::default(),
-            machine: Arc::new(with_secrets(machine(root, &host.options), &extensions, &vault)),
+            machine: Arc::new(with_secrets(machine, &extensions, &vault)),
             vault,
             discovery,
             extensions,
@@ -240,11 +239,6 @@ impl Session {
     /// What it shares with other sessions.
     pub fn host(&self) -> &Host {
         &self.host
-    }
-
-    /// The resource of that type that is built in.
-    pub fn built_in(&self, type_name: &TypeName) -> Option<&BuiltIn> {
-        self.host.built_ins.get(type_name)
     }
 
     /// Where relative paths start from.

@@ -62,8 +62,8 @@ impl Stage {
 
 /// The report that programs read, without how long things took, and without what only a run that acts has: that it does,
 /// and what commands printed.
-fn printed(session: &Session, run: &Run) -> Json {
-    let mut report = json::report(session, run, &stead_engine::Summary::of(run), Duration::ZERO);
+fn printed(run: &Run) -> Json {
+    let mut report = json::report(run, &stead_engine::Summary::of(run), Duration::ZERO);
     report.as_object_mut().unwrap().remove("whatIf");
     for instance in report["instances"].as_array_mut().unwrap() {
         instance.as_object_mut().unwrap().retain(|name, _| name != "duration" && name != "output");
@@ -165,7 +165,7 @@ fn conflicting(stage: &Stage, apply: &Run) -> BTreeSet<NodeId> {
 /// both compare what is with what a set would make of it.
 fn assert_shown_alike(stage: &Stage, plan: &Run) {
     let check = stage.run(Mode::TEST);
-    let (planned, checked) = (printed(&stage.session, plan), printed(&stage.session, &check));
+    let (planned, checked) = (printed(plan), printed(&check));
     let instances = |report: &Json| report["instances"].as_array().unwrap().clone();
     let changes =
         |instance: &Json| instance["changes"].as_array().unwrap().iter().map(Json::to_string).collect::<BTreeSet<_>>();
@@ -187,7 +187,7 @@ fn removals(instance: &Json) -> Vec<&Json> {
 
 fn assert_promised(stage: &Stage, plan: &Run, apply: &Run, counts: &mut Counts) {
     let open = open(stage, plan, apply);
-    let (planned, done) = (printed(&stage.session, plan), printed(&stage.session, apply));
+    let (planned, done) = (printed(plan), printed(apply));
     let instances =
         |report: &Json| report["instances"].as_array().unwrap().iter().map(Json::to_string).collect::<Vec<_>>();
     for ((id, planned), done) in plan.graph().order.iter().zip(instances(&planned)).zip(instances(&done)) {

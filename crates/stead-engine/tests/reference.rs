@@ -117,7 +117,7 @@ fn every_example_works() {
         assert!(built_in.example.contains(name), "the example of {name} has no instance of it");
         let mut session = session(root.path());
         session.set_system_root(root.path());
-        let prepared = session.prepare("example.yaml", example(&built_in), Object::new());
+        let prepared = session.prepare("example.yaml", example(built_in), Object::new());
         let prepared = prepared.unwrap_or_else(|unusable| panic!("{name}: {:?}", unusable.findings));
         assert!(prepared.warnings.is_empty(), "{name}: {:?}", prepared.warnings);
         let findings = session.check_properties(&prepared, Mode::APPLY);
@@ -174,7 +174,7 @@ fn functions() -> String {
 
 #[test]
 fn the_reference_is_what_resources_and_functions_say() {
-    let types = builtins().into_iter().map(|built_in| built_in.manifest.type_name.to_string());
+    let types = builtins().iter().map(|built_in| built_in.manifest.type_name.to_string());
     let mut list: Vec<String> = types.map(|name| format!("[{name}](reference/{})", file(&name))).collect();
     list.insert(0, "[Functions](reference/functions.md)".to_owned());
     stead_testkit::check_list("docs/SUMMARY.md", "- [Reference](reference/README.md)", &list);

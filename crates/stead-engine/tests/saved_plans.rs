@@ -80,8 +80,8 @@ impl Stage {
 const PROMISED: [&str; 5] = ["name", "type", "action", "changes", "effects"];
 
 /// The instances as programs see them, in the order of the document.
-fn shown(session: &Session, run: &Run) -> Vec<Json> {
-    let mut report = json::report(session, run, &Summary::of(run), Duration::ZERO);
+fn shown(run: &Run) -> Vec<Json> {
+    let mut report = json::report(run, &Summary::of(run), Duration::ZERO);
     let mut instances: Vec<Json> = serde_json::from_value(report["instances"].take()).unwrap();
     instances.sort_by_key(|instance| instance["name"].to_string());
     instances
@@ -112,12 +112,12 @@ fn a_saved_plan_does_what_it_showed_or_nothing() {
         let before = world.imprint();
         let again = later.run(Mode::PLAN);
         assert!(world.imprint() == before, "pair {number}: looking changed something");
-        if !saved.deviations(&later.session, &again).is_empty() {
+        if !saved.deviations(&again).is_empty() {
             refused += 1;
             continue;
         }
         let done = later.run(Mode::APPLY);
-        for (planned, done) in shown(&made.session, &plan).iter().zip(&shown(&later.session, &done)) {
+        for (planned, done) in shown(&plan).iter().zip(&shown(&done)) {
             // What becomes of an instance that was shown as unknown was not promised, and less may be done: where an instance
             // fails of which nobody could know, others are skipped.
             let is_open = planned["status"] == "unknown" || done["action"].is_null();

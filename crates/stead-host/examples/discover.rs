@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::Value as Json;
 use stead_core::call::{Failure, FailureKind};
 use stead_core::expr::FactKey;
-use stead_core::manifest::{Catalog, Extension, Manifest};
+use stead_core::manifest::{Extension, Manifest};
 use stead_core::value::Value;
 use stead_host::catalog::{Discovery, Programs, Search, SearchEnvironment, User};
 use stead_host::settings::ResourcePath;
@@ -36,7 +36,7 @@ fn main() -> std::io::Result<()> {
     let mut search = Search::new(&environment, &ResourcePath::default(), User::current());
     search.cache = std::env::args_os().nth(1).map(Into::into);
     let begun = Instant::now();
-    let discovery = Discovery::new(search, Catalog::default(), Arc::new(NoPrograms));
+    let discovery = Discovery::new(search, Arc::default(), Arc::new(NoPrograms));
     let discovered = discovery.discovered();
     let took = begun.elapsed();
     let mut out = std::io::stdout().lock();

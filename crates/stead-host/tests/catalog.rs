@@ -98,7 +98,7 @@ impl Machine {
             user: self.user,
             cache: self.cache.clone(),
         };
-        Discovery::new(search, self.built_in.clone(), self.fake.clone())
+        Discovery::new(search, Arc::new(self.built_in.clone()), self.fake.clone())
     }
 
     /// Everything found and everything said, as text.
@@ -218,7 +218,6 @@ fn what_is_built_in_needs_no_search() {
     machine.write("a/own.dsc.resource.json", &resource("A/Own", "2.0.0"));
     let discovery = machine.discovery();
     assert_eq!(discovery.find(&wanted("a/own")).unwrap().version.to_string(), "1.0.0");
-    assert_eq!(discovery.catalog_for(&[wanted("A/Own")]).iter().count(), 1);
     assert!(!discovery.has_searched());
     let newer = Wanted { requirement: Some(VersionRequirement::parse(">1").unwrap()), ..wanted("A/Own") };
     assert_eq!(discovery.find(&newer).unwrap().version.to_string(), "2.0.0");
@@ -334,9 +333,6 @@ fn adapters_are_asked_once_and_only_for_types_that_nobody_knows() {
     let problems: Vec<_> = discovery.problems().iter().map(ToString::to_string).collect();
     assert_eq!(problems.len(), 3, "{problems:#?}");
     assert!(problems[0].contains("'Z/Broken' cannot list its resources: it failed"));
-    let catalog = discovery.catalog_for(&[directed, wanted("L/Second")]);
-    assert!(catalog.find(&TypeName::parse("L/Both").unwrap(), None).is_ok());
-    assert!(catalog.find(&TypeName::parse("A/Known").unwrap(), None).is_ok());
 }
 
 #[test]

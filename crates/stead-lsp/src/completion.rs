@@ -102,13 +102,12 @@ fn declared(names: &Names, is_meant: impl Fn(&Named) -> bool) -> Vec<String> {
 }
 
 fn types() -> Vec<CompletionItem> {
-    let mut all: Vec<_> = builtins().into_iter().map(|built_in| built_in.manifest).collect();
-    all.sort_by(|one, other| one.type_name.cmp(&other.type_name));
+    let all = builtins().iter().map(|built_in| &built_in.manifest);
     let shown = |manifest: &stead_core::manifest::Manifest| CompletionItem {
         documentation: about(manifest.description.as_deref().unwrap_or_default()),
         ..item(manifest.type_name.as_str(), CompletionItemKind::CLASS)
     };
-    all.iter().map(|manifest| shown(manifest)).collect()
+    all.map(|manifest| shown(manifest)).collect()
 }
 
 fn calls() -> Vec<CompletionItem> {

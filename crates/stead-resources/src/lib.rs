@@ -82,8 +82,19 @@ impl BuiltIn {
     }
 }
 
-/// Every built-in resource, in the order of the type names.
-pub fn builtins() -> Vec<BuiltIn> {
+/// Every built-in resource, in the order of the type names. They are made once for a process.
+pub fn builtins() -> &'static [BuiltIn] {
+    static ALL: LazyLock<Vec<BuiltIn>> = LazyLock::new(make_all);
+    &ALL
+}
+
+/// The built-in resource of a type.
+pub fn builtin(type_name: &TypeName) -> Option<&'static BuiltIn> {
+    let all = builtins();
+    all.binary_search_by(|each| each.manifest.type_name.cmp(type_name)).ok().and_then(|at| all.get(at))
+}
+
+fn make_all() -> Vec<BuiltIn> {
     let accounts = accounts::AccountLock::default();
     let locks = edit::FileLocks::default();
     let mut all: Vec<BuiltIn> = [

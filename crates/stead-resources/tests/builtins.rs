@@ -33,7 +33,7 @@ fn describe_machine(case: &Case) -> Result<Computed, String> {
 fn run_case(case: &Case) -> Result<Computed, String> {
     let mut words = case.section("call").split_whitespace();
     let type_name = words.next().ok_or("the case calls nothing")?;
-    let built_in = builtins().into_iter().find(|each| each.manifest.type_name.as_str() == type_name);
+    let built_in = builtins().iter().find(|each| each.manifest.type_name.as_str() == type_name);
     let root = tempfile::tempdir().map_err(|error| error.to_string())?;
     set_up(case.section("setup"), root.path())?;
     let properties: Json = serde_json::from_str(case.section("properties")).map_err(|error| error.to_string())?;
@@ -84,7 +84,7 @@ fn sealed(json: Json, vault: &MemoryVault) -> Value {
 
 /// One instance and the directory that it is in.
 struct Run {
-    built_in: BuiltIn,
+    built_in: &'static BuiltIn,
     desired: Arc<Value>,
     vault: MemoryVault,
     context: Context,
@@ -92,7 +92,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(built_in: BuiltIn, desired: Value, vault: MemoryVault, root: &Path) -> Self {
+    fn new(built_in: &'static BuiltIn, desired: Value, vault: MemoryVault, root: &Path) -> Self {
         let messages = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&messages);
         let context = Context {

@@ -23,8 +23,8 @@ use stead_resources::{BuiltIn, builtins};
 use support::World;
 
 /// Those that are carried out here, and not by the engine.
-fn carried_out() -> Vec<BuiltIn> {
-    builtins().into_iter().filter(|each| matches!(each.manifest.implementation, Implementation::BuiltIn)).collect()
+fn carried_out() -> Vec<&'static BuiltIn> {
+    builtins().iter().filter(|each| matches!(each.manifest.implementation, Implementation::BuiltIn)).collect()
 }
 
 /// A desired state that each can reach in an empty directory. A new resource must be listed here.

@@ -119,8 +119,8 @@ fn quoted(text: &str, quote: Option<char>) -> String {
 
 /// The types that are known without looking for resources.
 pub(crate) fn types() -> Vec<PossibleValue> {
-    let built_in = stead_resources::builtins().into_iter().map(|built_in| built_in.manifest);
-    let described = |manifest: Arc<Manifest>| {
+    let built_in = stead_resources::builtins().iter().map(|built_in| &built_in.manifest);
+    let described = |manifest: &Arc<Manifest>| {
         let value = PossibleValue::new(manifest.type_name.to_string());
         value.help(manifest.description.clone().unwrap_or_default())
     };
@@ -159,13 +159,13 @@ pub(crate) fn properties(current: &OsStr) -> Vec<CompletionCandidate> {
         return paths.into_iter().map(|path| path.add_prefix(format!("{name}="))).collect();
     }
     let words = words().unwrap_or_default();
-    let is_named = |built_in: &BuiltIn| {
+    let is_named = |built_in: &&BuiltIn| {
         let type_name = &built_in.manifest.type_name;
         let names = [type_name.as_str(), type_name.short()];
         words.iter().skip(2).any(|word| names.iter().any(|name| word.eq_ignore_ascii_case(name)))
     };
-    let resource = stead_resources::builtins().into_iter().find(is_named);
-    let schema = resource.as_ref().map(BuiltIn::schema).and_then(|schema| schema["properties"].as_object());
+    let resource = stead_resources::builtins().iter().find(is_named);
+    let schema = resource.map(BuiltIn::schema).and_then(|schema| schema["properties"].as_object());
     let properties = schema.into_iter().flatten().filter(|(name, _)| name.starts_with(&*text));
     let described = |(name, schema): (&String, &Json)| {
         candidate(&format!("{name}="), schema["description"].as_str().unwrap_or_default())

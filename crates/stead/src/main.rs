@@ -127,7 +127,7 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::New { command } => commands::new(&command, &env),
         Command::Explain(explain) => commands::explain(&explain, &env),
         Command::Eval(eval) => commands::eval(&eval, &env),
-        Command::History(history) => commands::history(&history, &env),
+        Command::History(history) => commands::history(&history),
         Command::Get(get) => commands::get(&get, &env),
         Command::Set(set) => commands::set(&set, &env),
         Command::Export(export) => commands::export(&export, &env),
@@ -156,5 +156,15 @@ fn run(arguments: Arguments, env: ProcessEnv, program: &str) -> Exit {
         Command::Server => server::serve(env),
         Command::Completer { shell } => completion::script(shell, program),
         Command::Manual { command } => manual::manual(&command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// This test is linked as the program is (docs/decisions/0026).
+    #[test]
+    fn a_panic_is_caught_by_the_unwinder_in_the_program() {
+        let outcome = std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new(7)));
+        assert_eq!(outcome.expect_err("a panic").downcast_ref::<i32>(), Some(&7));
     }
 }

@@ -422,5 +422,5 @@ fn report_of(session: &mut Session, delivered: &Delivered, mode: Mode) -> Answer
         crate::job::prepare_or_explain(session, delivered).map_err(|(count, findings)| invalid(count, findings))?;
     let run = session.run(&prepared, Execution::new(mode, session.host().width()));
     let run = run.map_err(|error| Refused::new(error_chain(&error)))?;
-    Ok(printed::report(session, &run, &Summary::of(&run), began.elapsed()))
+    Ok(printed::report(&run, &Summary::of(&run), began.elapsed()))
 }

@@ -8,10 +8,10 @@ use stead_core::history::{AttemptRecord, AttemptResult, CallRecord, History, Run
 use stead_core::instance_path::InstancePath;
 use stead_core::report::Record;
 use stead_core::wire::results::{duration, operation_name, restarts};
+use stead_resources::{BuiltIn, builtin};
 
 use super::{differences, totals, word};
 use crate::difference::Difference;
-use crate::host::Host;
 
 /// A recorded run as a whole: what it was about, and how it ended.
 pub fn recorded_run(id: &str, history: &History, is_running: bool) -> Json {
@@ -42,10 +42,9 @@ pub fn unreadable_run(id: &str, why: &str) -> Json {
 }
 
 /// A recorded run with every instance, and every attempt at it.
-pub fn history(host: &Host, id: &str, history: &History, is_running: bool) -> Json {
+pub fn history(id: &str, history: &History, is_running: bool) -> Json {
     let mut all = recorded_run(id, history, is_running);
-    let instances: Vec<Json> =
-        history.instances().map(|(path, record)| instance(host, history, path, record)).collect();
+    let instances: Vec<Json> = history.instances().map(|(path, record)| instance(history, path, record)).collect();
     all["restartRequired"] = restarts(&history.report.restarts);
     all["instances"] = instances.into();
     all
@@ -61,7 +60,7 @@ pub fn end_word(end: RunEnd) -> &'static str {
     }
 }
 
-fn instance(host: &Host, history: &History, path: &InstancePath, record: &Record) -> Json {
+fn instance(history: &History, path: &InstancePath, record: &Record) -> Json {
     let mut all = Map::new();
     all.insert("name".into(), (**path.name()).into());
     all.insert("type".into(), path.type_name().as_str().into());
@@ -74,7 +73,8 @@ fn instance(host: &Host, history: &History, path: &InstancePath, record: &Record
         all.insert("message".into(), reason.into());
     }
     if !history.is_container(path.node()) {
-        let difference = Difference::of_record(record, host.schema(path.type_name())).filter(|_| record.is_changed());
+        let difference = Difference::of_record(record, builtin(path.type_name()).map(BuiltIn::schema))
+            .filter(|_| record.is_changed());
         all.insert("changes".into(), difference.as_ref().map(differences).unwrap_or_default().into());
         let attempts = history.attempts(path.node()).iter().enumerate();
         all.insert("attempts".into(), attempts.map(|(at, each)| attempt(at + 1, each)).collect());

@@ -81,7 +81,7 @@ pub struct Discovered {
 pub struct Discovery {
     search: Search,
     programs: Arc<dyn Programs>,
-    built_in: Catalog,
+    built_in: Arc<Catalog>,
     files: OnceLock<load::Files>,
     discovered: OnceLock<Discovered>,
     /// By adapter, and by the type where it was asked for one.
@@ -100,7 +100,7 @@ struct Listed {
 
 impl Discovery {
     /// A discovery that has searched nothing yet.
-    pub fn new(search: Search, built_in: Catalog, programs: Arc<dyn Programs>) -> Self {
+    pub fn new(search: Search, built_in: Arc<Catalog>, programs: Arc<dyn Programs>) -> Self {
         Self {
             search,
             programs,
@@ -119,7 +119,7 @@ impl Discovery {
     /// Everything there is, without what only adapters know. Searches the machine unless that has been done.
     pub fn discovered(&self) -> &Discovered {
         self.discovered.get_or_init(|| {
-            let mut known = self.built_in.clone();
+            let mut known = (*self.built_in).clone();
             self.programs.adapters().into_iter().for_each(|adapter| known.add(Arc::new(adapter)));
             load::assemble(self.files(), &known, &self.search, &*self.programs)
         })
@@ -175,24 +175,6 @@ impl Discovery {
             Err(NotFound::Type { .. }) => self.find_adapted(wanted),
             answer => answer,
         }
-    }
-
-    /// A catalog in which everything that is wanted is found if there is any; nothing else need be in it.
-    pub fn catalog_for(&self, wanted: &[Wanted]) -> Catalog {
-        let mut catalog = self.built_in.clone();
-        if wanted.iter().all(|each| fitting(&self.built_in, each).is_ok()) {
-            return catalog;
-        }
-        // What an adapter was asked for explicitly comes first: the same type may be there without it.
-        for each in wanted.iter().filter(|each| each.adapter.is_some()) {
-            self.find(each).into_iter().for_each(|manifest| catalog.add(manifest));
-        }
-        let found = self.discovered().catalog.iter().flat_map(|(_, versions)| versions);
-        found.for_each(|manifest| catalog.add(manifest.clone()));
-        for each in wanted.iter().filter(|each| each.adapter.is_none()) {
-            self.find(each).into_iter().for_each(|manifest| catalog.add(manifest));
-        }
-        catalog
     }
 
     /// What an adapter lists; empty when it cannot, with the reason among the problems.

@@ -86,7 +86,7 @@ fn no_property_of_a_resource_shows_a_secret() {
                     desired.insert(property.clone(), value);
                     let world = World::system();
                     for operation in OPERATIONS {
-                        let shown = shown(&built_in, operation, &desired, &vault, &world);
+                        let shown = shown(built_in, operation, &desired, &vault, &world);
                         assert!(!shown.contains(CANARY), "{name}: {property}: {operation:?} shows {shown}");
                     }
                 }
@@ -109,7 +109,7 @@ fn what_is_never_shown_is_not_shown_where_it_is_no_secret_of_the_document() {
                 };
                 desired.extend(secret);
                 for operation in OPERATIONS {
-                    let shown = shown(&built_in, operation, &desired, &vault, &world);
+                    let shown = shown(built_in, operation, &desired, &vault, &world);
                     assert!(!shown.contains(CANARY), "{name}: {property}: {operation:?} shows {shown}");
                 }
             }

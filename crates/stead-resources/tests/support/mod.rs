@@ -217,8 +217,9 @@ pub(crate) fn walk(root: &Path) -> Tree {
 
 /// The built-in resource of that type.
 pub(crate) fn provider(type_name: &str) -> Arc<dyn Provider> {
-    let mut found = stead_resources::builtins().into_iter();
-    found.find(|each| each.manifest.type_name.as_str() == type_name).expect("a built-in resource").provider
+    let mut found = stead_resources::builtins().iter();
+    let built_in = found.find(|each| each.manifest.type_name.as_str() == type_name).expect("a built-in resource");
+    Arc::clone(&built_in.provider)
 }
 
 #[allow(dead_code, reason = "each test binary uses a part of this module")]

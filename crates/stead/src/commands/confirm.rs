@@ -23,9 +23,11 @@ pub(super) fn confirm(document: &Document, session: &Session, prepared: &Prepare
         return Ok(());
     }
     let style = Style::question(document);
-    let plan =
-        Execution { retention: style.retention(false), ..Execution::new(Mode::PLAN, super::width(document.width)) };
-    let mut printer = Printer::new(session, style, Arc::clone(&prepared.sources));
+    let plan = Execution {
+        retention: style.retention(false),
+        ..Execution::new(Mode::PLAN, super::width_for(document, prepared))
+    };
+    let mut printer = Printer::new(style, Arc::clone(&prepared.sources));
     let plan = super::run(document, session, prepared, plan, |run, event| printer.event(run, event))?;
     let destructive = plan.graph().iter().filter(|(id, _)| destroys(plan.report().record(*id))).count();
     if destructive == 0 {

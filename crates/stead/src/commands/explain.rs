@@ -104,11 +104,11 @@ pub(super) fn find(name: &str, session: Session) -> Result<ResourceCall, InvokeE
 
 /// The type of the built-in resource that a type or the part behind the slash means. Groups and their like come last.
 fn built_in(name: &str) -> Option<String> {
-    let is_meant = |built_in: &BuiltIn| {
+    let is_meant = |built_in: &&BuiltIn| {
         let type_name = &built_in.manifest.type_name;
         [type_name.as_str(), type_name.short()].iter().any(|known| known.eq_ignore_ascii_case(name))
     };
-    let mut found: Vec<BuiltIn> = builtins().into_iter().filter(is_meant).collect();
+    let mut found: Vec<&BuiltIn> = builtins().iter().filter(is_meant).collect();
     found.sort_by_key(|built_in| matches!(built_in.manifest.implementation, Implementation::Engine));
     found.first().map(|built_in| built_in.manifest.type_name.to_string())
 }

@@ -16,7 +16,6 @@ use crate::agent::state_directory;
 use crate::args::{History as Arguments, HistoryCommand, Output, Recording};
 use crate::exit::Exit;
 use crate::output::{complain, data_as, print};
-use crate::process_env::ProcessEnv;
 
 /// Where a run is to be recorded.
 pub(super) struct Recorder {
@@ -57,20 +56,20 @@ fn directory(stated: Option<&Path>) -> Result<PathBuf, Exit> {
 }
 
 /// Lists recorded runs, or shows one.
-pub(crate) fn history(arguments: &Arguments, env: &ProcessEnv) -> Exit {
-    match carried_out(arguments, env) {
+pub(crate) fn history(arguments: &Arguments) -> Exit {
+    match carried_out(arguments) {
         Ok(()) => Exit::Success,
         Err(exit) => exit,
     }
 }
 
-fn carried_out(arguments: &Arguments, env: &ProcessEnv) -> Result<(), Exit> {
+fn carried_out(arguments: &Arguments) -> Result<(), Exit> {
     let directory = directory(arguments.runs.as_deref())?;
     let runs = RecordedRuns::open(&directory).map_err(|error| failed(&error))?;
     let ids = runs.as_ref().map_or_else(|| Ok(Vec::new()), RecordedRuns::ids).map_err(|error| failed(&error))?;
     match (&arguments.command, &runs) {
         (Some(HistoryCommand::Show { run }), Some(runs)) => {
-            show(runs, &chosen(run, &ids, &directory)?, arguments.output, env)
+            show(runs, &chosen(run, &ids, &directory)?, arguments.output)
         }
         (Some(HistoryCommand::Show { run }), None) => chosen(run, &ids, &directory).map(drop),
         (None, runs) => {
@@ -144,12 +143,12 @@ fn list<'a>(entries: impl Iterator<Item = Entry<'a>>, output: Output) {
     data_as(&json!({ "version": 1, "runs": runs.collect::<Vec<_>>() }), output);
 }
 
-fn show(runs: &RecordedRuns, id: &RunId, output: Output, env: &ProcessEnv) -> Result<(), Exit> {
+fn show(runs: &RecordedRuns, id: &RunId, output: Output) -> Result<(), Exit> {
     let Entry { content, .. } = Entry::read(runs, id);
     let run = content.map_err(|error| failed(&error))?;
     match output {
-        Output::Text => print(&text::show(&env.host, id, &run)),
-        output => data_as(&json::history(&env.host, id.as_str(), &run.history, run.is_running), output),
+        Output::Text => print(&text::show(id, &run)),
+        output => data_as(&json::history(id.as_str(), &run.history, run.is_running), output),
     }
     Ok(())
 }

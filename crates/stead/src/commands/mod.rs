@@ -140,15 +140,15 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
     let confirmed = match consent {
         Consent::Given => Ok(()),
         Consent::Asked => written_soon(|| confirm::confirm(document, &session, &prepared)),
-        Consent::Planned(plan) => saved::confirm(plan, &session, &prepared, width(document.width)),
+        Consent::Planned(plan) => saved::confirm(plan, &session, &prepared, width_for(document, &prepared)),
     };
     if let Err(exit) = confirmed {
         return exit;
     }
     let style = Style::new(document, mode);
     let retention = style.retention(out.is_some() || recorder.is_some());
-    let mut printer = Printer::new(&session, style, Arc::clone(&prepared.sources));
-    let mut execution = Execution { policy, retention, ..Execution::new(mode, width(document.width)) };
+    let mut printer = Printer::new(style, Arc::clone(&prepared.sources));
+    let mut execution = Execution { policy, retention, ..Execution::new(mode, width_for(document, &prepared)) };
     match recorder.map(Recorder::begin).transpose() {
         Ok(None) => {}
         Ok(Some(journal)) => execution.journal = Box::new(journal),
@@ -164,7 +164,7 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
     match document.output {
         Output::Text => printer.summary(&run, &summary, env.began.elapsed()),
         Output::Json | Output::Yaml => {
-            data_as(&json::report(&session, &run, &summary, env.began.elapsed()), document.output);
+            data_as(&json::report(&run, &summary, env.began.elapsed()), document.output);
         }
     }
     if document.timings && document.output == Output::Text {
@@ -224,6 +224,13 @@ fn exit_of(run: &Run, summary: &Summary) -> Exit {
 /// How many instances are worked on at once.
 pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
     asked.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
+}
+
+/// The same for a document. The system is not asked where nothing can be done at once: with its limits for groups of
+/// processes that takes as long as a small call.
+fn width_for(document: &Document, prepared: &Prepared) -> NonZeroUsize {
+    let is_small = prepared.graph.iter().nth(1).is_none();
+    width(document.width.or(is_small.then_some(NonZeroUsize::MIN)))
 }
 
 /// Reads a document and resolves it. No program of a resource is called but those that discovery asks, and where the

@@ -20,7 +20,7 @@ use stead_core::report::{Record, Totals};
 use stead_core::run::{Retention, Run};
 use stead_core::text::Sources;
 use stead_core::wire::results::reason;
-use stead_engine::{Difference, Session, Summary, printed};
+use stead_engine::{Difference, Summary, printed};
 
 use super::effects;
 use super::values::{self, painted};
@@ -95,8 +95,7 @@ impl Style {
 }
 
 /// Prints instances while a run goes on, and the rest at its end.
-pub(super) struct Printer<'a> {
-    session: &'a Session,
+pub(super) struct Printer {
     style: Style,
     sources: Arc<Sources>,
     bar: Option<ProgressBar>,
@@ -104,8 +103,8 @@ pub(super) struct Printer<'a> {
     announced: BTreeSet<NodeId>,
 }
 
-impl<'a> Printer<'a> {
-    pub(super) fn new(session: &'a Session, style: Style, sources: Arc<Sources>) -> Self {
+impl Printer {
+    pub(super) fn new(style: Style, sources: Arc<Sources>) -> Self {
         let bar = style.progress.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             // A line that does not fit is broken by the terminal, and would not be erased.
@@ -113,7 +112,7 @@ impl<'a> Printer<'a> {
             let template = if is_narrow { "{pos}/{len} {wide_msg}" } else { "{bar:30} {pos}/{len} {wide_msg}" };
             bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Self { session, style, sources, bar, announced: BTreeSet::new() }
+        Self { style, sources, bar, announced: BTreeSet::new() }
     }
 
     /// An apply is printed as it goes, so that what was done is known even if the rest is cut off; plans and checks are
@@ -232,7 +231,7 @@ impl<'a> Printer<'a> {
                 Some(finding) => diag::snippet(finding, &self.sources, is_coloured()),
                 None => self.place_of_failure(run, node),
             },
-            Status::Changed | Status::Drifted => changes(self.session, run, node) + &self.printed(run, node),
+            Status::Changed | Status::Drifted => changes(run, node) + &self.printed(run, node),
             Status::InState => self.printed(run, node),
             _ => String::new(),
         }
@@ -240,7 +239,7 @@ impl<'a> Printer<'a> {
 
     /// With -v, what a command printed.
     fn printed(&self, run: &Run, node: NodeId) -> String {
-        let output = printed(self.session, run, node).filter(|_| self.style.volume == Volume::Verbose);
+        let output = printed(run, node).filter(|_| self.style.volume == Volume::Verbose);
         output.map(values::output).unwrap_or_default()
     }
 
@@ -398,10 +397,10 @@ fn sign(effect: Effect) -> (&'static str, AnsiColor) {
 }
 
 /// What differs in an instance, and what comes into being and what is destroyed with it.
-fn changes(session: &Session, run: &Run, node: NodeId) -> String {
+fn changes(run: &Run, node: NodeId) -> String {
     let record = run.report().record(node);
-    let schema = stead_engine::schema(session, run, node);
-    let difference = Difference::of(session, run, node);
+    let schema = stead_engine::schema(run, node);
+    let difference = Difference::of(run, node);
     described(difference.as_ref(), record.effects(), record.changed(), schema)
 }
 

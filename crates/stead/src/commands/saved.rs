@@ -41,7 +41,7 @@ pub(super) fn save(
         return Err(Exit::Failed);
     }
     let parts = Parts { only: document.only.clone(), skip: document.skip.clone() };
-    let printer = Printer::new(session, Style::saved(), Arc::clone(&prepared.sources));
+    let printer = Printer::new(Style::saved(), Arc::clone(&prepared.sources));
     let plan = SavedPlan::new(session, prepared, run, parts, (printer.text(run, summary), summary.has_changes()));
     let text = plan.to_text();
     if text.len() > MOST_BYTES {
@@ -130,7 +130,7 @@ pub(super) fn confirm(
     if run.report().cancelled {
         return Err(Exit::Cancelled);
     }
-    let deviations = plan.deviations(session, &run);
+    let deviations = plan.deviations(&run);
     if deviations.is_empty() {
         return Ok(());
     }

@@ -9,6 +9,7 @@ use stead_core::manifest::{Kind, Manifest};
 use stead_core::value::Value;
 use stead_host::check::{self, Depth, Listed, Question, Subject};
 use stead_host::provider::Provider;
+use stead_resources::{BuiltIn, builtin};
 
 use super::{given, tell};
 use crate::args::{Check, Output};
@@ -164,7 +165,7 @@ impl Examination<'_> {
     ) -> T {
         let session = &self.called.session;
         let provider: Arc<dyn Provider> = session.provider(manifest);
-        let schema = session.built_in(&manifest.type_name).map(stead_resources::BuiltIn::schema);
+        let schema = builtin(&manifest.type_name).map(BuiltIn::schema);
         let cx = session.context(manifest.type_name.as_str());
         questions(Subject { manifest, provider: &*provider, schema }, &cx)
     }
@@ -172,7 +173,7 @@ impl Examination<'_> {
     fn listed(&self, name: &TypeName) -> Option<Listed> {
         let session = &self.called.session;
         let manifest = session.find(name, None).ok()?;
-        let schema = session.built_in(name).map(|each| each.schema().clone());
+        let schema = builtin(name).map(|each| each.schema().clone());
         Some(Listed { provider: session.provider(&manifest), manifest, schema })
     }
 

@@ -56,7 +56,7 @@ fn every_claim_about_security_names_its_test() {
 
 #[test]
 fn the_guides_from_other_programs_name_every_resource() {
-    let names = stead_resources::builtins().into_iter().map(|each| each.manifest.type_name.to_string());
+    let names = stead_resources::builtins().iter().map(|each| each.manifest.type_name.to_string());
     let names: BTreeSet<String> = names.filter(|name| name.starts_with("Stead/")).collect();
     for guide in ["docs/from-puppet.md", "docs/from-ansible.md"] {
         let text = fs::read_to_string(repository().join(guide)).unwrap();

@@ -18,6 +18,7 @@ mod settings;
 mod terminal;
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -80,4 +81,18 @@ fn answer(command: &mut Command) -> Answer {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Answer { exit: output.status.code().unwrap_or(-1), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+/// docs/decisions/0026: minimal images of containers do not have the shared library.
+#[test]
+fn the_unwinder_is_in_the_program() {
+    let found = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
+    let path = found.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    if !cfg!(all(target_os = "linux", target_env = "gnu")) || !path.starts_with('/') {
+        // Nobody reads what a test that fails to print prints.
+        let _ = writeln!(io::stdout(), "skipped: there is no libgcc_eh.a");
+        return;
+    }
+    let program = fs::read(env!("CARGO_BIN_EXE_stead")).expect("the program");
+    assert!(!program.windows(11).any(|bytes| bytes == b"libgcc_s.so"));
 }

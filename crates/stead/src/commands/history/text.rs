@@ -12,8 +12,9 @@ use stead_core::history::{AttemptRecord, AttemptResult, History};
 use stead_core::instance_path::InstancePath;
 use stead_core::report::Record;
 use stead_core::wire::results::operation_name;
-use stead_engine::{Difference, Host, error_chain, json};
+use stead_engine::{Difference, error_chain, json};
 use stead_host::journal::RunId;
+use stead_resources::{BuiltIn, builtin};
 
 use super::super::report::{self, counts, described, effect_word, heading, human, wording};
 use super::super::values::{painted, plain};
@@ -70,13 +71,13 @@ fn operation(mode: Mode) -> &'static str {
 }
 
 /// A run, with every instance and every attempt at it.
-pub(super) fn show(host: &Host, id: &RunId, run: &Recorded) -> String {
+pub(super) fn show(id: &RunId, run: &Recorded) -> String {
     let history = &run.history;
     let Some(header) = &history.report.header else { return format!("Run {id}: {}\n", result(run)) };
     let (mode, document) = (header.mode, plain(&header.origin));
     let mut text = format!("Run {id}: {} of {document}, {}\n", operation(mode), end(run));
     for (path, record) in history.instances() {
-        text += &instance(host, history, mode, path, record);
+        text += &instance(history, mode, path, record);
     }
     text += &report::totals(mode, &history.totals(), history.elapsed());
     // Writing to a string cannot fail.
@@ -87,7 +88,7 @@ pub(super) fn show(host: &Host, id: &RunId, run: &Recorded) -> String {
     text
 }
 
-fn instance(host: &Host, history: &History, mode: Mode, path: &InstancePath, record: &Record) -> String {
+fn instance(history: &History, mode: Mode, path: &InstancePath, record: &Record) -> String {
     let ended = record.status().map(|status| wording(mode, status, record));
     let (sign, word, paint) = ended.unwrap_or(("!", "not finished", AnsiColor::Red));
     let mut text = painted(paint, &format!("{sign} {}", heading(path, record)));
@@ -96,19 +97,19 @@ fn instance(host: &Host, history: &History, mode: Mode, path: &InstancePath, rec
     for (at, each) in attempts.iter().enumerate() {
         text += &attempt(at + 1, each);
         if let Some(changed) = each.result().changed().filter(|_| attempts.len() > 1) {
-            let (difference, schema) = (Difference::of_set(changed), host.schema(path.type_name()));
+            let (difference, schema) = (Difference::of_set(changed), builtin(path.type_name()).map(BuiltIn::schema));
             text += &deeper(&described(Some(&difference), Some(&changed.effects), Some(changed), schema));
         }
     }
-    text + &net_change(host, path, record, attempts.len())
+    text + &net_change(path, record, attempts.len())
 }
 
 /// What differs between before the first attempt and after the last.
-fn net_change(host: &Host, path: &InstancePath, record: &Record, attempts: usize) -> String {
+fn net_change(path: &InstancePath, record: &Record, attempts: usize) -> String {
     if !record.is_changed() {
         return String::new();
     }
-    let schema = host.schema(path.type_name());
+    let schema = builtin(path.type_name()).map(BuiltIn::schema);
     let difference = Difference::of_record(record, schema);
     let net = described(difference.as_ref(), record.effects(), record.changed(), schema);
     match attempts {
