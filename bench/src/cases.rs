@@ -43,9 +43,6 @@ impl Bench {
     /// Prepares a folder that goes away with this.
     pub(crate) fn new(stead: PathBuf, runs: usize) -> io::Result<Self> {
         let folder = TempDir::with_prefix("stead-bench")?;
-        if stead.is_file() {
-            meter::read_anew(&stead)?;
-        }
         fs::create_dir(folder.path().join("resources"))?;
         fs::write(folder.path().join("resources/bench-echo.dsc.resource.json"), work::ECHO_MANIFEST)?;
         Ok(Self { folder, folders: Cell::new(0), this: std::env::current_exe()?, stead, runs })

@@ -7,7 +7,6 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
-use rustix::fs::{Advice, fadvise};
 
 /// What one run took.
 #[derive(Clone, Copy, Default, Debug)]
@@ -79,15 +78,6 @@ fn parse(text: &str) -> io::Result<Sample> {
         }),
         _ => Err(io::Error::other(format!("the meter printed {text}"))),
     }
-}
-
-/// Has a program read from the disk, as an installed one is. One that was linked or copied a moment ago lies in smaller
-/// pieces in the memory of the system, and takes a fifth longer to start.
-pub(crate) fn read_anew(program: &Path) -> io::Result<()> {
-    let mut file = File::open(program)?;
-    file.sync_all()?;
-    fadvise(&file, 0, None, Advice::DontNeed)?;
-    io::copy(&mut file, &mut io::sink()).map(|_| ())
 }
 
 /// The median of each figure. Of an even number of samples, the upper one of the middle.

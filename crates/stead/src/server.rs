@@ -20,7 +20,6 @@ use stead_host::provider::Cancel;
 use stead_server::{Engine, Operation, Request};
 
 use crate::args;
-use crate::commands::width;
 use crate::dsc::listing::{everything, functions_like, is_carried_out_by};
 use crate::exit::Exit;
 use crate::input::{self, BadParameters, ParameterSources, Text};
@@ -30,7 +29,7 @@ use stead_engine::{Execution as Plan, Refusal, ResourceCall, Session, error_chai
 
 /// Serves until standard input ends.
 pub(crate) fn serve(env: ProcessEnv) -> Exit {
-    match stead_server::serve(env!("CARGO_PKG_VERSION"), Calls { env, width: width(None) }) {
+    match stead_server::serve(env!("CARGO_PKG_VERSION"), Calls { width: env.host.width(), env }) {
         Ok(()) => Exit::Success,
         Err(error) => {
             tracing::error!("{error}");

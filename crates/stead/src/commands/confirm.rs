@@ -25,7 +25,7 @@ pub(super) fn confirm(document: &Document, session: &Session, prepared: &Prepare
     let style = Style::question(document);
     let plan = Execution {
         retention: style.retention(false),
-        ..Execution::new(Mode::PLAN, super::width_for(document, prepared))
+        ..Execution::new(Mode::PLAN, super::width(document.width, session, prepared))
     };
     let mut printer = Printer::new(style, Arc::clone(&prepared.sources));
     let plan = super::run(document, session, prepared, plan, |run, event| printer.event(run, event))?;

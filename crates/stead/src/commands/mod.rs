@@ -26,7 +26,6 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::available_parallelism;
 
 use stead_core::diag::{self, Diagnostic, any_error, counted};
 use stead_core::event::{Event, EventKind, Mode};
@@ -140,7 +139,7 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
     let confirmed = match consent {
         Consent::Given => Ok(()),
         Consent::Asked => written_soon(|| confirm::confirm(document, &session, &prepared)),
-        Consent::Planned(plan) => saved::confirm(plan, &session, &prepared, width_for(document, &prepared)),
+        Consent::Planned(plan) => saved::confirm(plan, &session, &prepared, width(document.width, &session, &prepared)),
     };
     if let Err(exit) = confirmed {
         return exit;
@@ -148,7 +147,8 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
     let style = Style::new(document, mode);
     let retention = style.retention(out.is_some() || recorder.is_some());
     let mut printer = Printer::new(style, Arc::clone(&prepared.sources));
-    let mut execution = Execution { policy, retention, ..Execution::new(mode, width_for(document, &prepared)) };
+    let mut execution =
+        Execution { policy, retention, ..Execution::new(mode, width(document.width, &session, &prepared)) };
     match recorder.map(Recorder::begin).transpose() {
         Ok(None) => {}
         Ok(Some(journal)) => execution.journal = Box::new(journal),
@@ -221,16 +221,11 @@ fn exit_of(run: &Run, summary: &Summary) -> Exit {
     }
 }
 
-/// How many instances are worked on at once.
-pub(crate) fn width(asked: Option<NonZeroUsize>) -> NonZeroUsize {
-    asked.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN))
-}
-
-/// The same for a document. The system is not asked where nothing can be done at once: with its limits for groups of
-/// processes that takes as long as a small call.
-fn width_for(document: &Document, prepared: &Prepared) -> NonZeroUsize {
-    let is_small = prepared.graph.iter().nth(1).is_none();
-    width(document.width.or(is_small.then_some(NonZeroUsize::MIN)))
+/// How many instances are worked on at once. The system is not asked where there is one at most.
+pub(crate) fn width(asked: Option<NonZeroUsize>, session: &Session, prepared: &Prepared) -> NonZeroUsize {
+    let is_single = prepared.graph.iter().nth(1).is_none();
+    let usual = || if is_single { NonZeroUsize::MIN } else { session.host().width() };
+    asked.unwrap_or_else(usual)
 }
 
 /// Reads a document and resolves it. No program of a resource is called but those that discovery asks, and where the

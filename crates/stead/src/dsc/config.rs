@@ -89,7 +89,7 @@ fn carry_out(
     progress: Option<ProgressFormat>,
 ) -> Result<Executed, Exit> {
     let mut progress = (progress == Some(ProgressFormat::Json)).then(Progress::new);
-    let plan = Plan::new(mode, width(config.width)).consumer(|run, event| {
+    let plan = Plan::new(mode, width(config.width, session, prepared)).consumer(|run, event| {
         if let Some(progress) = &mut progress {
             progress.event(run, event);
         }
