@@ -90,7 +90,7 @@ impl Host {
     }
 }
 
-/// The manifests of the resources that are built in, made once for a process.
+/// The manifests of the built-in resources, made once per process.
 pub(crate) fn built_in_catalog() -> Arc<Catalog> {
     static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
         let mut catalog = Catalog::default();

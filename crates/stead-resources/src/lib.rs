@@ -82,7 +82,7 @@ impl BuiltIn {
     }
 }
 
-/// Every built-in resource, in the order of the type names. They are made once for a process.
+/// Every built-in resource, in the order of the type names, made once per process.
 pub fn builtins() -> &'static [BuiltIn] {
     static ALL: LazyLock<Vec<BuiltIn>> = LazyLock::new(make_all);
     &ALL

@@ -221,7 +221,7 @@ fn exit_of(run: &Run, summary: &Summary) -> Exit {
     }
 }
 
-/// How many instances are worked on at once. The system is not asked where there is one at most.
+/// How many instances are worked on at once. For a single one, the number of processors is not looked up.
 pub(crate) fn width(asked: Option<NonZeroUsize>, session: &Session, prepared: &Prepared) -> NonZeroUsize {
     let is_single = prepared.graph.iter().nth(1).is_none();
     let usual = || if is_single { NonZeroUsize::MIN } else { session.host().width() };
