@@ -136,12 +136,7 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
         return exit;
     }
     warn(document, &distinct(&prepared.warnings), &prepared.sources);
-    let confirmed = match consent {
-        Consent::Given => Ok(()),
-        Consent::Asked => written_soon(|| confirm::confirm(document, &session, &prepared)),
-        Consent::Planned(plan) => saved::confirm(plan, &session, &prepared, width(document.width, &session, &prepared)),
-    };
-    if let Err(exit) = confirmed {
+    if let Err(exit) = confirmed(&consent, document, &session, &prepared) {
         return exit;
     }
     let style = Style::new(document, mode);
@@ -179,6 +174,15 @@ fn carry_out(document: &Document, session: Session, task: Task<'_>, env: &Proces
     // The program ends here; taking a large run apart value by value would only take time. It holds no secret.
     std::mem::forget((run, prepared));
     exit
+}
+
+/// Asks for consent where something would be removed, or makes sure that the plan that was consented to still holds.
+fn confirmed(consent: &Consent<'_>, document: &Document, session: &Session, prepared: &Prepared) -> Result<(), Exit> {
+    match consent {
+        Consent::Given => Ok(()),
+        Consent::Asked => written_soon(|| confirm::confirm(document, session, prepared)),
+        Consent::Planned(plan) => saved::confirm(plan, session, prepared, width(document.width, session, prepared)),
+    }
 }
 
 fn run(
