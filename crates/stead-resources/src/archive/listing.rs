@@ -40,7 +40,7 @@ const MODE_BITS: u32 = 0o777;
 /// Which entries are unpacked, and under which names.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// How many names at the begin of each path are dropped.
+    /// How many names at the beginning of each path are dropped.
     pub(super) strip: usize,
     /// Patterns of which an entry must match one; all entries where there are none.
     pub(super) include: Vec<String>,

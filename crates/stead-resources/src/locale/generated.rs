@@ -46,7 +46,7 @@ pub(super) fn normalized(name: &str) -> String {
     format!("{language}.{prefix}{plain}{modifier}")
 }
 
-/// The begin of an archive: a magic number, then numbers of 32 bits in the order of this machine, among them where the table
+/// The beginning of an archive: a magic number, then numbers of 32 bits in the order of this machine, among them where the table
 /// of names is and how many places it has.
 const MAGIC: u32 = 0xde02_0109;
 const HEADER: usize = 14 * 4;

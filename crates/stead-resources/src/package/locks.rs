@@ -15,7 +15,7 @@ const LIST: &str = "etc/dnf/plugins/versionlock.list";
 /// Far more than a list of all packages.
 const MAX_SIZE: u64 = 16 << 20;
 
-/// The name of packages that are kept, or the begin of it.
+/// The name of packages that are kept, or the beginning of it.
 pub(super) struct Lock {
     name: String,
     is_begin: bool,

@@ -77,7 +77,7 @@ struct Properties<'a> {
     #[serde(borrow)]
     group: Option<AccountName<'a>>,
     /// Whether former content is kept when it is replaced or removed. With true it is kept beside the file as
-    /// 'NAME.backup-' and the begin of its SHA-256, every content once; with a suffix as 'NAMESUFFIX', the last one only.
+    /// 'NAME.backup-' and the first digits of its SHA-256, every content once; with a suffix as 'NAMESUFFIX', the last one only.
     #[serde(borrow, default)]
     #[schemars(extend("writeOnly" = true, "default" = false))]
     backup: Backup<'a>,
