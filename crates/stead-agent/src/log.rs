@@ -54,7 +54,8 @@ impl Log {
                 status,
                 Status::InState | Status::Read | Status::Skipped(SkipReason::NotSelected | SkipReason::NoChange)
             ),
-            EventKind::RetryScheduled { .. }
+            EventKind::Refuted { .. }
+            | EventKind::RetryScheduled { .. }
             | EventKind::Woken { .. }
             | EventKind::Resumed
             | EventKind::Suspended

@@ -134,6 +134,9 @@ pub enum Stake {
 }
 
 impl Extent {
+    /// What stands in a key between the name of a part and that of a part of it: who manages the one manages the other.
+    pub const WITHIN: char = '\u{1f}';
+
     fn stake(&self) -> Option<Stake> {
         match self {
             Self::Directory | Self::Link { .. } | Self::Entries { .. } | Self::Tree { .. } => Some(Stake::Holds),
@@ -379,12 +382,18 @@ pub fn conflicts(instances: &[(NodeId, &Claims)]) -> Vec<Conflict> {
         }
         seen.add(held);
     }
+    let within: Vec<_> = claims().flat_map(|held| held.within(&parts)).collect();
     // What removes others may come before or after them. Most documents have none of it, and no path is taken apart.
     let removes = claims().any(|held| held.extent.removes_below());
-    if !removes && found.is_empty() {
+    if !removes && found.is_empty() && within.is_empty() {
         return found;
     }
     let order: BTreeMap<NodeId, usize> = instances.iter().enumerate().map(|(at, (node, _))| (*node, at)).collect();
+    found.extend(within.into_iter().map(|(outer, held)| {
+        let in_order = order.get(&outer) < order.get(&held.node);
+        let (first, second) = if in_order { (outer, held.node) } else { (held.node, outer) };
+        Conflict { first, second, about: Contradiction::SamePart, path: held.path.to_owned() }
+    }));
     for held in claims().filter(|_| removes) {
         let mut above = held.path.ancestors().skip(1).flat_map(|path| seen.at(path));
         found.extend(above.find_map(|other| other.conflict_below(&held, &order)));
@@ -428,6 +437,14 @@ struct Held<'c> {
 }
 
 impl Held<'_> {
+    /// Others that manage a part of the same file that this one is a part of.
+    fn within(self, parts: &HashMap<(&OsStr, &str), NodeId>) -> Vec<(NodeId, Self)> {
+        let Extent::Part { key: Some(key), .. } = self.extent else { return Vec::new() };
+        let above = key.match_indices(Extent::WITHIN).filter_map(|(at, _)| key.get(..at).filter(|key| !key.is_empty()));
+        let outer = above.filter_map(|key| parts.get(&(self.path.as_os_str(), key)).copied());
+        outer.filter(|outer| *outer != self.node).map(|outer| (outer, self)).collect()
+    }
+
     /// Whether a later claim on the same path contradicts this one.
     fn conflict_at(&self, later: &Held<'_>) -> Option<Conflict> {
         let about = (self.node != later.node).then(|| contradiction(self.extent, later.extent)).flatten()?;

@@ -20,6 +20,9 @@ pub struct Effects {
     pub creates: Listing,
     /// What is gone afterwards and was not kept elsewhere.
     pub destroys: Listing,
+    /// Where the instance itself comes in what holds it, in words, such as "at line 5".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// What happens to an instance.
@@ -62,6 +65,7 @@ impl Effects {
     /// Replaces every text in it, to cover secrets.
     #[must_use]
     pub fn map_text(mut self, map: impl Fn(&str) -> String) -> Self {
+        self.place = self.place.as_deref().map(&map);
         for item in self.creates.items.iter_mut().chain(&mut self.destroys.items) {
             item.path = map(&item.path);
             match &mut item.kind {
@@ -315,6 +319,8 @@ impl fmt::Display for Item {
             ItemKind::Symlink { target } => write!(f, "{path} -> {target}"),
             ItemKind::Special => write!(f, "{path} (device, FIFO or socket)"),
             ItemKind::Content { .. } => write!(f, "content of {path} ({})", kind.content().unwrap_or_default()),
+            // Of what was removed before, only its configuration is left.
+            ItemKind::Package { version } if version.is_empty() => write!(f, "configuration of package {path}"),
             ItemKind::Package { version } => write!(f, "package {path} ({version})"),
             ItemKind::Line { number, text } => write!(f, "line {number} of {path}: {text}"),
         }

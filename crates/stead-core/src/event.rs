@@ -149,6 +149,14 @@ pub enum EventKind {
         /// Why it failed, where the last response does not say.
         problem: Option<Arc<Problem>>,
     },
+    /// What an instance was changed to did not last until the end of the run: it has failed after all. What required it has
+    /// been carried out by then.
+    Refuted {
+        /// The instance.
+        instance: InstancePath,
+        /// What became of it.
+        problem: Arc<Problem>,
+    },
     /// The run stops here and is to be resumed. No call is started until then.
     Suspended,
     /// The run is to end early: what was not begun is skipped.
@@ -164,7 +172,8 @@ impl EventKind {
             | Self::CallEnded { instance, .. }
             | Self::RetryScheduled { instance, .. }
             | Self::Woken { instance }
-            | Self::Settled { instance, .. } => Some(instance),
+            | Self::Settled { instance, .. }
+            | Self::Refuted { instance, .. } => Some(instance),
             Self::Began(_) | Self::Resumed | Self::FactObserved { .. } | Self::Suspended | Self::Cancelled => None,
         }
     }

@@ -375,6 +375,10 @@ impl Record {
                 self.problem.clone_from(problem);
                 self.phase = Phase::Settled(status.clone());
             }
+            EventKind::Refuted { problem, .. } => {
+                self.problem = Some(Arc::clone(problem));
+                self.phase = Phase::Settled(Status::Failed);
+            }
             _ => {}
         }
     }

@@ -33,6 +33,10 @@ impl TemplateError {
     }
 
     fn of(text: &str, error: &Error) -> Self {
+        if let Some(line) = open_comment(text).filter(|_| error.kind() == ErrorKind::SyntaxError) {
+            let plain = "'{#' begins a comment that no '#}' ends; write {{ '{#' }} for these two characters";
+            return Self { line: Some(line), is_undefined: false, plain: plain.to_owned(), quoted: None };
+        }
         // The expression, which is the author's text; a detail may quote values.
         let expression = error.range().and_then(|range| text.get(range)).map(str::trim).filter(|text| !text.is_empty());
         let (plain, quoted) = match error.kind() {
@@ -49,6 +53,13 @@ impl TemplateError {
         let is_undefined = error.kind() == ErrorKind::UndefinedError;
         Self { line: error.line(), is_undefined, plain, quoted }
     }
+}
+
+/// The line of a comment that is not closed, as a shell has in `${#words[@]}`.
+fn open_comment(text: &str) -> Option<usize> {
+    let closed = text.rfind("#}").map_or(0, |at| at + 2);
+    let at = closed + text.get(closed..)?.find("{#")?;
+    Some(text.get(..at)?.matches('\n').count() + 1)
 }
 
 /// Refuses what is not a template.

@@ -248,6 +248,7 @@ fn event_line(sources: &Sources, event: &Event) -> String {
     match &event.kind {
         EventKind::Began(_) => String::new(),
         EventKind::Resumed => format!("{second}s resume\n"),
+        EventKind::Refuted { instance, .. } => format!("refute {instance}\n"),
         EventKind::Suspended => "suspend\n".to_owned(),
         EventKind::Cancelled => "cancel\n".to_owned(),
         EventKind::FactObserved { key, value } => {

@@ -10,12 +10,13 @@ use stead_core::diff::exists;
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::manifest::{Implementation, Manifest};
+use stead_core::run::KnownInstance;
 use stead_core::value::Value;
 use stead_host::command::{CommandProvider, Settings};
 use stead_host::executor::{Calls, Watch};
 use stead_host::facts::Machine;
 use stead_host::operate::carry_out;
-use stead_host::provider::{Context, Cost, Plain, Provider, TraceLevel};
+use stead_host::provider::{Context, Cost, Plain, Provider, Review, TraceLevel};
 use stead_host::vault::MemoryVault;
 use stead_resources::builtin;
 
@@ -121,6 +122,11 @@ impl Calls for SessionCalls {
         let verdict_suffices = call.verdict_suffices;
         let cx = Context { name, found_absent, verdict_suffices, pending, ..self.context.clone() };
         carry_out(call, &*self.providers.of(&call.manifest), &*self.vault, &cx)
+    }
+
+    fn review(&self, instance: &KnownInstance) -> Review {
+        let cx = Context { name: Arc::clone(instance.instance.name()), ..self.context.clone() };
+        self.providers.of(&instance.manifest).review(&cx, &Plain::covered(&instance.desired))
     }
 
     fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint> {

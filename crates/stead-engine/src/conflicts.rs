@@ -116,7 +116,7 @@ impl Session {
         }
         let desired = |id: NodeId| run.report().record(id).desired.as_ref();
         let found = self.conflicts_among(graph, desired);
-        let equal = |one, other| desired(one) == desired(other);
+        let equal = |one, other| agree(desired(one), desired(other));
         let news = found.iter().filter(|found| is_computed(found.first) || is_computed(found.second));
         news.filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found)).collect()
     }
@@ -172,7 +172,7 @@ fn written_out(properties: &Template) -> Object {
 }
 
 fn warnings(graph: &Graph, found: &[Conflict]) -> Vec<Diagnostic> {
-    let equal = |one, other| graph.node(one).stated == graph.node(other).stated;
+    let equal = |one, other| agree(graph.node(one).stated.as_ref(), graph.node(other).stated.as_ref());
     found.iter().filter(|found| !is_same(graph, found, equal)).map(|found| finding(graph, found)).collect()
 }
 
@@ -181,6 +181,11 @@ fn settled(graph: &Graph, id: NodeId) -> Option<&Arc<Value>> {
     let unconditional = |id: NodeId| graph.declaration(id).condition.is_none();
     let stated = graph.node(id).stated.as_ref()?;
     std::iter::successors(Some(id), |id| graph.container(*id)).all(unconditional).then_some(stated)
+}
+
+/// Whether two desired states are equal, or one is what the other says of a part of it.
+fn agree(one: Option<&Arc<Value>>, other: Option<&Arc<Value>>) -> bool {
+    one == other || one.zip(other).is_some_and(|(one, other)| stead_resources::agree_on_part(one, other))
 }
 
 /// Whether both want the very same thing.

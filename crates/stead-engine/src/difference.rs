@@ -108,6 +108,10 @@ fn tells(effect: Effect, change: &Change, named: Option<&[String]>) -> bool {
         Effect::Create | Effect::Replace => true,
         // A property that only says how to remove it is not a difference.
         Effect::Remove => matches!(change.what, Alteration::Removed(_)),
-        Effect::Change => named.is_none_or(|named| named.is_empty() || named.iter().any(|name| *name == property)),
+        Effect::Change => match named {
+            Some(named) => named.is_empty() || named.iter().any(|name| *name == property),
+            // Over several tries nobody says which.
+            None => pointer::steps(&change.path).count() > 1 || !matches!(change.what, Alteration::Removed(_)),
+        },
     }
 }

@@ -163,15 +163,22 @@ pub fn event(event: &Event) -> Json {
         }
         EventKind::Settled { status, problem, .. } => {
             line.insert("status".into(), word(status).into());
-            let message = problem.as_deref().map(|problem| match problem {
-                Problem::Finding(finding) => finding.message.clone(),
-                Problem::Failure(failure) => failure.message.clone(),
-            });
-            line.extend(message.map(|message| ("failure".to_owned(), message.into())));
+            line.extend(problem.as_deref().map(|problem| ("failure".to_owned(), message(problem).into())));
+        }
+        EventKind::Refuted { problem, .. } => {
+            line.insert("status".into(), word(&Status::Failed).into());
+            line.insert("failure".into(), message(problem).into());
         }
         _ => {}
     }
     Json::Object(line)
+}
+
+fn message(problem: &Problem) -> String {
+    match problem {
+        Problem::Finding(finding) => finding.message.clone(),
+        Problem::Failure(failure) => failure.message.clone(),
+    }
 }
 
 fn event_word(kind: &EventKind) -> &'static str {
@@ -185,6 +192,7 @@ fn event_word(kind: &EventKind) -> &'static str {
         EventKind::RetryScheduled { .. } => "retryScheduled",
         EventKind::Woken { .. } => "woken",
         EventKind::Settled { .. } => "settled",
+        EventKind::Refuted { .. } => "refuted",
         EventKind::Suspended => "suspended",
         EventKind::Cancelled => "cancelled",
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stead_core::claims::{Claim, Claims};
 use stead_core::id::NodeId;
-use stead_core::run::BackingOff;
+use stead_core::run::KnownInstance;
 use stead_host::executor::Watch;
 use stead_host::provider::{Context, Plain};
 use stead_host::watch::{Drift, Watched, Watcher};
@@ -29,7 +29,7 @@ impl FileWatch {
         Self { watcher: None, providers, context, watched: BTreeMap::new() }
     }
 
-    fn claims(&self, pending: &BackingOff) -> Option<Claims> {
+    fn claims(&self, pending: &KnownInstance) -> Option<Claims> {
         // Paths are not secret; see `footprint`.
         let desired = Plain::covered(&pending.desired);
         let claims = self.providers.claims_of(&pending.manifest, &desired, &self.context)?;
@@ -38,7 +38,7 @@ impl FileWatch {
 }
 
 impl Watch for FileWatch {
-    fn watch(&mut self, instance: &BackingOff) -> bool {
+    fn watch(&mut self, instance: &KnownInstance) -> bool {
         let id = instance.instance.node();
         let Some(claims) = self.claims(instance).filter(|claims| !claims.0.is_empty()) else { return false };
         if self.watched.get(&id).is_some_and(|watched| watched.claims == claims) {

@@ -13,16 +13,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use stead_core::call::{Call, Execution, Failure, FailureKind, Response};
-use stead_core::event::{Event, EventKind};
+use stead_core::call::{Call, Execution, Failure, FailureKind, Operation, Response};
+use stead_core::event::{Event, EventKind, Problem};
 use stead_core::expr::FactKey;
 use stead_core::footprint::Footprint;
 use stead_core::id::NodeId;
-use stead_core::run::{BackingOff, ReplayError, Room, Run};
+use stead_core::run::{KnownInstance, ReplayError, Room, Run};
 use stead_core::value::Value;
 
 use crate::journal::{Journal, JournalError};
-use crate::provider::{Cancel, Cost};
+use crate::provider::{Cancel, Cost, Review};
 use crate::worker_pool::WorkerPool;
 use lanes::{Finished, Lanes};
 use waking::Waking;
@@ -35,6 +35,11 @@ pub trait Calls: Send + Sync {
     /// In what-if: what the instance of an answered call reads and writes, if it has an effect on nothing else; with
     /// absolute paths.
     fn footprint(&self, call: &Call, response: &Response) -> Option<Footprint>;
+
+    /// At the end of a run: whether what an instance was changed to has lasted.
+    fn review(&self, _instance: &KnownInstance) -> Review {
+        Review::Lasted
+    }
 
     /// How long a call takes, in order of magnitude.
     fn cost(&self, call: &Call) -> Cost;
@@ -55,7 +60,7 @@ pub trait Calls: Send + Sync {
 pub trait Watch {
     /// Watches what an instance reads and manages; whether any of it was not watched before, so that something may have
     /// happened to it.
-    fn watch(&mut self, instance: &BackingOff) -> bool;
+    fn watch(&mut self, instance: &KnownInstance) -> bool;
 
     /// Watches an instance no longer.
     fn forget(&mut self, instance: NodeId);
@@ -216,9 +221,42 @@ impl Executor<'_> {
             self.wait(wake)?;
         }
         if self.run.is_finished() {
+            self.review()?;
             self.observe_for_outputs()?;
         }
         self.flush()
+    }
+
+    /// Looks once more at what was changed, all of it together: the longest time that anything must last is waited for once.
+    ///
+    /// What is cancelled meanwhile is looked at and not waited for.
+    fn review(&mut self) -> Result<(), ExecuteError> {
+        let is_set = self.run.mode().operation == Operation::Set && self.run.mode().execution == Execution::Actual;
+        let mut open = if is_set { self.run.changed() } else { Vec::new() };
+        while !open.is_empty() {
+            let (mut refuted, mut longest) = (Vec::new(), None);
+            open.retain(|known| match self.calls.review(known) {
+                Review::Lasted => false,
+                Review::TooEarly(wait) => {
+                    longest = longest.max(Some(wait));
+                    true
+                }
+                Review::Failed(failure) => {
+                    let problem = Arc::new(Problem::Failure(failure));
+                    refuted.push(EventKind::Refuted { instance: known.instance.clone(), problem });
+                    false
+                }
+            });
+            self.record(refuted)?;
+            let until = longest.and_then(|wait| Instant::now().checked_add(wait));
+            while until.is_some_and(|until| Instant::now() < until) {
+                if self.stop.cancel.is_cancelled() || self.stop.suspend.is_cancelled() {
+                    return Ok(());
+                }
+                std::thread::sleep(CANCEL_POLL);
+            }
+        }
+        Ok(())
     }
 
     /// Records and hands out what can be, until there is nothing more; returns when to look again at the latest.

@@ -63,6 +63,12 @@ pub trait Provider: Send + Sync {
         Err(unsupported("export"))
     }
 
+    /// At the end of a run that changed an instance: whether what it was changed to has lasted. Secrets of the desired state
+    /// are covered.
+    fn review(&self, _cx: &Context, _desired: &Plain) -> Review {
+        Review::Lasted
+    }
+
     /// Whether secrets are to come as `{"secureString": …}` and `{"secureObject": …}` when there is no schema to tell.
     fn wants_wrapped_secrets(&self) -> bool {
         false
@@ -96,6 +102,17 @@ pub trait Provider: Send + Sync {
 
 fn unsupported(method: &str) -> Failure {
     Failure::new(FailureKind::Unsupported, format!("the resource does not support '{method}'"))
+}
+
+/// Whether what a set came to has lasted.
+#[derive(Clone, Debug)]
+pub enum Review {
+    /// It has.
+    Lasted,
+    /// It has so far; it is to be asked again after so long.
+    TooEarly(Duration),
+    /// It has not.
+    Failed(Failure),
 }
 
 /// The order of magnitude of a call.

@@ -25,13 +25,13 @@ use stead_core::footprint::Footprint;
 use stead_core::graph::{Facts, Graph, Inputs, Names, Resolution, Values, resolve};
 use stead_core::parameters::Supplied;
 use stead_core::run::reconcile::Reconciler;
-use stead_core::run::{Run, Setup};
+use stead_core::run::{KnownInstance, Run, Setup};
 use stead_core::text::{Limits as TextLimits, Source, Sources};
 use stead_core::value::Value;
 use stead_core::wait::Wait;
 use stead_host::executor::{CallWatch, Calls, ExecuteError, Inline, Limits, Stop, execute};
 use stead_host::journal::{Journal, JournalError};
-use stead_host::provider::Cost;
+use stead_host::provider::{Cost, Review};
 use stead_host::vault::MemoryVault;
 use stead_host::worker_pool::WorkerPool;
 use stead_testkit::times;
@@ -80,6 +80,19 @@ impl Calls for Fake {
             return Failure::new(FailureKind::Exit(1), "not yet").into();
         }
         self.response(call)
+    }
+
+    /// What must last is looked at twice, once too early.
+    fn review(&self, known: &KnownInstance) -> Review {
+        let name = known.instance.name().to_string();
+        self.log(format!("Review {name}"));
+        let before = self.log.lock().unwrap().iter().filter(|entry| **entry == format!("Review {name}")).count();
+        match name.rsplit('-').next() {
+            Some("lasts" | "dies") if before == 1 => Review::TooEarly(Duration::from_millis(100)),
+            Some("dies") => Review::Failed(Failure::new(FailureKind::System, "it ended")),
+            Some("forever") => Review::TooEarly(FOR_EVER),
+            _ => Review::Lasted,
+        }
     }
 
     fn footprint(&self, call: &Call, _response: &Response) -> Option<Footprint> {
@@ -294,6 +307,47 @@ fn every_width_comes_to_the_same() {
         assert_eq!(announced, called, "what is announced is called, each once");
         assert_eq!(*first.get_or_insert_with(|| statuses(&run)), statuses(&run));
     }
+}
+
+#[test]
+fn what_does_not_last_until_the_end_has_failed() {
+    let fake = Arc::new(Fake { drifted: true, ..Fake::default() });
+    let (run, events) = driven(run_of("p-lasts\np-dies\ni-other p-dies\n", Mode::APPLY), &fake, 4);
+    assert_eq!(
+        ["p-lasts", "p-dies", "i-other"].map(|name| status(&run, name)),
+        [Status::Changed, Status::Failed, Status::Changed]
+    );
+    assert_eq!((run.totals().changed, run.totals().failed), (2, 1));
+    let (id, _) = run.graph().iter().find(|(_, node)| &**node.path.name() == "p-dies").unwrap();
+    assert_eq!(run.report().record(id).why_failed().as_deref(), Some("it ended"));
+    // All is done before anything is looked at again, and a journal tells the same.
+    let log = fake.log.lock().unwrap();
+    let first = log.iter().position(|entry| entry.starts_with("Review")).unwrap();
+    assert!(!log.iter().skip(first).any(|entry| entry.starts_with("Set")), "{log:?}");
+    let again = Run::resume(setup("p-lasts\np-dies\ni-other p-dies\n", Mode::APPLY), &events).unwrap();
+    assert_eq!(statuses(&again), statuses(&run));
+}
+
+#[test]
+fn what_must_last_is_waited_for_together() {
+    let fake = Arc::new(Fake { drifted: true, ..Fake::default() });
+    let lines = (0..200).map(|at| format!("i{at}-lasts\n")).collect::<Vec<_>>().concat();
+    let began = std::time::Instant::now();
+    let (run, _) = driven(run_of(&lines, Mode::APPLY), &fake, 4);
+    assert_eq!(run.totals().changed, 200);
+    // One after the other they would take twenty seconds.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[test]
+fn what_must_last_is_not_waited_for_once_the_run_is_to_stop() {
+    let fake = Arc::new(Fake { drifted: true, ..Fake::default() });
+    let (run, _) = driven(run_of("i-forever\ni-cancel i-forever\n", Mode::APPLY), &fake, 4);
+    assert_eq!(status(&run, "i-forever"), Status::Changed);
+    // Nothing is looked at where nothing was set for real.
+    let fake = Arc::new(Fake { drifted: true, ..Fake::default() });
+    driven(run_of("i-forever\n", Mode::PLAN), &fake, 4);
+    assert!(!fake.log.lock().unwrap().iter().any(|entry| entry.starts_with("Review")));
 }
 
 #[test]

@@ -83,7 +83,8 @@ fn events(origin: &str) -> Vec<Event> {
         EventKind::Resumed,
         EventKind::Suspended,
         EventKind::Cancelled,
-        EventKind::Settled { instance: one.clone(), status: Status::Failed, problem: Some(Arc::new(failure)) },
+        EventKind::Settled { instance: one.clone(), status: Status::Failed, problem: Some(Arc::new(failure.clone())) },
+        EventKind::Refuted { instance: one.clone(), problem: Arc::new(failure) },
         EventKind::Settled { instance: two, status: Status::Skipped(SkipReason::Need(one.clone())), problem: None },
     ];
     kinds.extend(responses.map(ended));

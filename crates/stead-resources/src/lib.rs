@@ -52,11 +52,13 @@ mod sudoers;
 pub mod symlink;
 mod sysctl;
 mod template;
+mod text;
 mod timer;
 mod timezone;
 mod user;
 
 pub use accounts::account_at;
+pub use keys::agree_on_part;
 
 /// A resource that this program carries out itself.
 #[derive(Clone)]

@@ -9,7 +9,8 @@ use stead_host::fs::{Names, Ownership, Status, Subject, format_mode};
 use stead_host::provider::Context;
 
 use crate::accounts::record_path;
-use crate::input::{AccountName, Mode, refused};
+use crate::input::{Mode, refused};
+use crate::text::AccountName;
 
 /// The permissions that a desired state asks for; what it does not mention stays as it is.
 pub(crate) struct Permissions<'a> {
@@ -37,7 +38,7 @@ impl<'a> Permissions<'a> {
         names: &Names,
     ) -> Result<Self, Failure> {
         let account = |name: Option<AccountName<'a>>, subject: Subject, property: &str| {
-            name.map(|AccountName(text)| Account::find(text, names, subject, property)).transpose()
+            name.map(|name| Account::find(name.0, names, subject, property)).transpose()
         };
         let owner = account(owner, Subject::User, "owner")?;
         let group = account(group, Subject::Group, "group")?;

@@ -124,8 +124,9 @@ fn predicted(reply: &SetReply) -> String {
 }
 
 /// A line for the instance itself, and one for each thing that is created or destroyed.
-fn effects(Effects { effect, creates, destroys }: &Effects) -> Vec<String> {
+fn effects(Effects { effect, creates, destroys, place }: &Effects) -> Vec<String> {
     let mut lines: Vec<String> = effect.iter().map(|effect| format!("effect: {}\n", effect.word())).collect();
+    lines.extend(place.iter().map(|place| format!("place: {place}\n")));
     for (word, listing) in [("creates", creates), ("destroys", destroys)] {
         for item in listing.items() {
             lines.push(format!("{word}: {item}\n"));

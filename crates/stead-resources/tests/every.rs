@@ -204,6 +204,8 @@ fn properties(schema: &Json) -> BoxedStrategy<Json> {
             _ if name == "path" => prop_oneof![4 => select(vec![json!("p"), json!("/a")]), 1 => value()].boxed(),
             _ if name == "url" => prop_oneof![4 => Just(json!("file:///p")), 1 => value()].boxed(),
             Some(words) => prop_oneof![4 => select(words.clone()), 1 => value()].boxed(),
+            None if name == "onCalendar" => prop_oneof![4 => Just(json!("daily")), 1 => value()].boxed(),
+            None if is_timer && name == "command" => prop_oneof![4 => Just(json!("/a")), 1 => value()].boxed(),
             None if name == "type" => prop_oneof![4 => Just(json!("ssh-rsa")), 1 => value()].boxed(),
             None => value().boxed(),
         };
@@ -241,7 +243,7 @@ const BEYOND: &[&str] = &[
     "must be the name of a timer",
     "must be the directory that it is mounted at",
     "must be \"none\" for swap space",
-    "must not contain '#'",
+    "must not contain '#' or",
     "for a job in /etc/cron.d",
     "must be the name of a user",
     "cannot be true while '_exist' is false",
@@ -250,6 +252,12 @@ const BEYOND: &[&str] = &[
     "must be a URL that begins with",
     "must be at least 1",
     "line 1",
+    "must be a calendar event",
+    "must begin with an absolute path",
+    "must be a single line without spaces around it",
+    "has a quote that is not closed",
+    "systemd would ignore a part",
+    "cron cannot hold it",
 ];
 
 #[test]
@@ -286,6 +294,76 @@ fn each_accepts_what_its_schema_allows() {
     }
 }
 
+/// Properties whose text is not a part of a file or name of the system: it is content as a whole, the value of a format that
+/// escapes it, or handed to a program or to nobody.
+const NOT_OF_A_FORMAT: &[&str] = &[
+    "Microsoft.DSC.Debug/Echo output",
+    "Microsoft.DSC.Transitional/RunCommandOnSet arguments",
+    "Microsoft.DSC.Transitional/RunCommandOnSet executable",
+    "Microsoft/OSInfo",
+    "Microsoft/Process",
+    "Stead/Archive",
+    "Stead/Command",
+    "Stead/Directory",
+    "Stead/Download",
+    "Stead/File",
+    "Stead/Git",
+    "Stead/Json pointer",
+    "Stead/Json value",
+    "Stead/Package excluded",
+    "Stead/Service restartedAfter",
+    "Stead/Symlink",
+    "Stead/Template",
+    "Stead/Toml pointer",
+    "Stead/Toml value",
+    "Stead/Yaml pointer",
+    "Stead/Yaml value",
+];
+
+/// A text with a control character, wherever a schema allows a text.
+fn with_control(schema: &Json, text: &str) -> Vec<Json> {
+    let kinds: Vec<&Json> = schema["oneOf"].as_array().map_or_else(|| vec![schema], |kinds| kinds.iter().collect());
+    let of = |kind: &&Json| match kind["type"].as_str() {
+        Some("string") if kind["enum"].is_null() => vec![json!(text)],
+        Some("array") => vec![
+            json!([text]),
+            json!([{"users": [text], "commands": ["ALL"]}]),
+            json!([{"users": ["u"], "commands": [text]}]),
+        ],
+        Some("object") => vec![json!({"A": text})],
+        _ => Vec::new(),
+    };
+    kinds.iter().flat_map(of).collect()
+}
+
+#[test]
+fn no_control_character_reaches_a_file_of_a_format() {
+    for built_in in carried_out() {
+        let name = built_in.manifest.type_name.as_str();
+        let (world, provider) = (World::system(), &built_in.provider);
+        for (property, schema) in built_in.schema()["properties"].as_object().unwrap() {
+            // Paths are what the system takes for one.
+            let is_other = NOT_OF_A_FORMAT.contains(&name) || NOT_OF_A_FORMAT.contains(&&*format!("{name} {property}"));
+            let is_pattern = ["path", "match", "after", "before"].contains(&property.as_str());
+            if is_other || is_pattern || schema["readOnly"] == json!(true) {
+                continue;
+            }
+            for control in ['\0', '\u{1}', '\u{1b}', '\u{7f}', '\u{85}'] {
+                for value in with_control(schema, &format!("/a{control}b")) {
+                    let mut stated = example(name);
+                    stated[property] = value;
+                    let failure = provider.validate(&world.context_for(name), &Plain::new(stated)).err();
+                    let about = failure.and_then(|failure| failure.property).unwrap_or_default();
+                    assert!(
+                        about.starts_with(&format!("/{property}")),
+                        "{name}: '{property}' accepts {control:?}, or says it of '{about}'"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn no_message_quotes_a_value() {
     for built_in in carried_out() {
@@ -311,6 +389,25 @@ fn what_is_required_is_said_where_nothing_is_stated() {
     {
         let failure = support::provider(name).get(&World::system().context(), &Plain::default()).err().unwrap();
         assert_eq!(failure.message, format!("'{property}' is required"));
+    }
+}
+
+#[test]
+fn parts_of_parts_contradict_each_other() {
+    let claims = |pointer: &str| {
+        support::provider("Stead/Json").claims(&Plain::new(json!({"path": "/f", "pointer": pointer}))).unwrap()
+    };
+    let found = |one: &str, other: &str| {
+        let (one, other) = (claims(one), claims(other));
+        let found = conflicts(&[(NodeId(0), &one), (NodeId(1), &other)]);
+        found.into_iter().map(|found| (found.first, found.second, found.about)).collect::<Vec<_>>()
+    };
+    let expected = [(NodeId(0), NodeId(1), Contradiction::SamePart)];
+    for (one, other) in [("/o", "/o/a"), ("/o/a", "/o"), ("/o", "/o/a/b/0"), ("/o/a/b", "/o")] {
+        assert_eq!(found(one, other), expected, "{one} {other}");
+    }
+    for (one, other) in [("/o", "/ob"), ("/o/a", "/o/b"), ("/o/a", "/p/a"), ("/o~1a", "/o")] {
+        assert_eq!(found(one, other), [], "{one} {other}");
     }
 }
 

@@ -22,7 +22,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value as Json, json};
 use stead_core::call::Execution;
-use stead_host::provider::{Context, Plain};
+use stead_host::provider::{Context, Plain, Review};
 use stead_testkit::until;
 use support::{World, provider};
 
@@ -99,6 +99,7 @@ fn within() {
     what_changed_restarts_it();
     an_outdated_unit_file_is_read_again();
     a_failure_says_where_to_look();
+    what_ends_after_its_start_is_found();
     masks_and_absence();
     what_is_exported_is_what_systemctl_says();
 }
@@ -151,6 +152,55 @@ fn a_failure_says_where_to_look() {
     assert_eq!(set(&json!({"name": "broken", "_exist": false})), ["_exist"]);
     let message = try_set(&json!({"name": "absent", "state": "running"})).unwrap_err();
     assert!(message.starts_with("there is no unit 'absent.service'"), "{message}");
+}
+
+/// Looks at a service that was started until its time is over, as the end of a run does.
+fn review(desired: &Json) -> Result<(), String> {
+    loop {
+        match provider("Stead/Service").review(&context(), &Plain::new(desired.clone())) {
+            Review::Lasted => return Ok(()),
+            Review::TooEarly(wait) => std::thread::sleep(wait),
+            Review::Failed(failure) => return Err(failure.message),
+        }
+    }
+}
+
+fn what_ends_after_its_start_is_found() {
+    let ends = [
+        "ExecStart=/bin/sh -c 'sleep 0.2; exit 1'",
+        "ExecStart=/bin/sh -c 'sleep 2; exit 1'",
+        "ExecStart=/bin/sh -c 'sleep 1; exit 0'",
+        "Restart=always\nRestartSec=0\nExecStart=/bin/sh -c 'sleep 1; exit 1'",
+    ];
+    for settings in ends {
+        let unit = format!("[Service]\n{settings}\n");
+        let desired = json!({"name": "ends", "unit": unit, "state": "running"});
+        // A look right after the start may see that it has ended already.
+        let message = try_set(&desired).and_then(|_| review(&desired)).unwrap_err();
+        assert!(message.contains("'ends.service'") && message.contains("journalctl --unit ends.service"), "{message}");
+        set(&json!({"name": "ends", "_exist": false}));
+    }
+    let lasts = [
+        "ExecStart=/bin/sleep 1000",
+        "Type=oneshot\nExecStart=/bin/true",
+        "Type=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true",
+    ];
+    for settings in lasts {
+        let desired = json!({"name": "lasts", "unit": format!("[Service]\n{settings}\n"), "state": "running"});
+        set(&desired);
+        assert_eq!(review(&desired), Ok(()), "{settings}");
+        set(&json!({"name": "lasts", "_exist": false}));
+    }
+    // A restart that somebody asks for is not one by systemd.
+    let desired = json!({"name": "lasts", "unit": "[Service]\nExecStart=/bin/sleep 1000\n", "state": "running"});
+    set(&desired);
+    systemctl(&["restart", "lasts"]);
+    assert_eq!(review(&desired), Ok(()));
+    let not_asked = json!({"name": "lasts", "restarted": true, "stableFor": 0});
+    set(&not_asked);
+    systemctl(&["stop", "lasts"]);
+    assert_eq!(review(&not_asked), Ok(()));
+    set(&json!({"name": "lasts", "_exist": false}));
 }
 
 fn masks_and_absence() {

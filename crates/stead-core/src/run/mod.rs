@@ -165,9 +165,9 @@ impl Next {
     }
 }
 
-/// An instance that backs off, and what it was to be.
+/// An instance of which it is known what it is to be.
 #[derive(Clone, Debug)]
-pub struct BackingOff {
+pub struct KnownInstance {
     /// The instance.
     pub instance: InstancePath,
     /// The resource that it is an instance of.
@@ -328,13 +328,24 @@ impl Run {
     }
 
     /// An instance that can be woken before its time: one that backs off, unless it is run again together with others.
-    pub fn backing_off(&self, id: NodeId) -> Option<BackingOff> {
+    pub fn backing_off(&self, id: NodeId) -> Option<KnownInstance> {
         let record = self.report.record(id);
         if !matches!(record.phase, Phase::BackingOff(_)) || self.policy.pace() == Pace::Together {
             return None;
         }
-        let (node, desired) = (self.graph.node(id), record.desired.clone()?);
-        Some(BackingOff { instance: node.path.clone(), manifest: Arc::clone(&node.manifest), desired })
+        self.known(id)
+    }
+
+    /// The instances that were changed, in the order of the graph.
+    pub fn changed(&self) -> Vec<KnownInstance> {
+        let is_changed = |id: &&NodeId| self.report.status(**id) == Some(&Status::Changed);
+        let calls = |id: &&NodeId| self.graph.node(**id).role == Role::Instance;
+        self.graph.order.iter().filter(calls).filter(is_changed).filter_map(|id| self.known(*id)).collect()
+    }
+
+    fn known(&self, id: NodeId) -> Option<KnownInstance> {
+        let (node, desired) = (self.graph.node(id), self.report.record(id).desired.clone()?);
+        Some(KnownInstance { instance: node.path.clone(), manifest: Arc::clone(&node.manifest), desired })
     }
 
     /// How many calls are under way.
@@ -462,7 +473,8 @@ impl Run {
             }
             EventKind::Woken { instance } => self.readiness.queues.back_off(instance.node(), event.at),
             EventKind::Settled { instance, status, .. } => self.settled(instance.node(), status),
-            EventKind::Suspended | EventKind::Cancelled => {}
+            // What required it has run, or is not part of the run.
+            EventKind::Refuted { .. } | EventKind::Suspended | EventKind::Cancelled => {}
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Which events can follow on which: the guard of every journal that is replayed.
 
 use super::Run;
-use crate::event::{Event, EventKind, VERSION};
+use crate::event::{Event, EventKind, Status, VERSION};
 use crate::graph::Role;
 use crate::instance_path::InstancePath;
 use crate::report::Phase;
@@ -97,6 +97,8 @@ impl Run {
         let record = self.report.record(instance.node());
         let is_container = matches!(self.graph.node(instance.node()).role, Role::Container { .. });
         match (kind, &record.phase) {
+            (EventKind::Refuted { .. }, Phase::Settled(Status::Changed)) => None,
+            (EventKind::Refuted { .. }, _) => Some("the instance was not changed"),
             (_, Phase::Settled(_)) => Some("the instance was settled before"),
             (EventKind::ContainerOpened { .. }, _) if !is_container => Some("the instance contains no others"),
             (EventKind::ContainerOpened { .. }, Phase::Open) => Some("the container was opened before"),

@@ -98,6 +98,9 @@ impl From<FsError> for Failure {
             FsError::System { source, .. } | FsError::Flush { source, .. } => format!("{error}: {}", reason(source)),
             FsError::UntrustedLink { .. } => format!("{error}. Name the path that it leads to"),
             FsError::KeepsChanging(_) => format!("{error}. Stop that program, or let it alone manage the file"),
+            FsError::WrongKind { found: Kind::Symlink, wanted: Kind::File, .. } => {
+                format!("{error}. Name the path that it leads to")
+            }
             FsError::MountPoint(_) => format!("{error}. Unmount it first"),
             _ => error.to_string(),
         };

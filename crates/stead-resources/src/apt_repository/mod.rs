@@ -14,11 +14,14 @@ use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status, Writes
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::path;
-use crate::input::{RepositoryName, SigningKey, SourceWord, read, read_each, refused, required};
+use crate::input::{read, read_each, refused, required};
+use crate::text::{RepositoryName, SigningKey, SourceWord};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema, with_secrets};
 
+mod others;
 mod stanza;
 
+use others::Source;
 use stanza::Stanza;
 
 const PROFILE: Profile = Profile {
@@ -104,6 +107,11 @@ impl Provider for Repositories {
         let desired: Properties<'_> = read(input)?;
         let found = Found::read(cx, desired.name.0)?;
         let differing = desired.differing(&found);
+        if differing.is_empty()
+            && let Some(contradicted) = desired.contradicted(cx, &found)?
+        {
+            return Err(contradicted.failure);
+        }
         let mut state = state(desired.name.0, found.stanza.as_ref());
         if let (Some(key), true) =
             (desired.signed_by, state.contains_key("signedBy") && !differing.contains(&"signedBy"))
@@ -119,9 +127,11 @@ impl Provider for Repositories {
         let desired: Properties<'_> = read(input)?;
         let found = Found::read(cx, desired.name.0)?;
         let change = desired.change(cx, &found)?;
+        let contradicted = desired.contradicted(cx, &found)?;
         let presumed = match execution {
-            Execution::WhatIf if !change.differing.is_empty() => change.presumed()?,
-            Execution::WhatIf => None,
+            Execution::WhatIf if !change.differing.is_empty() => Presumed::all([contradicted, change.presumed()?]),
+            Execution::WhatIf => contradicted,
+            Execution::Actual if let Some(contradicted) = contradicted => return Err(contradicted.failure),
             Execution::Actual => {
                 change.carry_out(cx)?;
                 None
@@ -228,7 +238,9 @@ impl Found {
             let path = sources.path.display();
             refused(
                 "name",
-                format!("'{path}' does not describe exactly one repository. Split it into one file for each"),
+                format!(
+                    "'{path}' does not describe exactly one repository. Choose another name, or split it into one file for each"
+                ),
             )
         };
         let stanza = stanza.map(|stanza| stanza.ok_or_else(several)).transpose()?;
@@ -370,11 +382,40 @@ impl Properties<'_> {
         if self.exist { self.write(found, differing) } else { self.remove(cx, found, differing) }
     }
 
-    fn write(&self, found: &Found, differing: Vec<&'static str>) -> Result<Change, Failure> {
+    /// The stanza as it is to be.
+    fn stanza(&self, found: &Found) -> Stanza {
         let mut stanza = found.stanza.clone().unwrap_or_else(|| Stanza::of("Types", "deb"));
         for (_, field, text) in self.fields() {
             stanza.set(field, &text);
         }
+        stanza
+    }
+
+    /// Why apt would refuse all sources: another one of the same repository says otherwise what it is signed by, or whether
+    /// it is trusted.
+    fn contradicted(&self, cx: &Context, found: &Found) -> Result<Option<Presumed>, Failure> {
+        if !self.exist {
+            return Ok(None);
+        }
+        let file = format!("/{SOURCES}/{}.sources", self.name.0);
+        let own = others::of_stanzas(&file, &self.stanza(found).text());
+        let is_first = |other: &Source| other.file == "/etc/apt/sources.list" || other.file < file;
+        for other in others::all(cx)?.iter().filter(|other| other.file != file) {
+            let contradicted =
+                |own: &Source| if is_first(other) { other.contradicted(own) } else { own.contradicted(other) };
+            if let Some(property) = own.iter().find_map(contradicted) {
+                let hint = "Remove that source, or let both say the same";
+                let Source { file, line, .. } = other;
+                let what = format!("'{file}', line {line}, has the same repository with another '{property}'");
+                let failure = refused(property, format!("{what}, for which apt refuses all sources. {hint}"));
+                return Ok(Some(Presumed { failure, paths: vec![cx.resolve(file)] }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn write(&self, found: &Found, differing: Vec<&'static str>) -> Result<Change, Failure> {
+        let stanza = self.stanza(found);
         check(&stanza)?;
         let is_new = found.stanza.is_none();
         let mut effects = Effects::of(if is_new { Effect::Create } else { Effect::Change });

@@ -21,8 +21,9 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 use crate::checksum::Checksum;
 use crate::directory::Drift;
 use crate::file::content::open_source;
-use crate::input::{AccountName, ChecksumText, PathText, ReadOnly, cannot, invalid, read, refused, required};
+use crate::input::{ChecksumText, PathText, ReadOnly, cannot, invalid, read, refused, required};
 use crate::permissions::Permissions;
+use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
 
 mod format;

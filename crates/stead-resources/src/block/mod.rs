@@ -10,10 +10,11 @@ use stead_core::call::Failure;
 use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
-use crate::edit::{FileLocks, Missing, Position, compile};
-use crate::input::{FilePath, SingleLine, exclusive, invalid, refused, required};
+use crate::edit::{FileLocks, Match, Missing, Position, compile};
+use crate::input::{FilePath, exclusive, invalid, refused, required};
 use crate::part::lines::{Line, ending, inserted, lines, replaced};
 use crate::part::{Location, Part, Parts, Stated};
+use crate::text::{SingleLine, TextBlock};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 const PROFILE: Profile = Profile {
@@ -38,7 +39,8 @@ struct Properties<'a> {
     #[serde(borrow)]
     name: SingleLine<'a>,
     /// The lines of the block. They get the line endings of the file. Required unless '_exist' is false.
-    content: Option<&'a str>,
+    #[serde(borrow)]
+    content: Option<TextBlock<'a>>,
     /// The sign that begins the marks, which makes them comments in the file.
     #[serde(borrow, default = "hash")]
     #[schemars(extend("writeOnly" = true, "default" = "#"))]
@@ -51,7 +53,12 @@ struct Properties<'a> {
     /// when no line matches.
     #[schemars(extend("writeOnly" = true))]
     before: Option<&'a str>,
-    /// Whether the file is created, with mode 0644, when it is not there.
+    /// Whether 'after' and 'before' mean the first line that matches, in place of the last: such as the first section of a
+    /// file, in front of which its general settings are.
+    #[serde(default, rename = "firstMatch")]
+    #[schemars(extend("writeOnly" = true))]
+    first_match: bool,
+    /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     create: bool,
@@ -61,7 +68,7 @@ struct Properties<'a> {
 }
 
 fn hash() -> SingleLine<'static> {
-    SingleLine("#")
+    SingleLine::HASH
 }
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
@@ -70,7 +77,7 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         self.stated_position()?;
         match self.content {
             None if self.exist => Err(required(&["content"])),
-            Some(content) if content.lines().any(|line| self.is_mark(line)) => {
+            Some(content) if content.0.lines().any(|line| self.is_mark(line)) => {
                 Err(invalid("content", "'content' must not contain a mark of the block"))
             }
             _ => Ok(()),
@@ -97,6 +104,10 @@ impl<'a> Stated<'a> for Properties<'a> {
         self.exist
     }
 
+    fn has_position(&self) -> bool {
+        true
+    }
+
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure> {
         Ok(Location::stated(cx, self.path.0.0, Missing::create_if(self.create)))
     }
@@ -106,20 +117,22 @@ impl<'a> Stated<'a> for Properties<'a> {
     }
 
     fn wanted(&self) -> Object {
-        self.content.map(content_of).into_iter().collect()
+        self.content.map(|content| content_of(content.0)).into_iter().collect()
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
         let Some(found) = self.locate(text)? else { return Ok(None) };
         let content = text.get(found.content).unwrap_or_default();
         let same = |stated: &&str| stated.lines().eq(content.lines());
+        let stated = self.content.map(|stated| stated.0).filter(same);
         // What has other line endings, or none at its end, has the same lines.
-        Ok(Some([content_of(self.content.filter(same).unwrap_or(content))].into()))
+        Ok(Some([content_of(stated.unwrap_or(content))].into()))
     }
 
     fn put(&self, text: &str) -> Result<String, Failure> {
         let ending = ending(text);
-        let content: String = self.content.unwrap_or_default().lines().flat_map(|line| [line, ending]).collect();
+        let content: String =
+            self.content.map_or("", |content| content.0).lines().flat_map(|line| [line, ending]).collect();
         if let Some(found) = self.locate(text)? {
             return Ok(replaced(text, &found.content, &content));
         }
@@ -163,17 +176,19 @@ impl Properties<'_> {
 
     /// Where a new block begins.
     fn position(&self, text: &str) -> Result<usize, Failure> {
-        let last = |regex: &Regex| lines(text).into_iter().rfind(|line| regex.is_match(line.text.as_bytes()));
+        let found = |regex: &Regex, which: Match| {
+            which.among(lines(text).into_iter().filter(|line| regex.is_match(line.text.as_bytes())))
+        };
         Ok(match self.stated_position()? {
             Position::Begin => 0,
-            Position::After(regex) => last(&regex).map_or(text.len(), |line| line.range.end),
-            Position::Before(regex) => last(&regex).map_or(text.len(), |line| line.range.start),
+            Position::After(regex, which) => found(&regex, which).map_or(text.len(), |line| line.range.end),
+            Position::Before(regex, which) => found(&regex, which).map_or(text.len(), |line| line.range.start),
             Position::End => text.len(),
         })
     }
 
     fn stated_position(&self) -> Result<Position, Failure> {
-        Position::of(self.after, self.before, compile)
+        Position::of(self.after, self.before, Match::of(self.first_match), compile)
     }
 }
 

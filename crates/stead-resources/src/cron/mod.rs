@@ -13,15 +13,16 @@ use stead_host::provider::{Context, TraceLevel};
 
 use crate::accounts::{Account, Databases, record_path};
 use crate::edit::{FileLocks, Missing, files_in};
-use crate::input::{JobName, Schedule, SingleLine, Word, invalid, refused, required, required_if};
+use crate::input::{invalid, refused, required, required_if};
 use crate::part::{Instances, Location, Look, Part, Parts, Stated};
+use crate::text::{CronCommand, CronValue, JobName, Schedule, Word};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod schedule;
 mod table;
 
 pub(crate) use schedule::is_schedule;
-use table::{Job, Table, is_variable};
+use table::{Flaw, Job, Table, is_name};
 
 const PROFILE: Profile = Profile {
     type_name: "Stead/Cron",
@@ -57,11 +58,11 @@ struct Properties<'a> {
     /// The command line, as it is in the file: what is behind a '%' without a backslash is standard input. Required unless
     /// '_exist' is false.
     #[serde(borrow)]
-    command: Option<SingleLine<'a>>,
+    command: Option<CronCommand<'a>>,
     /// Environment variables of the job, such as MAILTO; others are removed. If not stated, those in the file stay as they
     /// are. In a crontab they are right in front of the job, and apply to the jobs below it, too.
     #[serde(borrow)]
-    environment: Option<BTreeMap<&'a str, SingleLine<'a>>>,
+    environment: Option<BTreeMap<&'a str, CronValue<'a>>>,
     /// Whether the job exists.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
@@ -82,11 +83,8 @@ enum TableKind {
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
         self.path()?;
-        if self.environment.iter().flatten().any(|(name, _)| !is_variable(name)) {
+        if self.environment.iter().flatten().any(|(name, _)| !is_name(name)) {
             return Err(invalid("environment", "the names in 'environment' must be letters, digits and '_'"));
-        }
-        if self.command.is_some_and(|command| command.0.trim().is_empty()) {
-            return Err(invalid("command", "'command' must not be empty"));
         }
         let stated =
             [("schedule", self.schedule.is_some()), ("user", self.user.is_some()), ("command", self.command.is_some())];
@@ -220,13 +218,13 @@ impl<'a> Stated<'a> for Properties<'a> {
 
     fn wanted(&self) -> Object {
         let environment = self.environment.as_ref().map(|variables| {
-            let variable = |(name, value): (&&str, &SingleLine<'_>)| ((*name).to_owned(), Value::from(value.0.trim()));
+            let variable = |(name, value): (&&str, &CronValue<'_>)| ((*name).to_owned(), Value::from(value.0));
             Value::Object(variables.iter().map(variable).collect())
         });
         let stated = [
             ("schedule", self.schedule.map(|schedule| Value::from(schedule.0))),
             ("user", self.user.filter(|_| self.table == TableKind::System).map(|user| Value::from(user.0))),
-            ("command", self.command.map(|command| Value::from(command.0.trim()))),
+            ("command", self.command.map(|command| Value::from(command.0))),
             ("environment", environment),
         ];
         reply::stated(stated)
@@ -234,6 +232,7 @@ impl<'a> Stated<'a> for Properties<'a> {
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
         let table = self.read_table(text);
+        self.check_table(&table)?;
         let Some(job) = self.own_job(&table)? else { return Ok(None) };
         let mut found = found(&table, job);
         let same = |stated: &Schedule<'_>| stated.0.split_whitespace().eq(job.schedule.split_whitespace());
@@ -245,10 +244,10 @@ impl<'a> Stated<'a> for Properties<'a> {
 
     fn put(&self, text: &str) -> Result<String, Failure> {
         let table = self.read_table(text);
-        let variables = self.environment.iter().flatten().map(|(name, value)| format!("{name}={}\n", value.0.trim()));
+        let variables = self.environment.iter().flatten().map(|(name, value)| format!("{name}={}\n", value.quoted()));
         let variables: String = variables.collect();
         let user = self.user.filter(|_| self.table == TableKind::System).map(|user| user.0);
-        let command = self.command.map(|command| command.0.trim());
+        let command = self.command.map(|command| command.0);
         let words: Vec<&str> = [self.schedule.map(|it| it.0), user, command].into_iter().flatten().collect();
         let job = format!("{variables}{}\n", words.join(" "));
         let replaces_variables = self.environment.is_some();
@@ -286,6 +285,17 @@ impl Properties<'_> {
 
     fn read_table<'t>(&self, text: &'t str) -> Table<'t> {
         if self.table == TableKind::User { Table::user(text) } else { Table::system(text) }
+    }
+
+    /// Fails where cron ignores the table of a job that is to exist, because of a line that a set leaves alone.
+    fn check_table(&self, table: &Table<'_>) -> Result<(), Failure> {
+        let stays = |flaw: &&(usize, Flaw)| self.exist && (flaw.1 != Flaw::Variable || self.environment.is_none());
+        let Some((number, flaw)) = table.flaws().iter().find(stays) else { return Ok(()) };
+        let why = match flaw {
+            Flaw::Variable => "sets a variable to nothing, for which cron requires \"\" behind the '='",
+            Flaw::NoJob => "is neither a job nor a variable, a comment or blank",
+        };
+        Err(refused("", format!("cron ignores the whole table '{}': its line {number} {why}", self.path()?)))
     }
 
     /// The job in a table. Fails when a file of its own has several.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::part::lines::{Line, inserted, lines, replaced};
+use crate::text::{is_blank, variable};
 
 /// A table as it was read.
 pub(super) struct Table<'t> {
@@ -10,6 +11,8 @@ pub(super) struct Table<'t> {
     jobs: Vec<Job<'t>>,
     /// Whether each variable of the text is one of its only job.
     is_system: bool,
+    /// The lines for which cron ignores the table, by their numbers.
+    flaws: Vec<(usize, Flaw)>,
 }
 
 /// A line with a job.
@@ -48,12 +51,18 @@ impl<'t> Table<'t> {
             } else if let Some((schedule, user, command)) = columns(line, is_system) {
                 let (name, start) = mark.take().map_or((None, range.start), |(name, start)| (Some(name), start));
                 jobs.push(Job { name, schedule, user, command, range: start..range.end, line: range });
-            } else if variable(line).is_none() {
+            } else if !is_variable(line) {
                 // The job that had the name is gone, or is a comment by now: what follows is another one.
                 mark = None;
             }
         }
-        Self { text, jobs, is_system }
+        let flaw = |(at, line): (usize, &str)| Some((at + 1, Flaw::of(line, is_system)?));
+        Self { text, jobs, is_system, flaws: text.lines().enumerate().filter_map(flaw).collect() }
+    }
+
+    /// The lines for which cron ignores the table, by their numbers.
+    pub(super) fn flaws(&self) -> &[(usize, Flaw)] {
+        &self.flaws
     }
 
     pub(super) fn jobs(&self) -> &[Job<'t>] {
@@ -73,8 +82,7 @@ impl<'t> Table<'t> {
     /// The text with other lines in place of a job, and of its variables where they are replaced as well.
     pub(super) fn with(&self, job: &Job<'_>, new: &str, replaces_variables: bool) -> String {
         let scope = self.scope(job);
-        let goes =
-            |line: &Line<'_>| replaces_variables && scope.contains(&line.range.start) && variable(line.text).is_some();
+        let goes = |line: &Line<'_>| replaces_variables && scope.contains(&line.range.start) && is_variable(line.text);
         let kept = lines(self.text).into_iter().filter(|line| !goes(line));
         let text =
             |line: Line<'_>| if line.range == job.line { new } else { self.text.get(line.range).unwrap_or_default() };
@@ -83,7 +91,7 @@ impl<'t> Table<'t> {
 
     /// The text with a job, where it had none.
     pub(super) fn with_only(&self, new: &str, replaces_variables: bool) -> String {
-        let kept = lines(self.text).into_iter().filter(|line| !replaces_variables || variable(line.text).is_none());
+        let kept = lines(self.text).into_iter().filter(|line| !replaces_variables || !is_variable(line.text));
         let kept: String = kept.filter_map(|line| self.text.get(line.range)).collect();
         inserted(&kept, kept.len(), new)
     }
@@ -107,7 +115,7 @@ fn named(line: &str) -> Option<&str> {
 
 /// When, by whom if there is a column for that, and what a line has cron run; `None` of a line without a job.
 fn columns(line: &str, has_user: bool) -> Option<(&str, Option<&str>, &str)> {
-    let line = line.trim();
+    let line = line.trim_matches(is_blank);
     if line.is_empty() || line.starts_with('#') || variable(line).is_some() {
         return None;
     }
@@ -126,18 +134,36 @@ fn columns(line: &str, has_user: bool) -> Option<(&str, Option<&str>, &str)> {
 
 /// What is behind the first word; `None` where nothing is.
 fn behind_word(text: &str) -> Option<&str> {
-    text.split_once(char::is_whitespace).map(|(_, rest)| rest.trim_start()).filter(|rest| !rest.is_empty())
+    text.split_once(is_blank).map(|(_, rest)| rest.trim_start_matches(is_blank)).filter(|rest| !rest.is_empty())
 }
 
-/// The name and the value of a variable that a line sets.
-pub(super) fn variable(line: &str) -> Option<(&str, &str)> {
-    let (name, value) = line.split_once('=')?;
-    let (name, value) = (name.trim(), value.trim());
-    let quoted = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
-    is_variable(name).then(|| (name, quoted('"').or_else(|| quoted('\'')).unwrap_or(value)))
+/// What is wrong with a line for which cron ignores a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Flaw {
+    /// It sets a variable and has no value for it.
+    Variable,
+    /// It is none of what may be on a line.
+    NoJob,
 }
 
-pub(super) fn is_variable(name: &str) -> bool {
+impl Flaw {
+    fn of(line: &str, has_user: bool) -> Option<Self> {
+        let text = line.trim_matches(is_blank);
+        if text.is_empty() || text.starts_with('#') || variable(line).is_some() || columns(line, has_user).is_some() {
+            return None;
+        }
+        let is_variable = text.split_once('=').is_some_and(|(name, _)| is_name(name.trim_matches(is_blank)));
+        Some(if is_variable { Self::Variable } else { Self::NoJob })
+    }
+}
+
+/// Whether a line sets a variable, or is meant to.
+fn is_variable(line: &str) -> bool {
+    variable(line).is_some() || Flaw::of(line, false) == Some(Flaw::Variable)
+}
+
+/// Whether a text is the name of a variable.
+pub(super) fn is_name(name: &str) -> bool {
     let mut letters = name.chars();
     letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && letters.all(|each| each.is_ascii_alphanumeric() || each == '_')

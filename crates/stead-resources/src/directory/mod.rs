@@ -18,9 +18,10 @@ use stead_host::fs::{self, FsError, Kind, Names, NamesByRoot, Ownership, Patienc
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::file::set_mode;
-use crate::input::{AccountName, EntryName, Mode, PathText, ReadOnly, cannot, exclusive, invalid, read, refused};
+use crate::input::{EntryName, Mode, PathText, ReadOnly, cannot, exclusive, invalid, read, refused};
 use crate::parents::Parents;
 use crate::permissions::{Permissions, report_all};
+use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
 
 mod export;

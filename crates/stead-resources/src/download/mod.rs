@@ -23,10 +23,11 @@ use crate::checksum::Checksum;
 use crate::file::content::{self, Shown, open_source};
 use crate::file::{Current, Desired, FileContent};
 use crate::input::{
-    AccountName, Backup, ChecksumText, DownloadUrl, FilePath, Mode, NonEmpty, ReadOnly, cannot, exclusive, invalid,
-    read, read_each, refused, required,
+    Backup, ChecksumText, DownloadUrl, FilePath, Mode, NonEmpty, ReadOnly, cannot, exclusive, invalid, read, read_each,
+    refused, required,
 };
 use crate::permissions::Permissions;
+use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema, with_secrets};
 
 mod fetch;

@@ -28,8 +28,14 @@ impl Content for String {
 /// A file that was read.
 pub(crate) struct Text<T> {
     pub(crate) status: Status,
+    /// What is in it, without the mark.
     pub(crate) content: T,
+    /// Whether it begins with a byte order mark, which stays.
+    pub(super) has_mark: bool,
 }
+
+/// What programs of Windows put in front of a text: it does not belong to the first line.
+pub(super) const MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Enough for the instances of a document that are next to each other; files are read again at little cost.
 const MAX_TEXTS: usize = 64;
@@ -115,9 +121,13 @@ impl<T: Content> Cache<T> {
 
     fn read(&self, path: &Path, opened: Result<Option<OwnedFd>, FsError>) -> Result<Option<Arc<Text<T>>>, Failure> {
         let Some(file) = opened? else { return Ok(None) };
-        let fs::Content { status, bytes } = fs::read_open(file, path, MAX_SIZE)?;
+        let fs::Content { status, mut bytes } = fs::read_open(file, path, MAX_SIZE)?;
+        let has_mark = bytes.starts_with(MARK);
+        if has_mark {
+            bytes.drain(..MARK.len());
+        }
         let content = T::of(bytes).map_err(|what| refused("path", format!("'{}' {what}", path.display())))?;
-        Ok(Some(self.remember(path, Text { status, content })))
+        Ok(Some(self.remember(path, Text { status, content, has_mark })))
     }
 }
 

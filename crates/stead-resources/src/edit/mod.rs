@@ -9,7 +9,7 @@ use rustix::fs::{OFlags, fstat};
 use stead_core::call::{Failure, FailureKind, Presumed};
 use stead_host::fs::{self, Former, Ownership, Place, Replacement, Status};
 use stead_host::lock::LockError;
-use stead_host::provider::Context;
+use stead_host::provider::{Context, Plain};
 
 use crate::input::{cannot, refused};
 use crate::pending;
@@ -19,7 +19,7 @@ mod patterns;
 mod steps;
 
 pub(crate) use cache::{Cache, Content, FileLocks, Text};
-pub(crate) use patterns::{Patterns, Position, compile};
+pub(crate) use patterns::{Match, Patterns, Position, compile};
 pub(crate) use steps::{FileEdit, Steps};
 
 /// What is done when the file does not exist.
@@ -34,6 +34,14 @@ pub(crate) enum Missing {
 }
 
 impl Missing {
+    /// The same; a file is created for its owner alone where what is stated holds a secret.
+    pub(crate) fn private_if_secret(self, input: &Plain) -> Self {
+        match self {
+            Self::Create { ownership, .. } if input.is_secret() => Self::Create { mode: 0o600, ownership },
+            other => other,
+        }
+    }
+
     /// The file is created with mode 0644, or refused.
     pub(crate) fn create_if(create: bool) -> Self {
         if create { Self::Create { mode: 0o644, ownership: Ownership::default() } } else { Self::Refuse }
@@ -123,12 +131,14 @@ impl<T: Content> Files<T> {
         if let Some(former) = place.open(cache::LOOK)? {
             replacement.keep_attributes(&former.into())?;
         }
-        replacement.write(&content)?;
+        let has_mark = text.is_some_and(|text| text.has_mark);
+        let mark = if has_mark { cache::MARK } else { &[] };
+        replacement.write(&[mark, content.as_slice()].concat())?;
         let Some(file) = replacement.finish(mode, ownership)? else { return Ok(false) };
         let status = fstat(&file).map(Status::from).map_err(|errno| cannot("examine", place.path(), errno))?;
         // What was written was made of such content, so it is some as well.
         if let Ok(content) = T::of(content) {
-            self.cache.remember(place.path(), Text { status, content });
+            self.cache.remember(place.path(), Text { status, content, has_mark });
         }
         Ok(true)
     }
@@ -159,6 +169,14 @@ pub(crate) fn presumed<T>(path: &Path, text: Option<&Text<T>>, missing: Missing)
         (Some(text), _) => owner_of(&text.status),
     };
     Ok(pending::at(path)?.or_else(|| pending::not_owner(path, ownership)))
+}
+
+/// Where new lines come in a file: in front of the line of this index, and behind which one, if everybody can read the file.
+/// What is in another one may be a secret.
+pub(crate) fn place(at: usize, file: &Status, former: Option<&[u8]>) -> String {
+    let former = former.filter(|_| file.mode & 0o004 != 0).map(String::from_utf8_lossy);
+    let former = former.map(|former| format!(", behind '{former}'")).unwrap_or_default();
+    format!("at line {}{former}", at + 1)
 }
 
 /// The failure that there is no file, and none is to be created.

@@ -52,10 +52,32 @@ fn not_usable(property: &str, error: &regex::Error) -> Failure {
 pub(crate) enum Position {
     Begin,
     End,
-    /// Behind the last line that it matches, or at the end.
-    After(Regex),
-    /// In front of the last line that it matches, or at the end.
-    Before(Regex),
+    /// Behind a line that it matches, or at the end.
+    After(Regex, Match),
+    /// In front of a line that it matches, or at the end.
+    Before(Regex, Match),
+}
+
+/// Which of several lines that match.
+#[derive(Clone, Copy)]
+pub(crate) enum Match {
+    First,
+    Last,
+}
+
+impl Match {
+    /// The one that is meant by the property 'firstMatch'.
+    pub(crate) fn of(first: bool) -> Self {
+        if first { Self::First } else { Self::Last }
+    }
+
+    /// The one among all.
+    pub(crate) fn among<T>(self, mut all: impl DoubleEndedIterator<Item = T>) -> Option<T> {
+        match self {
+            Self::First => all.next(),
+            Self::Last => all.next_back(),
+        }
+    }
 }
 
 impl Position {
@@ -63,12 +85,13 @@ impl Position {
     pub(crate) fn of(
         after: Option<&str>,
         before: Option<&str>,
+        which: Match,
         compile: impl Fn(&str, &str) -> Result<Regex, Failure>,
     ) -> Result<Self, Failure> {
-        let position = |name, text, make: fn(Regex) -> Self| match text {
+        let position = |name, text, make: fn(Regex, Match) -> Self| match text {
             "BOF" => Ok(Self::Begin),
             "EOF" => Ok(Self::End),
-            pattern => compile(name, pattern).map(make),
+            pattern => compile(name, pattern).map(|regex| make(regex, which)),
         };
         match (after, before) {
             (Some(text), _) => position("after", text, Self::After),

@@ -18,9 +18,10 @@ use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Former, FsError, Kind, Names, NamesByRoot, Ownership, Place, Replacement, Status};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 
-use crate::input::{AccountName, Backup, Base64, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, refused};
+use crate::input::{Backup, Base64, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, refused};
 use crate::parents::Parents;
 use crate::permissions::{Permissions, report_all};
+use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
 
 pub(crate) mod content;
@@ -62,7 +63,8 @@ struct Properties<'a> {
     /// where that of 'path' does.
     #[serde(borrow)]
     source: Option<PathText<'a>>,
-    /// The permissions, as octal digits in quotes. A new file gets 0644 when none are given, whatever the umask is.
+    /// The permissions, as octal digits in quotes. A new file gets 0644 when none are given, whatever the umask is;
+    /// 0600 where its properties hold a secret.
     #[serde(borrow)]
     mode: Option<Mode<'a>>,
     /// The name or number of the user that the file belongs to.
@@ -108,6 +110,9 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
 
 /// The mode of a new file when none is asked for, whatever the umask is: a run must give the same result everywhere.
 const DEFAULT_MODE: u32 = 0o644;
+
+/// That of one whose properties hold a secret: who states no mode has not thought of who may read it.
+const SECRET_MODE: u32 = 0o600;
 
 /// `Stead/File` as it is registered.
 pub fn built_in() -> Option<BuiltIn> {
@@ -225,6 +230,8 @@ pub(crate) struct Desired<'a, C> {
     backup: Backup<'a>,
     /// Whether missing directories above it are created.
     parents: bool,
+    /// The mode of a new file where none is stated.
+    default_mode: u32,
 }
 
 impl<'a> Desired<'a, Content<'a>> {
@@ -233,7 +240,7 @@ impl<'a> Desired<'a, Content<'a>> {
         let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, names)?;
         let content = Content::of(&mut stated, cx);
         let desired = Self::new(cx, stated.path, content, permissions, stated.backup);
-        Ok(Self { exist: stated.exist, parents: stated.parents, ..desired })
+        Ok(Self { exist: stated.exist, parents: stated.parents, ..desired }.private_if_secret(input))
     }
 }
 
@@ -248,7 +255,22 @@ impl<'a, C: FileContent> Desired<'a, C> {
     ) -> Self {
         let (path_text, path) = (path.0.0, path.0.resolve(cx));
         let shown = OnceCell::new();
-        Self { path_text, path, exist: true, content, shown, permissions, backup, parents: false }
+        Self {
+            path_text,
+            path,
+            exist: true,
+            content,
+            shown,
+            permissions,
+            backup,
+            parents: false,
+            default_mode: DEFAULT_MODE,
+        }
+    }
+
+    /// The same; a new file is its owner's alone where the properties hold a secret and no mode is stated.
+    pub(crate) fn private_if_secret(self, input: &Plain) -> Self {
+        if input.is_secret() { Self { default_mode: SECRET_MODE, ..self } } else { self }
     }
 
     /// The actual state.
@@ -549,7 +571,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
     fn bring_about(&self, place: &Place, current: Option<&Current>, differing: &[&str]) -> Result<bool, Failure> {
         match current {
             _ if differing.is_empty() => Ok(true),
-            None => self.replace(place, None, self.mode_or(DEFAULT_MODE), self.permissions.ownership()?),
+            None => self.replace(place, None, self.mode_or(self.default_mode), self.permissions.ownership()?),
             Some(current) if !self.exist => {
                 self.keep(place, current)?;
                 place.remove()?;
@@ -566,7 +588,7 @@ impl<'a, C: FileContent> Desired<'a, C> {
 
     /// Creates the file, unless something is there by now, and returns whether it did.
     fn create(&self, place: &Place) -> Result<bool, Failure> {
-        self.replace(place, None, self.mode_or(DEFAULT_MODE), self.permissions.ownership()?)
+        self.replace(place, None, self.mode_or(self.default_mode), self.permissions.ownership()?)
     }
 
     fn mode_or(&self, other: u32) -> u32 {

@@ -15,9 +15,8 @@ use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Kind, Patience, Place};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{
-    NewAccountName, PathText, ReadOnly, RepositoryAddress, Revision, read, read_each, refused, required,
-};
+use crate::input::{PathText, ReadOnly, RepositoryAddress, Revision, read, read_each, refused, required};
+use crate::text::NewAccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, credentials, is_wanted, pending, removal, reply, schema, with_secrets};
 
 mod checkout;

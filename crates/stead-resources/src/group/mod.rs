@@ -13,7 +13,8 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::accounts::{AccountLock, Databases, Membership, Record, Settings, record_path};
-use crate::input::{NewAccountName, read, read_each, refused};
+use crate::input::{read, read_each, refused};
+use crate::text::NewAccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 const PROFILE: Profile = Profile {

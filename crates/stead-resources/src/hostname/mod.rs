@@ -9,9 +9,9 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::HostName;
 use crate::part::lines::{InForce, put_entry};
 use crate::part::{Live, Location, Part, Parts, Setting, Stated};
+use crate::text::HostName;
 use crate::{ALL, BuiltIn, Profile, schema};
 use stead_core::manifest::Capabilities;
 

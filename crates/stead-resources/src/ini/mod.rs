@@ -6,13 +6,15 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::Failure;
+use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, IniName, SingleLine, refused, required_if};
+use crate::input::{FilePath, refused, required_if};
 use crate::part::lines::{Line, ending, inserted, lines, replaced};
 use crate::part::{Location, Part, Parts, Stated};
+use crate::text::{IniKey, IniSection, IniValue, is_blank};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, schema};
 
 const PROFILE: Profile = Profile {
@@ -24,8 +26,10 @@ const PROFILE: Profile = Profile {
     schema: schema::of::<Properties<'_>>,
 };
 
-/// One key of a file of lines 'key = value' in sections '[name]', such as those of systemd, Git or Samba. Comments, order and
-/// spacing of the file stay as they are. Where a key is set several times the last one counts, and is changed.
+/// One key of a file of lines 'key = value' or 'key: value' in sections '[name]', such as those of systemd, Git or Samba.
+/// Comments, order and spacing of the file stay as they are. Where a key is set several times the last one counts, and is
+/// changed. A value that goes on in more lines, which are indented deeper than its key, is not changed. What other files say
+/// of the same setting, such as those of a folder ending in '.d', is not looked at.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Stead/Ini")]
@@ -35,15 +39,20 @@ struct Properties<'a> {
     path: FilePath<'a>,
     /// The name of the section, without brackets. Without it the key is before the first section.
     #[serde(borrow)]
-    section: Option<IniName<'a>>,
+    section: Option<IniSection<'a>>,
     /// The key.
     #[serde(borrow)]
-    key: IniName<'a>,
+    key: IniKey<'a>,
     /// The value as it is written in the file, with its quotes: everything behind the '=', up to the end of the line. A note
     /// behind '#' or ';' is part of the value, as systemd, Puppet and Ansible read it. Required unless '_exist' is false.
     #[serde(borrow)]
-    value: Option<SingleLine<'a>>,
-    /// Whether the file is created, with mode 0644, when it is not there.
+    value: Option<IniValue<'a>>,
+    /// Whether the key has several values of which this is one: the line with this value is added or removed, and lines with
+    /// other values stay.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    multiple: bool,
+    /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     create: bool,
@@ -54,7 +63,7 @@ struct Properties<'a> {
 
 impl<'a> crate::input::Properties<'a> for Properties<'a> {
     fn check(&self) -> Result<(), Failure> {
-        required_if(self.exist, &[("value", self.value.is_some())])
+        required_if(self.exist || self.multiple, &[("value", self.value.is_some())])
     }
 }
 
@@ -69,6 +78,14 @@ impl Part for Ini {
     type Stated<'a> = Properties<'a>;
     const NOUN: &'static str = "key";
     const KEYS: &'static [&'static str] = &["section", "key"];
+
+    fn claims(stated: &Value) -> Option<Claims> {
+        let text = |name: &str| stated.get(name).and_then(Value::as_str).unwrap_or_default();
+        let is_one_of_several = stated.get("multiple") == Some(&Value::Bool(true));
+        let value = if is_one_of_several { text("value").trim() } else { "" };
+        let key = [text("section"), text("key"), value].join("\0");
+        Some(Claims::path(stated.get("path")?.as_str()?, Extent::Part { line: None, key: Some(key) }))
+    }
 }
 
 impl<'a> Stated<'a> for Properties<'a> {
@@ -90,13 +107,13 @@ impl<'a> Stated<'a> for Properties<'a> {
     }
 
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
-        let found = self.assignments(text).pop();
+        let found = self.own(text).pop();
         Ok(found.map(|found| [("value".to_owned(), Value::from(found.value))].into()))
     }
 
     fn put(&self, text: &str) -> Result<String, Failure> {
         let value = self.value.map_or("", |value| value.0.trim());
-        if let Some(found) = self.assignments(text).pop() {
+        if let Some(found) = self.own(text).pop() {
             found.check_single()?;
             return Ok(match found.value_range {
                 Some(range) if found.value.is_empty() && style(text).ends_with(' ') => {
@@ -108,6 +125,8 @@ impl<'a> Stated<'a> for Properties<'a> {
         }
         let (line, ending) = ([self.key.0, style(text), value].concat(), ending(text));
         if let Some(at) = self.end_of_section(text) {
+            // Behind the last line with the same key, where it is one of several.
+            let at = self.assignments(text).pop().map_or(at, |last| last.end);
             return Ok(inserted(text, at, &[&line, ending].concat()));
         }
         let gap = if text.trim().is_empty() { "" } else { ending };
@@ -117,7 +136,7 @@ impl<'a> Stated<'a> for Properties<'a> {
 
     fn remove(&self, text: &str) -> Result<String, Failure> {
         let mut rest = text.to_owned();
-        for found in self.assignments(text).into_iter().rev() {
+        for found in self.own(text).into_iter().rev() {
             found.check_single()?;
             rest = replaced(&rest, &found.line, "");
         }
@@ -132,20 +151,34 @@ struct Assignment<'t> {
     value: &'t str,
     /// `None` of a key that stands alone.
     value_range: Option<Range<usize>>,
-    /// Whether the value goes on in the next line.
-    goes_on: bool,
+    /// The line, from 1, in which the value may go on.
+    goes_on: Option<usize>,
+    /// Where what belongs to it ends.
+    end: usize,
 }
 
 impl Assignment<'_> {
     fn check_single(&self) -> Result<(), Failure> {
-        let message = "the value in the file has several lines, which Stead/Ini does not change";
-        if self.goes_on { Err(refused("key", message)) } else { Ok(()) }
+        let Some(line) = self.goes_on else { return Ok(()) };
+        let hint = "Edit the file by hand, or manage it with Stead/File";
+        Err(refused(
+            "key",
+            format!("line {line} of the file may go on the value of the key, which is not changed then. {hint}"),
+        ))
     }
 }
 
 impl Properties<'_> {
     fn section_name(&self) -> Option<&str> {
         self.section.map(|section| section.0)
+    }
+
+    /// The lines that are meant: all that set the key, or with several values those that have this one.
+    fn own<'t>(&self, text: &'t str) -> Vec<Assignment<'t>> {
+        let value = self.value.filter(|_| self.multiple).map(|value| value.0.trim());
+        let mut all = self.assignments(text);
+        all.retain(|each| value.is_none_or(|value| value == each.value));
+        all
     }
 
     /// Every line that sets the key, in the order of the file.
@@ -156,15 +189,18 @@ impl Properties<'_> {
         for (at, line) in all.iter().enumerate() {
             match header(line.text) {
                 Some(name) => section = Some(name),
-                None if section == self.section_name() => found.extend(self.assignment(line, all.get(at + 1))),
+                None if section == self.section_name() => {
+                    found.extend(self.assignment(line, all.get(at + 1..).unwrap_or_default(), at + 2));
+                }
                 None => {}
             }
         }
         found
     }
 
-    fn assignment<'t>(&self, line: &Line<'t>, next: Option<&Line<'_>>) -> Option<Assignment<'t>> {
-        let (name, value) = line.text.split_once('=').map_or((line.text, None), |(name, value)| (name, Some(value)));
+    /// What a line assigns to the key; `behind` are the lines behind it, of which the first has this number.
+    fn assignment<'t>(&self, line: &Line<'t>, behind: &[Line<'_>], number: usize) -> Option<Assignment<'t>> {
+        let (name, value) = self.split(line.text);
         if name.trim() != self.key.0 || is_comment(line.text) {
             return None;
         }
@@ -175,16 +211,29 @@ impl Properties<'_> {
             // Blanks behind an empty value make way for one.
             if value.is_empty() { start..start + space } else { start + space..start + space + value.len() }
         });
-        let continues = |next: &&Line<'_>| {
-            next.text.starts_with([' ', '\t']) && !next.text.trim().is_empty() && !next.text.contains('=')
-        };
+        // What is indented deeper than the key belongs to its value, whatever it looks like.
+        let goes_on = |next: &&Line<'_>| indent(next.text) > indent(line.text) && !next.text.trim().is_empty();
+        let more = behind.iter().take_while(goes_on).count();
+        let first = behind.iter().take(more).position(|next| !is_comment(next.text));
+        let joined = line.text.ends_with('\\').then_some(0);
         Some(Assignment {
             line: line.range.clone(),
             name_range: from..from + name.trim().len(),
             value: trimmed.map_or("", |(value, _)| value),
             value_range,
-            goes_on: line.text.ends_with('\\') || next.filter(continues).is_some_and(|next| !is_comment(next.text)),
+            goes_on: joined.or(first).map(|at| number + at),
+            end: more.checked_sub(1).and_then(|last| behind.get(last)).map_or(line.range.end, |last| last.range.end),
         })
+    }
+
+    /// What is in front of the sign behind the key, and what is behind it. A colon is one in front of a blank, where the key
+    /// alone is in front of it: others are parts of keys and values.
+    fn split<'t>(&self, line: &'t str) -> (&'t str, Option<&'t str>) {
+        let at_colon = line
+            .split_once(':')
+            .filter(|(name, value)| name.trim() == self.key.0 && (value.is_empty() || value.starts_with(is_blank)));
+        let split = at_colon.or_else(|| line.split_once('='));
+        split.map_or((line, None), |(name, value)| (name, Some(value)))
     }
 
     /// Where a new key of the section goes: behind its last line that is not empty; `None` where there is no such section.
@@ -205,6 +254,11 @@ impl Properties<'_> {
 fn header(line: &str) -> Option<&str> {
     let inside = line.trim().strip_prefix('[')?;
     inside.split_once(']').map(|(name, _)| name.trim())
+}
+
+/// How many blanks a line begins with.
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start_matches(is_blank).len()
 }
 
 fn is_comment(line: &str) -> bool {

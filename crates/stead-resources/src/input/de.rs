@@ -11,7 +11,29 @@ use stead_core::schema::{Reason, Type};
 use stead_core::value::{Iter, Number, REDACTED, Value, pointer};
 
 /// A value that types are read from.
-pub(super) struct Reader<'de>(pub(super) &'de Value);
+pub(super) struct Reader<'de> {
+    value: &'de Value,
+    numbers: Numbers,
+}
+
+/// How numbers without a fraction are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// As integers however they are written, as in JSON Schema.
+    Converted,
+    /// As they are written: 1.0 is not 1.
+    Exact,
+}
+
+/// The name of a newtype within which numbers stay as they are written.
+pub(super) const EXACT: &str = "stead::Exact";
+
+impl<'de> Reader<'de> {
+    /// Of a value, whose integers may be written with a point.
+    pub(super) fn new(value: &'de Value) -> Self {
+        Self { value, numbers: Numbers::Converted }
+    }
+}
 
 /// What is wrong with a value, and where.
 #[derive(Debug)]
@@ -108,15 +130,16 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.0 {
+        let numbers = self.numbers;
+        match self.value {
             Value::Null => visitor.visit_unit(),
             // What a resource is given holds none.
             Value::Sealed(_) => visitor.visit_borrowed_str(REDACTED),
             Value::Bool(truth) => visitor.visit_bool(*truth),
-            Value::Number(number) => visit_number(number, visitor),
+            Value::Number(number) => visit_number(number, numbers, visitor),
             Value::String(text) => visitor.visit_borrowed_str(text),
-            Value::Array(items) => visitor.visit_seq(Items { items: items.iter(), at: 0 }),
-            Value::Object(members) => visitor.visit_map(Members { members: members.iter(), value: None }),
+            Value::Array(items) => visitor.visit_seq(Items { rest: items.iter(), at: 0, numbers }),
+            Value::Object(members) => visitor.visit_map(Members { rest: members.iter(), value: None, numbers }),
         }
     }
 
@@ -125,8 +148,9 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, Fault> {
-        visitor.visit_newtype_struct(self)
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Fault> {
+        let numbers = if name == EXACT { Numbers::Exact } else { self.numbers };
+        visitor.visit_newtype_struct(Self { numbers, ..self })
     }
 
     /// A name without content.
@@ -136,7 +160,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        match self.0 {
+        match self.value {
             Value::String(text) => visitor.visit_enum(de::value::BorrowedStrDeserializer::new(text)),
             _ => Err(Fault::new(Reason::Type(vec![Type::String]))),
         }
@@ -149,10 +173,9 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 }
 
 /// Beyond that a float does not tell integers apart.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A number without a fraction is an integer however it is written, as in JSON Schema.
-fn visit_number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value, Fault> {
+fn visit_number<'de, V: Visitor<'de>>(number: &Number, numbers: Numbers, visitor: V) -> Result<V::Value, Fault> {
     if let Some(number) = number.as_u64() {
         return visitor.visit_u64(number);
     }
@@ -160,7 +183,7 @@ fn visit_number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::
         return visitor.visit_i64(number);
     }
     let float = number.as_f64().unwrap_or(f64::NAN);
-    if has_fraction(number) {
+    if numbers == Numbers::Exact || has_fraction(number) {
         return visitor.visit_f64(float);
     }
     #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is within the range")]
@@ -169,42 +192,44 @@ fn visit_number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::
 
 /// Whether a number is not an integer, or not one that is known exactly.
 pub(crate) fn has_fraction(number: &Number) -> bool {
-    let is_exact = |number: f64| number.fract() == 0.0 && number.abs() <= EXACT;
+    let is_exact = |number: f64| number.fract() == 0.0 && number.abs() <= LARGEST_EXACT;
     number.is_f64() && !number.as_f64().is_some_and(is_exact)
 }
 
 struct Members<'de> {
-    members: Iter<'de>,
+    rest: Iter<'de>,
     value: Option<(&'de str, &'de Value)>,
+    numbers: Numbers,
 }
 
 impl<'de> MapAccess<'de> for Members<'de> {
     type Error = Fault;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
-        let Some((name, value)) = self.members.next() else { return Ok(None) };
+        let Some((name, value)) = self.rest.next() else { return Ok(None) };
         self.value = Some((name, value));
         seed.deserialize(de::value::BorrowedStrDeserializer::new(name)).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let Some((name, value)) = self.value.take() else { return Err(de::Error::custom("has no value")) };
-        seed.deserialize(Reader(value)).map_err(|fault| fault.within(&name))
+        seed.deserialize(Reader { value, numbers: self.numbers }).map_err(|fault| fault.within(&name))
     }
 }
 
 struct Items<'de> {
-    items: slice::Iter<'de, Value>,
+    rest: slice::Iter<'de, Value>,
     at: usize,
+    numbers: Numbers,
 }
 
 impl<'de> SeqAccess<'de> for Items<'de> {
     type Error = Fault;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
-        let Some(item) = self.items.next() else { return Ok(None) };
+        let Some(item) = self.rest.next() else { return Ok(None) };
         let at = self.at;
         self.at += 1;
-        seed.deserialize(Reader(item)).map(Some).map_err(|fault| fault.within(&at))
+        seed.deserialize(Reader { value: item, numbers: self.numbers }).map(Some).map_err(|fault| fault.within(&at))
     }
 }

@@ -17,12 +17,8 @@ mod types;
 
 pub(crate) use de::has_fraction;
 pub(crate) use types::{
-    AccountName, Address, AnyValue, Backup, Base64, ChecksumText, DownloadUrl, EntryName, Expiry, Field, FilePath,
-    GeneratedLocale, HomePath, HostName, IniName, JobName, KeyOptions, KeyType, LimitValue, LinkTarget, LocaleName,
-    LocaleVariable, Mode, ModuleName, MountPoint, MountText, NewAccountName, NonEmpty, OneOrMore, PackageName,
-    PackageVersion, PasswordHash, PathText, Pointer, PublicKey, ReadOnly, ReleaseName, RepositoryAddress,
-    RepositoryName, Revision, Schedule, SigningKey, SingleLine, SourceWord, SudoersCommand, SudoersName, SudoersWord,
-    SysctlName, TimeSpan, UnitLine, UnitName, Word, ZoneName,
+    AnyValue, Backup, Base64, ChecksumText, DownloadUrl, EntryName, FilePath, LinkTarget, Mode, NonEmpty, PackageName,
+    PackageVersion, PathText, Pointer, ReadOnly, ReleaseName, RepositoryAddress, Revision,
 };
 
 /// The properties of a resource, declared once: names, kinds and constraints are those of the type, from which the JSON
@@ -48,7 +44,7 @@ pub(crate) fn read_each<'a, T: Deserialize<'a>>(input: &'a Plain) -> Result<T, F
         let none = std::iter::empty::<(&str, &str)>();
         return T::deserialize(MapDeserializer::<_, de::Fault>::new(none)).map_err(Failure::from);
     }
-    T::deserialize(de::Reader(input.expose())).map_err(Failure::from)
+    T::deserialize(de::Reader::new(input.expose())).map_err(Failure::from)
 }
 
 /// A failure about a property, or about the whole when its name is empty.

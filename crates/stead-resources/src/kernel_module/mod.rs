@@ -12,8 +12,9 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
 use crate::edit::{FileEdit, FileLocks, Files, Missing, Steps};
-use crate::input::{ModuleName, SingleLine, invalid, read, read_each, refused, required};
+use crate::input::{read, read_each, refused, required};
 use crate::part::lines::{InForce, put_entry};
+use crate::text::{ModuleName, ModuleOptions};
 use crate::{ALL, BuiltIn, Profile, reply, schema};
 
 mod files;
@@ -46,7 +47,7 @@ struct Properties<'a> {
     boot: Option<bool>,
     /// The options of the module, such as `max_loop=8`; none if empty.
     #[serde(borrow)]
-    options: Option<SingleLine<'a>>,
+    options: Option<ModuleOptions<'a>>,
     /// Whether the module is blacklisted: not loaded by its aliases, such as those of devices.
     blacklisted: Option<bool>,
 }
@@ -56,9 +57,6 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         let any = self.loaded.or(self.boot).or(self.blacklisted).is_some() || self.options.is_some();
         if !any {
             return Err(required(&["loaded", "boot", "options", "blacklisted"]));
-        }
-        if self.options.is_some_and(|options| options.0.contains('#')) {
-            return Err(invalid("options", "'options' must not contain '#'"));
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use stead_core::call::Failure;
+use stead_core::claims::{Claims, Extent};
 use stead_core::value::{Object, Value, pointer};
 use stead_host::provider::Context;
 
@@ -24,6 +25,12 @@ mod yaml;
 trait Format: Send + Sync + 'static {
     /// How messages call it.
     const NAME: &'static str;
+
+    /// Whether 1 and 1.0 are different values.
+    const NUMBERS_HAVE_TYPES: bool = false;
+
+    /// Whether what is there without a value is an object that has no members yet.
+    const NULL_IS_EMPTY: bool = false;
 
     /// What a value must not contain, as in "must not contain null".
     fn check(_value: &Value) -> Result<(), &'static str> {
@@ -56,7 +63,7 @@ struct Properties<'a> {
     pointer: Pointer<'a>,
     /// The value. Required unless '_exist' is false.
     value: Option<AnyValue>,
-    /// Whether the file is created, with mode 0644, when it is not there.
+    /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     create: bool,
@@ -112,7 +119,29 @@ struct Key<F>(PhantomData<fn() -> F>);
 impl<F: Format> Part for Key<F> {
     type Stated<'a> = Of<'a, F>;
     const NOUN: &'static str = "value";
-    const KEYS: &'static [&'static str] = &["pointer"];
+
+    fn claims(stated: &Value) -> Option<Claims> {
+        let text = |name: &str| stated.get(name).and_then(Value::as_str);
+        let key = text("pointer").map(|pointer| pointer.replace('/', Extent::WITHIN.encode_utf8(&mut [0; 4])));
+        Some(Claims::path(text("path")?, Extent::Part { line: None, key }))
+    }
+}
+
+/// Whether of two values of one file, of which one is a part of the other, both instances say the same.
+pub fn agree_on_part(one: &Value, other: &Value) -> bool {
+    let pointer = |stated: &Value| stated.get("pointer").and_then(Value::as_str).unwrap_or_default().len();
+    let (outer, inner) = if pointer(one) < pointer(other) { (one, other) } else { (other, one) };
+    says(outer, inner).unwrap_or(false)
+}
+
+/// Whether the outer one of two instances says of the inner one what that says itself.
+fn says(outer: &Value, inner: &Value) -> Option<bool> {
+    let pointer = |stated: &Value| Some(stated.get("pointer")?.as_str()?.to_owned());
+    let exists = |stated: &Value| stated.get("_exist") != Some(&Value::Bool(false));
+    let below = pointer(inner)?.strip_prefix(&pointer(outer)?)?.to_owned();
+    let value = outer.get("value").filter(|_| exists(outer));
+    let found = value.and_then(|value| pointer::steps(&below).try_fold(value, |value, step| member(value, &step)));
+    Some(found == inner.get("value").filter(|_| exists(inner)))
 }
 
 /// Properties of a value in a file of this format.
@@ -156,13 +185,15 @@ impl<'a, F: Format> Stated<'a> for Of<'a, F> {
     fn find(&self, text: &str) -> Result<Option<Object>, Failure> {
         let root = parse::<F>(text)?;
         let found = self.steps().iter().try_fold(&root, |value, step| member(value, step));
-        Ok(found.map(|value| [("value".to_owned(), value.clone())].into()))
+        let stated = self.stated.value.as_ref().map(|AnyValue(value)| value);
+        let alike = |found: &&Value| stated.filter(|stated| !F::NUMBERS_HAVE_TYPES && is_alike(stated, found));
+        Ok(found.map(|found| [("value".to_owned(), alike(&found).unwrap_or(found).clone())].into()))
     }
 
     fn put(&self, text: &str) -> Result<String, Failure> {
         let Some(AnyValue(value)) = &self.stated.value else { return Ok(text.to_owned()) };
         let (mut expected, steps) = (parse::<F>(text)?, self.steps());
-        put_at(&mut expected, &steps, value)?;
+        put_at::<F>(&mut expected, &steps, value)?;
         checked::<F>(F::put(text, &steps, value), &expected)
     }
 
@@ -176,6 +207,24 @@ impl<'a, F: Format> Stated<'a> for Of<'a, F> {
 impl<F> Of<'_, F> {
     fn steps(&self) -> Vec<Cow<'_, str>> {
         pointer::steps(self.stated.pointer.0).collect()
+    }
+}
+
+/// Whether two values are equal where 1 and 1.0 are one number.
+fn is_alike(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || one.is_f64() != other.is_f64() && one.as_f64() == other.as_f64()
+        }
+        (Value::Array(ones), Value::Array(others)) => {
+            ones.len() == others.len() && ones.iter().zip(others).all(|(one, other)| is_alike(one, other))
+        }
+        (Value::Object(ones), Value::Object(others)) => {
+            let is_in_others =
+                |(name, one): (&String, &Value)| others.get(name).is_some_and(|other| is_alike(one, other));
+            ones.len() == others.len() && ones.iter().all(is_in_others)
+        }
+        (one, other) => one == other,
     }
 }
 
@@ -212,17 +261,20 @@ fn index(step: &str) -> Option<usize> {
     step.parse().ok().filter(|_| canonical)
 }
 
-fn put_at(root: &mut Value, steps: &[Cow<'_, str>], value: &Value) -> Result<(), Failure> {
+fn put_at<F: Format>(root: &mut Value, steps: &[Cow<'_, str>], value: &Value) -> Result<(), Failure> {
     let Some((step, rest)) = steps.split_first() else {
         *root = value.clone();
         return Ok(());
     };
+    if F::NULL_IS_EMPTY && *root == Value::Null {
+        *root = Object::new().into();
+    }
     match root {
         Value::Object(members) => {
             if !members.contains_key(step) {
                 members.insert(step.to_string(), Object::new().into());
             }
-            members.get_mut(step).map_or(Ok(()), |member| put_at(member, rest, value))
+            members.get_mut(step).map_or(Ok(()), |member| put_at::<F>(member, rest, value))
         }
         Value::Array(items) => {
             let at = index(step).filter(|at| *at <= items.len());
@@ -231,7 +283,7 @@ fn put_at(root: &mut Value, steps: &[Cow<'_, str>], value: &Value) -> Result<(),
             if at == length {
                 items.push(Object::new().into());
             }
-            items.get_mut(at).map_or(Ok(()), |item| put_at(item, rest, value))
+            items.get_mut(at).map_or(Ok(()), |item| put_at::<F>(item, rest, value))
         }
         other => Err(no_way(step, &format!("is below a value that is {}", other.described()))),
     }

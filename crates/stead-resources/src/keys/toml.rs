@@ -7,11 +7,13 @@ use stead_core::value::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, value as item};
 
 use super::index;
+use crate::part::lines::with_endings;
 
 pub(super) struct Format;
 
 impl super::Format for Format {
     const NAME: &'static str = "TOML";
+    const NUMBERS_HAVE_TYPES: bool = true;
 
     fn check(value: &Value) -> Result<(), &'static str> {
         if to_value(value).is_some() { Ok(()) } else { Err("must not contain null or a number beyond 64 bits") }
@@ -25,7 +27,7 @@ impl super::Format for Format {
     fn put(text: &str, steps: &[Cow<'_, str>], value: &Value) -> Option<String> {
         let mut document: DocumentMut = text.parse().ok()?;
         put_at(document.as_item_mut(), steps, value)?;
-        Some(document.to_string())
+        Some(with_endings(text, &document.to_string()))
     }
 
     fn remove(text: &str, steps: &[Cow<'_, str>]) -> Option<String> {
@@ -39,7 +41,7 @@ impl super::Format for Format {
         } else {
             container.as_table_like_mut()?.remove(last)?;
         }
-        Some(document.to_string())
+        Some(with_endings(text, &document.to_string()))
     }
 }
 

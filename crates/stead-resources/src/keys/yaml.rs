@@ -1,6 +1,7 @@
 //! YAML, edited by the places of its values.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use stead_core::diag::Severity;
@@ -14,6 +15,15 @@ pub(super) struct Format;
 
 impl super::Format for Format {
     const NAME: &'static str = "YAML";
+    const NULL_IS_EMPTY: bool = true;
+
+    fn check(value: &Value) -> Result<(), &'static str> {
+        if has_long_name(value) {
+            Err("must not have names of more than 1,000 bytes, which YAML cannot hold")
+        } else {
+            Ok(())
+        }
+    }
 
     fn parse(text: &str) -> Result<Value, String> {
         if is_blank(text) { Ok(Object::new().into()) } else { Ok(tree(text)?.literal()) }
@@ -60,9 +70,6 @@ fn is_blank(text: &str) -> bool {
 
 /// The tree of a text, if nothing in it is wrong.
 fn tree(text: &str) -> Result<Node, String> {
-    if text.starts_with('\u{feff}') {
-        return Err("it begins with a byte order mark".to_owned());
-    }
     let (tree, findings) = read(SourceId::default(), text, &Limits::default());
     match findings.into_iter().find(|finding| finding.severity == Severity::Error) {
         // Its message may quote the file, and any value may be a secret.
@@ -152,8 +159,27 @@ impl Found<'_> {
         }
     }
 
+    /// The text with a member below what is there without a value.
+    fn fill(&self, text: &str, steps: &[Cow<'_, str>], value: &Value) -> Option<String> {
+        let Some(Slot::Member { key_end }) = self.slot else { return None };
+        let start = line_start(text, key_end);
+        let line = text.get(start..)?.lines().next()?;
+        // It is on the line of its key, where nothing but a comment is behind it.
+        let behind = text.get(key_end..start + line.len())?.trim_start().strip_prefix(':')?.trim_start();
+        let is_empty = bytes(self.node.span).is_empty() && (behind.is_empty() || behind.starts_with('#'));
+        let is_dash = |each: char| matches!(each, ' ' | '-');
+        let indent = " ".repeat(line.len() - line.trim_start_matches(is_dash).len() + 2);
+        let new = nested(&indent, steps, value, ending(text))?;
+        let end = start + line.len();
+        is_empty.then(|| replaced(text, &(end..end), &[ending(text), &new].concat()))
+    }
+
     /// The text with a member or an element more.
     fn insert(&self, text: &str, step: &str, rest: &[Cow<'_, str>], value: &Value) -> Option<String> {
+        if matches!(self.node.kind, Kind::Null) {
+            let steps: Vec<_> = std::iter::once(Cow::from(step)).chain(rest.iter().cloned()).collect();
+            return self.fill(text, &steps, value);
+        }
         let parts = self.parts();
         let is_object = matches!(self.node.kind, Kind::Object(_));
         if self.is_flow(text) || parts.is_empty() {
@@ -235,6 +261,7 @@ fn flow(value: &Value) -> String {
             let members = members.iter().map(|(name, value)| format!("{}: {}", scalar(name), flow(value)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
+        Value::Number(number) if number.is_f64() => with_point(&number.to_string()),
         other => other.to_redacted_json().to_string(),
     }
 }
@@ -244,7 +271,40 @@ fn scalar(text: &str) -> String {
     let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
         && text.chars().all(|each| each.is_ascii_alphanumeric() || "_-./".contains(each))
         && !WORDS.contains(&text.to_ascii_lowercase().as_str());
-    if is_plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+    if is_plain { text.to_owned() } else { escaped(text) }
+}
+
+/// A text in double quotes, without characters that YAML does not allow in a file: JSON allows some of them.
+fn escaped(text: &str) -> String {
+    let is_odd = |each: char| {
+        matches!(each, '\u{7f}'..='\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    let mut escaped = String::with_capacity(text.len() + 2);
+    for each in serde_json::Value::from(text).to_string().chars() {
+        if is_odd(each) {
+            let _ = write!(escaped, "\\u{:04x}", u32::from(each));
+        } else {
+            escaped.push(each);
+        }
+    }
+    escaped
+}
+
+/// A number with an exponent as every version of YAML has it: with a point and a sign.
+fn with_point(number: &str) -> String {
+    let Some((mantissa, exponent)) = number.split_once('e') else { return number.to_owned() };
+    let point = if mantissa.contains('.') { "" } else { ".0" };
+    let sign = if exponent.starts_with(['-', '+']) { "" } else { "+" };
+    format!("{mantissa}{point}e{sign}{exponent}")
+}
+
+/// Whether any object in a value has a name for which a line of YAML is too long.
+fn has_long_name(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_long_name),
+        Value::Object(members) => members.iter().any(|(name, value)| scalar(name).len() > 1000 || has_long_name(value)),
+        _ => false,
+    }
 }
 
 /// What readers of some version of YAML take as something else than text.

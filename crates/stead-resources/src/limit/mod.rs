@@ -9,9 +9,10 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, LimitValue, PathText, Word, required_if};
+use crate::input::{FilePath, PathText, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
 use crate::part::{Location, Part, Parts, Stated};
+use crate::text::{LimitValue, Word};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
 const PROFILE: Profile = Profile {

@@ -116,8 +116,10 @@ impl Lines {
         match position {
             Position::Begin => 0,
             Position::End => end,
-            Position::After(regex) => self.matching(regex).last().map_or(end, |index| index + 1),
-            Position::Before(regex) => self.matching(regex).last().copied().unwrap_or(end),
+            Position::After(regex, which) => {
+                which.among(self.matching(regex).into_iter()).map_or(end, |index| index + 1)
+            }
+            Position::Before(regex, which) => which.among(self.matching(regex).into_iter()).unwrap_or(end),
         }
     }
 
@@ -176,6 +178,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::edit::Match;
     use proptest::prelude::*;
 
     fn wanted<'a>(exist: bool, line: &'a str, matching: Option<&str>, position: Position) -> Wanted<'a> {
@@ -219,8 +222,9 @@ mod tests {
         match which {
             0 => Position::Begin,
             1 => Position::End,
-            2 => Position::After(Regex::new("^a").unwrap()),
-            _ => Position::Before(Regex::new("b$").unwrap()),
+            2 => Position::After(Regex::new("^a").unwrap(), Match::Last),
+            3 => Position::Before(Regex::new("^a").unwrap(), Match::First),
+            _ => Position::Before(Regex::new("b$").unwrap(), Match::Last),
         }
     }
 
@@ -231,7 +235,7 @@ mod tests {
             exist: bool,
             line in "[abc]{0,2}",
             matching in proptest::option::of("\\^?[abc]"),
-            which in 0_u8..4,
+            which in 0_u8..5,
         ) {
             let wanted = wanted(exist, &line, matching.as_deref(), position(which));
             let lines = Lines::new(text.clone().into_bytes());

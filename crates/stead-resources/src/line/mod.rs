@@ -12,8 +12,9 @@ use stead_core::value::{Object, Value};
 use stead_host::fs::Place;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Patterns, Position};
-use crate::input::{FilePath, SingleLine, exclusive, read, refused, required};
+use crate::edit::{self, Edit, FileLocks, Files, Match, Missing, Outcome, Patterns, Position};
+use crate::input::{FilePath, exclusive, read, refused, required};
+use crate::text::SingleLine;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, reply, schema};
 
 mod lines;
@@ -58,7 +59,12 @@ struct Properties<'a> {
     /// no line matches.
     #[schemars(extend("writeOnly" = true))]
     before: Option<&'a str>,
-    /// Whether the file is created, with mode 0644, when it is not there.
+    /// Whether 'after' and 'before' mean the first line that matches, in place of the last: such as the first section of a
+    /// file, in front of which its general settings are.
+    #[serde(default, rename = "firstMatch")]
+    #[schemars(extend("writeOnly" = true))]
+    first_match: bool,
+    /// Whether the file is created, with mode 0644, when it is not there; with 0600 where the properties hold a secret.
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     create: bool,
@@ -189,7 +195,9 @@ impl<'a> Desired<'a> {
             exist: stated.exist,
             line: line_text.map(str::as_bytes),
             matching,
-            position: Position::of(stated.after, stated.before, |name, text| patterns.compile(name, text))?,
+            position: Position::of(stated.after, stated.before, Match::of(stated.first_match), |name, text| {
+                patterns.compile(name, text)
+            })?,
         };
         let (path_text, path) = (stated.path.0.0, stated.path.0.resolve(cx));
         Ok(Self {
@@ -198,7 +206,7 @@ impl<'a> Desired<'a> {
             wanted,
             line_text,
             match_text: stated.pattern,
-            missing: Missing::create_if(stated.create),
+            missing: Missing::create_if(stated.create).private_if_secret(input),
         })
     }
 
@@ -225,7 +233,11 @@ impl<'a> Desired<'a> {
     fn effects(&self, step: &Step, text: Option<&Text>) -> Effects {
         let mut effects = match step {
             Step::Keep => return Effects::default(),
-            Step::Insert(_) => Effects::of(Effect::Create),
+            Step::Insert(at) => {
+                let former =
+                    |text: &Text| edit::place(*at, &text.status, at.checked_sub(1).map(|at| text.content.text(at)));
+                Effects { place: text.map(former), ..Effects::of(Effect::Create) }
+            }
             Step::Replace(_) => Effects::of(Effect::Change),
             Step::Remove(_) => Effects::of(Effect::Remove),
         };

@@ -13,9 +13,10 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Plain, Provider, SetReply, State, TestReply};
 
 use crate::edit::{FileEdit, FileLocks, Files, Missing, Steps};
-use crate::input::{GeneratedLocale, LocaleName, LocaleVariable, read, read_each, refused, required};
+use crate::input::{read, read_each, refused, required};
 use crate::part::lines::{InForce, entry, lines, put_entry, replaced, without_entry};
 use crate::program::SystemProgram;
+use crate::text::{GeneratedLocale, LocaleName, LocaleVariable};
 use crate::{ALL, BuiltIn, Profile, reply, schema};
 
 mod generated;

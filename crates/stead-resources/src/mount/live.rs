@@ -16,10 +16,11 @@ use stead_host::provider::Context;
 use super::options::Options;
 use super::point::{Point, by_descriptor};
 use super::source;
-use super::table::{Entry, decoded};
+use super::table::Entry;
 use crate::input::{cannot, refused};
 use crate::program::SystemProgram;
 use crate::removal;
+use crate::text::decoded;
 
 const MOUNT: SystemProgram = SystemProgram { name: "mount", package: "mount" };
 const UMOUNT: SystemProgram = SystemProgram { name: "umount", package: "mount" };

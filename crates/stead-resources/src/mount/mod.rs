@@ -14,8 +14,9 @@ use stead_host::fs::Place;
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply, TraceLevel};
 
 use crate::edit::{self, Edit, FileLocks, Files, Missing, Outcome, Text};
-use crate::input::{MountPoint, MountText, invalid, read, read_each, refused, required};
+use crate::input::{invalid, read, read_each, refused, required};
 use crate::part::removed_lines;
+use crate::text::{MountPoint, MountText};
 use crate::{ALL, BuiltIn, Profile, is_wanted, pending, reply, schema, service, with_secrets};
 
 mod live;
@@ -114,8 +115,10 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
             return Err(invalid(name, format!("'{name}' must be between 0 and 9")));
         }
         match self.fstype {
-            Some(MountText("swap")) if !is_swap => Err(invalid("path", "'path' must be \"none\" for swap space")),
-            Some(MountText(other)) if is_swap && other != "swap" => {
+            Some(fstype) if fstype.0 == "swap" && !is_swap => {
+                Err(invalid("path", "'path' must be \"none\" for swap space"))
+            }
+            Some(fstype) if is_swap && fstype.0 != "swap" => {
                 Err(invalid("path", "'path' must be the directory that it is mounted at"))
             }
             _ => Ok(()),
@@ -347,6 +350,7 @@ impl Properties<'_> {
             options: text(self.options.filter(is_other), entry.map(|entry| entry.options.as_str()), DEFAULTS),
             dump: self.dump.map(u32::from).or(entry.map(|entry| entry.dump)).unwrap_or(0),
             pass: self.pass.map(u32::from).or(entry.map(|entry| entry.pass)).unwrap_or(0),
+            stray: None,
         }
     }
 
@@ -358,6 +362,9 @@ impl Properties<'_> {
             if let Some(options) = self.options.filter(|options| Options::of(options.0) == Options::of(&entry.options))
             {
                 state.insert("options".to_owned(), Value::from(options.0));
+            }
+            if let Some(stray) = &entry.stray {
+                state.insert("options".to_owned(), Value::from(format!("{} {stray}", entry.options)));
             }
         }
         if found.exists() && found.is_live {
@@ -422,11 +429,12 @@ impl Properties<'_> {
         let entry = found.entry.as_ref();
         let differs = |of: fn(&Entry) -> &str| entry.is_none_or(|entry| of(entry) != of(&wanted));
         let number = |of: fn(&Entry) -> u32| entry.is_none_or(|entry| of(entry) != of(&wanted));
+        let is_passed_over = entry.is_some_and(|entry| entry.stray.is_some());
         let state = found.is_live && self.state.is_some_and(|state| (state == Activity::Mounted) != is_mounted);
         let all = [
             ("device", differs(|entry| &entry.device)),
             ("fstype", differs(|entry| &entry.fstype)),
-            ("options", self.options.is_some() && differs(|entry| &entry.options)),
+            ("options", self.options.is_some() && differs(|entry| &entry.options) || is_passed_over),
             ("dump", self.dump.is_some() && number(|entry| entry.dump)),
             ("pass", self.pass.is_some() && number(|entry| entry.pass)),
             ("state", state),

@@ -1,8 +1,7 @@
 //! fstab(5): one file system on each line.
 
-use std::ops::Range;
-
 use crate::part::lines::{InForce, Line, entry, put_entry, replaced, without_entry};
+use crate::text::{decoded, encoded, fields, stray};
 
 /// The fields of a line, decoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,6 +12,8 @@ pub(super) struct Entry {
     pub(super) options: String,
     pub(super) dump: u32,
     pub(super) pass: u32,
+    /// What is in place of a number, such as a comment: mount(8) passes over the line then.
+    pub(super) stray: Option<String>,
 }
 
 /// What a line of swap space has in place of a mount point.
@@ -32,6 +33,7 @@ impl Entry {
             options: rest.first().cloned().unwrap_or_else(|| super::options::DEFAULTS.to_owned()),
             dump: number(1),
             pass: number(2),
+            stray: stray(line).map(str::to_owned),
         })
     }
 
@@ -46,7 +48,7 @@ impl Entry {
     }
 
     fn texts(&self) -> [String; 6] {
-        let Self { device, path, fstype, options, dump, pass } = self;
+        let Self { device, path, fstype, options, dump, pass, .. } = self;
         let [device, path, fstype, options] = [device, path, fstype, options].map(|field| encoded(field));
         [device, path, fstype, options, dump.to_string(), pass.to_string()]
     }
@@ -82,6 +84,9 @@ pub(super) fn without(text: &str, is_own: impl Fn(&Entry) -> bool) -> String {
 fn edited(line: &str, new: &Entry) -> String {
     let ranges = fields(line);
     let texts = new.texts();
+    if let Some(stray) = stray(line) {
+        return format!("{} {stray}", texts.join("\t"));
+    }
     let mut edited = line.trim_end().to_owned();
     for text in texts.get(ranges.len()..).unwrap_or_default() {
         edited.push('\t');
@@ -96,69 +101,9 @@ fn edited(line: &str, new: &Entry) -> String {
     edited
 }
 
-/// Where the fields of a line are; none of a comment.
-fn fields(line: &str) -> Vec<Range<usize>> {
-    let mut fields = Vec::with_capacity(6);
-    let mut start = None;
-    for (at, char) in line.char_indices().chain([(line.len(), ' ')]) {
-        match (char.is_ascii_whitespace(), start) {
-            (false, None) => start = Some(at),
-            (true, Some(from)) => {
-                fields.push(from..at);
-                start = None;
-            }
-            _ => {}
-        }
-    }
-    let is_comment = line.trim_start().starts_with('#');
-    // What follows the sixth field is a comment.
-    if is_comment { Vec::new() } else { fields.into_iter().take(6).collect() }
-}
-
-/// A field of a file of the system in which octal numbers stand for blanks and backslashes.
-pub(super) fn decoded(field: &str) -> String {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let octal = (*first == b'\\').then(|| after.get(..3)).flatten().and_then(number);
-        bytes.push(octal.unwrap_or(*first));
-        rest = if octal.is_some() { after.get(3..).unwrap_or_default() } else { after };
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| field.to_owned())
-}
-
-fn number(digits: &[u8]) -> Option<u8> {
-    let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
-    u8::from_str_radix(digits, 8).ok()
-}
-
-fn encoded(field: &str) -> String {
-    let mut text = String::with_capacity(field.len());
-    for (at, char) in field.char_indices() {
-        match char {
-            ' ' => text.push_str("\\040"),
-            '\t' => text.push_str("\\011"),
-            '\n' => text.push_str("\\012"),
-            '\\' => text.push_str("\\134"),
-            '#' if at == 0 => text.push_str("\\043"),
-            char => text.push(char),
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_come_back_as_they_were() {
-        for field in ["a b\tc\\d", "#x#", "\u{fc}", "a\\040b", "plain"] {
-            assert_eq!(decoded(&encoded(field)), field);
-            assert!(!encoded(field).contains([' ', '\t']));
-        }
-        assert_eq!(decoded("a\\9"), "a\\9");
-    }
 
     #[test]
     fn a_line_keeps_its_columns() {

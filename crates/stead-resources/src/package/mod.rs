@@ -393,6 +393,14 @@ impl<'a> Properties<'a> {
             && !self.allow_downgrade
         {
             let message = format!("the package '{name}' is installed in the newer version {}", found.version);
+            // Without its epoch a version is older than any that has one.
+            let is_same = found.version.split_once(':').is_some_and(|(_, rest)| rest == version);
+            if is_same {
+                return Err(refused(
+                    "version",
+                    format!("{message}: write the version with what is in front of its colon"),
+                ));
+            }
             return Err(refused("version", format!("{message}. Add 'allowDowngrade: true' to install an older one")));
         }
         Ok(Some(version))

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
 /// A line of a text and where it is.
 pub(crate) struct Line<'t> {
     /// Without its ending.
@@ -26,6 +28,32 @@ pub(crate) fn lines(text: &str) -> Vec<Line<'_>> {
 pub(crate) fn ending(text: &str) -> &'static str {
     let first = text.split_inclusive('\n').next().unwrap_or_default();
     if first.ends_with("\r\n") { "\r\n" } else { "\n" }
+}
+
+/// A text whose lines end as they do in another one, which it was made of: those that are new end as its first line does.
+pub(crate) fn with_endings(former: &str, text: &str) -> String {
+    if !former.contains("\r\n") {
+        return text.to_owned();
+    }
+    let (old, new) = (lines(former), lines(text));
+    let texts = |lines: &[Line<'_>]| lines.iter().map(|line| line.text.to_owned()).collect::<Vec<_>>();
+    let mut endings: Vec<&str> = vec![ending(former); new.len()];
+    for step in capture_diff_slices(Algorithm::Myers, &texts(&old), &texts(&new)) {
+        let DiffOp::Equal { old_index, new_index, len } = step else { continue };
+        for (line, ending) in old.iter().skip(old_index).zip(endings.iter_mut().skip(new_index)).take(len) {
+            *ending = former.get(line.range.start + line.text.len()..line.range.end).unwrap_or("\n");
+        }
+    }
+    let is_finished = text.ends_with('\n');
+    let last = new.len().saturating_sub(1);
+    let ended = new.iter().zip(endings).enumerate();
+    ended
+        .flat_map(|(at, (line, ending))| match ending {
+            _ if at == last && !is_finished => [line.text, ""],
+            "" => [line.text, self::ending(former)],
+            ending => [line.text, ending],
+        })
+        .collect()
 }
 
 /// A text with other bytes in place of a range of it.

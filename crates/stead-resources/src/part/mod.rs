@@ -91,6 +91,11 @@ pub(crate) trait Stated<'a>: Properties<'a> {
         Vec::new()
     }
 
+    /// Whether a user chooses where in a file a new one goes, so that plans and results say it.
+    fn has_position(&self) -> bool {
+        false
+    }
+
     /// The file that it is in.
     fn location(&self, cx: &Context) -> Result<Location<'a>, Failure>;
 
@@ -298,7 +303,12 @@ impl<'a, P: Part> Desired<'a, P> {
     fn read(cx: &Context, input: &'a Plain) -> Result<Self, Failure> {
         let stated: P::Stated<'a> = read(input)?;
         let exist = stated.exist();
-        Self::of(cx, stated, exist)
+        let mut desired = Self::of(cx, stated, exist)?;
+        // A table of the system is for everybody.
+        if P::PATH.is_none() {
+            desired.location.missing = desired.location.missing.private_if_secret(input);
+        }
+        Ok(desired)
     }
 
     fn of(cx: &Context, stated: P::Stated<'a>, exist: bool) -> Result<Self, Failure> {
@@ -383,6 +393,8 @@ impl<'a, P: Part> Desired<'a, P> {
                 effects.destroys.extend(lines.into_iter().map(|kind| Item { path: path(), kind }));
             }
             Some(text) => {
+                let is_new = effects.effect == Some(Effect::Create) && self.stated.has_position();
+                effects.place = is_new.then(|| place_of(text, edited));
                 let displaced = self.stated.displaced(&text.content);
                 let line = |(at, line): (usize, &str)| {
                     let kind = ItemKind::Line { number: at as u64 + 1, text: line.to_owned() };
@@ -433,6 +445,14 @@ fn state<P: Part>(stated: &P::Stated<'_>, found: Option<Object>) -> Object {
         state.insert("_exist".to_owned(), Value::from(exist));
     }
     state
+}
+
+/// Where another text has lines that a text has not.
+fn place_of(text: &Text<String>, edited: &str) -> String {
+    let (old, new): (Vec<_>, Vec<_>) = (text.content.lines().collect(), edited.lines().collect());
+    let at = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let former = at.checked_sub(1).and_then(|at| old.get(at)).map(|line| line.as_bytes());
+    edit::place(at, &text.status, former)
 }
 
 /// The lines of a text that another one has nothing in place of.

@@ -44,6 +44,18 @@ impl Status {
     }
 }
 
+/// What tells one run of a unit from another.
+pub(super) type Invocation = Vec<u8>;
+
+/// What became of a service that was started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Lasting {
+    /// It still runs.
+    Runs,
+    /// It has nothing more to do.
+    Done,
+}
+
 /// What systemd is asked to do with a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Job {
@@ -140,6 +152,36 @@ impl Systemd {
             Err(zbus::Error::FDO(error)) if matches!(*error, zbus::fdo::Error::UnknownObject(_)) => Ok(false),
             Err(error) => Err(failed(&error)),
         }
+    }
+
+    /// The present run of a unit.
+    pub(super) fn invocation(&self, unit: &str) -> Result<Invocation, Failure> {
+        self.property(&self.status(unit)?, UNIT, "InvocationID", |value| Invocation::try_from(value).ok())
+    }
+
+    /// Whether a service that was started has done all that it does, or is still running. Fails when it has ended, or was
+    /// started again because it had: by systemd, and not by somebody who asked for it.
+    pub(super) fn has_lasted(&self, unit: &str, started: Option<&Invocation>) -> Result<Lasting, Failure> {
+        let status = self.status(unit)?;
+        let restarts = self.property(&status, SERVICE, "NRestarts", |value| u32::try_from(value).ok())?;
+        let text = |name| self.property(&status, SERVICE, name, |value| String::try_from(value).ok());
+        let (result, kind) = (text("Result")?, text("Type")?);
+        let is_same = match started {
+            Some(started) => restarts == 0 || self.invocation(unit)? == *started,
+            None => true,
+        };
+        match kind.as_str() {
+            // It has done its work when it is inactive again, or is only said to be active.
+            "oneshot" if status.is_running() || status.active == "inactive" && result == "success" => {
+                return Ok(Lasting::Done);
+            }
+            _ if status.is_running() && is_same => return Ok(Lasting::Runs),
+            _ => {}
+        }
+        let active = &status.active;
+        let again = if restarts > 0 { format!("systemd started it again {restarts} times; ") } else { String::new() };
+        let why = format!("{again}it is {active}, with result {result}; see `journalctl --unit {unit}`");
+        Err(Failure::new(FailureKind::System, format!("'{unit}' was started and did not keep running: {why}")))
     }
 
     /// Fails when a unit is not in the desired state after a job.

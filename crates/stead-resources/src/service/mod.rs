@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,18 +11,18 @@ use stead_core::call::{Execution, Exported, Failure, Presumed};
 use stead_core::claims::{Provision, Ties};
 use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
-use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
+use stead_host::provider::{Context, Cost, Plain, Provider, Review, SetReply, State, TestReply};
 
-use crate::input::{EntryName, NonEmpty, PathText, UnitName, exclusive, read, read_each, refused};
+use crate::input::{PathText, exclusive, read, read_each, refused};
+use crate::text::{DropInName, FileText, UnitName, unit_file_flaw};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod bus;
 mod steps;
 mod unit;
 
-use bus::{Job, Systemd};
+use bus::{Invocation, Job, Lasting, Systemd};
 use steps::{Change, Step};
-pub(crate) use unit::assignments;
 use unit::{ADMINISTRATOR, Fragment, MASK, Unit};
 
 const PROFILE: Profile = Profile {
@@ -51,11 +52,11 @@ struct Properties<'a> {
     /// The content of its unit file in /etc/systemd/system, for a unit that is not part of a package. If 'state' is running,
     /// it is restarted when the file changed after its start.
     #[serde(borrow)]
-    unit: Option<NonEmpty<'a>>,
+    unit: Option<FileText<'a>>,
     /// The content of drop-in files, by their names without '.conf', as in
     /// {"limits": "[Service]\nLimitNOFILE=65536\n"}. Other drop-in files are not changed.
     #[serde(borrow)]
-    drop_ins: Option<BTreeMap<EntryName<'a>, NonEmpty<'a>>>,
+    drop_ins: Option<BTreeMap<DropInName<'a>, FileText<'a>>>,
     /// Files that it reads at its start, such as its configuration: it is restarted if it runs and one of them changed after
     /// its start, by whatever program. A restart that an interrupted run did not reach is done by the next run.
     #[serde(borrow, default)]
@@ -66,10 +67,26 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     restarted: bool,
+    /// How many seconds a service must keep running after it was started or restarted. The run looks at it when that time
+    /// has passed and all else is done, for all services at once: one that has ended or was started again by systemd has
+    /// failed. 0 for no such look.
+    #[serde(default = "stable_for")]
+    #[schemars(range(max = 600), extend("writeOnly" = true, "default" = STABLE_FOR))]
+    stable_for: u32,
     /// Whether the unit exists. To make it absent, it is stopped and disabled, and its files in /etc/systemd/system are
     /// removed; the unit file of a package is not removed.
     #[serde(rename = "_exist", default = "is_wanted")]
     exist: bool,
+}
+
+/// Services that fail when they read their configuration, or do not find what they need, do so in this time as a rule.
+const STABLE_FOR: u32 = 3;
+
+/// The longest that a run waits for.
+const LONGEST_STABLE_FOR: u32 = 600;
+
+fn stable_for() -> u32 {
+    STABLE_FOR
 }
 
 /// Whether a service runs.
@@ -105,7 +122,15 @@ impl<'a> crate::input::Properties<'a> for Properties<'a> {
         if self.restarted && self.state == Some(Activity::Stopped) {
             return Err(crate::input::invalid("restarted", "'restarted' cannot be true while 'state' is \"stopped\""));
         }
-        Ok(())
+        if self.stable_for > LONGEST_STABLE_FOR {
+            return Err(crate::input::invalid("stableFor", "'stableFor' must be between 0 and 600"));
+        }
+        let unit = self.unit.iter().map(|unit| ("unit", *unit));
+        let drop_ins = self.drop_ins.iter().flatten().map(|(_, text)| ("dropIns", *text));
+        let flawed = unit.chain(drop_ins).find_map(|(name, text)| Some((name, unit_file_flaw(text.0)?)));
+        flawed.map_or(Ok(()), |(name, flaw)| {
+            Err(crate::input::invalid(name, format!("systemd would ignore a part of '{name}': {flaw}")))
+        })
     }
 }
 
@@ -153,6 +178,14 @@ pub(crate) fn read_units_again() -> Result<(), Failure> {
 #[derive(Default)]
 pub(crate) struct Services {
     systemd: Systemd,
+    /// What was started and is to be looked at once more at the end of the run, by name.
+    started: Mutex<BTreeMap<String, Start>>,
+}
+
+/// A start of a service.
+struct Start {
+    invocation: Invocation,
+    at: Instant,
 }
 
 impl Provider for Services {
@@ -199,6 +232,19 @@ impl Provider for Services {
             Exported::named(name, state)
         };
         Ok(names.into_iter().map(exported).collect())
+    }
+
+    fn review(&self, cx: &Context, input: &Plain) -> Review {
+        let Ok(desired) = read_each::<Properties<'_>>(input) else { return Review::Lasted };
+        let name = desired.name.whole();
+        let Some(left) = self.left_to_last(&desired) else { return Review::Lasted };
+        let invocation = self.started().get(&name).map(|start| start.invocation.clone());
+        let verdict = if is_live(cx) { self.systemd.has_lasted(&name, invocation.as_ref()) } else { Ok(Lasting::Done) };
+        if verdict.as_ref().is_ok_and(|verdict| *verdict == Lasting::Runs) && !left.is_zero() {
+            return Review::TooEarly(left);
+        }
+        self.started().remove(&name);
+        verdict.map_or_else(Review::Failed, |_| Review::Lasted)
     }
 
     fn ties(&self, input: &Plain) -> Ties {
@@ -269,10 +315,37 @@ impl Services {
         }
     }
 
+    /// How long a service that is to run must still go on running; `None` where nothing is asked of it.
+    fn left_to_last(&self, desired: &Properties<'_>) -> Option<Duration> {
+        let name = desired.name.whole();
+        let is_service = Path::new(&name).extension() == Some("service".as_ref());
+        let is_to_run = desired.exist && desired.state != Some(Activity::Stopped) && desired.stable_for > 0;
+        let since = self.started().get(&name).map(|start| start.at.elapsed());
+        // After a crash of this process it is not known when it was started.
+        let since = since.or((desired.state == Some(Activity::Running)).then_some(Duration::MAX));
+        let since = since.filter(|_| is_service && is_to_run)?;
+        Some(Duration::from_secs(desired.stable_for.into()).saturating_sub(since))
+    }
+
+    fn started(&self) -> MutexGuard<'_, BTreeMap<String, Start>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has systemd carry out a job, and keeps what is to last.
+    fn run(&self, cx: &Context, name: &str, job: Job) -> Result<(), Failure> {
+        self.started().remove(name);
+        self.systemd.run(cx, name, job)?;
+        if job != Job::Stop {
+            let invocation = self.systemd.invocation(name)?;
+            self.started().insert(name.to_owned(), Start { invocation, at: Instant::now() });
+        }
+        Ok(())
+    }
+
     /// Changes the files, and has systemd do the rest. A unit that goes is stopped while systemd still knows it.
     fn carry_out(&self, cx: &Context, desired: &Properties<'_>, change: &Change) -> Result<(), Failure> {
         let name = desired.name.whole();
-        let run = |job: Option<Job>| job.map_or(Ok(()), |job| self.systemd.run(cx, &name, job));
+        let run = |job: Option<Job>| job.map_or(Ok(()), |job| self.run(cx, &name, job));
         let (first, last) = if change.job == Some(Job::Stop) { (change.job, None) } else { (None, change.job) };
         run(first)?;
         for step in &change.steps {
@@ -454,7 +527,11 @@ impl Properties<'_> {
             }
         }
         match self.fragment(found) {
-            None if self.masked != Some(true) => change.presume(steps::no_unit(&name), root, &self.unit_path()),
+            None if self.masked != Some(true) => {
+                let is_to_run = self.state == Some(Activity::Running) || self.enabled == Some(true);
+                let is_unwanted = self.state == Some(Activity::Stopped) || self.enabled == Some(false);
+                change.presume(steps::no_unit(&name, is_to_run || !is_unwanted), root, &self.unit_path());
+            }
             Some(fragment) if differs("enabled") => match self.enabled {
                 Some(true) => steps::enable(root, &name, &fragment, change)?,
                 _ => steps::disable(root, &name, &fragment, change),

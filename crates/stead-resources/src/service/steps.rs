@@ -163,6 +163,10 @@ impl Change {
 /// Lets the links that a unit file asks for lead to it, and those of the units that belong to it.
 pub(super) fn enable(root: &Path, name: &str, fragment: &Fragment, change: &mut Change) -> Result<(), Failure> {
     let install = Install::of(&fragment.text, name);
+    if install.has_odd_names {
+        let what = "names something in its section [Install] that is not the whole name of a unit";
+        return Err(refused("enabled", format!("the unit file '/{}' {what}", fragment.path)));
+    }
     if install.links.is_empty() {
         let hint = "Such a unit is started by others. Leave out 'enabled'";
         return Err(refused(
@@ -219,8 +223,13 @@ pub(super) fn changed_at(path: &Path) -> Option<u64> {
         .checked_add(u64::try_from(metadata.ctime_nsec()).ok()? / 1000)
 }
 
-pub(super) fn no_unit(name: &str) -> Failure {
-    let hint = "Install its package with an instance that this one depends on, or state its unit file in 'unit'";
+/// The failure that there is no such unit, which is to run or not.
+pub(super) fn no_unit(name: &str, is_to_run: bool) -> Failure {
+    let hint = if is_to_run {
+        "Install its package with an instance that this one depends on, or state its unit file in 'unit'"
+    } else {
+        "Add '_exist: false' for a unit that must not be there, in place of 'state' and 'enabled'"
+    };
     refused("name", format!("there is no unit '{name}'. {hint}"))
 }
 

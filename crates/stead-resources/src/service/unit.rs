@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::known::Known;
+use crate::text::{NAMES, assignments, is_whole_name};
 
 /// Where an administrator's unit files and links are, relative to the root.
 pub(super) const ADMINISTRATOR: &str = "etc/systemd/system";
@@ -207,6 +208,8 @@ pub(super) struct Install {
     pub(super) links: Vec<String>,
     /// The units that are enabled and disabled with it.
     pub(super) also: Vec<String>,
+    /// Whether it names something that is not the name of a unit, which is passed over.
+    pub(super) has_odd_names: bool,
 }
 
 impl Install {
@@ -214,7 +217,13 @@ impl Install {
     pub(super) fn of(text: &str, name: &str) -> Self {
         let mut install = Self::default();
         for (key, value) in assignments(text, "Install") {
-            let words = value.split_whitespace().map(|word| specified(word, name));
+            if !NAMES.contains(&key) {
+                continue;
+            }
+            let words: Vec<String> = value.split_whitespace().map(|word| specified(word, name)).collect();
+            // Another name could lead out of the folder.
+            install.has_odd_names |= !words.iter().all(|word| is_whole_name(word));
+            let words = words.into_iter().filter(|word| is_whole_name(word));
             let within = |kind: &str, unit: String| format!("{ADMINISTRATOR}/{unit}.{kind}/{name}");
             match key {
                 "WantedBy" => install.links.extend(words.map(|unit| within("wants", unit))),
@@ -238,30 +247,6 @@ fn specified(word: &str, name: &str) -> String {
     let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
     let parts = [("%i", instance), ("%I", instance), ("%n", name), ("%N", stem), ("%p", prefix), ("%P", prefix)];
     parts.iter().fold(word.to_owned(), |word, (specifier, part)| word.replace(specifier, part)).replace("%%", "%")
-}
-
-/// The assignments of a section, lines that end with a backslash joined.
-pub(crate) fn assignments<'t>(text: &'t str, section: &str) -> Vec<(&'t str, String)> {
-    let mut found: Vec<(&str, String)> = Vec::new();
-    let (mut current, mut continues) = ("", false);
-    for line in text.lines().map(str::trim) {
-        if line.starts_with(['#', ';']) {
-            continue;
-        }
-        let (part, more) = line.strip_suffix('\\').map_or((line, false), |part| (part, true));
-        if continues {
-            if let Some((_, value)) = found.last_mut().filter(|_| current == section) {
-                value.push(' ');
-                value.push_str(part);
-            }
-        } else if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            current = name;
-        } else if let Some((key, value)) = part.split_once('=').filter(|_| current == section) {
-            found.push((key.trim(), value.trim().to_owned()));
-        }
-        continues = more;
-    }
-    found
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ use stead_host::provider::{Context, TraceLevel};
 
 use crate::accounts::{Account, Databases, record_path};
 use crate::edit::{FileLocks, Missing};
-use crate::input::{KeyOptions, KeyType, PublicKey, SingleLine, Word, invalid, required_if};
+use crate::input::{invalid, required_if};
 use crate::part::lines::{InForce, lines, put_entry, without_entry};
 use crate::part::{Instances, Location, Look, Part, Parts, Stated};
+use crate::text::{KeyOptions, KeyType, PublicKey, SingleLine, Word};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
 const PROFILE: Profile = Profile {

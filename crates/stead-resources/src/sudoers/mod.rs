@@ -12,7 +12,8 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 
 use crate::edit::files_in;
 use crate::file::Files;
-use crate::input::{NonEmpty, ReadOnly, SudoersName, exclusive, read, read_each, required};
+use crate::input::{ReadOnly, exclusive, read, read_each, required};
+use crate::text::{FileText, SudoersName};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod rule;
@@ -44,7 +45,7 @@ struct Properties<'a> {
     rules: Option<Vec<Rule<'a>>>,
     /// The whole content of the file, in place of 'rules'.
     #[serde(borrow)]
-    content: Option<NonEmpty<'a>>,
+    content: Option<FileText<'a>>,
     /// Whether `visudo` checks the rules. If false, they are written as they are: an error in them may keep all users from
     /// using sudo.
     #[serde(default = "is_wanted")]

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::call::Failure;
 
-use crate::input::{SudoersCommand, SudoersWord, required};
+use crate::input::required;
+use crate::text::{SudoersCommand, SudoersWord};
 
 /// Who may run what as whom.
 #[derive(Deserialize, JsonSchema)]

@@ -14,8 +14,9 @@ use stead_core::value::{Object, Value};
 use stead_host::fs::{self, Kind, Names, NamesByRoot, Ownership, Patience, Place, Status};
 use stead_host::provider::{Context, Cost, Plain, Prediction, Provider, SetReply, State, TestReply};
 
-use crate::input::{AccountName, FilePath, LinkTarget, cannot, read, read_each, refused, required_if};
+use crate::input::{FilePath, LinkTarget, cannot, read, read_each, refused, required_if};
 use crate::permissions::{Permissions, report_accounts};
+use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, pending, removal, reply, schema};
 
 const PROFILE: Profile = Profile {

@@ -9,9 +9,10 @@ use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
 use crate::edit::{FileLocks, Missing};
-use crate::input::{FilePath, PathText, SingleLine, SysctlName, required_if};
+use crate::input::{FilePath, PathText, required_if};
 use crate::part::lines::{InForce, entry, lines, put_entry, without_entry};
 use crate::part::{Live, Location, Part, Parts, Setting, Stated};
+use crate::text::{SingleLine, SysctlName};
 use crate::{ALL, BuiltIn, Profile, is_wanted, reply, schema};
 
 const PROFILE: Profile = Profile {
@@ -122,7 +123,10 @@ impl<'a> Stated<'a> for Properties<'a> {
     }
 
     fn put(&self, text: &str) -> Result<String, Failure> {
-        let new = format!("{} = {}", self.name.0, self.value.map_or("", |value| value.0.trim()));
+        let line = entry(text, InForce::Last, |line| self.is_own(line));
+        // A minus sign keeps a value that the kernel refuses from being an error.
+        let minus = if line.is_some_and(|line| line.text.trim_start().starts_with('-')) { "-" } else { "" };
+        let new = format!("{minus}{} = {}", self.name.0, self.value.map_or("", |value| value.0.trim()));
         Ok(put_entry(text, InForce::Last, |line| self.is_own(line), &new))
     }
 

@@ -19,10 +19,9 @@ use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, Test
 
 use crate::file::content::{self, Shown};
 use crate::file::{Current, Desired, FileContent};
-use crate::input::{
-    AccountName, Backup, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, read_each, required,
-};
+use crate::input::{Backup, FilePath, Mode, PathText, ReadOnly, cannot, exclusive, read, read_each, required};
 use crate::permissions::Permissions;
+use crate::text::AccountName;
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod render;
@@ -67,7 +66,8 @@ struct Properties<'a> {
     #[serde(default)]
     #[schemars(extend("writeOnly" = true))]
     variables: Map<String, Json>,
-    /// The permissions, as octal digits in quotes. A new file gets 0644 when none are given, whatever the umask is.
+    /// The permissions, as octal digits in quotes. A new file gets 0644 when none are given, whatever the umask is;
+    /// 0600 where its properties hold a secret.
     #[serde(borrow)]
     mode: Option<Mode<'a>>,
     /// The name or number of the user that the file belongs to.
@@ -179,7 +179,7 @@ impl Templates {
         let visibility = Visibility::of(input);
         let content = Rendered { template, variables: stated.variables, visibility, text: OnceCell::new() };
         let permissions = Permissions::find(cx, stated.mode, stated.owner, stated.group, &self.names.of(cx))?;
-        let mut desired = Desired::new(cx, stated.path, content, permissions, stated.backup);
+        let mut desired = Desired::new(cx, stated.path, content, permissions, stated.backup).private_if_secret(input);
         desired.exist = stated.exist;
         Ok(desired)
     }

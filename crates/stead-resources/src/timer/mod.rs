@@ -11,12 +11,11 @@ use stead_core::manifest::Capabilities;
 use stead_core::value::{Object, Value};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
-use crate::input::{
-    OneOrMore, TimeSpan, UnitLine, UnitName, Word, exclusive, invalid, read, read_each, refused, required,
-};
+use crate::input::{exclusive, invalid, read, read_each, refused, required};
 use crate::service::{
     Activity, Services, can_be_enabled, foreign_unit_file, is_live, own_timers, own_unit_file, own_unit_path,
 };
+use crate::text::{CalendarEvents, TimeSpan, UnitAccount, UnitCommand, UnitDirectory, UnitLine, UnitName};
 use crate::{ALL_BUT_EXPORT, BuiltIn, Profile, is_wanted, reply, schema};
 
 mod units;
@@ -49,7 +48,7 @@ struct Properties<'a> {
     /// The calendar events at which it elapses, one or several, such as 'daily' or 'Mon..Fri *-*-* 04:00'. This, 'onBootSec',
     /// 'onActiveSec' or 'onStartupSec' is required unless '_exist' is false.
     #[serde(borrow)]
-    on_calendar: Option<OneOrMore<'a>>,
+    on_calendar: Option<CalendarEvents<'a>>,
     /// Time after the start of the timer at which it elapses.
     #[serde(borrow)]
     on_active_sec: Option<TimeSpan<'a>>,
@@ -76,16 +75,16 @@ struct Properties<'a> {
     /// The command line, as `ExecStart` has it: an absolute path with arguments, not read by a shell; a literal '%' is written
     /// '%%'. This or 'unit' is required unless '_exist' is false.
     #[serde(borrow)]
-    command: Option<UnitLine<'a>>,
+    command: Option<UnitCommand<'a>>,
     /// The user that the command runs as; root if not stated.
     #[serde(borrow)]
-    user: Option<Word<'a>>,
+    user: Option<UnitAccount<'a>>,
     /// The group that the command runs as.
     #[serde(borrow)]
-    group: Option<Word<'a>>,
+    group: Option<UnitAccount<'a>>,
     /// The working directory of the command.
     #[serde(borrow)]
-    working_directory: Option<UnitLine<'a>>,
+    working_directory: Option<UnitDirectory<'a>>,
     /// The unit that it starts, in place of 'command'.
     #[serde(borrow)]
     unit: Option<UnitName<'a>>,
@@ -224,11 +223,10 @@ impl Properties<'_> {
 
     fn settings(&self) -> Settings {
         let span = |span: Option<TimeSpan<'_>>| span.map(|span| Value::from(span.0));
-        let line = |line: Option<UnitLine<'_>>| line.map(|line| Value::from(line.0));
-        let word = |word: Option<Word<'_>>| word.map(|word| Value::from(word.0));
+        let account = |account: Option<UnitAccount<'_>>| account.map(|account| Value::from(account.0));
         Settings::of([
-            ("description", line(self.description)),
-            ("onCalendar", self.on_calendar.as_ref().map(OneOrMore::value)),
+            ("description", self.description.map(|line| Value::from(line.0))),
+            ("onCalendar", self.on_calendar.as_ref().map(CalendarEvents::value)),
             ("onActiveSec", span(self.on_active_sec)),
             ("onBootSec", span(self.on_boot_sec)),
             ("onStartupSec", span(self.on_startup_sec)),
@@ -237,10 +235,10 @@ impl Properties<'_> {
             ("accuracySec", span(self.accuracy_sec)),
             ("randomizedDelaySec", span(self.randomized_delay_sec)),
             ("persistent", self.persistent.map(Value::from)),
-            ("command", line(self.command)),
-            ("user", word(self.user)),
-            ("group", word(self.group)),
-            ("workingDirectory", line(self.working_directory)),
+            ("command", self.command.map(|command| Value::from(command.0))),
+            ("user", account(self.user)),
+            ("group", account(self.group)),
+            ("workingDirectory", self.working_directory.map(|directory| Value::from(directory.0))),
             ("unit", self.unit.map(|unit| Value::from(unit.0))),
         ])
     }

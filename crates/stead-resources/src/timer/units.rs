@@ -7,8 +7,8 @@ use stead_core::destruction::ItemKind;
 use stead_core::value::{Object, Value};
 use stead_host::provider::Context;
 
-use crate::input::UnitName;
-use crate::service::{assignments, own_unit_file};
+use crate::service::own_unit_file;
+use crate::text::{assignments, whole_name};
 
 /// The properties with the settings that they become, of the timer and of its service.
 const TIMER: [(&str, &str); 9] = [
@@ -152,7 +152,7 @@ pub(super) fn lost_lines(former: &str, new: &str, found: Option<&Settings>) -> V
 /// The values of a property, one for each line that it becomes.
 fn list(property: &str, value: Option<&Value>) -> Vec<String> {
     match value {
-        Some(Value::String(unit)) if property == "unit" => vec![UnitName(unit).whole()],
+        Some(Value::String(unit)) if property == "unit" => vec![whole_name(unit)],
         None => Vec::new(),
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         Some(Value::Bool(on)) => vec![on.to_string()],

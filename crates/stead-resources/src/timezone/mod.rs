@@ -15,8 +15,9 @@ use stead_host::fs::{self, Kind, Ownership, Place};
 use stead_host::provider::{Context, Cost, Plain, Provider, SetReply, State, TestReply};
 
 use crate::edit::{FileEdit, FileLocks, Files, Missing, Steps};
-use crate::input::{ZoneName, read, read_each, refused};
+use crate::input::{read, read_each, refused};
 use crate::part::lines::{InForce, put_entry};
+use crate::text::ZoneName;
 use crate::{ALL, BuiltIn, Profile, pending, reply, schema};
 
 const PROFILE: Profile = Profile {

@@ -7,7 +7,8 @@ use stead_core::value::{Object, Value};
 
 use super::Properties;
 use crate::accounts::{Databases, Record, Settings};
-use crate::input::{Expiry, refused};
+use crate::input::refused;
+use crate::text::Expiry;
 
 const EPOCH: Date = date(1970, 1, 1);
 

@@ -16,7 +16,11 @@ pub(super) fn lines(effects: &Effects) -> String {
         let path = item.path.as_str();
         item.kind.content().is_none() || !(new.contains_key(path) && old.contains_key(path))
     };
-    replaced.collect::<String>() + &listed('+', &effects.creates, alone) + &listed('-', &effects.destroys, alone)
+    let place = effects.place.as_deref().map(|place| format!("    {}\n", values::plain(place)));
+    place.unwrap_or_default()
+        + &replaced.collect::<String>()
+        + &listed('+', &effects.creates, alone)
+        + &listed('-', &effects.destroys, alone)
 }
 
 /// The contents in a listing, by path.

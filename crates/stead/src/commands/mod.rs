@@ -386,10 +386,10 @@ pub(crate) fn codes() -> Vec<diag::Code> {
     codes
 }
 
-/// The instance that an event settles.
+/// The instance that an event settles, or settles otherwise.
 fn settled(event: &Event) -> Option<stead_core::id::NodeId> {
     match &event.kind {
-        EventKind::Settled { instance, .. } => Some(instance.node()),
+        EventKind::Settled { instance, .. } | EventKind::Refuted { instance, .. } => Some(instance.node()),
         _ => None,
     }
 }

@@ -42,11 +42,9 @@ mirror() {
   chroot "$root" apt-get -qq install --no-install-recommends --download-only -y "$@"
   suite=$(sed -n 's/^VERSION_CODENAME=//p' "$root/etc/os-release") architecture=$(chroot "$root" dpkg --print-architecture)
   mkdir -p "$root/srv/mirror/pool"
-  for package in "$suite" "$suite-updates"; do
-    index=$root/srv/mirror/dists/$package/main/binary-$architecture
-    mkdir -p "$index"
-    : >"$index/Packages"
-  done
+  index=$root/srv/mirror/dists/$suite-backports/main/binary-$architecture
+  mkdir -p "$index"
+  : >"$index/Packages"
   for package in "$root"/var/cache/apt/archives/*.deb; do
     # apt writes the colon of a version as %3a, which is a colon again in an address.
     name=$(basename "${package//%3a/.}")
@@ -55,7 +53,7 @@ mirror() {
     {
       dpkg-deb --field "$package"
       printf 'Filename: pool/%s\nSize: %s\nSHA256: %s\n\n' "$name" "$(stat -c %s "$package")" "$(sha256sum "$package" | cut -d ' ' -f 1)"
-    } >>"$root/srv/mirror/dists/$suite/main/binary-$architecture/Packages"
+    } >>"$index/Packages"
   done
 }
 

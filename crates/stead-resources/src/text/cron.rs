@@ -1,0 +1,146 @@
+//! Tables of cron, as the cron of Debian and its relatives read them: what they do not understand makes them ignore the
+//! whole table.
+
+use std::borrow::Cow;
+
+use super::{CHECKED, Checked, Text, breaks_line, is_blank, text_type};
+use crate::cron::is_schedule;
+
+/// What cron keeps of a command or of a variable with its value: longer ones lose their end.
+const LONGEST: usize = 998;
+
+/// The name of a job of cron.
+#[derive(Clone, Copy)]
+pub(crate) struct JobName<'a>(pub(crate) &'a str, Checked);
+text_type!(JobName, { "type": "string", "pattern": "^[^\\s\\p{Cc}]([^\\p{Cc}]*[^\\s\\p{Cc}])?$" });
+
+impl<'a> Text<'a> for JobName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.is_empty() || text.trim() != text || text.contains(char::is_control) {
+            return Err("must be a name in a single line, without spaces around it");
+        }
+        Ok(Self(text, CHECKED))
+    }
+}
+
+/// When a job of cron runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Schedule<'a>(pub(crate) &'a str, Checked);
+text_type!(Schedule, { "type": "string", "minLength": 1 });
+
+impl<'a> Text<'a> for Schedule<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let message =
+            "must be a schedule of cron: five fields such as \"*/5 4 * * mon-fri\", or a word such as \"@daily\"";
+        if is_schedule(text) { Ok(Self(text, CHECKED)) } else { Err(message) }
+    }
+}
+
+/// The command of a job.
+#[derive(Clone, Copy)]
+pub(crate) struct CronCommand<'a>(pub(crate) &'a str, Checked);
+text_type!(CronCommand, { "type": "string", "pattern": "^[\\t ]*[^\\p{Cc} *](\\t|\\P{Cc})*$", "maxLength": 998 });
+
+impl<'a> Text<'a> for CronCommand<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        let command = text.trim_matches(is_blank);
+        if text.contains(breaks_line) {
+            Err("must be a single line without control characters")
+        } else if command.is_empty() {
+            Err("must not be empty")
+        } else if command.starts_with('*') {
+            // It may be a sixth column by mistake.
+            Err("must not begin with '*', which cron refuses")
+        } else if text.len() > LONGEST {
+            Err("must not be longer than 998 bytes, of which cron would lose the end; put the command into a script")
+        } else {
+            Ok(Self(command, CHECKED))
+        }
+    }
+}
+
+/// The value of a variable.
+#[derive(Clone, Copy)]
+pub(crate) struct CronValue<'a>(pub(crate) &'a str, Checked);
+text_type!(CronValue, { "type": "string", "pattern": "^(\\t|\\P{Cc})*$", "maxLength": 998 });
+
+impl<'a> Text<'a> for CronValue<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if text.contains(breaks_line) {
+            Err("must have values that are single lines without control characters")
+        } else if text.len() > LONGEST {
+            Err("must not have values that are longer than 998 bytes, of which cron would lose the end")
+        } else if needs_quotes(text) && text.contains('"') && text.contains('\'') {
+            Err(
+                "must not have a value that begins with a quote, or begins or ends with a space, and has both kinds of \
+                 quotes: cron cannot hold it",
+            )
+        } else {
+            Ok(Self(text, CHECKED))
+        }
+    }
+}
+
+impl<'a> CronValue<'a> {
+    /// As it is in a table. Cron knows no way to write a quote within quotes.
+    pub(crate) fn quoted(self) -> Cow<'a, str> {
+        match (needs_quotes(self.0), self.0.contains('"')) {
+            (false, _) => self.0.into(),
+            (true, false) => format!("\"{}\"", self.0).into(),
+            (true, true) => format!("'{}'", self.0).into(),
+        }
+    }
+}
+
+/// Whether cron would take something else for the value: without one it takes the line for a job.
+fn needs_quotes(text: &str) -> bool {
+    text.is_empty() || text.starts_with(['"', '\'']) || text.trim_matches(is_blank) != text
+}
+
+/// The name and the value of a variable that a line sets, as cron reads it; `None` of a line that sets none.
+pub(crate) fn variable(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim_start_matches(is_blank);
+    let (name, rest) =
+        quoted(line).or_else(|| line.split_at_checked(line.find(|each| each == '=' || is_blank(each))?))?;
+    let rest = rest.trim_start_matches(is_blank).strip_prefix('=')?;
+    let rest = rest.trim_matches(is_blank);
+    let value = match quoted(rest) {
+        // Something behind the second quote makes it no value.
+        Some((value, behind)) => Some(value).filter(|_| behind.is_empty()),
+        None => Some(rest).filter(|rest| !rest.is_empty() && !rest.starts_with(['"', '\''])),
+    };
+    (!name.is_empty() || line.starts_with(['"', '\''])).then_some(name).zip(value)
+}
+
+/// What is between quotes at the beginning of a text, and what is behind them.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let quote = text.chars().next().filter(|first| matches!(first, '"' | '\''))?;
+    text.get(1..)?.split_once(quote)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_as_they_were() {
+        for value in ["", " ", "a b", " x ", "\"q\"", "'q'", "a'b\"c", "it's", "#", "a=b", "\t", "%", "x\"", "''"] {
+            let held = CronValue::check(value).unwrap_or_else(|reason| panic!("{value}: {reason}"));
+            let line = format!("A={}", held.quoted());
+            assert_eq!(variable(&line), Some(("A", value)), "{line}");
+        }
+        for value in ["'\"", " '\"", "\"it's\"", "a\0", "a\nb"] {
+            assert!(CronValue::check(value).is_err(), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn what_sets_no_variable_is_none() {
+        for line in ["A=", "A", "A = ", "A b=c", "A=\"b\" c", "A=\"b", "* * * * * x=y", "@daily x=y", "="] {
+            assert_eq!(variable(line), None, "{line}");
+        }
+        for line in ["A=b", " A = b ", "\"A\"=b", "A='b'", "A= \"b\" "] {
+            assert_eq!(variable(line), Some(("A", "b")), "{line}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Texts that become part of a configuration file, or of a name in a folder of one: one type for each kind of place that a
+//! format has for a text, and the rules of the program that reads it.
+//!
+//! Parsing is the only way to get one. What its reader would take for something else than is meant cannot be one: it is
+//! refused with what it must be, and never cut, replaced or left out. No place holds NUL or another control character that
+//! the format gives no meaning: a reader that is written in C sees less of it than a plan shows.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{self, Visitor};
+
+mod accounts;
+mod apt;
+mod calendar;
+mod columns;
+mod cron;
+mod fstab;
+mod ini;
+mod line;
+mod locale;
+mod ssh;
+mod sudoers;
+mod unit;
+mod unit_file;
+
+pub(crate) use accounts::{AccountName, Expiry, Field, HomePath, NewAccountName, PasswordHash};
+pub(crate) use apt::{RepositoryName, SigningKey, SourceWord};
+pub(crate) use columns::{Address, HostName, LimitValue, ModuleName, ModuleOptions, SysctlName, Word};
+pub(crate) use cron::{CronCommand, CronValue, JobName, Schedule, variable};
+pub(crate) use fstab::{MountPoint, MountText, decoded, encoded, fields, stray};
+pub(crate) use ini::{IniKey, IniSection, IniValue};
+pub(crate) use line::{FileText, SingleLine, TextBlock};
+pub(crate) use locale::{GeneratedLocale, LocaleName, LocaleVariable, ZoneName};
+pub(crate) use ssh::{KeyOptions, KeyType, PublicKey};
+pub(crate) use sudoers::{SudoersCommand, SudoersName, SudoersWord};
+pub(crate) use unit::{
+    CalendarEvents, DropInName, TimeSpan, UnitAccount, UnitCommand, UnitDirectory, UnitLine, UnitName, is_whole_name,
+    whole_name,
+};
+pub(crate) use unit_file::{NAMES, assignments, unit_file_flaw};
+
+/// What only this module has: no other one can make a text that was not checked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Checked(());
+
+const CHECKED: Checked = Checked(());
+
+/// A text that is checked when it is read.
+pub(crate) trait Text<'a>: Sized {
+    /// Takes the text, or says what it must be, as in "must be a path".
+    fn check(text: &'a str) -> Result<Self, &'static str>;
+}
+
+/// Visits a string and checks it.
+pub(crate) struct TextVisitor<T>(pub(crate) PhantomData<T>);
+
+impl<'de, T: Text<'de>> Visitor<'de> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<T, E> {
+        T::check(text).map_err(E::custom)
+    }
+}
+
+/// Makes a [`Text`] readable, and gives it its JSON Schema.
+macro_rules! text_type {
+    ($name:ident, $schema:tt) => {
+        impl<'de: 'a, 'a> serde::Deserialize<'de> for $name<'a> {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_str($crate::text::TextVisitor::<$name<'de>>(std::marker::PhantomData))
+            }
+        }
+
+        impl schemars::JsonSchema for $name<'_> {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+pub(crate) use text_type;
+
+/// Whether a character has no place in a line: every control character but the tab.
+fn breaks_line(each: char) -> bool {
+    each.is_control() && each != '\t'
+}
+
+/// Whether the C library takes a character for a blank, as readers do in front of and behind words.
+pub(crate) fn is_blank(each: char) -> bool {
+    matches!(each, ' ' | '\t')
+}

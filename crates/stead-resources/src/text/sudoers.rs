@@ -1,0 +1,87 @@
+//! Rules of sudoers(5).
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{CHECKED, Checked, Text, text_type};
+
+/// The name of a file that sudo reads.
+#[derive(Clone, Copy)]
+pub(crate) struct SudoersName<'a>(pub(crate) &'a str, Checked);
+text_type!(SudoersName, { "type": "string", "pattern": "^[A-Za-z0-9_@%+,=:-]+$" });
+
+impl SudoersName<'_> {
+    /// Whether a text is such a name.
+    pub(crate) fn is_valid(text: &str) -> bool {
+        let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"_@%+,=:-".contains(&byte);
+        !text.is_empty() && text.bytes().all(is_good)
+    }
+}
+
+impl<'a> Text<'a> for SudoersName<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        if Self::is_valid(text) {
+            Ok(Self(text, CHECKED))
+        } else {
+            Err("must be a name without '.', '/', '~' and spaces: sudo ignores other files")
+        }
+    }
+}
+
+/// A user, a group or a host in a rule of sudo. A backslash stands before each character that has a meaning there.
+#[derive(Clone, Copy)]
+pub(crate) struct SudoersWord<'a>(pub(crate) &'a str, Checked);
+text_type!(SudoersWord, { "type": "string", "pattern": SudoersWord::PATTERN });
+
+impl SudoersWord<'_> {
+    /// A colon stands in front of a group that is none of the system, and in addresses; elsewhere it would begin another list.
+    const PATTERN: &'static str =
+        r#"^(:?([^\s,:=()#"\\\p{Cc}]|\\\P{Cc})+|([0-9A-Fa-f]*:){2,}[0-9A-Fa-f.:]*(/[0-9]+)?)$"#;
+}
+
+impl<'a> Text<'a> for SudoersWord<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(SudoersWord::PATTERN).ok());
+        if matches(&PATTERN, text) {
+            Ok(Self(text, CHECKED))
+        } else {
+            Err(
+                "must have names of users, groups and hosts, each by itself; write a backslash in front of ' ', ',', ':' and '='",
+            )
+        }
+    }
+}
+
+/// A command in a rule of sudo, as sudoers(5) has it.
+#[derive(Clone, Copy)]
+pub(crate) struct SudoersCommand<'a>(pub(crate) &'a str, Checked);
+text_type!(SudoersCommand, { "type": "string", "pattern": SudoersCommand::PATTERN, "not": { "pattern": "[\\s\\\\]$" } });
+
+impl SudoersCommand<'_> {
+    /// A digest, then a path with arguments. Each of them may be a regular expression, in which nothing needs a backslash;
+    /// elsewhere a bare ',', ':', '=' or '#' would end the command, so that any arguments were allowed.
+    const PATTERN: &'static str = concat!(
+        r"^(sha(224|256|384|512):[A-Za-z0-9+/=]+ +)?",
+        r"(([^\p{Cc}\\,:=#]|\\\P{Cc})+",
+        r"|(\^([^\p{Cc}\\$#]|\\\P{Cc})*\$|([^\s\p{Cc}\\,:=#]|\\\P{Cc})+)",
+        r"( +(\^([^\p{Cc}\\$#]|\\\P{Cc})*\$|([^\p{Cc}\\,:=#]|\\\P{Cc})*))?)$"
+    );
+}
+
+impl<'a> Text<'a> for SudoersCommand<'a> {
+    fn check(text: &'a str) -> Result<Self, &'static str> {
+        static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(SudoersCommand::PATTERN).ok());
+        let is_whole = !text.ends_with(|last: char| last.is_whitespace() || last == '\\');
+        if is_whole && matches(&PATTERN, text) {
+            Ok(Self(text, CHECKED))
+        } else {
+            Err("must have commands that are single lines, each by itself, and do not end with a space or '\\'; write \
+                 ',', ':', '=' and '#' with a backslash in front")
+        }
+    }
+}
+
+fn matches(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
+    pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
+}
